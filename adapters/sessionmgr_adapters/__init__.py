@@ -1,0 +1,1 @@
+"""The adapters that come with sessionmgr, one package for each provider."""

@@ -1,0 +1,100 @@
+"""The command line of the benchmarks."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+import trio
+
+from benchmarks.contestant import Contestant
+from benchmarks.goal import exit_code
+from benchmarks.otp.suite import OTP
+from benchmarks.report import as_json, conditions, table, verdicts
+from benchmarks.stage import Stage
+from benchmarks.suite import Suite, UnknownNameError, choose
+
+SUITES: Final = (OTP,)
+ROUNDS: Final = 7
+
+EPILOG: Final = """
+exit status: 0 if every bound holds that could be measured, 1 if a bound is
+broken or a contestant failed, 2 if the command line is wrong. What is not
+installed is named, with how to install it, and counts as neither.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of `python -m benchmarks`."""
+    described = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure our goals of speed, as ratios against others in the same run.",
+        epilog=EPILOG,
+    )
+    names = ", ".join(each.name for each in SUITES)
+    described.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"{names}; all if none is named"
+    )
+    described.add_argument(
+        "--only", action="append", default=[], metavar="GOAL", help="this goal; may be repeated"
+    )
+    described.add_argument(
+        "--rounds", type=_rounds, metavar="N", help=f"rounds to run (default {ROUNDS}, smoke 1)"
+    )
+    described.add_argument(
+        "--smoke",
+        action="store_true",
+        help="do little, to see that everything works; bounds are not judged",
+    )
+    described.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    return described
+
+
+def _rounds(text: str) -> int:
+    rounds = int(text)
+    if rounds < 1:
+        raise argparse.ArgumentTypeError("at least one round is needed")
+    return rounds
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what the command line asks for and return the exit status."""
+    described = parser()
+    asked = described.parse_args(arguments)
+    try:
+        suites = [
+            each.only(asked.only) if asked.only else each for each in choose(asked.names, SUITES)
+        ]
+    except UnknownNameError as error:
+        described.error(str(error))
+    return run(
+        suites,
+        rounds=asked.rounds or (1 if asked.smoke else ROUNDS),
+        smoke=asked.smoke,
+        plain_json=asked.json,
+    )
+
+
+def run(suites: Sequence[Suite], *, rounds: int, smoke: bool, plain_json: bool) -> int:
+    """Measure the suites, print what was found and return the exit status."""
+    goals = [goal for suite in suites for goal in suite.goals]
+    notes = list(dict.fromkeys(note for suite in suites for note in suite.notes))
+    cast: dict[str, Contestant] = {each.name: each for suite in suites for each in suite.entrants()}
+    at_once = os.cpu_count() or 1 if smoke else 1  # only a smoke may disturb itself
+    stage = Stage(list(cast.values()), rounds, smoke, sys.stderr, at_once)
+    stopped = False
+    try:
+        trio.run(stage.play)
+    except* KeyboardInterrupt:
+        stopped = True
+    if stopped:
+        sys.stderr.write("\nstopped\n")
+        return 130
+    results = stage.results(goals)
+    if plain_json:
+        sys.stdout.write(as_json(results, notes, rounds) + "\n")
+    else:
+        lines = [conditions(rounds), *notes, "", table(results), "", verdicts(results)]
+        sys.stdout.write("\n".join(lines) + "\n")
+    return exit_code(results)

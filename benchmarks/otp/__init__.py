@@ -1,0 +1,1 @@
+"""OTP on trio against trio itself, the BEAM and its predecessors."""

@@ -1,0 +1,48 @@
+"""What many actors of ours take: to start, to call one among them, to stop, to keep."""
+
+import gc
+
+import trio
+
+from benchmarks.effort import Effort, Figures, rss_kib
+from benchmarks.otp.actor import Counter, time_calls
+from benchmarks.otp.life import Life, live
+from benchmarks.otp.supervision import Idle
+from sessionmgr.otp import DynamicSupervisor, child
+
+
+def population(effort: Effort, size: int) -> Figures:
+    """Start actors that stay idle, call one among them, stop all by leaving the block."""
+
+    async def once(life: Life, people: int) -> None:
+        gc.collect()
+        async with DynamicSupervisor() as crew:
+            with life.starting:
+                for _ in range(people):
+                    await crew.start_child(child(Idle))
+            if life.first:
+                server = await crew.start_child(child(Counter))
+                life.others = await time_calls(effort, server)
+                await crew.terminate_child(server)
+            gc.collect()
+            life.stopping.start()
+        life.stopping.stop()
+
+    return trio.run(live, effort, size, once)
+
+
+def memory(effort: Effort) -> Figures:
+    """Weigh 10 000 idle actors."""
+    people = effort.population(10_000)
+
+    async def main() -> Figures:
+        async with DynamicSupervisor() as crew:
+            await crew.start_child(child(Idle))
+            gc.collect()
+            before = rss_kib()
+            for _ in range(people):
+                await crew.start_child(child(Idle))
+            gc.collect()
+            return {"kib": (rss_kib() - before) / people}
+
+    return trio.run(main)

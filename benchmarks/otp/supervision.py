@@ -1,0 +1,153 @@
+"""What a start, a restart and a run under our supervisors take.
+
+Logging of crashes is off (by its level): a restart is measured, not a log.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final
+
+import trio
+
+from benchmarks.effort import Effort, Figures, Stopwatch
+from sessionmgr.otp import Actor, Cast, DynamicSupervisor, Ref, Supervisor, TaskSupervisor, child
+
+CREW: Final = 100
+OFTEN: Final = 10**9
+"""As many restarts as the benchmark likes."""
+WINDOW: Final = 0.001
+"""So short that the list of restarts stays as short as that of a real supervisor."""
+
+
+class Crash(Cast):
+    """Be so kind and crash."""
+
+
+class Board:
+    """Where children say that they are up, and the driver waits until all are."""
+
+    def __init__(self, crew: int) -> None:
+        self.crew = crew
+        self.refs: list[Ref[Actor]] = []
+        self.complete = trio.Event()
+
+    def clear(self) -> None:
+        """Forget who is up."""
+        self.refs = []
+        self.complete = trio.Event()
+
+    def up(self, ref: Ref[Actor]) -> None:
+        """Note that somebody is up."""
+        self.refs.append(ref)
+        if len(self.refs) == self.crew:
+            self.complete.set()
+
+
+class Phoenix(Actor):
+    """Says when it is up, crashes when it is told to."""
+
+    def __init__(self, board: Board) -> None:
+        self.board = board
+
+    async def init(self) -> None:
+        self.board.up(self.ref)
+
+    async def handle_cast(self, msg: object) -> None:
+        raise RuntimeError("as you wish")
+
+
+class Idle(Actor):
+    """Waits for messages that nobody sends."""
+
+
+def start(effort: Effort) -> Figures:
+    """Start actors, each up when `start_child` returns, a thousand at a time."""
+
+    async def thousand(watch: Stopwatch, times: int) -> None:
+        async with DynamicSupervisor() as crew:
+            with watch:
+                for _ in range(times):
+                    await crew.start_child(child(Idle))
+
+    async def main() -> Figures:
+        return {"start": await effort.time_part(thousand, 1_000)}
+
+    return trio.run(main)
+
+
+async def _crash_and_wait(board: Board, times: int) -> None:
+    for _ in range(times):
+        victim = board.refs[len(board.refs) // 2]
+        board.clear()
+        victim.cast(Crash())
+        await board.complete.wait()
+
+
+async def _kill_and_wait(board: Board, times: int) -> None:
+    for _ in range(times):
+        victim = board.refs[0]
+        board.clear()
+        victim.kill()
+        await board.complete.wait()
+
+
+def restart_crash(effort: Effort) -> Figures:
+    """From the message that makes a child crash until its successor is up."""
+
+    async def main() -> Figures:
+        board = Board(1)
+        async with Supervisor(child(Phoenix, board), max_restarts=OFTEN, max_seconds=WINDOW):
+            return {"restart": await effort.time(partial(_crash_and_wait, board), 2_000)}
+
+    return _quietly(main)
+
+
+def restart_kill(effort: Effort) -> Figures:
+    """From a kill until the successor is up."""
+
+    async def main() -> Figures:
+        board = Board(1)
+        async with Supervisor(child(Phoenix, board), max_restarts=OFTEN, max_seconds=WINDOW):
+            return {"restart": await effort.time(partial(_kill_and_wait, board), 2_000)}
+
+    return _quietly(main)
+
+
+def one_for_all(effort: Effort) -> Figures:
+    """From the crash of one of a hundred until a hundred successors are up; per child."""
+
+    async def main() -> Figures:
+        board = Board(CREW)
+        crew = [child(Phoenix, board) for _ in range(CREW)]
+        async with Supervisor(
+            *crew, strategy="one_for_all", max_restarts=OFTEN, max_seconds=WINDOW
+        ):
+            cost = await effort.time(partial(_crash_and_wait, board), 40)
+        return {"per_child": cost / CREW}
+
+    return _quietly(main)
+
+
+async def _one() -> int:
+    return 1
+
+
+def nolink(effort: Effort) -> Figures:
+    """Start a run and wait for its result, one after the other."""
+
+    async def one_by_one(tasks: TaskSupervisor, times: int) -> None:
+        for _ in range(times):
+            run = await tasks.async_nolink(_one)
+            await run.result()
+
+    async def main() -> Figures:
+        async with TaskSupervisor() as tasks:
+            return {"nolink": await effort.time(partial(one_by_one, tasks), 5_000)}
+
+    return trio.run(main)
+
+
+def _quietly(main: Callable[[], Awaitable[Figures]]) -> Figures:
+    logging.getLogger("sessionmgr.otp").setLevel(logging.CRITICAL + 1)
+    return trio.run(main)

@@ -1,0 +1,94 @@
+"""What was found, as a table for people and as JSON for programs."""
+
+import json
+import platform
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Final
+
+from benchmarks.effort import GC_POLICY
+from benchmarks.goal import Curve, Result, Verdict
+
+HEAD: Final = ("goal", "what", "ours", "anchor", "ratio", "bound", "verdict")
+
+
+def conditions(rounds: int) -> str:
+    """Return under what the figures were taken, in one line."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    return (
+        f"{python}, trio {version('trio')}, {platform.system()} {platform.machine()};"
+        f" {rounds} alternated rounds, medians, each contestant in a process of its own"
+    )
+
+
+def table(results: Sequence[Result]) -> str:
+    """Return one aligned line per goal, and the reasons of those without figures."""
+    rows = [HEAD, *(_row(each) for each in results)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [_line(row, widths) for row in rows]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    reasons = dict.fromkeys(f"{each.verdict.value}: {each.why}" for each in results if each.why)
+    return "\n".join([*lines, *([""] if reasons else []), *reasons])
+
+
+def verdicts(results: Sequence[Result]) -> str:
+    """Return how many goals came to what."""
+    counted = {
+        verdict: [each for each in results if each.verdict is verdict] for verdict in Verdict
+    }
+    parts = [f"{len(found)} {verdict.value}" for verdict, found in counted.items() if found]
+    broken = dict.fromkeys(each.goal.id for each in counted[Verdict.BROKEN])
+    return ", ".join(parts) + (f": {', '.join(broken)}" if broken else "")
+
+
+def as_json(results: Sequence[Result], notes: Sequence[str], rounds: int) -> str:
+    """Return everything that was found, each round's ratio included."""
+    found = {
+        "conditions": conditions(rounds),
+        "python": sys.version,
+        "gc_policy": GC_POLICY,
+        "notes": list(notes),
+        "goals": [_plain(each) for each in results],
+    }
+    return json.dumps(found, indent=2)
+
+
+def _plain(result: Result) -> dict[str, object]:
+    goal, score = result.goal, result.score
+    return {
+        "goal": goal.id,
+        "what": goal.what,
+        "unit": goal.unit,
+        "ours": score and score.ours,
+        "anchor": score and score.anchor,
+        "ratio": score and score.ratio,
+        "ratios": result.ratios,
+        "bound": goal.bound,
+        "ceiling": goal.ceiling,
+        "verdict": result.verdict.name.lower(),
+        "why": result.why,
+    }
+
+
+def _row(result: Result) -> tuple[str, ...]:
+    goal, score = result.goal, result.score
+    bound = "" if goal.bound is None else f"≤ {goal.bound:.2f}"
+    if goal.ceiling is not None:
+        bound += f", ≤ {goal.ceiling:g} {goal.unit}"
+    if score is None:
+        numbers = ("", "", "")
+    elif isinstance(goal, Curve):
+        numbers = (f"± {score.ours:.0%}", f"± {score.anchor:.0%}", f"{score.ratio:.2f}")
+    else:
+        ours, anchor = (f"{each:.2f} {goal.unit}" for each in (score.ours, score.anchor))
+        numbers = (ours, anchor, f"{score.ratio:.2f}")
+    return (goal.id, goal.what, *numbers, bound, result.verdict.value)
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [
+        cell.rjust(width) if HEAD[place] in {"ours", "anchor", "ratio"} else cell.ljust(width)
+        for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return "  ".join(cells).rstrip()

@@ -1,0 +1,57 @@
+"""A named set of goals, with those who are measured for them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.contestant import Contestant
+from benchmarks.goal import Goal
+
+
+class UnknownNameError(ValueError):
+    """A benchmark or a goal was asked for that there is not."""
+
+    def __init__(self, kind: str, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"no {kind} is named {name!r}; there are: {', '.join(known)}")
+        self.name = name
+        self.known = tuple(known)
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """What `python -m benchmarks NAME` runs."""
+
+    name: str
+    goals: tuple[Goal, ...]
+    contestants: tuple[Contestant, ...]
+    notes: tuple[str, ...] = ()
+
+    def only(self, ids: Sequence[str]) -> "Suite":
+        """Return the suite with these goals alone.
+
+        Raises:
+            UnknownNameError: There is no goal of that name.
+        """
+        known = list(dict.fromkeys(each.id for each in self.goals))
+        for each in ids:
+            if each not in known:
+                raise UnknownNameError("goal", each, known)
+        goals = tuple(each for each in self.goals if each.id in ids)
+        return Suite(self.name, goals, self.contestants, self.notes)
+
+    def entrants(self) -> tuple[Contestant, ...]:
+        """Return the contestants that the goals ask for, in their order."""
+        wanted = {figure.contestant for goal in self.goals for figure in goal.figures()}
+        return tuple(each for each in self.contestants if each.name in wanted)
+
+
+def choose(names: Sequence[str], suites: Sequence[Suite]) -> list[Suite]:
+    """Return the suites of these names, or all of them if none is named.
+
+    Raises:
+        UnknownNameError: There is no suite of that name.
+    """
+    by_name = {each.name: each for each in suites}
+    for name in names:
+        if name not in by_name:
+            raise UnknownNameError("benchmark", name, list(by_name))
+    return [by_name[name] for name in dict.fromkeys(names or by_name)]

@@ -1,0 +1,65 @@
+"""OTP on trio: actors, supervisors, registries and tasks, with the ways of structured concurrency.
+
+A supervisor is the body of a nursery; every child is a task behind a barrier that turns its
+crash into data; what to do about it is plain policy; and giving up is an ordinary exception
+that leaves the block. Nothing here knows about agents.
+"""
+
+from sessionmgr.errors import (
+    ActorDown as ActorDown,
+    AlreadyRegistered as AlreadyRegistered,
+    AlreadyReplied as AlreadyReplied,
+    CallCycle as CallCycle,
+    CallTimeout as CallTimeout,
+    ChildRunning as ChildRunning,
+    DuplicateChild as DuplicateChild,
+    MailboxFull as MailboxFull,
+    MaxChildren as MaxChildren,
+    NotAnActor as NotAnActor,
+    NotInActor as NotInActor,
+    OtpError as OtpError,
+    RestartIntensityExceeded as RestartIntensityExceeded,
+    RunCancelled as RunCancelled,
+    RunCrashed as RunCrashed,
+    StartFailed as StartFailed,
+    SupervisorNotRunning as SupervisorNotRunning,
+    SupervisorStopping as SupervisorStopping,
+    UnknownChild as UnknownChild,
+)
+from sessionmgr.otp.actor import Actor as Actor
+from sessionmgr.otp.caller import Caller as Caller
+from sessionmgr.otp.child import child as child
+from sessionmgr.otp.dynamic import DynamicSupervisor as DynamicSupervisor
+from sessionmgr.otp.exit import (
+    Crashed as Crashed,
+    ExitReason as ExitReason,
+    Killed as Killed,
+    NoProc as NoProc,
+    Normal as Normal,
+    Shutdown as Shutdown,
+)
+from sessionmgr.otp.message import (
+    NOREPLY as NOREPLY,
+    Call as Call,
+    Cast as Cast,
+    Continue as Continue,
+    Down as Down,
+    Exit as Exit,
+    Stop as Stop,
+    TaskDone as TaskDone,
+)
+from sessionmgr.otp.ref import Monitor as Monitor, Ref as Ref, Via as Via
+from sessionmgr.otp.registry import Dispatched as Dispatched, Entry as Entry, Registry as Registry
+from sessionmgr.otp.run import Run as Run
+from sessionmgr.otp.spec import Backoff as Backoff, ChildSpec as ChildSpec
+from sessionmgr.otp.statistics import (
+    ActorStatistics as ActorStatistics,
+    ChildCounts as ChildCounts,
+    ChildRow as ChildRow,
+    RegistryStatistics as RegistryStatistics,
+    SupervisorStatistics as SupervisorStatistics,
+)
+from sessionmgr.otp.stream import Stream as Stream
+from sessionmgr.otp.supervisor import Supervisor as Supervisor
+from sessionmgr.otp.task import TaskSupervisor as TaskSupervisor
+from sessionmgr.otp.watchdog import watchdog as watchdog

@@ -1,0 +1,145 @@
+"""An actor: an object that handles one message at a time.
+
+For those who know OTP this is GenServer; for those who do not: a class whose handlers never
+run at the same time, so that `self` needs no lock, whose crash harms nobody else, and whom
+a supervisor can start anew.
+
+| in OTP | here |
+|---|---|
+| `init/1` | `__init__` and `init` |
+| `handle_call/3`, `{:reply, r, s}` | `handle_call`, `return r` |
+| `{:noreply, s}`, `GenServer.reply` | `return NOREPLY`, `caller.reply(r)` |
+| `handle_cast/2`, `handle_info/2` | `handle_cast`, `handle_info` |
+| `{:continue, arg}` | `return Continue(arg)` |
+| `{:stop, reason, reply, s}` | `raise Stop(reason, reply=r)` |
+| `terminate/2` | `terminate`, on every end but a kill |
+| `Process.flag(:trap_exit, true)` | `trap_exit = True` |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from trio.lowlevel import checkpoint, wait_task_rescheduled
+
+from sessionmgr.otp import report
+from sessionmgr.otp.caller import Caller, Progress
+from sessionmgr.otp.life import unpark
+from sessionmgr.otp.mailbox import Info, Mailbox
+from sessionmgr.otp.message import NOREPLY, Cast, Continue, Stop
+
+if TYPE_CHECKING:
+    from sessionmgr.otp.exit import ExitReason
+    from sessionmgr.otp.life import Life
+    from sessionmgr.otp.ref import Ref
+
+# How many messages an actor handles before it lets others have a turn. One by one would cost
+# ten times as much a message; all at once would starve the loop.
+BUDGET: Final = 32
+
+
+class Actor:
+    """What actors inherit from. Every callback may be left out.
+
+    `__init__` takes what `child(...)` was given, and runs anew for every incarnation.
+    """
+
+    trap_exit: ClassVar[bool] = False
+    """Whether the end of a linked child comes as an `Exit` message, not as one's own end."""
+    mailbox: ClassVar[int] = 1024
+    """How many messages may wait."""
+    ref: Ref[Actor]
+    """The actor's own reference; there from `init` on."""
+
+    async def init(self) -> Continue | None:
+        """Get ready. Whoever starts this actor waits until it returns."""
+        return None
+
+    async def handle_continue(self, arg: object, /) -> Continue | None:
+        """Go on after `return Continue(arg)`, before any other message."""
+        raise TypeError(f"{type(self).__name__} returned Continue and has no handle_continue")
+
+    async def handle_call(self, message: object, caller: Caller, /) -> object:
+        """Answer a call: return the reply, or `NOREPLY` and use `caller` later."""
+        raise TypeError(f"{type(self).__name__} does not handle calls: {message!r}")
+
+    async def handle_cast(self, message: Cast, /) -> Continue | None:
+        """Take note of a cast."""
+        raise TypeError(f"{type(self).__name__} does not handle casts: {message!r}")
+
+    async def handle_info(self, message: object, /) -> Continue | None:
+        """Take note of anything else: `Down`, `Exit`, `TaskDone`, what `ref.send` sent."""
+        report.unhandled(self.ref.name, message)
+        return None
+
+    async def terminate(self, reason: ExitReason, /) -> None:
+        """Say farewell, after the last handler, within the time that `shutdown` gives.
+
+        Runs on every end but a kill, and never twice. Work that must not be lost does not
+        belong here: a power cut calls nobody.
+        """
+
+
+async def serve(life: Life) -> None:
+    """Run an actor from its first line to its last message."""
+    actor = life.spec.target(*life.spec.args)
+    assert isinstance(actor, Actor)
+    actor.ref = life.ref
+    life.traps = actor.trap_exit
+    mailbox = life.mailbox = Mailbox(actor.mailbox)
+    item: object = None
+    follow: object = await actor.init()
+    if type(actor).terminate is not Actor.terminate:
+        life.farewell = actor.terminate
+    life.mark_ready()
+    queue = mailbox.queue
+    budget = BUDGET
+    while True:
+        while isinstance(follow, Continue) and life.verdict is None:
+            follow = await actor.handle_continue(follow.arg)
+        while not queue and life.verdict is None:
+            budget = BUDGET
+            # Not to keep the last message alive while there is none.
+            item = None
+            life.parked = True
+            await wait_task_rescheduled(unpark)
+        if life.verdict is not None:
+            return
+        item = queue.popleft()
+        if mailbox.waiting:
+            mailbox.admit()
+        life.handled += 1
+        if isinstance(item, Caller):
+            follow = await _answer(life, actor, item)
+        elif isinstance(item, Info):
+            follow = await actor.handle_info(item.message)
+        else:
+            follow = await actor.handle_cast(item)  # type: ignore[arg-type]
+        budget -= 1
+        if not budget:
+            budget = BUDGET
+            await checkpoint()
+
+
+async def _answer(life: Life, actor: Actor, caller: Caller) -> Continue | None:
+    if caller.progress is not Progress.OPEN:
+        assert life.mailbox is not None
+        life.mailbox.abandoned -= 1
+        return None
+    life.current = caller
+    try:
+        answer = await actor.handle_call(caller.message, caller)
+    except Stop as stop:
+        if stop.reply is not NOREPLY:
+            caller.reply(stop.reply)
+        raise
+    life.current = None
+    if answer is NOREPLY or isinstance(answer, Continue):
+        if caller.progress is Progress.OPEN:
+            caller.deferred = True
+            if life.deferred is None:
+                life.deferred = set()
+            life.deferred.add(caller)
+        return answer if isinstance(answer, Continue) else None
+    caller.reply(answer)
+    return None

@@ -1,0 +1,402 @@
+"""What all supervisors are: an `async with` block, or a child of another supervisor.
+
+The strategy: whichever of the two it is, one task (`run`) holds the nursery in which the
+children live, and does nothing but wait to be woken. As a block, that task and the user's
+body are neighbours in an outer nursery:
+
+- the body is cancelled first, whatever the cause, and the children serve it until it has
+  ended; only then are they stopped. An outer cancel cannot reach them past us.
+- giving up cancels the body and leaves the block as one bare exception. Only if the body
+  fails as well do both leave, as a group.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import math
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import TYPE_CHECKING, Self, TypeVar, overload
+
+import trio
+from trio.lowlevel import Abort, reschedule, wait_task_rescheduled
+
+from sessionmgr.errors import (
+    OtpError,
+    RestartIntensityExceeded,
+    StartFailed,
+    SupervisorNotRunning,
+    SupervisorStopping,
+    UnknownChild,
+)
+from sessionmgr.otp import report
+from sessionmgr.otp.current import CURRENT
+from sessionmgr.otp.deadlines import DeadlineTable
+from sessionmgr.otp.exit import SHUTDOWN, Crashed, cause_of
+from sessionmgr.otp.life import Life, live, unpark
+from sessionmgr.otp.spec import ChildSpec
+from sessionmgr.otp.statistics import ChildCounts, SupervisorStatistics
+from sessionmgr.otp.tree import Branch, draw, leaf_text, supervisor_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.ref import Ref
+    from sessionmgr.otp.statistics import ChildRow
+
+A = TypeVar("A", bound="Actor")
+
+
+class Block(ABC):
+    """A supervisor, whatever its rules: the nursery, the block, the questions about it."""
+
+    def __init__(self, name: str | None) -> None:
+        self.given_name = name
+        self._life: Life | None = None
+        self._nursery: trio.Nursery | None = None
+        self._context = contextvars.copy_context()
+        # Exits, orders and due restarts, in the order in which they came.
+        self._inbox: deque[object] = deque()
+        self._restarts = 0
+        self._root: _Root | None = None
+        self._deadlines: DeadlineTable | None = None
+
+    def __repr__(self) -> str:
+        state = "not running" if self._life is None else self._life.state
+        return f"<{type(self).__name__} {self.name}: {state}>"
+
+    @property
+    def name(self) -> str:
+        """The path from the root supervisor to this one; before it runs, what it is called."""
+        if self._life is not None:
+            return self._life.name
+        return self.given_name or _snake_case(type(self).__name__)
+
+    @property
+    def deadlines(self) -> DeadlineTable:
+        """The timeouts of calls into this tree."""
+        assert self._deadlines is not None
+        return self._deadlines
+
+    # As a block.
+
+    async def __aenter__(self) -> Self:
+        self._refuse_second_use()
+        self._root = _Root(self)
+        await self._root.enter()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        assert self._root is not None
+        return await self._root.leave(error)
+
+    # As a child.
+
+    async def run(self, life: Life) -> None:
+        """Bring the children up, look after them, and stop them: the whole life."""
+        self._refuse_second_use()
+        self._life = life
+        self._deadlines = life.owner.deadlines
+        # Children see the context of their supervisor, not of whoever asked for them.
+        self._context = contextvars.copy_context()
+        self._context.run(CURRENT.set, None)
+        self._inbox.clear()
+        self._restarts = 0
+        failure: OtpError | None = None
+        try:
+            async with trio.open_nursery() as self._nursery:
+                try:
+                    await self._start_children()
+                    if life.verdict is None:
+                        life.mark_ready()
+                        await self._supervise()
+                except (StartFailed, RestartIntensityExceeded) as error:
+                    failure = error
+                finally:
+                    with trio.CancelScope(shield=True):
+                        await self._stop_everything()
+        except BaseExceptionGroup as group:
+            # Children let nothing out but KeyboardInterrupt and its like.
+            raise bare(group) from None
+        finally:
+            self._life = self._nursery = None
+        if failure is not None:
+            raise failure
+
+    async def _stop_everything(self) -> None:
+        try:
+            await self._stop_children()
+        finally:
+            # Should that have been interrupted: nobody may be forgotten, or the nursery
+            # would wait for ever.
+            for life in self._lives():
+                life.kill()
+            for item in self._inbox:
+                self._turn_away(item)
+            self._inbox.clear()
+
+    @abstractmethod
+    def _turn_away(self, item: object) -> None:
+        """Deal with what came into the inbox too late."""
+
+    @abstractmethod
+    async def _start_children(self) -> None: ...
+
+    @abstractmethod
+    async def _supervise(self) -> None: ...
+
+    @abstractmethod
+    async def _stop_children(self) -> None: ...
+
+    @abstractmethod
+    def _lives(self) -> Sequence[Life]:
+        """The children which have not ended, in start order."""
+
+    # What children say.
+
+    def child_ready(self, life: Life) -> None:
+        """Hear that a child is up."""
+        self._wake()
+
+    def child_exited(self, life: Life) -> None:
+        """Hear that a child has ended."""
+        if isinstance(life.reason, Crashed) and life.ready:
+            report.child_crashed(life, life.reason)
+        self._inbox.append(life)
+        self._wake()
+
+    # For the kinds of supervisors.
+
+    @property
+    def _me(self) -> Life:
+        assert self._life is not None
+        return self._life
+
+    def _wake(self) -> None:
+        if self._life is not None:
+            self._life.wake()
+
+    async def _pause(self, until: float = math.inf) -> None:
+        """Wait to be woken, or until a time has come."""
+        assert self._life is not None
+        self._life.parked = True
+        if until == math.inf:
+            await wait_task_rescheduled(unpark)
+        else:
+            with trio.move_on_at(until):
+                await wait_task_rescheduled(unpark)
+            self._life.parked = False
+
+    def _spawn(self, life: Life) -> None:
+        assert self._nursery is not None
+        self._context.run(self._nursery.start_soon, live, life)
+
+    def _require_alive(self) -> Life:
+        """Give the record of this supervisor.
+
+        Raises:
+            SupervisorNotRunning: its block has not begun, or has ended.
+        """
+        if self._life is None:
+            raise SupervisorNotRunning(self.name)
+        return self._life
+
+    def _require_running(self) -> Life:
+        """Give the record of this supervisor while it takes orders.
+
+        Raises:
+            SupervisorNotRunning: its block has not begun, or has ended.
+            SupervisorStopping: its block ends.
+        """
+        life = self._require_alive()
+        if life.verdict is not None:
+            raise SupervisorStopping(self.name)
+        return life
+
+    def _refuse_second_use(self) -> None:
+        if self._life is not None:
+            raise RuntimeError(f"supervisor {self.name!r} is already running: one object, one use")
+
+    # Introspection.
+
+    @abstractmethod
+    def which_children(self) -> list[ChildRow]:
+        """List the children, in start order."""
+
+    def count_children(self) -> ChildCounts:
+        """Count the children: all that are known, those which run, and by kind."""
+        rows = self.which_children()
+        supervisors = sum(row.kind == "supervisor" for row in rows)
+        return ChildCounts(
+            specs=len(rows),
+            active=sum(row.ref is not None for row in rows),
+            supervisors=supervisors,
+            workers=len(rows) - supervisors,
+        )
+
+    def statistics(self) -> SupervisorStatistics:
+        """Say how this supervisor is."""
+        life = self._require_alive()
+        counts = self.count_children()
+        return SupervisorStatistics(
+            name=self.name,
+            state=life.state,
+            age=trio.current_time() - life.born,
+            children=counts.specs,
+            active=counts.active,
+            restarts=self._restarts,
+            restarts_in_window=self._restarts_in_window(),
+        )
+
+    @abstractmethod
+    def _restarts_in_window(self) -> int: ...
+
+    @abstractmethod
+    def _find(self, id: str) -> Life | None:
+        """Give the living child of that id."""
+
+    @overload
+    def ref(self, id: str) -> Ref[Actor]: ...
+    @overload
+    def ref(self, id: str, actor: type[A]) -> Ref[A]: ...
+    def ref(self, id: str, actor: type[A] | None = None) -> Ref[A] | Ref[Actor]:
+        """Give the present incarnation of the child `id`; `actor` is its class, for types.
+
+        Raises:
+            UnknownChild: there is none, or it does not run at the moment.
+            TypeError: it is not an `actor`.
+        """
+        self._require_running()
+        life = self._find(id)
+        if life is None:
+            raise UnknownChild(self.name, id)
+        if actor is not None and life.spec.label != actor.__name__:
+            raise TypeError(f"{life.name} is a {life.spec.label}, not a {actor.__name__}")
+        return life.ref
+
+    def tree(self, *, limit: int = 50) -> str:
+        """Draw this supervisor and all below it as they are now; `print` it.
+
+        Of each supervisor the first `limit` children are shown, the others counted.
+        """
+        return draw(self.branch(limit))
+
+    def branch(self, limit: int) -> Branch:
+        """Give what there is to draw of this supervisor."""
+        rows = self.which_children()
+        branches: list[Branch] = []
+        for row in rows[:limit]:
+            life = None if row.ref is None else row.ref.find()
+            below = None if life is None else life.spec.supervisor
+            if isinstance(below, Block):
+                branches.append(below.branch(limit))
+            else:
+                branches.append(Branch(text=leaf_text(row), branches=[]))
+        if len(rows) > limit:
+            branches.append(Branch(text=f"… and {len(rows) - limit} more", branches=[]))
+        return Branch(
+            text=supervisor_text(type(self).__name__, self.statistics()), branches=branches
+        )
+
+
+class _Root:
+    """The outer nursery of a supervisor that is used as a block."""
+
+    name = ""
+
+    def __init__(self, block: Block) -> None:
+        self.deadlines = DeadlineTable()
+        self._block = block
+        self._manager = trio.open_nursery()
+        self._nursery: trio.Nursery | None = None
+        self._entering: trio.lowlevel.Task | None = None
+        spec: ChildSpec[Actor] = ChildSpec(
+            kind="supervisor",
+            target=block.run,
+            label=block.name,
+            body=block.run,
+            supervisor=block,
+        )
+        self._life = Life(spec, block.name, self)
+
+    async def enter(self) -> None:
+        """Start the supervisor and wait until it is up."""
+        self._nursery = await self._manager.__aenter__()
+        try:
+            self._nursery.start_soon(self.deadlines.run, name="sessionmgr.otp deadlines")
+            self._nursery.start_soon(live, self._life)
+            self._entering = trio.lowlevel.current_task()
+            await wait_task_rescheduled(self._stop_waiting)
+        except BaseException as error:
+            if not await self.leave(error):
+                raise
+        else:
+            if self._life.reason is None:
+                return
+        # It ended before it was up.
+        await self.leave(None)
+
+    def child_ready(self, life: Life) -> None:
+        """Hear that the supervisor is up."""
+        self._let_in()
+
+    def child_exited(self, life: Life) -> None:
+        """Hear that the supervisor has ended: so must the body."""
+        self._let_in()
+        assert self._nursery is not None
+        self._nursery.cancel_scope.cancel()
+
+    def _let_in(self) -> None:
+        task, self._entering = self._entering, None
+        if task is not None:
+            reschedule(task)
+
+    def _stop_waiting(self, _raise_cancel: Callable[[], None]) -> Abort:
+        self._entering = None
+        return Abort.SUCCEEDED
+
+    async def leave(self, error: BaseException | None) -> bool:
+        """Stop the supervisor, and say whether the body's `error` goes no further."""
+        outcome = error
+        try:
+            with trio.CancelScope(shield=True):
+                self._life.ask_to_stop(SHUTDOWN)
+                await self._life.ended()
+        except BaseException as interruption:  # noqa: BLE001  # it leaves below
+            # A second Ctrl-C: no more grace. The nursery below still waits for everyone.
+            outcome = interruption
+            self._life.kill()
+        self.deadlines.close()
+        try:
+            if await self._manager.__aexit__(
+                None if outcome is None else type(outcome), outcome, None
+            ):
+                outcome = None
+        except BaseExceptionGroup as group:
+            outcome = bare(group)
+        failure = cause_of(self._life.reason) if self._life.reason is not None else None
+        if isinstance(failure, Exception):
+            outcome = failure if outcome is None else _both(outcome, failure)
+        if outcome is None or outcome is error:
+            return outcome is None
+        raise outcome
+
+
+def _both(error: BaseException, failure: Exception) -> BaseException:
+    return BaseExceptionGroup("a supervisor gave up, and its body failed", [failure, error])
+
+
+def bare(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Take the nursery's wrapping off, where it wraps one exception only."""
+    return group.exceptions[0] if len(group.exceptions) == 1 else group
+
+
+def _snake_case(name: str) -> str:
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")

@@ -1,0 +1,136 @@
+"""How to say what a child is: `child(...)`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Awaitable, Callable
+from typing import TypeVar, cast, overload
+
+import msgspec
+
+from sessionmgr.otp.actor import Actor, serve
+from sessionmgr.otp.block import Block
+from sessionmgr.otp.function import run_function, run_with_status
+from sessionmgr.otp.spec import Backoff, ChildSpec, Restart, Shutdown
+
+A = TypeVar("A", bound=Actor)
+
+RESTARTS = ("permanent", "transient", "temporary")
+
+
+@overload
+def child(
+    target: Callable[..., A],
+    *args: object,
+    id: str | None = None,
+    restart: Restart = "permanent",
+    shutdown: Shutdown | None = None,
+    significant: bool = False,
+    backoff: Backoff | tuple[float, float, float] | None = None,
+) -> ChildSpec[A]: ...
+@overload
+def child(
+    target: Block | Callable[..., Awaitable[object]],
+    *args: object,
+    id: str | None = None,
+    restart: Restart = "permanent",
+    shutdown: Shutdown | None = None,
+    significant: bool = False,
+    backoff: Backoff | tuple[float, float, float] | None = None,
+) -> ChildSpec[Actor]: ...
+def child(
+    target: Callable[..., object] | Block,
+    *args: object,
+    id: str | None = None,
+    restart: Restart = "permanent",
+    shutdown: Shutdown | None = None,
+    significant: bool = False,
+    backoff: Backoff | tuple[float, float, float] | None = None,
+) -> ChildSpec[Actor]:
+    """Describe a child for a supervisor.
+
+    `target` is a class of actors, any async function, or another supervisor; `args` go to
+    the class or function (`functools.partial` adds keywords). A function that has a
+    parameter `task_status` counts as started when it calls `task_status.started()`, any
+    other one at once.
+
+    - `id`: its name among its siblings. Without one it gets one of its own (a supervisor the
+      name that it was given).
+    - `restart`: `permanent`: whenever it ends; `transient`: unless it ended well (`Normal`
+      or `Shutdown`); `temporary`: never, and it is forgotten.
+    - `shutdown`: how many seconds it has to end when it is stopped, before it is killed
+      (5; for a supervisor `math.inf`), or `"brutal_kill"`.
+    - `significant`: its end may end the supervisor, see `auto_shutdown` there.
+    - `backoff`: wait before restarts, see `Backoff`.
+
+    Raises:
+        TypeError: `target` is none of the three.
+        ValueError: an option has a value it cannot have.
+    """
+    if restart not in RESTARTS:
+        raise ValueError(f"restart={restart!r}: one of {', '.join(RESTARTS)}")
+    if shutdown is not None and shutdown != "brutal_kill" and not _is_duration(shutdown):
+        raise ValueError(f"shutdown={shutdown!r}: seconds, math.inf or 'brutal_kill'")
+    if significant and restart == "permanent":
+        raise ValueError(
+            "significant=True with restart='permanent': a child that is always restarted "
+            "never ends its supervisor; make it transient or temporary"
+        )
+    plan = Backoff(*backoff) if backoff is not None else None
+    if plan is not None and not (0 <= plan.minimum <= plan.maximum and 0 <= plan.jitter <= 1):
+        raise ValueError(f"backoff={plan}: 0 <= minimum <= maximum, 0 <= jitter <= 1")
+    spec = _describe(target)
+    return msgspec.structs.replace(
+        spec,
+        args=args,
+        id=spec.id if id is None else id,
+        restart=restart,
+        shutdown=spec.shutdown if shutdown is None else shutdown,
+        significant=significant,
+        backoff=plan,
+    )
+
+
+def as_spec(what: ChildSpec[A] | Callable[..., object] | Block) -> ChildSpec[Actor]:
+    """Take a child as users give it: described, or bare."""
+    return what if isinstance(what, ChildSpec) else child(what)  # type: ignore[arg-type]
+
+
+def _is_duration(value: object) -> bool:
+    return isinstance(value, int | float) and not math.isnan(value) and value >= 0
+
+
+def _describe(target: Callable[..., object] | Block) -> ChildSpec[Actor]:
+    if isinstance(target, Block):
+        return ChildSpec(
+            kind="supervisor",
+            target=target.run,
+            label=target.name,
+            id=target.given_name,
+            body=target.run,
+            shutdown=math.inf,
+            supervisor=target,
+        )
+    plain: object = target
+    if isinstance(plain, functools.partial):
+        plain = cast("functools.partial[object]", plain).func
+    label = getattr(plain, "__name__", type(plain).__name__)
+    if inspect.isclass(plain) and issubclass(plain, Actor):
+        return ChildSpec(kind="actor", target=target, label=label, body=serve)
+    if inspect.iscoroutinefunction(plain) or inspect.iscoroutinefunction(_call_of(plain)):
+        wants_status = "task_status" in inspect.signature(target).parameters
+        return ChildSpec(
+            kind="function",
+            target=target,
+            label=label,
+            body=run_with_status if wants_status else run_function,
+        )
+    raise TypeError(
+        f"a child is a class of actors, an async function or a supervisor, not {target!r}"
+    )
+
+
+def _call_of(target: object) -> object:
+    return getattr(target, "__call__", None)  # noqa: B004  # its kind matters, not that it is

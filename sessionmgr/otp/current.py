@@ -1,0 +1,42 @@
+"""On whose behalf the running task works."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final
+
+from trio.lowlevel import Task, current_task
+
+from sessionmgr.errors import NotInActor
+
+if TYPE_CHECKING:
+    from sessionmgr.otp.life import Life
+
+CURRENT: Final[ContextVar[Life | None]] = ContextVar("sessionmgr.otp.current", default=None)
+
+
+def current_life() -> Life | None:
+    """Give the child for which the running task works; None outside of any.
+
+    A task of a nursery which the child opened in a handler counts: the handler waits for
+    it. A task that merely inherited the child's context does not.
+    """
+    life = CURRENT.get()
+    if life is None:
+        return None
+    task: Task | None = current_task()
+    while task is not None and task is not life.task:
+        task = None if task.parent_nursery is None else task.parent_nursery.parent_task
+    return None if task is None else life
+
+
+def require_life(what: str, instead: str) -> Life:
+    """Give the child for which the running task works.
+
+    Raises:
+        NotInActor: there is none.
+    """
+    life = current_life()
+    if life is None:
+        raise NotInActor(what, instead)
+    return life

@@ -1,0 +1,227 @@
+"""A supervisor whose children come and go at run time.
+
+| in OTP | here |
+|---|---|
+| `DynamicSupervisor.start_child/2` | `await sup.start_child(child(...))` |
+| `{:error, :max_children}` | `MaxChildren` |
+| children are stopped in parallel | likewise |
+
+Unlike OTP's it starts children side by side: the start of one, however slow, holds up no
+other. A start runs in the supervisor's nursery and context all the same; only the waiting is
+the caller's.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import deque
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import trio
+from trio.lowlevel import (
+    Abort,
+    Task,
+    checkpoint_if_cancelled,
+    current_task,
+    reschedule,
+    wait_task_rescheduled,
+)
+
+from sessionmgr.errors import DuplicateChild, RestartIntensityExceeded, StartFailed, UnknownChild
+from sessionmgr.otp import report
+from sessionmgr.otp.child import as_spec
+from sessionmgr.otp.exit import SHUTDOWN, Crashed, ExitReason, cause_of
+from sessionmgr.otp.intensity import Intensity, check_limits
+from sessionmgr.otp.life import Life
+from sessionmgr.otp.policy import wants_restart
+from sessionmgr.otp.pool import Pool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.block import Block
+    from sessionmgr.otp.ref import Ref
+    from sessionmgr.otp.spec import ChildSpec
+
+A = TypeVar("A", bound="Actor")
+
+
+class DynamicSupervisor(Pool):
+    """Any number of children that do not know each other.
+
+    Each is restarted by its own rule, with the arguments it had; `max_restarts` in
+    `max_seconds` counts for all together, so where many may fail make them `temporary`.
+    They are stopped all at once, each within its own `shutdown` time. `max_children` refuses
+    what comes too much.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        max_children: int | None = None,
+        max_restarts: int = 3,
+        max_seconds: float = 5.0,
+    ) -> None:
+        super().__init__(name, max_children)
+        self._limits = check_limits(max_restarts, max_seconds)
+        self._intensity = Intensity(*self._limits)
+        self._exits: deque[ExitReason] = deque(maxlen=max_restarts + 1)
+        # Tasks that wait for the first start of a child.
+        self._starters: dict[Life, Task] = {}
+        # Children that are not to come back, and, for those who are, why they were gone.
+        self._dismissed: set[Life] = set()
+        self._returning: dict[Life, ExitReason] = {}
+        self._strikes: dict[str, int] = {}
+        self._due: dict[Life, float] = {}
+
+    async def start_child(self, what: ChildSpec[A] | Callable[..., object] | Block) -> Ref[A]:
+        """Add a child and wait until it is up.
+
+        If the caller is cancelled meanwhile, the child is stopped again and forgotten.
+
+        Raises:
+            StartFailed: it did not come up, and is not kept.
+            MaxChildren: there are as many as there may be.
+            DuplicateChild: the id was given, and is taken.
+        """
+        await checkpoint_if_cancelled()
+        me = self._require_running()
+        spec = as_spec(what)
+        if spec.id is not None and spec.id in self._children:
+            raise DuplicateChild(self.name, spec.id)
+        life = self._admit(spec, spec.id or self._new_id(spec.label))
+        self._starters[life] = current_task()
+
+        def give_up(_raise_cancel: Callable[[], None]) -> Abort:
+            del self._starters[life]
+            self._dismiss(life)
+            return Abort.SUCCEEDED
+
+        try:
+            await wait_task_rescheduled(give_up)
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await life.ended()
+            raise
+        if not life.ready:
+            assert life.reason is not None
+            error = StartFailed(me.name, life.id, life.reason)
+            raise error from cause_of(life.reason)
+        return cast("Ref[A]", life.ref)
+
+    async def terminate_child(self, child: str | Ref[Actor]) -> None:
+        """Stop a child and forget it.
+
+        Raises:
+            UnknownChild: there is none such.
+        """
+        self._require_running()
+        life = self._children.get(child) if isinstance(child, str) else child.find()
+        if life is None or self._children.get(life.id) is not life:
+            raise UnknownChild(self.name, child)
+        if life.reason is None:
+            self._dismiss(life)
+        else:
+            # It waits for its restart, in vain.
+            self._forget(life)
+        await life.ended()
+
+    def _dismiss(self, life: Life) -> None:
+        # A task of ours does the stopping: the one who asks may be the child itself.
+        assert self._nursery is not None
+        self._dismissed.add(life)
+        self._context.run(self._nursery.start_soon, life.stop, SHUTDOWN)
+
+    def _forget(self, life: Life) -> None:
+        self._dismissed.discard(life)
+        self._due.pop(life, None)
+        self._strikes.pop(life.id, None)
+        self._release(life)
+
+    def child_ready(self, life: Life) -> None:
+        """Hear that a child is up."""
+        starter = self._starters.pop(life, None)
+        if starter is not None:
+            reschedule(starter)
+        elif life in self._returning:
+            self._restarts += 1
+            report.child_restarted(life, self._returning.pop(life))
+
+    def child_exited(self, life: Life) -> None:
+        """Hear that a child has ended."""
+        reason = life.reason
+        assert reason is not None
+        if not life.ready:
+            report.start_failed(life, reason)
+        elif isinstance(reason, Crashed):
+            report.child_crashed(life, reason)
+        starter = self._starters.pop(life, None)
+        failed_again = self._returning.pop(life, None) is not None
+        if starter is not None:
+            self._forget(life)
+            reschedule(starter)
+        elif (
+            self._closing
+            or life in self._dismissed
+            or not (failed_again or wants_restart(life.spec.restart, reason))
+        ):
+            self._forget(life)
+        else:
+            self._inbox.append(life)
+            self._wake()
+
+    async def _start_children(self) -> None:
+        await super()._start_children()
+        self._intensity = Intensity(*self._limits)
+        self._exits.clear()
+        self._dismissed.clear()
+        self._returning.clear()
+        self._strikes.clear()
+        self._due.clear()
+
+    async def _supervise(self) -> None:
+        while self._me.verdict is None:
+            now = trio.current_time()
+            for life in [life for life, due in self._due.items() if due <= now]:
+                del self._due[life]
+                self._respawn(life)
+            if self._inbox:
+                life = cast("Life", self._inbox.popleft())
+                if self._children.get(life.id) is life:
+                    self._restart(life)
+            else:
+                await self._pause(min(self._due.values(), default=math.inf))
+
+    def _restart(self, life: Life) -> None:
+        """Charge a restart, and do it: now, or when the back-off allows."""
+        now = trio.current_time()
+        reason = life.reason
+        assert reason is not None
+        self._exits.append(reason)
+        if not self._intensity.admit(now):
+            error = RestartIntensityExceeded(self.name, life.id, list(self._exits), *self._limits)
+            report.gave_up(error)
+            raise error from cause_of(reason)
+        backoff = life.spec.backoff
+        if backoff is None:
+            self._respawn(life)
+            return
+        strike = 0 if now - life.born >= backoff.maximum else self._strikes.get(life.id, 0)
+        self._strikes[life.id] = strike + 1
+        self._due[life] = now + backoff.delay(strike, random.random())
+
+    def _respawn(self, dead: Life) -> None:
+        assert dead.reason is not None
+        life = Life(dead.spec, dead.id, self, dead.restarts + 1)
+        self._children[life.id] = life
+        self._returning[life] = dead.reason
+        self._spawn(life)
+
+    def _turn_away(self, item: object) -> None:
+        """Drop an exit: nobody is restarted any more."""
+
+    def _restarts_in_window(self) -> int:
+        return self._intensity.count(trio.current_time())

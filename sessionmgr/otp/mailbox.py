@@ -1,0 +1,104 @@
+"""The bounded queue in front of an actor, and those who wait for room in it.
+
+A deque and nothing else on the fast path: a channel would make every message a trip
+through the scheduler. What the system itself says (Down, Exit, TaskDone) is never refused;
+it is bounded by what the actor asked for.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING
+
+from outcome import Error
+from trio.lowlevel import Task, reschedule
+
+from sessionmgr.otp.caller import Caller, Progress, down
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sessionmgr.otp.exit import ExitReason
+    from sessionmgr.otp.life import Life
+
+
+class Info:
+    """A message for `handle_info`, told apart from a cast by this wrapper."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: object) -> None:
+        self.message = message
+
+
+class Sender(Info):
+    """Somebody who waits in `send` for room, with what they want to say."""
+
+    __slots__ = ("task",)
+
+    def __init__(self, message: object, task: Task) -> None:
+        super().__init__(message)
+        self.task = task
+
+
+class Mailbox:
+    """Messages in the order they came; at most `bound` of them."""
+
+    __slots__ = ("abandoned", "bound", "queue", "waiting")
+
+    def __init__(self, bound: int) -> None:
+        self.bound = bound
+        self.queue: deque[object] = deque()
+        self.waiting: OrderedDict[Sender | Caller, None] | None = None
+        # Calls in the queue whose callers went away.
+        self.abandoned = 0
+
+    def has_room(self) -> bool:
+        """Say whether one more message fits, after forgetting abandoned calls."""
+        if len(self.queue) < self.bound:
+            return True
+        if self.abandoned:
+            self.discard(lambda item: isinstance(item, Caller) and item.progress is Progress.GONE)
+            self.abandoned = 0
+            self.admit()
+        return len(self.queue) < self.bound
+
+    def discard(self, unwanted: Callable[[object], bool]) -> None:
+        """Take out of the queue whatever is `unwanted`."""
+        kept = [item for item in self.queue if not unwanted(item)]
+        self.queue.clear()
+        self.queue.extend(kept)
+
+    def wait(self, entry: Sender | Caller) -> None:
+        """Put `entry` at the end of those who wait for room."""
+        if self.waiting is None:
+            self.waiting = OrderedDict()
+        self.waiting[entry] = None
+
+    def leave(self, entry: Sender | Caller) -> None:
+        """Note that the task behind `entry` waits no more."""
+        if self.waiting is not None and entry in self.waiting:
+            del self.waiting[entry]
+        else:
+            self.abandoned += 1
+
+    def admit(self) -> None:
+        """Let in those who wait, first come first served, as far as there is room."""
+        while self.waiting and len(self.queue) < self.bound:
+            entry, _ = self.waiting.popitem(last=False)
+            self.queue.append(entry)
+            if isinstance(entry, Sender):
+                reschedule(entry.task)
+
+    def close(self, owner: Life, reason: ExitReason) -> None:
+        """Turn away everybody who still wants something of `owner`, which has ended."""
+        while self.queue:
+            item = self.queue.popleft()
+            if isinstance(item, Caller):
+                item.refuse(reason)
+        while self.waiting:
+            entry, _ = self.waiting.popitem(last=False)
+            if isinstance(entry, Caller):
+                entry.refuse(reason)
+            else:
+                reschedule(entry.task, Error(down(owner, reason)))

@@ -1,0 +1,86 @@
+"""What actors say to each other, and what they are told by the system."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, dataclass_transform
+
+import msgspec
+
+from sessionmgr.otp.exit import NORMAL, ExitReason
+
+if TYPE_CHECKING:
+    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.ref import Monitor, Ref
+    from sessionmgr.otp.run import Run
+
+R = TypeVar("R", covariant=True)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
+class MessageMeta(msgspec.StructMeta):
+    """Tells type checkers that a subclass of a message is frozen without saying so."""
+
+
+class Call(msgspec.Struct, Generic[R], metaclass=MessageMeta, frozen=True):
+    """A question. `R` is the type of the answer: `await ref.call(Get("a"))` is an `R`.
+
+    The type is a promise of the message, for its callers; `handle_call` is not checked
+    against it.
+    """
+
+
+class Cast(msgspec.Struct, metaclass=MessageMeta, frozen=True):
+    """A statement: nobody waits for an answer."""
+
+
+class Continue(msgspec.Struct, frozen=True):
+    """Returned by `init` or a handler: run `handle_continue(arg)` before any other message."""
+
+    arg: object = None
+
+
+class Down(msgspec.Struct, frozen=True):
+    """What was monitored has ended. Comes once for each monitor, through `handle_info`."""
+
+    monitor: Monitor | Run[object]
+    """What was asked for: `ref.monitor()`, or a task of one's own that ended badly."""
+    ref: Ref[Actor]
+    reason: ExitReason
+
+
+class Exit(msgspec.Struct, frozen=True):
+    """What was linked has ended; told to actors with `trap_exit` only."""
+
+    ref: Ref[Actor]
+    reason: ExitReason
+
+
+class TaskDone(msgspec.Struct, frozen=True):
+    """A task that this actor started with `async_nolink` has its result."""
+
+    run: Run[object]
+    value: object
+
+
+class NoReply(enum.Enum):
+    """The type of `NOREPLY`."""
+
+    NOREPLY = "NOREPLY"
+
+
+NOREPLY: Final = NoReply.NOREPLY
+"""Returned by `handle_call`: the answer comes later, by `caller.reply()`."""
+
+
+class Stop(Exception):
+    """Raised in a callback, ends the actor with `reason`, which is no crash.
+
+    In `handle_call`, `reply` answers the caller first; without one the caller sees
+    `ActorDown`.
+    """
+
+    def __init__(self, reason: ExitReason = NORMAL, *, reply: object = NOREPLY) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+        self.reply = reply

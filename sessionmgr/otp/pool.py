@@ -1,0 +1,103 @@
+"""Supervisors of many children that do not know each other: no order, stopped all at once."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import trio
+
+from sessionmgr.errors import MaxChildren
+from sessionmgr.otp.block import Block
+from sessionmgr.otp.exit import SHUTDOWN
+from sessionmgr.otp.life import Life
+from sessionmgr.otp.statistics import ChildRow
+
+if TYPE_CHECKING:
+    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.spec import ChildSpec
+
+
+class Pool(Block):
+    """The children, by id; their number; their common stop."""
+
+    def __init__(self, name: str | None, max_children: int | None) -> None:
+        super().__init__(name)
+        if max_children is not None and max_children < 1:
+            raise ValueError(f"max_children={max_children}: at least 1, or None for no limit")
+        self._max_children = max_children
+        self._children: dict[str, Life] = {}
+        self._born = 0
+        self._closing = False
+
+    def _new_id(self, label: str) -> str:
+        while True:
+            self._born += 1
+            candidate = f"{label}-{self._born}"
+            if candidate not in self._children:
+                return candidate
+
+    def _admit(self, spec: ChildSpec[Actor], id: str) -> Life:
+        """Start a child, which is up as soon as it says so.
+
+        Raises:
+            MaxChildren: there are as many as there may be.
+        """
+        if self._max_children is not None and len(self._children) >= self._max_children:
+            raise MaxChildren(self.name, self._max_children)
+        life = self._children[id] = Life(spec, id, self)
+        self._spawn(life)
+        return life
+
+    async def _start_children(self) -> None:
+        self._children.clear()
+        self._closing = False
+
+    def _lives(self) -> list[Life]:
+        return list(self._children.values())
+
+    async def _stop_children(self) -> None:
+        """Stop everybody together, each within its own time."""
+        me = self._me
+        self._closing = True
+        for life in self._lives():
+            if life.reason is not None:
+                # It waited for its restart.
+                del self._children[life.id]
+        now = trio.current_time()
+        deadlines: dict[Life, float] = {}
+        for life in self._lives():
+            if me.killed or life.spec.patience <= 0:
+                life.kill()
+                continue
+            deadlines[life] = now + life.spec.patience
+            life.ask_to_stop(SHUTDOWN, deadlines[life])
+        while self._children:
+            now = trio.current_time()
+            for life in [life for life, when in deadlines.items() if me.killed or when <= now]:
+                del deadlines[life]
+                life.kill()
+            await self._pause(min(deadlines.values(), default=math.inf))
+
+    def _release(self, life: Life) -> None:
+        """Forget a child, and let a stop that waits for the last one go on."""
+        del self._children[life.id]
+        if not self._children:
+            self._wake()
+
+    def which_children(self) -> list[ChildRow]:
+        """List the children, oldest first."""
+        self._require_alive()
+        return [
+            ChildRow(
+                id=life.id,
+                ref=life.ref if life.reason is None else None,
+                kind=life.spec.role,
+                state=life.state if life.reason is None else "restarting",
+                restarts=life.restarts,
+            )
+            for life in self._children.values()
+        ]
+
+    def _find(self, id: str) -> Life | None:
+        return self._children.get(id)

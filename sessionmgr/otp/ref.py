@@ -1,0 +1,309 @@
+"""How to reach an actor: references, names that stand for them, and monitors."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import trio
+from trio.lowlevel import (
+    Abort,
+    cancel_shielded_checkpoint,
+    checkpoint_if_cancelled,
+    current_task,
+    wait_task_rescheduled,
+)
+
+from sessionmgr.errors import ActorDown, MailboxFull, NotAnActor
+from sessionmgr.otp.caller import down, open_call
+from sessionmgr.otp.current import require_life
+from sessionmgr.otp.exit import NOPROC, NORMAL, ExitReason
+from sessionmgr.otp.mailbox import Info, Mailbox, Sender
+from sessionmgr.otp.message import Call, Cast, Down
+from sessionmgr.otp.statistics import ActorStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.life import Life
+    from sessionmgr.otp.registry import Registry
+
+A = TypeVar("A", bound="Actor", covariant=True)
+R = TypeVar("R")
+
+
+class Ref(Generic[A]):
+    """A reference to one incarnation of a child; `A` is the class of the actor.
+
+    It stays valid as an object when the child has ended: calls then raise `ActorDown`. A
+    restarted child is a new incarnation and has a new reference; what survives restarts is
+    a name, see `Registry.via`.
+    """
+
+    __slots__ = ("_life",)
+
+    def __init__(self, life: Life) -> None:
+        self._life = life
+
+    def __repr__(self) -> str:
+        return f"<Ref {self._life.name}: {self._life.state}>"
+
+    def find(self) -> Life | None:
+        """Give the library's own record of whom this stands for."""
+        return self._life
+
+    def _resolve(self) -> Life:
+        life = self.find()
+        if life is None:
+            raise ActorDown(repr(self), NOPROC)
+        return life
+
+    # Messages.
+
+    async def call(self, message: Call[R], timeout: float | None = 5.0) -> R:
+        """Ask the actor and wait for its answer, which has the type that `message` promises.
+
+        Waits for room first where the mailbox is full. After `timeout` seconds (None: never)
+        the answer is not waited for any more, and dropped when it comes; a request that the
+        actor had not begun by then is never executed.
+
+        Raises:
+            ActorDown: the actor is dead, or ends before it answers; `__cause__` is its crash.
+            CallTimeout: no answer in time.
+            CallCycle: the actor waits, perhaps through others, for the one who calls.
+            NotAnActor: this child has no mailbox.
+        """
+        callee = self._resolve()
+        mailbox = _open_mailbox(callee)
+        if isinstance(message, Cast):
+            raise TypeError(f"call() takes a Call: nobody answers {message!r}, use ref.cast()")
+        if callee.reason is not None:
+            raise down(callee, callee.reason)
+        request = open_call(message, callee)
+        if mailbox.has_room():
+            callee.receive(request)
+        else:
+            mailbox.wait(request)
+        if timeout is not None and timeout != math.inf:
+            callee.owner.deadlines.add(request, timeout)
+        answer: R = await wait_task_rescheduled(request.abandon)
+        return answer
+
+    def cast(self, message: Cast) -> None:
+        """Tell the actor something and go on. Never waits; to a dead actor it says nothing.
+
+        Raises:
+            MailboxFull: there is no room, and nothing was changed.
+            NotAnActor: this child has no mailbox.
+        """
+        life = self.find()
+        if life is None or life.reason is not None:
+            return
+        mailbox = _open_mailbox(life)
+        if isinstance(message, Call):
+            raise TypeError(f"cast() takes a Cast: {message!r} wants an answer, use ref.call()")
+        if len(mailbox.queue) >= mailbox.bound and not mailbox.has_room():
+            raise MailboxFull(life.name, mailbox.bound)
+        life.receive(message)
+
+    async def send(self, message: object) -> None:
+        """Give the actor's `handle_info` any object; waits, in turn, while there is no room.
+
+        Raises:
+            ActorDown: the actor is dead, or ends while this waits for room.
+            NotAnActor: this child has no mailbox.
+        """
+        await checkpoint_if_cancelled()
+        life = self._resolve()
+        mailbox = _open_mailbox(life)
+        if life.reason is not None:
+            raise down(life, life.reason)
+        if mailbox.has_room():
+            life.receive(Info(message))
+            await cancel_shielded_checkpoint()
+            return
+        entry = Sender(message, current_task())
+        mailbox.wait(entry)
+
+        def give_up(_raise_cancel: Callable[[], None]) -> Abort:
+            mailbox.leave(entry)
+            return Abort.SUCCEEDED
+
+        await wait_task_rescheduled(give_up)
+
+    def post(self, message: object) -> None:
+        """Give the actor's `handle_info` any object, at once or not at all.
+
+        Raises:
+            MailboxFull: there is no room, and nothing was changed.
+            NotAnActor: this child has no mailbox.
+        """
+        life = self.find()
+        if life is None or life.reason is not None:
+            return
+        mailbox = _open_mailbox(life)
+        if not mailbox.has_room():
+            raise MailboxFull(life.name, mailbox.bound)
+        life.receive(Info(message))
+
+    # Life and death.
+
+    @property
+    def alive(self) -> bool:
+        """Whether this incarnation has not ended yet."""
+        life = self.find()
+        return life is not None and life.reason is None
+
+    @property
+    def id(self) -> str:
+        """The child's id, as its supervisor knows it."""
+        return self._resolve().id
+
+    @property
+    def name(self) -> str:
+        """The path of ids from the root supervisor to this child."""
+        return self._resolve().name
+
+    @property
+    def started_value(self) -> object:
+        """What a function child passed to `task_status.started`."""
+        return self._resolve().value
+
+    async def wait(self) -> ExitReason:
+        """Wait for the end and say how it was; at once, for the dead."""
+        life = self.find()
+        if life is None:
+            await trio.lowlevel.checkpoint()
+            return NOPROC
+        return await life.ended()
+
+    def stop(self, reason: ExitReason = NORMAL) -> None:
+        """Let the child end with `reason`, after its `terminate`. What is queued is lost.
+
+        Its supervisor then does what it does after any exit with this reason: a permanent
+        child is restarted. `Supervisor.terminate_child` is the way to stop it for good.
+        """
+        life = self.find()
+        if life is not None:
+            life.ask_to_stop(reason)
+
+    def kill(self) -> None:
+        """End the child without its `terminate`, at its next checkpoint; cannot be trapped."""
+        life = self.find()
+        if life is not None:
+            life.kill()
+
+    def monitor(self) -> Monitor:
+        """Let the calling actor hear of the end, as one `Down` in its `handle_info`.
+
+        Raises:
+            NotInActor: outside of actors `await ref.wait()` does the same.
+        """
+        watcher = require_life("ref.monitor()", "use `await ref.wait()`")
+        _open_mailbox(watcher)
+        monitor = Monitor(watcher, self)
+        target = self.find()
+        if target is None or target.reason is not None:
+            watcher.tell(Down(monitor, self, NOPROC))
+        else:
+            monitor.begin(target)
+        return monitor
+
+    def link(self) -> None:
+        """Let the calling child and this one fall together, unless an end is `Normal`.
+
+        An actor with `trap_exit` gets an `Exit` in its `handle_info` instead. Linking to the
+        dead is hearing of their end at once, as `NoProc`.
+
+        Raises:
+            NotInActor: outside of supervised children there is nothing to link.
+        """
+        one = require_life("ref.link()", "use `await ref.wait()`")
+        other = self.find()
+        if other is None or other.reason is not None:
+            one.hear_exit(self, NOPROC)
+        elif other is not one:
+            one.link(other)
+
+    def unlink(self) -> None:
+        """Undo `link`."""
+        one = require_life("ref.unlink()", "only a child that called link() has a link")
+        other = self.find()
+        if other is not None:
+            one.unlink(other)
+
+    def statistics(self) -> ActorStatistics:
+        """Say how this child is: state, age, mailbox, restarts."""
+        return ActorStatistics.of(self._resolve())
+
+
+class Via(Ref[A]):
+    """A name that stands for whoever has it at the moment: each use looks it up anew.
+
+    With nobody there, calls raise `ActorDown` with `NoProc`, and casts say nothing.
+    """
+
+    __slots__ = ("_key", "_registry")
+
+    def __init__(self, registry: Registry, key: Hashable) -> None:
+        self._registry = registry
+        self._key = key
+
+    def __repr__(self) -> str:
+        return f"<Via {self._key!r}>"
+
+    def find(self) -> Life | None:
+        """Give the library's own record of whom this stands for now."""
+        return self._registry.find(self._key)
+
+
+class Monitor:
+    """One actor's wish to hear of one end."""
+
+    __slots__ = ("_target", "_watcher", "ref")
+
+    def __init__(self, watcher: Life, ref: Ref[Actor]) -> None:
+        self._watcher = watcher
+        self._target: Life | None = None
+        self.ref = ref
+
+    def begin(self, target: Life) -> None:
+        """Be told by `target` when it ends."""
+        self._target = target
+        if target.monitors is None:
+            target.monitors = {}
+        if self._watcher.watching is None:
+            self._watcher.watching = {}
+        target.monitors[self] = self._watcher.watching[self] = None
+
+    def fire(self, reason: ExitReason) -> None:
+        """Tell the watcher, once."""
+        self._target = None
+        if self._watcher.watching is not None:
+            self._watcher.watching.pop(self, None)
+        self._watcher.tell(Down(self, self.ref, reason))
+
+    def cancel(self, *, flush: bool = False) -> None:
+        """Wish it no more; with `flush`, a `Down` that waits to be handled is removed too."""
+        if self._target is not None:
+            if self._target.monitors is not None:
+                self._target.monitors.pop(self, None)
+            if self._watcher.watching is not None:
+                self._watcher.watching.pop(self, None)
+            self._target = None
+        elif flush and self._watcher.mailbox is not None:
+            self._watcher.mailbox.discard(self._announced_by)
+
+    def _announced_by(self, item: object) -> bool:
+        return (
+            isinstance(item, Info)
+            and isinstance(item.message, Down)
+            and item.message.monitor is self
+        )
+
+
+def _open_mailbox(life: Life) -> Mailbox:
+    if life.mailbox is None:
+        raise NotAnActor(life.name, life.spec.kind)
+    return life.mailbox

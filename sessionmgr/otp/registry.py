@@ -1,0 +1,147 @@
+"""Names for actors. A name goes with its owner, before anyone hears that the owner is gone.
+
+| in OTP | here |
+|---|---|
+| `Registry.register/3` | `registry.register(key, value)`, by the actor itself |
+| `{:via, Registry, {registry, key}}` | `registry.via(key)` |
+| `Registry.dispatch/3` | `registry.dispatch(key, message)` |
+
+A registry is a plain object without a task of its own: use one per tree, keep it where the
+tree's owner keeps its other things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
+
+import msgspec
+
+from sessionmgr.errors import AlreadyRegistered, MailboxFull
+from sessionmgr.otp.current import require_life
+from sessionmgr.otp.message import Cast
+from sessionmgr.otp.ref import Ref, Via
+from sessionmgr.otp.statistics import RegistryStatistics
+
+if TYPE_CHECKING:
+    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.life import Life
+
+A = TypeVar("A", bound="Actor")
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """Who has a name, and the value they put beside it."""
+
+    key: Hashable
+    ref: Ref[Actor]
+    value: object = None
+
+
+class Dispatched(msgspec.Struct, frozen=True):
+    """Whom a dispatch reached, and whose mailboxes were full."""
+
+    sent: int
+    full: list[Ref[Actor]]
+
+
+class Registry:
+    """Names, `unique` or `duplicate`, and their owners."""
+
+    def __init__(self, keys: Literal["unique", "duplicate"] = "unique") -> None:
+        if keys not in ("unique", "duplicate"):
+            raise ValueError(f"keys={keys!r}: unique or duplicate")
+        self._unique = keys == "unique"
+        self._entries: dict[Hashable, dict[Life, Entry]] = {}
+        self._keys: dict[Life, dict[Hashable, None]] = {}
+
+    def register(self, key: Hashable, value: object = None) -> None:
+        """Give the calling actor the name `key`, for as long as it lives.
+
+        An actor that has the name already only replaces its value.
+
+        Raises:
+            AlreadyRegistered: names are unique, and another has this one.
+            NotInActor: no supervised child called.
+        """
+        life = require_life("registry.register()", "call it in the actor's `init`")
+        owners = self._entries.setdefault(key, {})
+        if self._unique and owners and life not in owners:
+            raise AlreadyRegistered(key, next(iter(owners)).name)
+        owners[life] = Entry(key, life.ref, value)
+        self._keys.setdefault(life, {})[key] = None
+        if life.names is None:
+            life.names = {}
+        life.names[self] = None
+
+    def unregister(self, key: Hashable) -> None:
+        """Take the name `key` from the calling actor, if it has it."""
+        life = require_life("registry.unregister()", "an actor gives up its own names only")
+        keys = self._keys.get(life, {})
+        if key in keys:
+            del keys[key]
+            self._remove(key, life)
+
+    def lookup(self, key: Hashable) -> list[Entry]:
+        """List who has the name `key`: nobody, one, or where names are duplicate any number."""
+        return list(self._entries.get(key, {}).values())
+
+    def keys(self) -> list[Hashable]:
+        """List the names that are taken."""
+        return list(self._entries)
+
+    @overload
+    def via(self, key: Hashable) -> Via[Actor]: ...
+    @overload
+    def via(self, key: Hashable, actor: type[A]) -> Via[A]: ...
+    def via(self, key: Hashable, actor: type[A] | None = None) -> Via[A] | Via[Actor]:
+        """Give what can be used like a reference to whoever has the name at the moment.
+
+        `actor` is the owner's class, for type checkers.
+
+        Raises:
+            ValueError: names are duplicate here, so one does not say who is meant.
+        """
+        if not self._unique:
+            raise ValueError("via() needs unique names; use dispatch() or lookup()")
+        return Via(self, key)
+
+    def dispatch(self, key: Hashable, message: object) -> Dispatched:
+        """Tell all who have the name: a `Cast` as a cast, anything else as an info.
+
+        Never waits. A full mailbox keeps nobody else from hearing it.
+        """
+        sent, full = 0, list[Ref["Actor"]]()
+        for entry in self.lookup(key):
+            try:
+                if isinstance(message, Cast):
+                    entry.ref.cast(message)
+                else:
+                    entry.ref.post(message)
+                sent += 1
+            except MailboxFull:
+                full.append(entry.ref)
+        return Dispatched(sent, full)
+
+    def statistics(self) -> RegistryStatistics:
+        """Count names and owners."""
+        return RegistryStatistics(
+            keys=len(self._entries),
+            entries=sum(map(len, self._entries.values())),
+            owners=len(self._keys),
+        )
+
+    def find(self, key: Hashable) -> Life | None:
+        """Give the library's own record of who has a unique name."""
+        return next(iter(self._entries.get(key, {})), None)
+
+    def forget(self, life: Life) -> None:
+        """Free the names of a child that has ended."""
+        for key in self._keys.pop(life, {}):
+            self._remove(key, life)
+
+    def _remove(self, key: Hashable, life: Life) -> None:
+        owners = self._entries[key]
+        del owners[life]
+        if not owners:
+            del self._entries[key]

@@ -1,0 +1,74 @@
+"""One log line for each crash, restart and give-up, for people and for machines.
+
+The text is `event key=value …`; the same values are attributes of the record. The crash of
+a child carries its traceback.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.otp.exit import Crashed
+
+if TYPE_CHECKING:
+    from sessionmgr.errors import RestartIntensityExceeded
+    from sessionmgr.otp.exit import ExitReason
+    from sessionmgr.otp.life import Life
+
+log: Final = logging.getLogger("sessionmgr.otp")
+
+
+def child_crashed(life: Life, reason: Crashed) -> None:
+    """A child ended with an exception."""
+    if log.isEnabledFor(logging.ERROR):
+        _say(logging.ERROR, "child_crashed", life.owner.name, life.id, reason, reason.error)
+
+
+def child_restarted(life: Life, reason: ExitReason) -> None:
+    """A child that had ended for `reason` is up again."""
+    if log.isEnabledFor(logging.WARNING):
+        _say(logging.WARNING, "child_restarted", life.owner.name, life.id, reason)
+
+
+def start_failed(life: Life, reason: ExitReason) -> None:
+    """A child did not come up again."""
+    if log.isEnabledFor(logging.ERROR):
+        _say(logging.ERROR, "start_failed", life.owner.name, life.id, reason)
+
+
+def gave_up(error: RestartIntensityExceeded) -> None:
+    """A supervisor has no restarts left."""
+    _say(logging.ERROR, "supervisor_gave_up", error.supervisor, error.child, error.exits[-1])
+
+
+def farewell_failed(life: Life, error: Exception) -> None:
+    """A crashed actor's `terminate` failed as well."""
+    _say(logging.ERROR, "terminate_failed", life.owner.name, life.id, Crashed(error), error)
+
+
+def unhandled(name: str, message: object) -> None:
+    """An actor without `handle_info` was sent something."""
+    log.warning(
+        "unhandled_info child=%s message=%r", name, message, extra={"event": "unhandled_info"}
+    )
+
+
+def _say(
+    level: int,
+    event: str,
+    supervisor: str,
+    child: str,
+    reason: ExitReason,
+    error: BaseException | None = None,
+) -> None:
+    log.log(
+        level,
+        "%s supervisor=%s child=%s reason=%r",
+        event,
+        supervisor,
+        child,
+        str(reason),
+        exc_info=error,
+        extra={"event": event, "supervisor": supervisor, "child": child, "reason": reason},
+    )

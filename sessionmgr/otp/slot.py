@@ -1,0 +1,59 @@
+"""A child's place in a supervisor, and what the supervisor's inbox holds beside exits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.caller import Caller
+    from sessionmgr.otp.exit import ExitReason
+    from sessionmgr.otp.life import Life
+    from sessionmgr.otp.spec import ChildSpec
+
+
+class Slot:
+    """A child's place among its siblings; incarnations come and go in it."""
+
+    __slots__ = ("id", "life", "restarting", "restarts", "spec", "strikes")
+
+    def __init__(self, spec: ChildSpec[Actor], id: str) -> None:
+        self.spec = spec
+        self.id = id
+        self.life: Life | None = None
+        self.restarting = False
+        self.restarts = 0
+        # How many restarts in a row came soon after the one before: the back-off's measure.
+        self.strikes = 0
+
+    @property
+    def state(self) -> str:
+        """What to call this moment."""
+        if self.life is not None:
+            return self.life.state
+        return "restarting" if self.restarting else "stopped"
+
+
+class Order:
+    """What somebody wants the supervisor to do, in its turn."""
+
+    __slots__ = ("do", "name")
+
+    def __init__(self, name: str, do: Callable[[Caller], Awaitable[None]]) -> None:
+        self.name = name
+        self.do = do
+
+    def __repr__(self) -> str:
+        return f"{self.name}()"
+
+
+class Retry:
+    """A start that failed and is to be tried again, in its turn."""
+
+    __slots__ = ("reason", "slot")
+
+    def __init__(self, slot: Slot, reason: ExitReason) -> None:
+        self.slot = slot
+        self.reason = reason

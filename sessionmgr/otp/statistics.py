@@ -1,0 +1,84 @@
+"""What one can ask a living tree, as plain data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import trio
+
+if TYPE_CHECKING:
+    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.life import Life
+    from sessionmgr.otp.ref import Ref
+
+
+class ActorStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """One child at this moment."""
+
+    id: str
+    state: str
+    age: float
+    restarts: int
+    handled: int
+    mailbox: int
+    mailbox_bound: int
+    tasks_waiting_send: int
+
+    @classmethod
+    def of(cls, life: Life) -> ActorStatistics:
+        """Look at `life`."""
+        mailbox = life.mailbox
+        return cls(
+            id=life.id,
+            state=life.state,
+            age=trio.current_time() - life.born,
+            restarts=life.restarts,
+            handled=life.handled,
+            mailbox=0 if mailbox is None else len(mailbox.queue),
+            mailbox_bound=0 if mailbox is None else mailbox.bound,
+            tasks_waiting_send=0 if mailbox is None else len(mailbox.waiting or ()),
+        )
+
+
+class SupervisorStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """One supervisor at this moment."""
+
+    name: str
+    state: str
+    age: float
+    children: int
+    active: int
+    restarts: int
+    """How many restarts it has made since it came up."""
+    restarts_in_window: int
+    """How many of them count against `max_restarts` now."""
+
+
+class RegistryStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """One registry at this moment."""
+
+    keys: int
+    entries: int
+    owners: int
+
+
+class ChildRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One child, as `which_children` lists it."""
+
+    id: str
+    ref: Ref[Actor] | None
+    kind: str
+    """`worker` or `supervisor`."""
+    state: str
+    """`starting`, `running`, `restarting`, `stopping` or `stopped`."""
+    restarts: int
+
+
+class ChildCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What `count_children` counts."""
+
+    specs: int
+    active: int
+    supervisors: int
+    workers: int

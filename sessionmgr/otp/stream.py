@@ -1,0 +1,123 @@
+"""Many tasks, some at a time, as one stream of results."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
+
+import trio
+from trio.lowlevel import checkpoint_if_cancelled
+
+from sessionmgr.errors import RunCrashed
+from sessionmgr.otp.run import Run
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+
+class Stream(Generic[T]):
+    """An `async with` block and, in it, an async iterator of results.
+
+    It owns no task but the runs: items are taken, and runs started, by whoever iterates.
+    So a slow consumer slows the production down; at most as many results wait for it as
+    runs may be under way.
+    """
+
+    def __init__(
+        self,
+        launch: Callable[[Run[T]], Run[T]],
+        fn: Callable[[Item], Awaitable[T]],
+        items: Iterable[Item],
+        max_concurrency: int,
+        ordered: bool,
+        return_exceptions: bool,
+    ) -> None:
+        if max_concurrency < 1:
+            raise ValueError(f"max_concurrency={max_concurrency}: at least 1")
+        self._launch = launch
+        self._runs_to_be: Iterator[Run[T]] = (
+            Run(fn, (item,), None, self._some_run_ended) for item in items
+        )
+        self._limit: Final = max_concurrency
+        self._ordered = ordered
+        self._return_exceptions = return_exceptions
+        # Under way, or ended and not yet given out; in the order of their items.
+        self._runs: deque[Run[T]] = deque()
+        self._running = 0
+        self._exhausted = False
+        self._opened = False
+        self._bell = trio.Event()
+
+    async def __aenter__(self) -> Self:
+        await trio.lowlevel.checkpoint()
+        self._opened = True
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._exhausted = True
+        with trio.CancelScope(shield=True):
+            for run in self._runs:
+                run.cancel()
+            for run in self._runs:
+                await run.ref.wait()
+        self._runs.clear()
+        await checkpoint_if_cancelled()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        """Give the next result, starting further runs as there is room."""
+        if not self._opened:
+            raise RuntimeError("a stream is used inside its block: async with tasks.stream(...)")
+        await trio.lowlevel.checkpoint()
+        while True:
+            self._top_up()
+            run = self._next_ended()
+            if run is not None:
+                self._runs.remove(run)
+                return await self._take(run)
+            if not self._runs:
+                raise StopAsyncIteration
+            self._bell = trio.Event()
+            await self._bell.wait()
+
+    def _top_up(self) -> None:
+        while (
+            not self._exhausted
+            and self._running < self._limit
+            and len(self._runs) < 2 * self._limit
+        ):
+            run = next(self._runs_to_be, None)
+            if run is None:
+                self._exhausted = True
+                return
+            self._launch(run)
+            self._runs.append(run)
+            self._running += 1
+
+    def _next_ended(self) -> Run[T] | None:
+        if self._ordered:
+            return self._runs[0] if self._runs and self._runs[0].done else None
+        return next((run for run in self._runs if run.done), None)
+
+    async def _take(self, run: Run[T]) -> T:
+        try:
+            return await run.result()
+        except RunCrashed as crash:
+            if self._return_exceptions:
+                return crash  # type: ignore[return-value]  # then T says so, see the overloads
+            raise
+
+    def _some_run_ended(self) -> None:
+        self._running -= 1
+        self._bell.set()

@@ -1,0 +1,431 @@
+"""A supervisor: starts its children in order, restarts them by rule, stops them in reverse.
+
+| in OTP | here |
+|---|---|
+| `Supervisor.start_link(children, opts)` | `async with Supervisor(*children, ...)`, or as a child |
+| `Supervisor.child_spec/2` | `child(...)` |
+| too many restarts: exit reason `shutdown` | `RestartIntensityExceeded`, a crash |
+| `{:error, {:already_started, pid}}` | `DuplicateChild` |
+| `Supervisor.terminate_child/2` … | `await sup.terminate_child(id)` … |
+
+So a transient supervisor that gave up is restarted by its parent; in OTP it is not.
+
+Group strategies restart every child of the group, as OTP does: also one that had ended well
+or was terminated by hand before; `delete_child` is what makes it stay away.
+
+The strategy: one task, which nobody cancels. It takes exits, orders and due restarts from one
+inbox in the order in which they came, and does each to its end, waiting only by being woken.
+Every wait looks at once whether the supervisor itself is to stop.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import deque
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+import trio
+from trio.lowlevel import wait_task_rescheduled
+
+from sessionmgr.errors import (
+    ChildRunning,
+    DuplicateChild,
+    RestartIntensityExceeded,
+    StartFailed,
+    SupervisorStopping,
+    UnknownChild,
+)
+from sessionmgr.otp import report
+from sessionmgr.otp.block import Block
+from sessionmgr.otp.caller import Caller, Progress, open_call
+from sessionmgr.otp.child import as_spec
+from sessionmgr.otp.exit import NORMAL, SHUTDOWN, ExitReason, Shutdown, cause_of
+from sessionmgr.otp.intensity import Intensity, check_limits
+from sessionmgr.otp.life import Life
+from sessionmgr.otp.policy import (
+    AutoShutdown,
+    Strategy,
+    ends_supervisor,
+    fallen_with,
+    wants_restart,
+)
+from sessionmgr.otp.slot import Order, Retry, Slot
+from sessionmgr.otp.statistics import ChildRow
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.ref import Ref
+    from sessionmgr.otp.spec import ChildSpec
+
+STRATEGIES: Final = ("one_for_one", "one_for_all", "rest_for_one")
+AUTO_SHUTDOWNS: Final = ("never", "any_significant", "all_significant")
+
+A = TypeVar("A", bound="Actor")
+
+
+class Supervisor(Block):
+    """Children that belong together, in an order that matters.
+
+    Start order is the order given; stopping goes through it backwards, one by one, each
+    child having its `shutdown` time. What the end of one means for the others is the
+    `strategy`: `one_for_one` (nothing), `one_for_all` (all start anew), `rest_for_one`
+    (those after it start anew). More than `max_restarts` restarts within `max_seconds`
+    seconds, of all children together, and the supervisor stops them all and gives up with
+    `RestartIntensityExceeded`.
+
+    As a block it runs while its body runs; giving up cancels the body and leaves the block
+    as that exception. Inside another supervisor it is a child like any other.
+
+    `auto_shutdown` lets it end when children do that are `significant`: with the first of
+    them (`any_significant`) or the last (`all_significant`).
+    """
+
+    def __init__(
+        self,
+        *children: ChildSpec[Actor] | Callable[..., object] | Block,
+        strategy: Strategy = "one_for_one",
+        max_restarts: int = 3,
+        max_seconds: float = 5.0,
+        auto_shutdown: AutoShutdown = "never",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name)
+        if strategy not in STRATEGIES:
+            raise ValueError(f"strategy={strategy!r}: one of {', '.join(STRATEGIES)}")
+        if auto_shutdown not in AUTO_SHUTDOWNS:
+            raise ValueError(f"auto_shutdown={auto_shutdown!r}: one of {', '.join(AUTO_SHUTDOWNS)}")
+        self._strategy: Strategy = strategy
+        self._auto_shutdown: AutoShutdown = auto_shutdown
+        self._limits = check_limits(max_restarts, max_seconds)
+        self._intensity = Intensity(*self._limits)
+        self._exits: deque[ExitReason] = deque(maxlen=max_restarts + 1)
+        self._specs = [as_spec(what) for what in children]
+        self._slots: dict[str, Slot] = {}
+        self._born = 0
+        # Restarts that wait for their back-off: slot to time.
+        self._due: dict[Slot, float] = {}
+        self._fill()
+
+    def _fill(self) -> None:
+        self._slots.clear()
+        self._due.clear()
+        given = [spec.id for spec in self._specs if spec.id is not None]
+        for spec in self._specs:
+            self._refuse_significant(spec)
+            if spec.id is not None and given.count(spec.id) > 1:
+                raise DuplicateChild(self.name, spec.id)
+        for spec in self._specs:
+            self._add_slot(spec, given)
+
+    def _add_slot(self, spec: ChildSpec[Actor], reserved: Sequence[str] = ()) -> Slot:
+        own = spec.id
+        while own is None:
+            self._born += 1
+            candidate = f"{spec.label}-{self._born}"
+            if candidate not in self._slots and candidate not in reserved:
+                own = candidate
+        slot = self._slots[own] = Slot(spec, own)
+        return slot
+
+    def _refuse_significant(self, spec: ChildSpec[Actor]) -> None:
+        if spec.significant and self._auto_shutdown == "never":
+            raise ValueError(
+                f"child {spec.id or spec.label!r} is significant, but supervisor {self.name!r} has "
+                "auto_shutdown='never': say any_significant or all_significant there"
+            )
+
+    # The life of it.
+
+    async def _start_children(self) -> None:
+        self._intensity = Intensity(*self._limits)
+        self._exits.clear()
+        self._fill()
+        for slot in list(self._slots.values()):
+            reason = await self._start(slot)
+            if self._me.verdict is not None:
+                return
+            if reason is not None:
+                raise self._start_failure(slot, reason)
+
+    async def _supervise(self) -> None:
+        while self._me.verdict is None:
+            now = trio.current_time()
+            for slot in [slot for slot, due in self._due.items() if due <= now]:
+                del self._due[slot]
+                await self._bring_up(slot)
+            if self._inbox:
+                await self._handle(self._inbox.popleft())
+            elif self._me.verdict is None:
+                await self._pause(min(self._due.values(), default=math.inf))
+
+    async def _handle(self, item: object) -> None:
+        if isinstance(item, Life):
+            await self._after_exit(item)
+        elif isinstance(item, Retry):
+            if item.slot.restarting and self._slots.get(item.slot.id) is item.slot:
+                await self._restart(item.slot, item.reason)
+        elif isinstance(item, Caller) and item.progress is Progress.OPEN:
+            order = cast("Order", item.message)
+            await order.do(item)
+
+    async def _stop_children(self) -> None:
+        for slot in reversed(list(self._slots.values())):
+            await self._end(slot)
+
+    def _lives(self) -> list[Life]:
+        return [
+            slot.life
+            for slot in self._slots.values()
+            if slot.life is not None and slot.life.reason is None
+        ]
+
+    # Ends and restarts.
+
+    async def _after_exit(self, life: Life) -> None:
+        slot = self._slots.get(life.id)
+        if slot is None or slot.life is not life or life.reason is None:
+            # A group restart, or an order, has dealt with this exit already.
+            return
+        slot.life = None
+        spec = slot.spec
+        if wants_restart(spec.restart, life.reason):
+            if spec.backoff and trio.current_time() - life.born >= spec.backoff.maximum:
+                slot.strikes = 0
+            await self._restart(slot, life.reason)
+            return
+        if spec.restart == "temporary":
+            del self._slots[slot.id]
+        if spec.significant:
+            left = [
+                other for other in self._slots.values() if other.spec.significant and other.life
+            ]
+            if ends_supervisor(self._auto_shutdown, left):
+                self._me.verdict = Shutdown("auto_shutdown")
+
+    async def _restart(self, slot: Slot, reason: ExitReason) -> None:
+        """Charge a restart, and do it: now, or when the back-off allows."""
+        self._exits.append(reason)
+        if not self._intensity.admit(trio.current_time()):
+            error = RestartIntensityExceeded(self.name, slot.id, list(self._exits), *self._limits)
+            report.gave_up(error)
+            raise error from cause_of(reason)
+        slot.restarting = True
+        for name in reversed(fallen_with(self._strategy, list(self._slots), slot.id)):
+            other = self._slots[name]
+            if other is not slot:
+                await self._end(other)
+                other.restarting = True
+            if other.spec.restart == "temporary":
+                del self._slots[name]
+        if slot.spec.backoff is None:
+            await self._bring_up(slot, reason)
+        else:
+            delay = slot.spec.backoff.delay(slot.strikes, random.random())
+            slot.strikes += 1
+            self._due[slot] = trio.current_time() + delay
+
+    async def _bring_up(self, failed: Slot, reason: ExitReason = NORMAL) -> None:
+        for name in fallen_with(self._strategy, list(self._slots), failed.id):
+            slot = self._slots[name]
+            if slot.life is not None:
+                continue
+            if self._me.verdict is not None:
+                return
+            slot.restarts += 1
+            failure = await self._start(slot)
+            if failure is not None:
+                # Tried again after whatever waits in the inbox, so that a stop comes through.
+                slot.restarting = True
+                self._inbox.append(Retry(slot, failure))
+                return
+            self._restarts += 1
+            assert slot.life is not None
+            report.child_restarted(slot.life, reason)
+
+    async def _start(self, slot: Slot, order: Caller | None = None) -> ExitReason | None:
+        """Start a child and wait until it is up; give the reason if it did not come up."""
+        me = self._me
+        life = slot.life = Life(slot.spec, slot.id, self, slot.restarts)
+        slot.restarting = False
+        self._due.pop(slot, None)
+        self._spawn(life)
+        me.waits_for_child = life
+        while not life.ready and life.reason is None and me.verdict is None:
+            if order is not None and not order.waiting:
+                break
+            await self._pause()
+        me.waits_for_child = None
+        if life.ready:
+            return None
+        if life.reason is None:
+            await self._end(slot)
+            return SHUTDOWN
+        slot.life = None
+        report.start_failed(life, life.reason)
+        return life.reason
+
+    async def _end(self, slot: Slot) -> None:
+        """Stop a child: politely, until its time is up."""
+        me, life = self._me, slot.life
+        if life is None:
+            return
+        patience = 0.0 if me.killed else slot.spec.patience
+        deadline = trio.current_time() + patience
+        if patience > 0:
+            life.ask_to_stop(SHUTDOWN, deadline)
+        me.waits_for_child = life
+        while life.reason is None:
+            if me.killed or trio.current_time() >= deadline:
+                life.kill()
+                deadline = math.inf
+            await self._pause(deadline)
+        me.waits_for_child = None
+        slot.life = None
+
+    def _start_failure(self, slot: Slot, reason: ExitReason) -> StartFailed:
+        error = StartFailed(self.name, slot.id, reason)
+        error.__cause__ = cause_of(reason)
+        return error
+
+    # Orders.
+
+    async def start_child(self, what: ChildSpec[A] | Callable[..., object] | Block) -> Ref[A]:
+        """Add a child after the others, and wait until it is up.
+
+        If the caller is cancelled meanwhile, the child is stopped again and forgotten.
+
+        Raises:
+            StartFailed: it did not come up, and is not kept.
+            DuplicateChild: the id is taken, be it by a stopped child.
+        """
+        spec = as_spec(what)
+        self._refuse_significant(spec)
+
+        async def do(caller: Caller) -> None:
+            if spec.id is not None and spec.id in self._slots:
+                caller.fail(DuplicateChild(self.name, spec.id))
+                return
+            slot = self._add_slot(spec)
+            reason = await self._start(slot, caller)
+            if reason is not None or not caller.waiting:
+                await self._end(slot)
+                del self._slots[slot.id]
+            self._answer_start(caller, slot, reason)
+
+        return cast("Ref[A]", await self._order("start_child", do))
+
+    async def terminate_child(self, child: str | Ref[Actor]) -> None:
+        """Stop a child and do not restart it; a temporary one is forgotten.
+
+        Raises:
+            UnknownChild: there is none such.
+        """
+
+        async def do(caller: Caller) -> None:
+            slot = self._slot_of(child)
+            if slot is None:
+                caller.fail(UnknownChild(self.name, child))
+                return
+            await self._end(slot)
+            slot.restarting = False
+            self._due.pop(slot, None)
+            if slot.spec.restart == "temporary":
+                del self._slots[slot.id]
+            caller.reply(None)
+
+        await self._order("terminate_child", do)
+
+    async def restart_child(self, id: str) -> Ref[Actor]:
+        """Start a stopped child again.
+
+        Raises:
+            UnknownChild: there is none such.
+            ChildRunning: it is not stopped.
+            StartFailed: it did not come up; it is kept.
+        """
+
+        async def do(caller: Caller) -> None:
+            slot = self._stopped_slot(id, caller)
+            if slot is not None:
+                reason = await self._start(slot, caller)
+                if not caller.waiting:
+                    await self._end(slot)
+                self._answer_start(caller, slot, reason)
+
+        return cast("Ref[Actor]", await self._order("restart_child", do))
+
+    async def delete_child(self, id: str) -> None:
+        """Forget a stopped child.
+
+        Raises:
+            UnknownChild: there is none such.
+            ChildRunning: it is not stopped: `terminate_child` comes first.
+        """
+
+        async def do(caller: Caller) -> None:
+            slot = self._stopped_slot(id, caller)
+            if slot is not None:
+                del self._slots[id]
+                caller.reply(None)
+
+        await self._order("delete_child", do)
+
+    async def _order(self, name: str, do: Callable[[Caller], Awaitable[None]]) -> object:
+        caller = open_call(Order(name, do), self._require_running())
+        self._inbox.append(caller)
+        self._wake()
+        return await wait_task_rescheduled(caller.abandon)
+
+    def _turn_away(self, item: object) -> None:
+        if isinstance(item, Caller) and item.waiting:
+            item.fail(SupervisorStopping(self.name))
+
+    def _answer_start(self, caller: Caller, slot: Slot, reason: ExitReason | None) -> None:
+        if self._me.verdict is not None:
+            caller.fail(SupervisorStopping(self.name))
+        elif reason is not None:
+            caller.fail(self._start_failure(slot, reason))
+        elif slot.life is not None:
+            caller.reply(slot.life.ref)
+
+    def _slot_of(self, child: str | Ref[Actor]) -> Slot | None:
+        if isinstance(child, str):
+            return self._slots.get(child)
+        life = child.find()
+        slot = None if life is None else self._slots.get(life.id)
+        return slot if slot is not None and slot.life is life else None
+
+    def _stopped_slot(self, id: str, caller: Caller) -> Slot | None:
+        slot = self._slots.get(id)
+        if slot is None:
+            caller.fail(UnknownChild(self.name, id))
+        elif slot.life is not None or slot.restarting:
+            caller.fail(ChildRunning(self.name, id, slot.state))
+            return None
+        return slot
+
+    # Introspection.
+
+    def which_children(self) -> list[ChildRow]:
+        """List the children, in start order."""
+        self._require_alive()
+        return [
+            ChildRow(
+                id=slot.id,
+                ref=None if slot.life is None else slot.life.ref,
+                kind=slot.spec.role,
+                state=slot.state,
+                restarts=slot.restarts,
+            )
+            for slot in self._slots.values()
+        ]
+
+    def _find(self, id: str) -> Life | None:
+        slot = self._slots.get(id)
+        return None if slot is None else slot.life
+
+    def _restarts_in_window(self) -> int:
+        return self._intensity.count(trio.current_time())

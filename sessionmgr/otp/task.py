@@ -1,0 +1,139 @@
+"""A supervisor of tasks: functions that are run once, for their results.
+
+| in OTP | here |
+|---|---|
+| `Task.Supervisor.async_nolink/3` | `run = await tasks.async_nolink(fn, *args)` |
+| `Task.await/2` | `await run.result()` |
+| `{ref, result}` and `{:DOWN, …}` in `handle_info` | one `TaskDone` or one `Down` |
+| `Task.Supervisor.async_stream_nolink` | `async with tasks.stream(fn, items) as results` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Literal, TypeVar, TypeVarTuple, overload
+
+from trio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
+
+from sessionmgr.otp import report
+from sessionmgr.otp.current import current_life
+from sessionmgr.otp.exit import Crashed
+from sessionmgr.otp.pool import Pool
+from sessionmgr.otp.run import Run
+from sessionmgr.otp.spec import DEFAULT_SHUTDOWN, ChildSpec, Shutdown
+from sessionmgr.otp.stream import Stream
+
+if TYPE_CHECKING:
+    from sessionmgr.errors import RunCrashed
+    from sessionmgr.otp.actor import Actor
+    from sessionmgr.otp.life import Life
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+Ts = TypeVarTuple("Ts")
+
+
+class TaskSupervisor(Pool):
+    """The nursery for work whose failure is data: a crash harms no owner and no sibling."""
+
+    def __init__(self, *, name: str | None = None, max_children: int | None = None) -> None:
+        super().__init__(name, max_children)
+        self._runs: dict[Life, Run[object]] = {}
+
+    async def async_nolink(
+        self,
+        fn: Callable[[*Ts], Awaitable[T]],
+        *args: *Ts,
+        shutdown: Shutdown = DEFAULT_SHUTDOWN,
+    ) -> Run[T]:
+        """Start `fn(*args)` and give the handle to its result.
+
+        When an actor calls this, it hears of the end once: as `TaskDone` or `Down` in its
+        `handle_info`, unless it waits in `run.result()`.
+
+        Raises:
+            MaxChildren: there are as many as there may be.
+        """
+        await checkpoint_if_cancelled()
+        owner = current_life()
+        if owner is not None and owner.mailbox is None:
+            owner = None
+        run = self.launch(Run(fn, args, owner), shutdown)
+        await cancel_shielded_checkpoint()
+        return run
+
+    @overload
+    def stream(
+        self,
+        fn: Callable[[Item], Awaitable[T]],
+        items: Iterable[Item],
+        *,
+        max_concurrency: int = 8,
+        ordered: bool = True,
+        return_exceptions: Literal[False] = False,
+    ) -> Stream[T]: ...
+    @overload
+    def stream(
+        self,
+        fn: Callable[[Item], Awaitable[T]],
+        items: Iterable[Item],
+        *,
+        max_concurrency: int = 8,
+        ordered: bool = True,
+        return_exceptions: Literal[True],
+    ) -> Stream[T | RunCrashed]: ...
+    def stream(
+        self,
+        fn: Callable[[Item], Awaitable[T]],
+        items: Iterable[Item],
+        *,
+        max_concurrency: int = 8,
+        ordered: bool = True,
+        return_exceptions: bool = False,
+    ) -> Stream[T] | Stream[T | RunCrashed]:
+        """Run `fn(item)` for each item, at most `max_concurrency` at once.
+
+        `async with tasks.stream(fn, items) as results: async for result in results: ...`
+        gives the results in the order of the items, or as they come (`ordered=False`). A
+        crash raises `RunCrashed` where its result would be; `return_exceptions=True` yields
+        it there instead. Items are taken as there is room for them. Leaving the block
+        cancels what still runs.
+        """
+        return Stream(self.launch, fn, items, max_concurrency, ordered, return_exceptions)
+
+    def launch(self, run: Run[T], shutdown: Shutdown = DEFAULT_SHUTDOWN) -> Run[T]:
+        """Start a run that has been made."""
+        self._require_running()
+        spec: ChildSpec[Actor] = ChildSpec(
+            kind="function",
+            target=run.execute,
+            label=run.label,
+            body=run.execute,
+            restart="temporary",
+            shutdown=shutdown,
+        )
+        life = self._admit(spec, self._new_id(run.label))
+        run.begin(life)
+        self._runs[life] = run
+        return run
+
+    def child_ready(self, life: Life) -> None:
+        """Hear that a task runs: nobody waits for that."""
+
+    def child_exited(self, life: Life) -> None:
+        """Hear that a task has ended."""
+        if isinstance(life.reason, Crashed):
+            report.child_crashed(life, life.reason)
+        self._release(life)
+        run = self._runs.pop(life)
+        run.finish()
+
+    async def _supervise(self) -> None:
+        while self._me.verdict is None:
+            await self._pause()
+
+    def _turn_away(self, item: object) -> None:
+        """Nothing comes into this inbox."""
+
+    def _restarts_in_window(self) -> int:
+        return 0

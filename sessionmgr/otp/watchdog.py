@@ -1,0 +1,102 @@
+"""A watchdog for the one thing that no supervisor can stop: code that keeps the loop to itself.
+
+It is a thread, so that it runs when nothing else does. It asks the loop for a sign of life,
+and when none comes in time it logs the stack of the thread in which the loop runs: that is
+where the culprit is, and the name of the child that it works for.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+import traceback
+from types import FrameType
+from typing import Final
+
+import trio
+
+from sessionmgr.otp.life import Life, live
+
+log: Final = logging.getLogger("sessionmgr.otp")
+
+
+async def watchdog(
+    threshold: float = 1.0, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Log the stack of whatever keeps the loop busy for more than `threshold` seconds.
+
+    A function to be a child: `Supervisor(child(watchdog, 0.5), ...)`. In virtual time,
+    where a loop that is busy for a day has lost no second, it does nothing.
+    """
+    if not threshold > 0:
+        raise ValueError(f"threshold={threshold}: more than 0 seconds")
+    if _is_virtual(trio.lowlevel.current_clock()):
+        task_status.started()
+        await trio.sleep_forever()
+    watch = _Watch(threshold, trio.lowlevel.current_trio_token(), threading.get_ident())
+    thread = threading.Thread(target=watch.run, name="sessionmgr.otp watchdog", daemon=True)
+    thread.start()
+    try:
+        task_status.started()
+        await trio.sleep_forever()
+    finally:
+        watch.end.set()
+
+
+def _is_virtual(clock: trio.abc.Clock) -> bool:
+    # A clock by which a tenth of a second of sleep may take no time at all, or for ever.
+    return clock.deadline_to_sleep_time(clock.current_time() + 1.0) > 2.0
+
+
+class _Watch:
+    """The thread's side."""
+
+    def __init__(self, threshold: float, token: trio.lowlevel.TrioToken, thread: int) -> None:
+        self.end = threading.Event()
+        self._threshold = threshold
+        self._token = token
+        self._thread = thread
+        self._sign = threading.Event()
+
+    def run(self) -> None:
+        while not self.end.wait(self._threshold / 2):
+            self._sign.clear()
+            asked = time.monotonic()
+            try:
+                self._token.run_sync_soon(self._sign.set)
+            except trio.RunFinishedError:
+                return
+            if self._sign.wait(self._threshold):
+                continue
+            self._report(asked)
+            # Once for each blockage, however long.
+            while not self._sign.wait(self._threshold):
+                if self.end.is_set():
+                    return
+
+    def _report(self, asked: float) -> None:
+        frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]  # no other way
+        frame = frames.get(self._thread)
+        if frame is None:
+            return
+        culprit = _child_in(frame)
+        stack = "".join(traceback.format_stack(frame))
+        log.error(
+            "loop_blocked child=%s seconds=%.1f\n%s",
+            culprit,
+            time.monotonic() - asked,
+            stack.rstrip(),
+            extra={"event": "loop_blocked", "child": culprit, "stack": stack},
+        )
+
+
+def _child_in(frame: FrameType | None) -> str:
+    """Name the child whose task the stack below `frame` belongs to."""
+    while frame is not None:
+        if frame.f_code is live.__code__:
+            life = frame.f_locals["life"]
+            return life.name if isinstance(life, Life) else "?"
+        frame = frame.f_back
+    return "none: code outside of supervised children"

@@ -1,0 +1,206 @@
+"""The benchmarks' own logic, as values; and that they run. No bound is judged here."""
+
+import io
+import json
+import sys
+
+import pytest
+from hypothesis import given, strategies as st
+
+from benchmarks.command import main
+from benchmarks.contestant import Contestant, OtherPython, ThisPython
+from benchmarks.goal import (
+    Curve,
+    Figure,
+    Ratio,
+    Result,
+    Samples,
+    Verdict,
+    deviation,
+    exit_code,
+    figure,
+    judge,
+)
+from benchmarks.otp.suite import OTP
+from benchmarks.report import as_json, table, verdicts
+from benchmarks.stage import Stage
+from benchmarks.suite import UnknownNameError, choose
+
+OURS = figure("ours/cost")
+THEIRS = figure("theirs/cost")
+GOAL = Ratio("G-1", "a thing", OURS, (THEIRS,), 0.9)
+COSTS = st.floats(0.01, 1e6)
+
+
+def rounds(*pairs: tuple[float, float]) -> list[Samples]:
+    return [{OURS: ours, THEIRS: theirs} for ours, theirs in pairs]
+
+
+def test_a_ratio_is_taken_in_each_round_and_the_median_of_them_is_judged() -> None:
+    # Medians of the figures alone would be 4 / 4; one round was slow for both.
+    result = judge(GOAL, rounds((1.0, 2.0), (4.0, 4.0), (40.0, 80.0)))
+    assert result.ratios == (0.5, 1.0, 0.5)
+    assert result.score is not None
+    assert result.score.ratio == 0.5
+    assert result.verdict is Verdict.HOLDS
+
+
+def test_one_wild_round_in_three_changes_nothing() -> None:
+    assert judge(GOAL, rounds((1, 2), (99, 2), (1, 2))).verdict is Verdict.HOLDS
+
+
+@given(ours=COSTS, theirs=COSTS)
+def test_a_bound_is_broken_exactly_when_the_ratio_exceeds_it(ours: float, theirs: float) -> None:
+    verdict = judge(GOAL, rounds((ours, theirs))).verdict
+    assert verdict is (Verdict.BROKEN if ours / theirs > 0.9 else Verdict.HOLDS)
+
+
+def test_a_ceiling_is_for_our_own_figure() -> None:
+    heavy = Ratio("G-M", "memory", OURS, (THEIRS,), 1.6, ceiling=4.5, unit="KiB")
+    assert judge(heavy, rounds((4.4, 4.0))).verdict is Verdict.HOLDS
+    assert judge(heavy, rounds((4.6, 4.0))).verdict is Verdict.BROKEN
+
+
+def test_several_anchors_are_added_up() -> None:
+    other = figure("theirs/more")
+    goal = Ratio("G-2", "a thing", OURS, (THEIRS, other), 1.3)
+    assert goal.score({OURS: 6.0, THEIRS: 1.0, other: 2.0}).ratio == 2.0
+
+
+@given(costs=st.lists(COSTS, min_size=1, max_size=5))
+def test_every_cost_is_within_the_deviation_of_some_cost(costs: list[float]) -> None:
+    middle = (max(costs) + min(costs)) / 2
+    allowed = deviation(costs) * middle * (1 + 1e-9)
+    assert all(abs(each - middle) <= allowed for each in costs)
+
+
+def test_a_curve_is_judged_by_our_deviation_alone() -> None:
+    small, large = figure("ours/1"), figure("ours/2")
+    goal = Curve("G-lin", "a curve", (small, large), (THEIRS,), 0.3)
+    flat: Samples = {small: 1.0, large: 1.5, THEIRS: 1.0}
+    steep: Samples = {small: 1.0, large: 2.0, THEIRS: 1.0}
+    assert judge(goal, [flat]).verdict is Verdict.HOLDS
+    assert judge(goal, [steep]).verdict is Verdict.BROKEN
+
+
+def test_without_a_bound_a_figure_is_information_and_a_smoke_judges_nothing() -> None:
+    bare = Ratio("other", "a thing", OURS, (THEIRS,), None)
+    assert judge(bare, rounds((9, 1))).verdict is Verdict.NO_BOUND
+    assert judge(GOAL, rounds((9, 1)), smoke=True).verdict is Verdict.SMOKE
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"),
+    [
+        (Verdict.HOLDS, 0),
+        (Verdict.NO_BOUND, 0),
+        (Verdict.SMOKE, 0),
+        (Verdict.MISSING, 0),
+        (Verdict.BROKEN, 1),
+        (Verdict.FAILED, 1),
+    ],
+)
+def test_the_exit_code_is_1_for_a_broken_bound_or_a_failure_only(
+    verdict: Verdict, code: int
+) -> None:
+    assert exit_code([Result(GOAL, Verdict.HOLDS), Result(GOAL, verdict)]) == code
+
+
+def test_the_table_has_figures_bound_and_verdict_and_says_what_is_missing() -> None:
+    missing = Ratio("G-2", "another", OURS, (THEIRS,), None)
+    results = [
+        judge(GOAL, rounds((2.0, 1.0))),
+        Result(missing, Verdict.MISSING, why="pip install it"),
+    ]
+    head, _, first, second, _, reason = table(results).splitlines()
+    assert head.split() == ["goal", "what", "ours", "anchor", "ratio", "bound", "verdict"]
+    assert " ".join(first.split()) == "G-1 a thing 2.00 µs 1.00 µs 2.00 ≤ 0.90 BROKEN"
+    assert " ".join(second.split()) == "G-2 another not measured"
+    assert reason == "not measured: pip install it"
+    assert verdicts(results) == "1 BROKEN, 1 not measured: G-1"
+
+
+def test_json_has_every_rounds_ratio() -> None:
+    found = json.loads(as_json([judge(GOAL, rounds((1, 2), (3, 4)))], ["a note"], 2))
+    assert found["notes"] == ["a note"]
+    (goal,) = found["goals"]
+    assert goal["ratios"] == [0.5, 0.75]
+    assert goal["verdict"] == "holds"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["opt"], "no benchmark is named 'opt'; there are: otp"),
+        (["otp", "--only", "G-A9"], "no goal is named 'G-A9'; there are: G-A1, G-A2,"),
+        (["--rounds", "0"], "at least one round is needed"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_those_there_are(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exited:
+        main(arguments)
+    assert exited.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_no_name_means_all() -> None:
+    assert choose([], [OTP]) == [OTP]
+    with pytest.raises(UnknownNameError):
+        choose(["otp", "no"], [OTP])
+
+
+def test_only_the_contestants_of_a_chosen_goal_run() -> None:
+    assert [each.name for each in OTP.only(["G-A1"]).entrants()] == ["ours.call", "trio.call"]
+
+
+def test_every_goal_of_otp_has_a_contestant_for_each_figure() -> None:
+    names = {each.name for each in OTP.contestants}
+    assert len(names) == len(OTP.contestants)
+    for goal in OTP.goals:
+        assert {each.contestant for each in goal.figures()} <= names
+    assert {each.name for each in OTP.entrants()} == names
+    wanted = [*(f"G-A{n}" for n in range(1, 7)), *(f"G-S{n}" for n in range(1, 8))]
+    assert {*wanted, "G-M1", "G-lin"} <= {each.id for each in OTP.goals}
+
+
+def test_what_is_not_installed_is_said_with_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SOME_PYTHON", raising=False)
+    other = OtherPython("SOME_PYTHON", "no_such_package", "make a venv")
+    assert other.absence() == "no_such_package is looked for where SOME_PYTHON points: make a venv"
+    monkeypatch.setenv("SOME_PYTHON", sys.executable)
+    assert "cannot import no_such_package: make a venv" in (other.absence() or "")
+    assert "-m pip install no_such_package" in (ThisPython("no_such_package").absence() or "")
+    assert ThisPython("trio").absence() is None
+
+
+async def test_each_round_runs_everybody_and_every_other_one_backwards() -> None:
+    said = io.StringIO()
+    both = [Contestant(name, f"benchmarks.otp.raw_trio:{name}") for name in ("nursery", "cancel")]
+    # Smoke for the effort alone: the order is what is tested, so one at a time.
+    stage = Stage(both, rounds=2, smoke=True, progress=said, at_once=1)
+    await stage.play()
+    order = [line.split()[-1] for line in said.getvalue().splitlines() if "done" not in line]
+    assert order == ["nursery", "cancel", "cancel", "nursery"]
+    assert [samples.keys() for samples in stage.measured] == 2 * [
+        {Figure("nursery", "one_child"), Figure("cancel", "one_child")}
+    ]
+
+
+async def test_a_contestant_that_fails_fails_its_goals_and_no_others() -> None:
+    both = [Contestant("ours", "benchmarks:no_such"), Contestant("theirs", "benchmarks:no_such")]
+    stage = Stage(both[:1], rounds=1, smoke=True, progress=io.StringIO())
+    await stage.play()
+    (result,) = stage.results([GOAL])
+    assert result.verdict is Verdict.FAILED
+    assert "AttributeError" in result.why
+
+
+def test_a_tiny_smoke_runs_and_exits_with_0(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["otp", "--smoke", "--only", "G-A1"]) == 0
+    said = capsys.readouterr()
+    assert "G-A1" in said.out
+    assert "ours.call" in said.err

@@ -1,0 +1,103 @@
+"""What is true of the whole house: typed, documented, trio only, and no room misused."""
+
+import ast
+import importlib
+import importlib.metadata
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import sessionmgr
+import sessionmgr.errors
+import sessionmgr.otp
+import sessionmgr_adapters
+
+PACKAGES: list[ModuleType] = [sessionmgr, sessionmgr_adapters]
+PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
+
+
+def home(package: ModuleType) -> Path:
+    assert package.__file__ is not None
+    return Path(package.__file__).parent
+
+
+MODULES = sorted(
+    name
+    for package in PACKAGES
+    for name in [
+        package.__name__,
+        *(m.name for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")),
+    ]
+    if not name.endswith(".__main__")
+)
+
+PUBLIC = {
+    name: thing
+    for name, thing in vars(sessionmgr.otp).items()
+    if not name.startswith("_") and (inspect.isclass(thing) or inspect.isfunction(thing))
+}
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda p: p.__name__)
+def test_a_package_says_that_it_is_typed(package: ModuleType) -> None:
+    assert (home(package) / "py.typed").exists()
+
+
+def test_the_installed_version_is_the_one_that_is_written_down() -> None:
+    written = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["version"]
+    assert importlib.metadata.version("sessionmgr") == written
+
+
+def test_nothing_imports_another_event_loop() -> None:
+    program = f"""
+import importlib, sys
+for name in {MODULES!r}:
+    importlib.import_module(name)
+others = {{"asyncio", "anyio", "curio"}} & sys.modules.keys()
+sys.exit(f"imported: {{others}}" if others else 0)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_begins_with_what_it_is_about(name: str) -> None:
+    assert (importlib.import_module(name).__doc__ or "").strip()
+
+
+def test_the_top_of_a_package_holds_imports_and_nothing_else() -> None:
+    tops = [top for package in PACKAGES for top in home(package).rglob("__init__.py")]
+    for top in tops:
+        statements = ast.parse(top.read_text(encoding="utf-8")).body[1:]
+        assert all(isinstance(statement, ast.ImportFrom) for statement in statements), top
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_and_its_methods_are_documented(name: str) -> None:
+    thing = PUBLIC[name]
+    assert inspect.getdoc(thing)
+    undocumented = [
+        member
+        for member, value in vars(thing).items()
+        if not member.startswith("_")
+        and inspect.isfunction(value)
+        and not inspect.getdoc(getattr(thing, member))
+    ]
+    assert undocumented == []
+
+
+def test_every_exception_stands_in_the_tree() -> None:
+    tree = sessionmgr.errors.__doc__ or ""
+    errors = [
+        name
+        for name, thing in vars(sessionmgr.errors).items()
+        if inspect.isclass(thing) and issubclass(thing, sessionmgr.errors.SessionmgrError)
+    ]
+    assert len(errors) > 10
+    assert set(errors) - set(re.findall(r"\w+", tree)) == set()

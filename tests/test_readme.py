@@ -1,0 +1,59 @@
+"""The README's programs run, and print what the README says they print."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+README = Path(__file__).parents[1] / "README.md"
+
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Program(NamedTuple):
+    line: int
+    source: str
+    prints: str | None
+
+
+def programs(text: str) -> list[Program]:
+    """Find each python block, with the text block that comes next, if one does."""
+    blocks = [
+        (text.count("\n", 0, m.start()) + 1, m.group(1), m.group(2)) for m in FENCED.finditer(text)
+    ]
+    followers = [*blocks[1:], (0, "", "")]
+    return [
+        Program(line, source, follower[2] if follower[1] == "text" else None)
+        for (line, language, source), follower in zip(blocks, followers, strict=True)
+        if language == "python"
+    ]
+
+
+PROGRAMS = programs(README.read_text(encoding="utf-8"))
+
+
+def test_the_readme_has_programs_and_says_what_some_of_them_print() -> None:
+    assert len(PROGRAMS) >= 3
+    assert sum(program.prints is not None for program in PROGRAMS) >= 2
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: f"line{p.line}")
+def test_a_program_of_the_readme_does_what_the_readme_says(
+    program: Program, tmp_path: Path
+) -> None:
+    path = tmp_path / "example.py"
+    path.write_text(program.source, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-X", "utf8", "-W", "error", str(path)],
+        cwd=tmp_path,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=60,
+    )
+    assert ran.returncode == 0, ran.stderr
+    if program.prints is not None:
+        assert ran.stdout == program.prints

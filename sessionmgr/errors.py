@@ -95,7 +95,7 @@ class NotAnActor(OtpError):
     """A message was sent to a child that has no mailbox."""
 
     def __init__(self, who: str, kind: str) -> None:
-        super().__init__(f"{who} is a {kind}, not an actor: it takes no messages")
+        super().__init__(f"{who} is a {kind} and no actor: it takes no messages")
         self.who = who
 
 

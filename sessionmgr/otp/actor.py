@@ -20,12 +20,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from trio.lowlevel import checkpoint, wait_task_rescheduled
+from trio.lowlevel import checkpoint, disable_ki_protection, wait_task_rescheduled
 
 from sessionmgr.otp import report
-from sessionmgr.otp.caller import Caller, Progress
-from sessionmgr.otp.life import unpark
-from sessionmgr.otp.mailbox import Info, Mailbox
+from sessionmgr.otp.caller import GONE, Caller
+from sessionmgr.otp.mailbox import Info, Sender
 from sessionmgr.otp.message import NOREPLY, Cast, Continue, Stop
 
 if TYPE_CHECKING:
@@ -80,66 +79,66 @@ class Actor:
         """
 
 
+@disable_ki_protection
 async def serve(life: Life) -> None:
-    """Run an actor from its first line to its last message."""
+    """Run an actor from its first line to its last message.
+
+    Long, and in one piece: each function more would cost every message a tenth of its time,
+    and every idle actor a frame.
+    """
     actor = life.spec.target(*life.spec.args)
+    mailbox = life.mailbox
     assert isinstance(actor, Actor)
+    assert mailbox is not None
     actor.ref = life.ref
     life.traps = actor.trap_exit
-    mailbox = life.mailbox = Mailbox(actor.mailbox)
-    item: object = None
     follow: object = await actor.init()
     if type(actor).terminate is not Actor.terminate:
         life.farewell = actor.terminate
     life.mark_ready()
     queue = mailbox.queue
     budget = BUDGET
-    while True:
-        while isinstance(follow, Continue) and life.verdict is None:
+    while life.verdict is None:
+        if follow is not None and isinstance(follow, Continue):
             follow = await actor.handle_continue(follow.arg)
-        while not queue and life.verdict is None:
-            budget = BUDGET
-            # Not to keep the last message alive while there is none.
-            item = None
-            life.parked = True
-            await wait_task_rescheduled(unpark)
-        if life.verdict is not None:
-            return
-        item = queue.popleft()
-        if mailbox.waiting:
-            mailbox.admit()
-        life.handled += 1
-        if isinstance(item, Caller):
-            follow = await _answer(life, actor, item)
-        elif isinstance(item, Info):
-            follow = await actor.handle_info(item.message)
+        elif queue:
+            item = queue.popleft()
+            if mailbox.waiting:
+                mailbox.admit()
+            life.handled += 1
+            kind = item.__class__
+            if kind is Caller:
+                follow = None
+                if item.progress is GONE:
+                    mailbox.abandoned -= 1
+                    continue
+                life.current = item
+                try:
+                    answer = await actor.handle_call(item.message, item)
+                except Stop as stop:
+                    if stop.reply is not NOREPLY:
+                        item.reply(stop.reply)
+                    raise
+                life.current = None
+                if answer is NOREPLY:
+                    item.put_off()
+                elif answer.__class__ is Continue:
+                    item.put_off()
+                    follow = answer
+                else:
+                    item.reply(answer)
+            elif kind is Info or kind is Sender:
+                follow = await actor.handle_info(item.message)
+            else:
+                follow = await actor.handle_cast(item)
         else:
-            follow = await actor.handle_cast(item)  # type: ignore[arg-type]
+            # Not to keep the last message alive while there is none.
+            item = answer = None
+            budget = BUDGET
+            life.parked = True
+            await wait_task_rescheduled(life.stop_pausing)
+            continue
         budget -= 1
         if not budget:
             budget = BUDGET
             await checkpoint()
-
-
-async def _answer(life: Life, actor: Actor, caller: Caller) -> Continue | None:
-    if caller.progress is not Progress.OPEN:
-        assert life.mailbox is not None
-        life.mailbox.abandoned -= 1
-        return None
-    life.current = caller
-    try:
-        answer = await actor.handle_call(caller.message, caller)
-    except Stop as stop:
-        if stop.reply is not NOREPLY:
-            caller.reply(stop.reply)
-        raise
-    life.current = None
-    if answer is NOREPLY or isinstance(answer, Continue):
-        if caller.progress is Progress.OPEN:
-            caller.deferred = True
-            if life.deferred is None:
-                life.deferred = set()
-            life.deferred.add(caller)
-        return answer if isinstance(answer, Continue) else None
-    caller.reply(answer)
-    return None

@@ -4,10 +4,10 @@ The strategy: whichever of the two it is, one task (`run`) holds the nursery in 
 children live, and does nothing but wait to be woken. As a block, that task and the user's
 body are neighbours in an outer nursery:
 
-- the body is cancelled first, whatever the cause, and the children serve it until it has
-  ended; only then are they stopped. An outer cancel cannot reach them past us.
-- giving up cancels the body and leaves the block as one bare exception. Only if the body
-  fails as well do both leave, as a group.
+- an outer cancel ends the body first; the children serve it until it has ended, and only
+  then are they stopped. The cancel cannot reach them past us.
+- giving up, and auto_shutdown, stop the children and then cancel the body. Giving up leaves
+  the block as one bare exception; only if the body fails as well do both leave, as a group.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Self, TypeVar, overload
 
 import trio
-from trio.lowlevel import Abort, reschedule, wait_task_rescheduled
+from trio.lowlevel import Abort, enable_ki_protection, reschedule, wait_task_rescheduled
 
 from sessionmgr.errors import (
     OtpError,
@@ -33,7 +33,7 @@ from sessionmgr.otp import report
 from sessionmgr.otp.current import CURRENT
 from sessionmgr.otp.deadlines import DeadlineTable
 from sessionmgr.otp.exit import SHUTDOWN, Crashed, cause_of
-from sessionmgr.otp.life import Life, live, unpark
+from sessionmgr.otp.life import Life, live
 from sessionmgr.otp.spec import ChildSpec
 from sessionmgr.otp.statistics import ChildCounts, SupervisorStatistics
 from sessionmgr.otp.tree import Branch, draw, leaf_text, supervisor_text
@@ -120,12 +120,15 @@ class Block(ABC):
                 except (StartFailed, RestartIntensityExceeded) as error:
                     failure = error
                 finally:
+                    # Whyever it ends: from now on nobody may come in.
+                    life.verdict = life.verdict or SHUTDOWN
                     with trio.CancelScope(shield=True):
                         await self._stop_everything()
         except BaseExceptionGroup as group:
             # Children let nothing out but KeyboardInterrupt and its like.
             raise bare(group) from None
         finally:
+            self._turn_everybody_away()
             self._life = self._nursery = None
         if failure is not None:
             raise failure
@@ -138,9 +141,12 @@ class Block(ABC):
             # would wait for ever.
             for life in self._lives():
                 life.kill()
-            for item in self._inbox:
-                self._turn_away(item)
-            self._inbox.clear()
+            self._turn_everybody_away()
+
+    def _turn_everybody_away(self) -> None:
+        for item in self._inbox:
+            self._turn_away(item)
+        self._inbox.clear()
 
     @abstractmethod
     def _turn_away(self, item: object) -> None:
@@ -188,15 +194,17 @@ class Block(ABC):
         assert self._life is not None
         self._life.parked = True
         if until == math.inf:
-            await wait_task_rescheduled(unpark)
+            await wait_task_rescheduled(self._life.stop_pausing)
         else:
             with trio.move_on_at(until):
-                await wait_task_rescheduled(unpark)
-            self._life.parked = False
+                await wait_task_rescheduled(self._life.stop_pausing)
 
     def _spawn(self, life: Life) -> None:
+        self._context.run(self._start_task, life)
+
+    def _start_task(self, life: Life) -> None:
         assert self._nursery is not None
-        self._context.run(self._nursery.start_soon, live, life)
+        self._nursery.start_soon(live, life, name=life.id)
 
     def _require_alive(self) -> Life:
         """Give the record of this supervisor.
@@ -277,8 +285,9 @@ class Block(ABC):
         life = self._find(id)
         if life is None:
             raise UnknownChild(self.name, id)
-        if actor is not None and life.spec.label != actor.__name__:
-            raise TypeError(f"{life.name} is a {life.spec.label}, not a {actor.__name__}")
+        own = life.spec.actor
+        if actor is not None and (own is None or not issubclass(own, actor)):
+            raise TypeError(f"{life.name} is {life.spec.label}, not {actor.__name__}")
         return life.ref
 
     def tree(self, *, limit: int = 50) -> str:
@@ -362,6 +371,7 @@ class _Root:
         self._entering = None
         return Abort.SUCCEEDED
 
+    @enable_ki_protection
     async def leave(self, error: BaseException | None) -> bool:
         """Stop the supervisor, and say whether the body's `error` goes no further."""
         outcome = error
@@ -383,19 +393,34 @@ class _Root:
             outcome = bare(group)
         failure = cause_of(self._life.reason) if self._life.reason is not None else None
         if isinstance(failure, Exception):
-            outcome = failure if outcome is None else _both(outcome, failure)
+            outcome = _with_failure(outcome, failure)
         if outcome is None or outcome is error:
             return outcome is None
         raise outcome
 
 
-def _both(error: BaseException, failure: Exception) -> BaseException:
-    return BaseExceptionGroup("a supervisor gave up, and its body failed", [failure, error])
+def _with_failure(outcome: BaseException | None, failure: Exception) -> BaseException:
+    """Say what leaves the block of a supervisor that has given up."""
+    if outcome is None or isinstance(outcome, trio.Cancelled):
+        # A body that was cancelled has not failed.
+        return failure
+    if isinstance(outcome, Exception):
+        return ExceptionGroup("a supervisor gave up, and its body failed", [failure, outcome])
+    # Ctrl-C and the like: nobody looks for them in a group. Giving up is in the log.
+    return outcome
 
 
 def bare(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Take the nursery's wrapping off, where it wraps one exception only."""
-    return group.exceptions[0] if len(group.exceptions) == 1 else group
+    """Take the nursery's wrapping off, where it wraps one exception only.
+
+    A cancel beside something worse is not worth a mention; and if there are several, they
+    are all the same.
+    """
+    _, rest = group.split(trio.Cancelled)
+    kept = group if rest is None else rest
+    if rest is None or len(kept.exceptions) == 1:
+        return kept.exceptions[0]
+    return kept
 
 
 def _snake_case(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from outcome import Error, Outcome, Value
 from trio.lowlevel import Abort, Task, current_task, enable_ki_protection, reschedule
@@ -26,9 +26,15 @@ class Progress(enum.Enum):
     OPEN = "open"
     """The caller waits."""
     ANSWERED = "answered"
-    """The caller has an answer, or an error."""
+    """The callee has answered."""
     GONE = "gone"
-    """The caller was cancelled or its time ran out; whatever comes now is dropped."""
+    """The caller waits no more: cancelled, out of time, or told that the callee has ended."""
+
+
+# Read for every message; the way through the enum would cost as much as the rest.
+OPEN: Final = Progress.OPEN
+ANSWERED: Final = Progress.ANSWERED
+GONE: Final = Progress.GONE
 
 
 class Caller:
@@ -46,7 +52,7 @@ class Caller:
         self.callee = callee
         self.task = task
         self.life = life
-        self.progress = Progress.OPEN
+        self.progress = OPEN
         self.deferred = False
         # Where the deadline table keeps this call, while it has a timeout.
         self.bucket: dict[Caller, float] | None = None
@@ -62,7 +68,7 @@ class Caller:
     @property
     def waiting(self) -> bool:
         """Whether an answer would still reach somebody."""
-        return self.progress is Progress.OPEN
+        return self.progress is OPEN
 
     def reply(self, value: object) -> None:
         """Answer the call.
@@ -82,34 +88,50 @@ class Caller:
 
     @enable_ki_protection
     def _settle(self, answer: Outcome[object]) -> None:
-        if self.progress is Progress.OPEN:
-            self._leave(Progress.ANSWERED)
+        if self.progress is OPEN:
+            self._leave(ANSWERED)
             reschedule(self.task, answer)
-        elif self.progress is Progress.ANSWERED:
+        elif self.progress is ANSWERED:
             raise AlreadyReplied(self.callee.name, self.message)
 
     def _leave(self, progress: Progress) -> None:
         self.progress = progress
-        if self.bucket is not None:
-            del self.bucket[self]
+        bucket = self.bucket
+        if bucket is not None:
+            del bucket[self]
             self.bucket = None
-        if self.deferred and self.callee.deferred is not None:
-            self.callee.deferred.discard(self)
-        if self.life is not None and self.life.waits_for is not None:
-            self.life.waits_for.remove(self)
+        if self.deferred:
+            deferred = self.callee.deferred
+            if deferred is not None:
+                deferred.discard(self)
+        elif self.life is not None:
+            self.life.waits_for.remove(self.callee)
 
+    def put_off(self) -> None:
+        """Note that the answer comes later, from whomever: so nobody is known to block it."""
+        if self.progress is OPEN:
+            self.deferred = True
+            if self.callee.deferred is None:
+                self.callee.deferred = set()
+            self.callee.deferred.add(self)
+            if self.life is not None:
+                self.life.waits_for.remove(self.callee)
+
+    @enable_ki_protection
     def refuse(self, reason: ExitReason) -> None:
         """Tell the caller, if it still waits, that the callee has ended."""
-        if self.progress is Progress.OPEN:
-            self.fail(down(self.callee, reason))
+        if self.progress is OPEN:
+            self._leave(GONE)
+            reschedule(self.task, Error(down(self.callee, reason)))
 
     @enable_ki_protection
     def abandon(self, raise_cancel: Callable[[], None] | None = None) -> Abort:
         """Forget the call, because its caller was cancelled."""
-        self._leave(Progress.GONE)
+        self._leave(GONE)
         self.callee.forget(self)
         return Abort.SUCCEEDED
 
+    @enable_ki_protection
     def expire(self, timeout: float) -> None:
         """Forget the call, because its time has run out, and tell its caller."""
         self.abandon()
@@ -123,13 +145,10 @@ def open_call(message: object, callee: Life) -> Caller:
         CallCycle: it would wait for itself.
     """
     life = current_life()
-    caller = Caller(message, callee, current_task(), life)
     if life is not None:
-        _refuse_cycle(life, callee)
-        if life.waits_for is None:
-            life.waits_for = []
-        life.waits_for.append(caller)
-    return caller
+        refuse_cycle(life, callee)
+        life.waits_for.append(callee)
+    return Caller(message, callee, current_task(), life)
 
 
 def down(callee: Life, reason: ExitReason) -> ActorDown:
@@ -139,30 +158,25 @@ def down(callee: Life, reason: ExitReason) -> ActorDown:
     return error
 
 
-def _refuse_cycle(caller: Life, callee: Life) -> None:
-    if callee is not caller and not callee.waits_for and callee.waits_for_child is None:
-        return
+def refuse_cycle(caller: Life, callee: Life) -> None:
+    """See to it that nobody waits for somebody who, through others, waits for them.
+
+    Raises:
+        CallCycle: with the names of all who would wait for each other.
+    """
     # Depth first; a child seldom waits for more than one other.
     trail: dict[Life, Life | None] = {callee: None}
     pending = [callee]
     while pending:
         life = pending.pop()
         if life is caller:
-            path = [caller.name]
+            path: list[str] = []
             step: Life | None = life
             while step is not None:
                 path.append(step.name)
                 step = trail[step]
-            raise CallCycle([path[0], *reversed(path[1:])])
-        for other in _awaited(life):
+            raise CallCycle([caller.name, *reversed(path)])
+        for other in life.waits_for:
             if other not in trail:
                 trail[other] = life
                 pending.append(other)
-
-
-def _awaited(life: Life) -> list[Life]:
-    # A call that its callee put off may be answered by anyone, so it proves no cycle.
-    others = [call.callee for call in life.waits_for or () if not call.deferred]
-    if life.waits_for_child is not None:
-        others.append(life.waits_for_child)
-    return others

@@ -118,7 +118,16 @@ def _describe(target: Callable[..., object] | Block) -> ChildSpec[Actor]:
         plain = cast("functools.partial[object]", plain).func
     label = getattr(plain, "__name__", type(plain).__name__)
     if inspect.isclass(plain) and issubclass(plain, Actor):
-        return ChildSpec(kind="actor", target=target, label=label, body=serve)
+        if plain.mailbox < 1:
+            raise ValueError(f"{label}.mailbox={plain.mailbox}: at least 1")
+        return ChildSpec(
+            kind="actor",
+            target=target,
+            label=label,
+            body=serve,
+            actor=plain,
+            bound=plain.mailbox,
+        )
     if inspect.iscoroutinefunction(plain) or inspect.iscoroutinefunction(_call_of(plain)):
         wants_status = "task_status" in inspect.signature(target).parameters
         return ChildSpec(

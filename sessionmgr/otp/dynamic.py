@@ -31,6 +31,7 @@ from trio.lowlevel import (
 from sessionmgr.errors import DuplicateChild, RestartIntensityExceeded, StartFailed, UnknownChild
 from sessionmgr.otp import report
 from sessionmgr.otp.child import as_spec
+from sessionmgr.otp.current import current_life
 from sessionmgr.otp.exit import SHUTDOWN, Crashed, ExitReason, cause_of
 from sessionmgr.otp.intensity import Intensity, check_limits
 from sessionmgr.otp.life import Life
@@ -94,18 +95,27 @@ class DynamicSupervisor(Pool):
             raise DuplicateChild(self.name, spec.id)
         life = self._admit(spec, spec.id or self._new_id(spec.label))
         self._starters[life] = current_task()
+        asker = current_life()
+        if asker is not None:
+            # So that a call of the new child to the one who waits for it is seen as a cycle.
+            asker.waits_for.append(life)
 
         def give_up(_raise_cancel: Callable[[], None]) -> Abort:
             del self._starters[life]
-            self._dismiss(life)
+            self._dismissed.add(life)
             return Abort.SUCCEEDED
 
         try:
             await wait_task_rescheduled(give_up)
         except BaseException:
-            with trio.CancelScope(shield=True):
-                await life.ended()
+            # Cancelled; or Ctrl-C, perhaps just after it came up.
+            self._starters.pop(life, None)
+            self._dismissed.add(life)
+            await life.stop(SHUTDOWN)
             raise
+        finally:
+            if asker is not None:
+                asker.waits_for.remove(life)
         if not life.ready:
             assert life.reason is not None
             error = StartFailed(me.name, life.id, life.reason)
@@ -148,18 +158,18 @@ class DynamicSupervisor(Pool):
             reschedule(starter)
         elif life in self._returning:
             self._restarts += 1
-            report.child_restarted(life, self._returning.pop(life))
+            report.child_restarted(self.name, life.id, self._returning.pop(life))
 
     def child_exited(self, life: Life) -> None:
         """Hear that a child has ended."""
         reason = life.reason
         assert reason is not None
-        if not life.ready:
-            report.start_failed(life, reason)
-        elif isinstance(reason, Crashed):
-            report.child_crashed(life, reason)
         starter = self._starters.pop(life, None)
         failed_again = self._returning.pop(life, None) is not None
+        if failed_again:
+            report.start_failed(self.name, life.id, reason)
+        elif life.ready and isinstance(reason, Crashed):
+            report.child_crashed(life, reason)
         if starter is not None:
             self._forget(life)
             reschedule(starter)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, cast
 
+from trio.lowlevel import disable_ki_protection
+
 if TYPE_CHECKING:
     from sessionmgr.otp.life import Life
 
@@ -29,12 +31,14 @@ class StartSignal:
         self._life.mark_ready()
 
 
+@disable_ki_protection
 async def run_function(life: Life) -> None:
     """Run a function that is up as soon as it runs."""
     life.mark_ready()
     await _target(life)(*life.spec.args)
 
 
+@disable_ki_protection
 async def run_with_status(life: Life) -> None:
     """Run a function that says itself when it is up."""
     await _target(life)(*life.spec.args, task_status=StartSignal(life))

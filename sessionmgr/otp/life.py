@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 from outcome import Value
-from trio.lowlevel import Abort, Task, enable_ki_protection, reschedule
+from trio.lowlevel import Abort, Task, disable_ki_protection, enable_ki_protection, reschedule
 
 from sessionmgr.otp import report
 from sessionmgr.otp.current import CURRENT
 from sessionmgr.otp.exit import KILLED, NORMAL, Crashed, ExitReason, Normal
-from sessionmgr.otp.mailbox import Info
+from sessionmgr.otp.mailbox import Info, Mailbox
 from sessionmgr.otp.message import Exit, Stop
 from sessionmgr.otp.ref import Ref
 
@@ -35,15 +35,9 @@ if TYPE_CHECKING:
     from sessionmgr.otp.actor import Actor
     from sessionmgr.otp.caller import Caller
     from sessionmgr.otp.deadlines import DeadlineTable
-    from sessionmgr.otp.mailbox import Mailbox
     from sessionmgr.otp.ref import Monitor
     from sessionmgr.otp.registry import Registry
     from sessionmgr.otp.spec import ChildSpec
-
-
-def unpark(_raise_cancel: Callable[[], None]) -> Abort:
-    """Let a cancel end a pause. `live` then clears `parked`: only an end follows."""
-    return Abort.SUCCEEDED
 
 
 class Owner(Protocol):
@@ -99,7 +93,6 @@ class Life:
         "verdict",
         "waiters",
         "waits_for",
-        "waits_for_child",
         "watching",
     )
 
@@ -124,14 +117,13 @@ class Life:
         self.reason: ExitReason | None = None
         self.value: object = None
         # Messages.
-        self.mailbox: Mailbox | None = None
+        self.mailbox = None if spec.bound is None else Mailbox(spec.bound)
         self.traps = False
         self.handled = 0
         self.current: Caller | None = None
         self.deferred: set[Caller] | None = None
-        # Who waits for whom.
-        self.waits_for: list[Caller] | None = None
-        self.waits_for_child: Life | None = None
+        # Whom this one waits for: in calls, and while it starts or stops a child.
+        self.waits_for: list[Life] = []
         self.waiters: list[Task] | None = None
         # Who wants to know of the end.
         self.monitors: dict[Monitor, None] | None = None
@@ -185,10 +177,11 @@ class Life:
         else:
             self.wake()
 
-    async def pause(self) -> None:
-        """Wait until somebody wakes the task. Only its own task may."""
-        self.parked = True
-        await trio.lowlevel.wait_task_rescheduled(unpark)
+    @enable_ki_protection
+    def stop_pausing(self, _raise_cancel: Callable[[], None]) -> Abort:
+        """Let a cancel or a deadline end a pause, so that nobody wakes the task once more."""
+        self.parked = False
+        return Abort.SUCCEEDED
 
     def mark_ready(self) -> None:
         """Note that the child is up."""
@@ -308,8 +301,13 @@ class Life:
         self.owner.child_exited(self)
 
 
+@enable_ki_protection
 async def live(life: Life) -> None:
-    """Run one incarnation from its first step to its last: the task of every child."""
+    """Run one incarnation from its first step to its last: the task of every child.
+
+    Ctrl-C is kept out of this function, and let into the bodies that it runs: a child that
+    never settled would be waited for without end.
+    """
     life.task = trio.lowlevel.current_task()
     CURRENT.set(life)
     reason: ExitReason = KILLED
@@ -323,7 +321,6 @@ async def live(life: Life) -> None:
             reason = stop.reason
         except Exception as error:
             reason = Crashed(error)
-        life.parked = False
         if life.farewell is not None and not life.killed:
             reason = await _say_farewell(life, life.farewell, reason)
         elif life.killed and not isinstance(reason, Crashed):
@@ -341,12 +338,21 @@ async def _say_farewell(
     # Self-inflicted ends have the same time as ordered ones.
     deadline = min(life.deadline, trio.current_time() + life.spec.farewell_time)
     try:
-        with trio.CancelScope(shield=True, deadline=deadline) as life.grace:
-            await farewell(reason)
+        with trio.CancelScope(shield=True, deadline=deadline) as grace:
+            life.grace = grace
+            await _interruptible(farewell, reason)
+    except Stop as stop:
+        return reason if isinstance(reason, Crashed) else stop.reason
     except Exception as error:
         if isinstance(reason, Crashed):
             report.farewell_failed(life, error)
             return reason
         return Crashed(error)
-    cut_short = life.grace.cancelled_caught
-    return KILLED if cut_short and not isinstance(reason, Crashed) else reason
+    return KILLED if grace.cancelled_caught and not isinstance(reason, Crashed) else reason
+
+
+@disable_ki_protection
+async def _interruptible(
+    farewell: Callable[[ExitReason], Awaitable[None]], reason: ExitReason
+) -> None:
+    await farewell(reason)

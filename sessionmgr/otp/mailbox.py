@@ -8,12 +8,12 @@ it is bounded by what the actor asked for.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from outcome import Error
 from trio.lowlevel import Task, reschedule
 
-from sessionmgr.otp.caller import Caller, Progress, down
+from sessionmgr.otp.caller import GONE, Caller, down
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,8 @@ class Mailbox:
 
     def __init__(self, bound: int) -> None:
         self.bound = bound
-        self.queue: deque[object] = deque()
+        # Casts as they are, calls as `Caller`, all else as `Info`.
+        self.queue: deque[Any] = deque()
         self.waiting: OrderedDict[Sender | Caller, None] | None = None
         # Calls in the queue whose callers went away.
         self.abandoned = 0
@@ -58,9 +59,8 @@ class Mailbox:
         if len(self.queue) < self.bound:
             return True
         if self.abandoned:
-            self.discard(lambda item: isinstance(item, Caller) and item.progress is Progress.GONE)
             self.abandoned = 0
-            self.admit()
+            self.discard(lambda item: isinstance(item, Caller) and item.progress is GONE)
         return len(self.queue) < self.bound
 
     def discard(self, unwanted: Callable[[object], bool]) -> None:
@@ -68,6 +68,7 @@ class Mailbox:
         kept = [item for item in self.queue if not unwanted(item)]
         self.queue.clear()
         self.queue.extend(kept)
+        self.admit()
 
     def wait(self, entry: Sender | Caller) -> None:
         """Put `entry` at the end of those who wait for room."""

@@ -74,14 +74,16 @@ class Ref(Generic[A]):
             CallCycle: the actor waits, perhaps through others, for the one who calls.
             NotAnActor: this child has no mailbox.
         """
-        callee = self._resolve()
-        mailbox = _open_mailbox(callee)
-        if isinstance(message, Cast):
-            raise TypeError(f"call() takes a Call: nobody answers {message!r}, use ref.cast()")
+        callee = self.find()
+        if callee is None:
+            raise ActorDown(repr(self), NOPROC)
+        mailbox = callee.mailbox
+        if mailbox is None or isinstance(message, Cast):
+            raise _misdirected(callee, message)
         if callee.reason is not None:
             raise down(callee, callee.reason)
         request = open_call(message, callee)
-        if mailbox.has_room():
+        if len(mailbox.queue) < mailbox.bound or mailbox.has_room():
             callee.receive(request)
         else:
             mailbox.wait(request)
@@ -100,9 +102,9 @@ class Ref(Generic[A]):
         life = self.find()
         if life is None or life.reason is not None:
             return
-        mailbox = _open_mailbox(life)
-        if isinstance(message, Call):
-            raise TypeError(f"cast() takes a Cast: {message!r} wants an answer, use ref.call()")
+        mailbox = life.mailbox
+        if mailbox is None or isinstance(message, Call):
+            raise _misdirected(life, message)
         if len(mailbox.queue) >= mailbox.bound and not mailbox.has_room():
             raise MailboxFull(life.name, mailbox.bound)
         life.receive(message)
@@ -307,3 +309,11 @@ def _open_mailbox(life: Life) -> Mailbox:
     if life.mailbox is None:
         raise NotAnActor(life.name, life.spec.kind)
     return life.mailbox
+
+
+def _misdirected(life: Life, message: object) -> Exception:
+    if life.mailbox is None:
+        return NotAnActor(life.name, life.spec.kind)
+    if isinstance(message, Call):
+        return TypeError(f"cast() takes a Cast: {message!r} wants an answer, use ref.call()")
+    return TypeError(f"call() takes a Call: nobody answers {message!r}, use ref.cast()")

@@ -81,6 +81,8 @@ class Registry:
         if key in keys:
             del keys[key]
             self._remove(key, life)
+            if not keys:
+                del self._keys[life]
 
     def lookup(self, key: Hashable) -> list[Entry]:
         """List who has the name `key`: nobody, one, or where names are duplicate any number."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.otp.exit import Crashed
+from sessionmgr.otp.exit import Crashed, cause_of
 
 if TYPE_CHECKING:
     from sessionmgr.errors import RestartIntensityExceeded
@@ -21,20 +21,17 @@ log: Final = logging.getLogger("sessionmgr.otp")
 
 def child_crashed(life: Life, reason: Crashed) -> None:
     """A child ended with an exception."""
-    if log.isEnabledFor(logging.ERROR):
-        _say(logging.ERROR, "child_crashed", life.owner.name, life.id, reason, reason.error)
+    _say(logging.ERROR, "child_crashed", life.owner.name, life.id, reason, reason.error)
 
 
-def child_restarted(life: Life, reason: ExitReason) -> None:
-    """A child that had ended for `reason` is up again."""
-    if log.isEnabledFor(logging.WARNING):
-        _say(logging.WARNING, "child_restarted", life.owner.name, life.id, reason)
+def child_restarted(supervisor: str, child: str, reason: ExitReason) -> None:
+    """A child is up again, after it, or one that it falls with, had ended for `reason`."""
+    _say(logging.WARNING, "child_restarted", supervisor, child, reason)
 
 
-def start_failed(life: Life, reason: ExitReason) -> None:
+def start_failed(supervisor: str, child: str, reason: ExitReason) -> None:
     """A child did not come up again."""
-    if log.isEnabledFor(logging.ERROR):
-        _say(logging.ERROR, "start_failed", life.owner.name, life.id, reason)
+    _say(logging.ERROR, "start_failed", supervisor, child, reason, cause_of(reason))
 
 
 def gave_up(error: RestartIntensityExceeded) -> None:
@@ -62,6 +59,8 @@ def _say(
     reason: ExitReason,
     error: BaseException | None = None,
 ) -> None:
+    if not log.isEnabledFor(level):
+        return
     log.log(
         level,
         "%s supervisor=%s child=%s reason=%r",

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from outcome import Error, Outcome, Value
-from trio.lowlevel import checkpoint
+from trio.lowlevel import checkpoint, disable_ki_protection
 
 from sessionmgr.errors import RunCancelled, RunCrashed
 from sessionmgr.otp.current import current_life
@@ -51,6 +51,7 @@ class Run(Generic[T]):
         """What to call it."""
         return getattr(self._fn, "__name__", "task")
 
+    @disable_ki_protection
     async def execute(self, life: Life) -> None:
         """Be the body of the child `life`."""
         life.mark_ready()
@@ -64,7 +65,11 @@ class Run(Generic[T]):
         """Hear that the child has ended, and tell whoever waits for that."""
         if self._listener is not None:
             self._listener()
-        if self._owner is None or self._awaited:
+        if not self._awaited:
+            self._tell_owner()
+
+    def _tell_owner(self) -> None:
+        if self._owner is None:
             return
         if self._result:
             self._owner.tell(TaskDone(self, self._result[0]))
@@ -110,17 +115,21 @@ class Run(Generic[T]):
             RunCancelled: it was cancelled before it had a result.
         """
         is_owner = self._owner is not None and self._owner is current_life()
-        if is_owner:
+        was_done = self.done
+        if is_owner and not was_done:
             self._awaited = True
         try:
-            if self.done:
+            if was_done:
                 await checkpoint()
             else:
                 await self._own_life.ended()
         except BaseException:
-            # Cancelled while it waited: then the message has to do.
-            if is_owner and not self.done:
+            # Cancelled while it waited: then the message has to do. It may have ended in
+            # this very tick, and kept silent because of us.
+            if is_owner and not was_done:
                 self._awaited = False
+                if self.done:
+                    self._tell_owner()
             raise
         if is_owner and self._owner is not None and self._owner.mailbox is not None:
             self._owner.mailbox.discard(self._announced_by)

@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 class Slot:
     """A child's place among its siblings; incarnations come and go in it."""
 
-    __slots__ = ("id", "life", "restarting", "restarts", "spec", "strikes")
+    __slots__ = ("fell_with", "id", "life", "restarting", "restarts", "spec", "strikes")
 
     def __init__(self, spec: ChildSpec[Actor], id: str) -> None:
         self.spec = spec
         self.id = id
         self.life: Life | None = None
+        # Whether its own restart is due, and whose restart it waits for if it fell with another.
         self.restarting = False
+        self.fell_with: Slot | None = None
         self.restarts = 0
         # How many restarts in a row came soon after the one before: the back-off's measure.
         self.strikes = 0
@@ -33,7 +35,8 @@ class Slot:
         """What to call this moment."""
         if self.life is not None:
             return self.life.state
-        return "restarting" if self.restarting else "stopped"
+        due = self.restarting or (self.fell_with is not None and self.fell_with.restarting)
+        return "restarting" if due else "stopped"
 
 
 class Order:

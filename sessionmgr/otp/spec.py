@@ -54,6 +54,10 @@ class ChildSpec(msgspec.Struct, Generic[A], frozen=True, kw_only=True):
     shutdown: Shutdown = DEFAULT_SHUTDOWN
     significant: bool = False
     backoff: Backoff | None = None
+    actor: type[Actor] | None = None
+    """The class, of a child that is an actor."""
+    bound: int | None = None
+    """How many messages it lets wait."""
     supervisor: object = None
     """The supervisor that a child of this kind is."""
 

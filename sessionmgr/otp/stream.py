@@ -70,7 +70,8 @@ class Stream(Generic[T]):
             for run in self._runs:
                 await run.ref.wait()
         self._runs.clear()
-        await checkpoint_if_cancelled()
+        if error is None:
+            await checkpoint_if_cancelled()
 
     def __aiter__(self) -> Self:
         return self

@@ -38,7 +38,7 @@ from sessionmgr.errors import (
 )
 from sessionmgr.otp import report
 from sessionmgr.otp.block import Block
-from sessionmgr.otp.caller import Caller, Progress, open_call
+from sessionmgr.otp.caller import Caller, open_call
 from sessionmgr.otp.child import as_spec
 from sessionmgr.otp.exit import NORMAL, SHUTDOWN, ExitReason, Shutdown, cause_of
 from sessionmgr.otp.intensity import Intensity, check_limits
@@ -167,7 +167,7 @@ class Supervisor(Block):
         elif isinstance(item, Retry):
             if item.slot.restarting and self._slots.get(item.slot.id) is item.slot:
                 await self._restart(item.slot, item.reason)
-        elif isinstance(item, Caller) and item.progress is Progress.OPEN:
+        elif isinstance(item, Caller) and item.waiting:
             order = cast("Order", item.message)
             await order.do(item)
 
@@ -200,7 +200,9 @@ class Supervisor(Block):
             del self._slots[slot.id]
         if spec.significant:
             left = [
-                other for other in self._slots.values() if other.spec.significant and other.life
+                other
+                for other in self._slots.values()
+                if other.spec.significant and other.state != "stopped"
             ]
             if ends_supervisor(self._auto_shutdown, left):
                 self._me.verdict = Shutdown("auto_shutdown")
@@ -217,7 +219,10 @@ class Supervisor(Block):
             other = self._slots[name]
             if other is not slot:
                 await self._end(other)
-                other.restarting = True
+                # Whatever it waited for itself, it comes back with this one now.
+                other.restarting = False
+                other.fell_with = slot
+                self._due.pop(other, None)
             if other.spec.restart == "temporary":
                 del self._slots[name]
         if slot.spec.backoff is None:
@@ -228,8 +233,10 @@ class Supervisor(Block):
             self._due[slot] = trio.current_time() + delay
 
     async def _bring_up(self, failed: Slot, reason: ExitReason = NORMAL) -> None:
-        for name in fallen_with(self._strategy, list(self._slots), failed.id):
-            slot = self._slots[name]
+        group = [
+            self._slots[name] for name in fallen_with(self._strategy, list(self._slots), failed.id)
+        ]
+        for slot in group:
             if slot.life is not None:
                 continue
             if self._me.verdict is not None:
@@ -238,33 +245,36 @@ class Supervisor(Block):
             failure = await self._start(slot)
             if failure is not None:
                 # Tried again after whatever waits in the inbox, so that a stop comes through.
+                report.start_failed(self.name, slot.id, failure)
                 slot.restarting = True
+                for other in group:
+                    if other.life is None and other is not slot:
+                        other.fell_with = slot
                 self._inbox.append(Retry(slot, failure))
                 return
             self._restarts += 1
-            assert slot.life is not None
-            report.child_restarted(slot.life, reason)
+            report.child_restarted(self.name, slot.id, reason)
 
     async def _start(self, slot: Slot, order: Caller | None = None) -> ExitReason | None:
         """Start a child and wait until it is up; give the reason if it did not come up."""
         me = self._me
         life = slot.life = Life(slot.spec, slot.id, self, slot.restarts)
         slot.restarting = False
+        slot.fell_with = None
         self._due.pop(slot, None)
         self._spawn(life)
-        me.waits_for_child = life
+        me.waits_for.append(life)
         while not life.ready and life.reason is None and me.verdict is None:
             if order is not None and not order.waiting:
                 break
             await self._pause()
-        me.waits_for_child = None
+        me.waits_for.remove(life)
         if life.ready:
             return None
         if life.reason is None:
             await self._end(slot)
             return SHUTDOWN
         slot.life = None
-        report.start_failed(life, life.reason)
         return life.reason
 
     async def _end(self, slot: Slot) -> None:
@@ -276,13 +286,13 @@ class Supervisor(Block):
         deadline = trio.current_time() + patience
         if patience > 0:
             life.ask_to_stop(SHUTDOWN, deadline)
-        me.waits_for_child = life
+        me.waits_for.append(life)
         while life.reason is None:
             if me.killed or trio.current_time() >= deadline:
                 life.kill()
                 deadline = math.inf
             await self._pause(deadline)
-        me.waits_for_child = None
+        me.waits_for.remove(life)
         slot.life = None
 
     def _start_failure(self, slot: Slot, reason: ExitReason) -> StartFailed:
@@ -331,6 +341,7 @@ class Supervisor(Block):
                 return
             await self._end(slot)
             slot.restarting = False
+            slot.fell_with = None
             self._due.pop(slot, None)
             if slot.spec.restart == "temporary":
                 del self._slots[slot.id]
@@ -402,7 +413,7 @@ class Supervisor(Block):
         slot = self._slots.get(id)
         if slot is None:
             caller.fail(UnknownChild(self.name, id))
-        elif slot.life is not None or slot.restarting:
+        elif slot.state != "stopped":
             caller.fail(ChildRunning(self.name, id, slot.state))
             return None
         return slot

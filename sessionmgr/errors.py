@@ -128,7 +128,7 @@ class RestartIntensityExceeded(OtpError):
     ) -> None:
         super().__init__(
             f"supervisor {supervisor!r} gave up on child {child!r}: more than "
-            f"{max_restarts} restarts in {max_seconds:g} s; "
+            f"{max_restarts} restart{'s' * (max_restarts != 1)} in {max_seconds:g} s; "
             f"last exits: {', '.join(map(str, exits))}"
         )
         self.supervisor = supervisor

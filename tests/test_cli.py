@@ -172,6 +172,12 @@ def test_what_stdout_cannot_encode_is_replaced(monkeypatch: pytest.MonkeyPatch) 
     assert raw.getvalue().endswith(b"?? tree\n")
 
 
+def test_an_stdout_that_encodes_nothing_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    assert standard_output() is out
+
+
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo-terminals here")
 def test_a_terminal_gets_colour_where_rich_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("rich", reason="rich is not installed: the extra `cli` has it")

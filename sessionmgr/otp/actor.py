@@ -91,7 +91,8 @@ async def serve(life: Life) -> None:
     assert isinstance(actor, Actor)
     assert mailbox is not None
     actor.ref = life.ref
-    life.traps = actor.trap_exit
+    if actor.trap_exit:
+        life.traps = True
     follow: object = await actor.init()
     if type(actor).terminate is not Actor.terminate:
         life.farewell = actor.terminate

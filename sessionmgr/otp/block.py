@@ -95,7 +95,8 @@ class Block(ABC):
         traceback: TracebackType | None,
     ) -> bool:
         assert self._root is not None
-        return await self._root.leave(error)
+        # Shielded in there, and bounded by the `shutdown` times.
+        return await self._root.leave(error)  # noqa: ASYNC102
 
     # As a child.
 
@@ -298,7 +299,9 @@ class Block(ABC):
         return draw(self.branch(limit))
 
     def branch(self, limit: int) -> Branch:
-        """Give what there is to draw of this supervisor."""
+        """Give what there is to draw of this supervisor, also when it has just ended."""
+        if self._life is None:
+            return Branch(text=f"{self.name} ({type(self).__name__})  not running", branches=[])
         rows = self.which_children()
         branches: list[Branch] = []
         for row in rows[:limit]:
@@ -343,8 +346,8 @@ class _Root:
             self._nursery.start_soon(live, self._life)
             self._entering = trio.lowlevel.current_task()
             await wait_task_rescheduled(self._stop_waiting)
-        except BaseException as error:
-            if not await self.leave(error):
+        except BaseException as error:  # noqa: ASYNC103  # `leave` says whether it goes on
+            if not await self.leave(error):  # noqa: ASYNC102  # shielded in there
                 raise
         else:
             if self._life.reason is None:
@@ -379,7 +382,7 @@ class _Root:
             with trio.CancelScope(shield=True):
                 self._life.ask_to_stop(SHUTDOWN)
                 await self._life.ended()
-        except BaseException as interruption:  # noqa: BLE001  # it leaves below
+        except BaseException as interruption:  # noqa: ASYNC103, BLE001  # it leaves below
             # A second Ctrl-C: no more grace. The nursery below still waits for everyone.
             outcome = interruption
             self._life.kill()

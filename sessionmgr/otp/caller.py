@@ -105,7 +105,7 @@ class Caller:
             if deferred is not None:
                 deferred.discard(self)
         elif self.life is not None:
-            self.life.waits_for.remove(self.callee)
+            self.life.end_waiting(self.callee)
 
     def put_off(self) -> None:
         """Note that the answer comes later, from whomever: so nobody is known to block it."""
@@ -115,7 +115,7 @@ class Caller:
                 self.callee.deferred = set()
             self.callee.deferred.add(self)
             if self.life is not None:
-                self.life.waits_for.remove(self.callee)
+                self.life.end_waiting(self.callee)
 
     @enable_ki_protection
     def refuse(self, reason: ExitReason) -> None:
@@ -147,7 +147,7 @@ def open_call(message: object, callee: Life) -> Caller:
     life = current_life()
     if life is not None:
         refuse_cycle(life, callee)
-        life.waits_for.append(callee)
+        life.begin_waiting(callee)
     return Caller(message, callee, current_task(), life)
 
 

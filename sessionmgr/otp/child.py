@@ -73,6 +73,8 @@ def child(
         raise ValueError(f"restart={restart!r}: one of {', '.join(RESTARTS)}")
     if shutdown is not None and shutdown != "brutal_kill" and not _is_duration(shutdown):
         raise ValueError(f"shutdown={shutdown!r}: seconds, math.inf or 'brutal_kill'")
+    if id is not None and not isinstance(id, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"id={id!r}: a string")
     if significant and restart == "permanent":
         raise ValueError(
             "significant=True with restart='permanent': a child that is always restarted "

@@ -98,7 +98,7 @@ class DynamicSupervisor(Pool):
         asker = current_life()
         if asker is not None:
             # So that a call of the new child to the one who waits for it is seen as a cycle.
-            asker.waits_for.append(life)
+            asker.begin_waiting(life)
 
         def give_up(_raise_cancel: Callable[[], None]) -> Abort:
             del self._starters[life]
@@ -111,11 +111,11 @@ class DynamicSupervisor(Pool):
             # Cancelled; or Ctrl-C, perhaps just after it came up.
             self._starters.pop(life, None)
             self._dismissed.add(life)
-            await life.stop(SHUTDOWN)
+            await life.stop(SHUTDOWN)  # noqa: ASYNC102  # shielded, and bounded by `shutdown`
             raise
         finally:
             if asker is not None:
-                asker.waits_for.remove(life)
+                asker.end_waiting(life)
         if not life.ready:
             assert life.reason is not None
             error = StartFailed(me.name, life.id, life.reason)

@@ -36,7 +36,8 @@ class Crashed(msgspec.Struct, frozen=True):
     error: BaseException
 
     def __str__(self) -> str:
-        return f"crashed ({type(self.error).__name__}: {self.error})"
+        text = str(self.error)
+        return f"crashed ({type(self.error).__name__}{': ' * bool(text)}{text})"
 
 
 class NoProc(msgspec.Struct, frozen=True):

@@ -65,71 +65,81 @@ class Owner(Protocol):
 class Life:
     """The record of one incarnation; `Ref` is what users hold of it."""
 
+    # What few lives ever set is a class attribute until then: a life is made for every task,
+    # and ten thousand idle ones are to be cheap.
     __slots__ = (
+        "__dict__",
+        "_ref",
         "born",
         "current",
-        "deadline",
-        "deferred",
-        "farewell",
-        "grace",
         "handled",
         "id",
-        "killed",
-        "links",
         "mailbox",
-        "monitors",
-        "names",
         "owner",
         "parked",
         "ready",
         "reason",
-        "ref",
         "restarts",
         "scope",
         "spec",
         "task",
-        "traps",
-        "value",
         "verdict",
-        "waiters",
-        "waits_for",
-        "watching",
     )
+
+    # Stopping: the clock of the farewell and its scope, and whether there is to be none.
+    deadline: float = math.inf
+    grace: trio.CancelScope | None = None
+    killed: bool = False
+    farewell: Callable[[ExitReason], Awaitable[None]] | None = None
+    # What a function passed to `task_status.started`.
+    value: object = None
+    # Whether ends of linked children come as messages; calls that are to be answered later.
+    traps: bool = False
+    deferred: set[Caller] | None = None
+    # Whom this one waits for: in calls, and while it starts or stops a child.
+    waits_for: list[Life] | tuple[()] = ()
+    # Who wants to know of the end.
+    waiters: list[Task] | None = None
+    monitors: dict[Monitor, None] | None = None
+    watching: dict[Monitor, None] | None = None
+    links: dict[Life, None] | None = None
+    names: dict[Registry, None] | None = None
 
     def __init__(self, spec: ChildSpec[Actor], id: str, owner: Owner, restarts: int = 0) -> None:
         self.spec = spec
         self.id = id
         self.owner = owner
         self.restarts = restarts
-        self.ref: Ref[Actor] = Ref(self)
+        self._ref: Ref[Actor] | None = None
         self.born = trio.current_time()
         self.task: Task | None = None
-        # Stopping: the scope around the body, the one around the farewell, and their clock.
         self.scope: trio.CancelScope | None = None
-        self.grace: trio.CancelScope | None = None
-        self.deadline = math.inf
-        self.verdict: ExitReason | None = None
-        self.killed = False
-        self.farewell: Callable[[ExitReason], Awaitable[None]] | None = None
-        # The course of it: not ready, ready, ended for a reason.
+        # The course of it: not ready, ready, asked to stop, ended for a reason.
         self.ready = False
         self.parked = False
+        self.verdict: ExitReason | None = None
         self.reason: ExitReason | None = None
-        self.value: object = None
-        # Messages.
         self.mailbox = None if spec.bound is None else Mailbox(spec.bound)
-        self.traps = False
         self.handled = 0
         self.current: Caller | None = None
-        self.deferred: set[Caller] | None = None
-        # Whom this one waits for: in calls, and while it starts or stops a child.
-        self.waits_for: list[Life] = []
-        self.waiters: list[Task] | None = None
-        # Who wants to know of the end.
-        self.monitors: dict[Monitor, None] | None = None
-        self.watching: dict[Monitor, None] | None = None
-        self.links: dict[Life, None] | None = None
-        self.names: dict[Registry, None] | None = None
+
+    @property
+    def ref(self) -> Ref[Actor]:
+        """What users hold of it: always the same object."""
+        if self._ref is None:
+            self._ref = Ref(self)
+        return self._ref
+
+    def begin_waiting(self, other: Life) -> None:
+        """Note that this one waits for `other`."""
+        if isinstance(self.waits_for, tuple):
+            self.waits_for = []
+        self.waits_for.append(other)
+
+    def end_waiting(self, other: Life) -> None:
+        """Note that it does so no more."""
+        if self.waits_for:
+            self.waits_for.remove(other)
 
     @property
     def name(self) -> str:
@@ -195,7 +205,8 @@ class Life:
         """Let the child end with `reason`, its farewell by `deadline`. The first one counts."""
         if self.reason is not None:
             return
-        self.deadline = min(self.deadline, deadline)
+        if deadline < self.deadline:
+            self.deadline = deadline
         if self.grace is not None:
             self.grace.deadline = min(self.grace.deadline, self.deadline)
         if self.verdict is None:
@@ -276,7 +287,9 @@ class Life:
         """Make the end known to everybody, at once."""
         self.reason = reason
         self.parked = False
-        self.scope = self.grace = self.farewell = None
+        self.scope = None
+        if self.farewell is not None:
+            self.grace = self.farewell = None
         for registry in self.names or ():
             registry.forget(self)
         if self.mailbox is not None:
@@ -284,20 +297,22 @@ class Life:
         if self.current is not None:
             self.current.refuse(reason)
             self.current = None
-        for caller in list(self.deferred or ()):
-            caller.refuse(reason)
-        links, self.links = self.links, None
-        for other in links or ():
+        if self.deferred is not None:
+            for caller in list(self.deferred):
+                caller.refuse(reason)
+        for other in list(self.links or ()):
             other.unlink(self)
             other.hear_exit(self.ref, reason)
-        monitors, self.monitors = self.monitors, None
-        for monitor in monitors or ():
-            monitor.fire(reason)
+        if self.monitors is not None:
+            monitors, self.monitors = self.monitors, None
+            for monitor in monitors:
+                monitor.fire(reason)
         for monitor in list(self.watching or ()):
             monitor.cancel()
-        for waiter in self.waiters or ():
-            reschedule(waiter, Value(None))
-        self.waiters = None
+        if self.waiters is not None:
+            for waiter in self.waiters:
+                reschedule(waiter, Value(None))
+            self.waiters = None
         self.owner.child_exited(self)
 
 

@@ -82,7 +82,7 @@ class Pool(Block):
     def _release(self, life: Life) -> None:
         """Forget a child, and let a stop that waits for the last one go on."""
         del self._children[life.id]
-        if not self._children:
+        if self._closing and not self._children:
             self._wake()
 
     def which_children(self) -> list[ChildRow]:

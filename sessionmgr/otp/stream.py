@@ -64,14 +64,15 @@ class Stream(Generic[T]):
         traceback: TracebackType | None,
     ) -> None:
         self._exhausted = True
-        with trio.CancelScope(shield=True):
+        # Bounded by the tasks: a cancelled one ends, unless it shields itself.
+        with trio.CancelScope(shield=True):  # noqa: ASYNC912  # there may be no runs
             for run in self._runs:
                 run.cancel()
             for run in self._runs:
                 await run.ref.wait()
         self._runs.clear()
         if error is None:
-            await checkpoint_if_cancelled()
+            await checkpoint_if_cancelled()  # noqa: ASYNC102  # nothing is lost by it
 
     def __aiter__(self) -> Self:
         return self

@@ -263,12 +263,12 @@ class Supervisor(Block):
         slot.fell_with = None
         self._due.pop(slot, None)
         self._spawn(life)
-        me.waits_for.append(life)
+        me.begin_waiting(life)
         while not life.ready and life.reason is None and me.verdict is None:
             if order is not None and not order.waiting:
                 break
             await self._pause()
-        me.waits_for.remove(life)
+        me.end_waiting(life)
         if life.ready:
             return None
         if life.reason is None:
@@ -286,13 +286,13 @@ class Supervisor(Block):
         deadline = trio.current_time() + patience
         if patience > 0:
             life.ask_to_stop(SHUTDOWN, deadline)
-        me.waits_for.append(life)
+        me.begin_waiting(life)
         while life.reason is None:
             if me.killed or trio.current_time() >= deadline:
                 life.kill()
                 deadline = math.inf
             await self._pause(deadline)
-        me.waits_for.remove(life)
+        me.end_waiting(life)
         slot.life = None
 
     def _start_failure(self, slot: Slot, reason: ExitReason) -> StartFailed:

@@ -67,7 +67,7 @@ class Effort:
     async def time(
         self, run: Callable[[int], Awaitable[object]], operations: int, clock: Clock = cpu
     ) -> float:
-        """Run blocks of operations and return the median block's µs per operation."""
+        """Run blocks of operations; return the median µs per operation, or by wall the least."""
 
         async def whole(watch: Stopwatch, times: int) -> None:
             with watch:
@@ -89,7 +89,8 @@ class Effort:
             watch = Stopwatch(clock)
             await run(watch, n)
             costs.append(watch.micros / n)
-        return median(costs)
+        # Whatever else runs on the machine can only add to what the wall shows.
+        return min(costs) if clock is wall else median(costs)
 
 
 def adopt_gc_policy() -> None:

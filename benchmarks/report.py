@@ -18,7 +18,7 @@ def conditions(rounds: int) -> str:
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return (
         f"{python}, trio {version('trio')}, {platform.system()} {platform.machine()};"
-        f" {rounds} alternated rounds, medians, each contestant in a process of its own"
+        f" rounds: {rounds}, alternated, medians; each contestant in a process of its own"
     )
 
 
@@ -51,7 +51,7 @@ def as_json(results: Sequence[Result], notes: Sequence[str], rounds: int) -> str
         "notes": list(notes),
         "goals": [_plain(each) for each in results],
     }
-    return json.dumps(found, indent=2)
+    return json.dumps(found, indent=2, ensure_ascii=False)
 
 
 def _plain(result: Result) -> dict[str, object]:

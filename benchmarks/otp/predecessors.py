@@ -25,7 +25,7 @@ def pykka_ask(effort: Effort) -> Figures:
         self.count += 1
         return int(self.count)
 
-    server = type("Server", (pykka.ThreadingActor,), {"count": 0, "on_receive": on_receive})
+    server: Any = type("Server", (pykka.ThreadingActor,), {"count": 0, "on_receive": on_receive})
     ref: Any = server.start()
 
     async def ask(times: int) -> None:
@@ -68,7 +68,8 @@ async def _with_triotp(effort: Effort, key: str) -> Figures:
 
 def _server(gen_server: Any) -> ModuleType:
     """Make the module of callbacks that a triotp server is."""
-    server: Any = ModuleType("server")
+    module = ModuleType("server")
+    server: Any = module
 
     async def init(_: object) -> int:
         return 0
@@ -80,4 +81,4 @@ def _server(gen_server: Any) -> ModuleType:
         return gen_server.NoReply(), count + 1
 
     server.init, server.handle_call, server.handle_cast = init, handle_call, handle_cast
-    return server
+    return module

@@ -49,6 +49,37 @@ def call(effort: Effort) -> Figures:
     return trio.run(main)
 
 
+def floor(effort: Effort) -> Figures:
+    """Wake a task and be woken by it: the two turns that no call between tasks can save."""
+
+    async def main() -> Figures:
+        me, parked = trio.lowlevel.current_task(), list[trio.lowlevel.Task]()
+
+        async def answer() -> None:
+            parked.append(trio.lowlevel.current_task())
+            while True:
+                await trio.lowlevel.wait_task_rescheduled(_let_go)
+                trio.lowlevel.reschedule(me)
+
+        async def ask(times: int) -> None:
+            for _ in range(times):
+                trio.lowlevel.reschedule(parked[0])
+                await trio.lowlevel.wait_task_rescheduled(_let_go)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(answer)
+            await trio.testing.wait_all_tasks_blocked()
+            figures = {"call": await effort.time(ask, 10_000)}
+            nursery.cancel_scope.cancel()
+        return figures
+
+    return trio.run(main)
+
+
+def _let_go(_: object) -> trio.lowlevel.Abort:
+    return trio.lowlevel.Abort.SUCCEEDED
+
+
 def item(effort: Effort) -> Figures:
     """Hand items to a task over a channel of 64, as fast as it takes them."""
 

@@ -82,18 +82,20 @@ class Block(ABC):
 
     # As a block.
 
+    @enable_ki_protection
     async def __aenter__(self) -> Self:
         self._refuse_second_use()
         self._root = _Root(self)
         await self._root.enter()
         return self
 
+    @enable_ki_protection
     async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> bool:
+    ) -> bool | None:
         assert self._root is not None
         # Shielded in there, and bounded by the `shutdown` times.
         return await self._root.leave(error)  # noqa: ASYNC102
@@ -176,8 +178,11 @@ class Block(ABC):
         """Hear that a child has ended."""
         if isinstance(life.reason, Crashed) and life.ready:
             report.child_crashed(life, life.reason)
-        self._inbox.append(life)
-        self._wake()
+        if life.interrupted:
+            self._end_interrupted()
+        else:
+            self._inbox.append(life)
+            self._wake()
 
     # For the kinds of supervisors.
 
@@ -186,10 +191,16 @@ class Block(ABC):
         assert self._life is not None
         return self._life
 
+    def _end_interrupted(self) -> None:
+        """Begin to stop: the nursery is about to hear of a KeyboardInterrupt or its like."""
+        self._me.verdict = self._me.verdict or SHUTDOWN
+        self._wake()
+
     def _wake(self) -> None:
         if self._life is not None:
             self._life.wake()
 
+    @enable_ki_protection
     async def _pause(self, until: float = math.inf) -> None:
         """Wait to be woken, or until a time has come."""
         assert self._life is not None
@@ -338,6 +349,7 @@ class _Root:
         )
         self._life = Life(spec, block.name, self)
 
+    @enable_ki_protection
     async def enter(self) -> None:
         """Start the supervisor and wait until it is up."""
         self._nursery = await self._manager.__aenter__()

@@ -8,8 +8,6 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast, overload
 
-import msgspec
-
 from sessionmgr.otp.actor import Actor, serve
 from sessionmgr.otp.block import Block
 from sessionmgr.otp.function import run_function, run_with_status
@@ -83,15 +81,21 @@ def child(
     plan = Backoff(*backoff) if backoff is not None else None
     if plan is not None and not (0 <= plan.minimum <= plan.maximum and 0 <= plan.jitter <= 1):
         raise ValueError(f"backoff={plan}: 0 <= minimum <= maximum, 0 <= jitter <= 1")
-    spec = _describe(target)
-    return msgspec.structs.replace(
-        spec,
+    what = _describe(target)
+    return ChildSpec(
+        kind=what.kind,
+        target=what.target,
         args=args,
-        id=spec.id if id is None else id,
+        label=what.label,
+        body=what.body,
+        id=what.id if id is None else id,
         restart=restart,
-        shutdown=spec.shutdown if shutdown is None else shutdown,
+        shutdown=what.shutdown if shutdown is None else shutdown,
         significant=significant,
         backoff=plan,
+        actor=what.actor,
+        bound=what.bound,
+        supervisor=what.supervisor,
     )
 
 
@@ -105,6 +109,8 @@ def _is_duration(value: object) -> bool:
 
 
 def _describe(target: Callable[..., object] | Block) -> ChildSpec[Actor]:
+    if isinstance(target, type) and issubclass(target, Actor):
+        return _describe_actor(target, target)
     if isinstance(target, Block):
         return ChildSpec(
             kind="supervisor",
@@ -120,16 +126,7 @@ def _describe(target: Callable[..., object] | Block) -> ChildSpec[Actor]:
         plain = cast("functools.partial[object]", plain).func
     label = getattr(plain, "__name__", type(plain).__name__)
     if inspect.isclass(plain) and issubclass(plain, Actor):
-        if plain.mailbox < 1:
-            raise ValueError(f"{label}.mailbox={plain.mailbox}: at least 1")
-        return ChildSpec(
-            kind="actor",
-            target=target,
-            label=label,
-            body=serve,
-            actor=plain,
-            bound=plain.mailbox,
-        )
+        return _describe_actor(target, plain)
     if inspect.iscoroutinefunction(plain) or inspect.iscoroutinefunction(_call_of(plain)):
         wants_status = "task_status" in inspect.signature(target).parameters
         return ChildSpec(
@@ -140,6 +137,19 @@ def _describe(target: Callable[..., object] | Block) -> ChildSpec[Actor]:
         )
     raise TypeError(
         f"a child is a class of actors, an async function or a supervisor, not {target!r}"
+    )
+
+
+def _describe_actor(target: Callable[..., object], actor: type[Actor]) -> ChildSpec[Actor]:
+    if actor.mailbox < 1:
+        raise ValueError(f"{actor.__name__}.mailbox={actor.mailbox}: at least 1")
+    return ChildSpec(
+        kind="actor",
+        target=target,
+        label=actor.__name__,
+        body=serve,
+        actor=actor,
+        bound=actor.mailbox,
     )
 
 

@@ -9,12 +9,14 @@ trio's, so virtual time works.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 if TYPE_CHECKING:
     from sessionmgr.otp.caller import Caller
+
+FEW: Final = 64
 
 
 class DeadlineTable:
@@ -22,6 +24,8 @@ class DeadlineTable:
 
     def __init__(self) -> None:
         self._buckets: dict[float, dict[Caller, float]] = {}
+        # How many timeouts there may be before the unused ones are dropped.
+        self._full = FEW
         self._alarm = trio.CancelScope()
         self._life = trio.CancelScope()
 
@@ -29,6 +33,8 @@ class DeadlineTable:
         """Let `caller` wait no longer than `timeout` seconds from now."""
         bucket = self._buckets.get(timeout)
         if bucket is None:
+            if len(self._buckets) >= self._full:
+                self._drop_empty()
             bucket = self._buckets[timeout] = {}
         caller.bucket = bucket
         deadline = bucket[caller] = trio.current_time() + timeout
@@ -53,10 +59,16 @@ class DeadlineTable:
 
     def _expire(self, now: float) -> None:
         for timeout, bucket in list(self._buckets.items()):
-            for caller, deadline in list(bucket.items()):
+            due: list[Caller] = []
+            for caller, deadline in bucket.items():
                 if deadline > now:
                     break
+                due.append(caller)
+            for caller in due:
                 caller.expire(timeout)
-            if not bucket:
-                # Nobody holds an empty one: each caller forgets its bucket on leaving it.
-                del self._buckets[timeout]
+        self._drop_empty()
+
+    def _drop_empty(self) -> None:
+        # Nobody holds an empty one: each caller forgets its bucket on leaving it.
+        self._buckets = {timeout: bucket for timeout, bucket in self._buckets.items() if bucket}
+        self._full = max(FEW, 2 * len(self._buckets))

@@ -20,15 +20,20 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import trio
 from trio.lowlevel import (
-    Abort,
-    Task,
     checkpoint_if_cancelled,
     current_task,
+    enable_ki_protection,
     reschedule,
     wait_task_rescheduled,
 )
 
-from sessionmgr.errors import DuplicateChild, RestartIntensityExceeded, StartFailed, UnknownChild
+from sessionmgr.errors import (
+    DuplicateChild,
+    RestartIntensityExceeded,
+    StartFailed,
+    SupervisorStopping,
+    UnknownChild,
+)
 from sessionmgr.otp import report
 from sessionmgr.otp.child import as_spec
 from sessionmgr.otp.current import current_life
@@ -70,14 +75,12 @@ class DynamicSupervisor(Pool):
         self._limits = check_limits(max_restarts, max_seconds)
         self._intensity = Intensity(*self._limits)
         self._exits: deque[ExitReason] = deque(maxlen=max_restarts + 1)
-        # Tasks that wait for the first start of a child.
-        self._starters: dict[Life, Task] = {}
-        # Children that are not to come back, and, for those who are, why they were gone.
-        self._dismissed: set[Life] = set()
+        # Why those who are on their way back were gone.
         self._returning: dict[Life, ExitReason] = {}
         self._strikes: dict[str, int] = {}
         self._due: dict[Life, float] = {}
 
+    @enable_ki_protection
     async def start_child(self, what: ChildSpec[A] | Callable[..., object] | Block) -> Ref[A]:
         """Add a child and wait until it is up.
 
@@ -94,23 +97,17 @@ class DynamicSupervisor(Pool):
         if spec.id is not None and spec.id in self._children:
             raise DuplicateChild(self.name, spec.id)
         life = self._admit(spec, spec.id or self._new_id(spec.label))
-        self._starters[life] = current_task()
+        life.starter = current_task()
         asker = current_life()
         if asker is not None:
             # So that a call of the new child to the one who waits for it is seen as a cycle.
             asker.begin_waiting(life)
-
-        def give_up(_raise_cancel: Callable[[], None]) -> Abort:
-            del self._starters[life]
-            self._dismissed.add(life)
-            return Abort.SUCCEEDED
-
         try:
-            await wait_task_rescheduled(give_up)
+            await wait_task_rescheduled(life.stop_starting)
         except BaseException:
             # Cancelled; or Ctrl-C, perhaps just after it came up.
-            self._starters.pop(life, None)
-            self._dismissed.add(life)
+            life.starter = None
+            life.unwanted = True
             await life.stop(SHUTDOWN)  # noqa: ASYNC102  # shielded, and bounded by `shutdown`
             raise
         finally:
@@ -118,6 +115,8 @@ class DynamicSupervisor(Pool):
                 asker.end_waiting(life)
         if not life.ready:
             assert life.reason is not None
+            if me.verdict is not None:
+                raise SupervisorStopping(me.name)
             error = StartFailed(me.name, life.id, life.reason)
             raise error from cause_of(life.reason)
         return cast("Ref[A]", life.ref)
@@ -142,19 +141,19 @@ class DynamicSupervisor(Pool):
     def _dismiss(self, life: Life) -> None:
         # A task of ours does the stopping: the one who asks may be the child itself.
         assert self._nursery is not None
-        self._dismissed.add(life)
+        life.unwanted = True
         self._context.run(self._nursery.start_soon, life.stop, SHUTDOWN)
 
     def _forget(self, life: Life) -> None:
-        self._dismissed.discard(life)
         self._due.pop(life, None)
         self._strikes.pop(life.id, None)
         self._release(life)
 
     def child_ready(self, life: Life) -> None:
         """Hear that a child is up."""
-        starter = self._starters.pop(life, None)
+        starter = life.starter
         if starter is not None:
+            life.starter = None
             reschedule(starter)
         elif life in self._returning:
             self._restarts += 1
@@ -164,7 +163,7 @@ class DynamicSupervisor(Pool):
         """Hear that a child has ended."""
         reason = life.reason
         assert reason is not None
-        starter = self._starters.pop(life, None)
+        starter, life.starter = life.starter, None
         failed_again = self._returning.pop(life, None) is not None
         if failed_again:
             report.start_failed(self.name, life.id, reason)
@@ -173,9 +172,12 @@ class DynamicSupervisor(Pool):
         if starter is not None:
             self._forget(life)
             reschedule(starter)
+        elif life.interrupted:
+            self._forget(life)
+            self._end_interrupted()
         elif (
             self._closing
-            or life in self._dismissed
+            or life.unwanted
             or not (failed_again or wants_restart(life.spec.restart, reason))
         ):
             self._forget(life)
@@ -187,7 +189,6 @@ class DynamicSupervisor(Pool):
         await super()._start_children()
         self._intensity = Intensity(*self._limits)
         self._exits.clear()
-        self._dismissed.clear()
         self._returning.clear()
         self._strikes.clear()
         self._due.clear()
@@ -219,7 +220,7 @@ class DynamicSupervisor(Pool):
         if backoff is None:
             self._respawn(life)
             return
-        strike = 0 if now - life.born >= backoff.maximum else self._strikes.get(life.id, 0)
+        strike = 0 if life.stayed_up(backoff.maximum) else self._strikes.get(life.id, 0)
         self._strikes[life.id] = strike + 1
         self._due[life] = now + backoff.delay(strike, random.random())
 

@@ -82,7 +82,9 @@ class Life:
         "restarts",
         "scope",
         "spec",
+        "starter",
         "task",
+        "value",
         "verdict",
     )
 
@@ -90,9 +92,10 @@ class Life:
     deadline: float = math.inf
     grace: trio.CancelScope | None = None
     killed: bool = False
+    # Whether it is not to be restarted, however it ends; since when it is up, if that counts.
+    unwanted: bool = False
+    up_since: float | None = None
     farewell: Callable[[ExitReason], Awaitable[None]] | None = None
-    # What a function passed to `task_status.started`.
-    value: object = None
     # Whether ends of linked children come as messages; calls that are to be answered later.
     traps: bool = False
     deferred: set[Caller] | None = None
@@ -113,6 +116,8 @@ class Life:
         self._ref: Ref[Actor] | None = None
         self.born = trio.current_time()
         self.task: Task | None = None
+        # Who waits in `start_child` for this one to be up.
+        self.starter: Task | None = None
         self.scope: trio.CancelScope | None = None
         # The course of it: not ready, ready, asked to stop, ended for a reason.
         self.ready = False
@@ -121,7 +126,18 @@ class Life:
         self.reason: ExitReason | None = None
         self.mailbox = None if spec.bound is None else Mailbox(spec.bound)
         self.handled = 0
+        # What a function passed to `task_status.started`; of a task, its `Run`.
+        self.value: object = None
         self.current: Caller | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C or its like ended it: then all ends, and nobody is restarted."""
+        return isinstance(self.reason, Crashed) and not isinstance(self.reason.error, Exception)
+
+    def stayed_up(self, seconds: float) -> bool:
+        """Say whether it was up for that long; asked only where there is a back-off."""
+        return self.up_since is not None and trio.current_time() - self.up_since >= seconds
 
     @property
     def ref(self) -> Ref[Actor]:
@@ -193,9 +209,17 @@ class Life:
         self.parked = False
         return Abort.SUCCEEDED
 
+    def stop_starting(self, _raise_cancel: Callable[[], None]) -> Abort:
+        """Hear that whoever waits for the start was cancelled."""
+        self.starter = None
+        self.unwanted = True
+        return Abort.SUCCEEDED
+
     def mark_ready(self) -> None:
         """Note that the child is up."""
         self.ready = True
+        if self.spec.backoff is not None:
+            self.up_since = trio.current_time()
         self.owner.child_ready(self)
 
     # Stopping.
@@ -230,6 +254,7 @@ class Life:
         elif self.scope is not None and not self.spec.is_supervisor:
             self.scope.cancel()
 
+    @enable_ki_protection
     async def ended(self) -> ExitReason:
         """Wait for the end and say how it was."""
         if self.reason is None:
@@ -249,6 +274,7 @@ class Life:
         assert self.reason is not None
         return self.reason
 
+    @enable_ki_protection
     async def stop(self, reason: ExitReason) -> None:
         """Stop the child as its spec says, and wait, whatever happens to the caller."""
         shutdown = self.spec.patience
@@ -288,15 +314,21 @@ class Life:
         self.reason = reason
         self.parked = False
         self.scope = None
-        if self.farewell is not None:
-            self.grace = self.farewell = None
-        for registry in self.names or ():
-            registry.forget(self)
+        if self.names is not None:
+            for registry in self.names:
+                registry.forget(self)
         if self.mailbox is not None:
             self.mailbox.close(self, reason)
         if self.current is not None:
             self.current.refuse(reason)
             self.current = None
+        if self.__dict__:
+            self._tell_the_few(reason)
+        self.owner.child_exited(self)
+
+    def _tell_the_few(self, reason: ExitReason) -> None:
+        # All that few lives have stands in the instance's dictionary: most have none.
+        self.grace = self.farewell = None
         if self.deferred is not None:
             for caller in list(self.deferred):
                 caller.refuse(reason)
@@ -313,7 +345,6 @@ class Life:
             for waiter in self.waiters:
                 reschedule(waiter, Value(None))
             self.waiters = None
-        self.owner.child_exited(self)
 
 
 @enable_ki_protection

@@ -11,6 +11,7 @@ from trio.lowlevel import (
     cancel_shielded_checkpoint,
     checkpoint_if_cancelled,
     current_task,
+    enable_ki_protection,
     wait_task_rescheduled,
 )
 
@@ -44,10 +45,11 @@ class Ref(Generic[A]):
     __slots__ = ("_life",)
 
     def __init__(self, life: Life) -> None:
-        self._life = life
+        self._life: Life | None = life
 
     def __repr__(self) -> str:
-        return f"<Ref {self._life.name}: {self._life.state}>"
+        life = self._resolve()
+        return f"<Ref {life.name}: {life.state}>"
 
     def find(self) -> Life | None:
         """Give the library's own record of whom this stands for."""
@@ -61,6 +63,7 @@ class Ref(Generic[A]):
 
     # Messages.
 
+    @enable_ki_protection
     async def call(self, message: Call[R], timeout: float | None = 5.0) -> R:
         """Ask the actor and wait for its answer, which has the type that `message` promises.
 
@@ -74,7 +77,7 @@ class Ref(Generic[A]):
             CallCycle: the actor waits, perhaps through others, for the one who calls.
             NotAnActor: this child has no mailbox.
         """
-        callee = self.find()
+        callee = self._life
         if callee is None:
             raise ActorDown(repr(self), NOPROC)
         mailbox = callee.mailbox
@@ -92,6 +95,7 @@ class Ref(Generic[A]):
         answer: R = await wait_task_rescheduled(request.abandon)
         return answer
 
+    @enable_ki_protection
     def cast(self, message: Cast) -> None:
         """Tell the actor something and go on. Never waits; to a dead actor it says nothing.
 
@@ -99,16 +103,20 @@ class Ref(Generic[A]):
             MailboxFull: there is no room, and nothing was changed.
             NotAnActor: this child has no mailbox.
         """
-        life = self.find()
+        life = self._life
         if life is None or life.reason is not None:
             return
         mailbox = life.mailbox
         if mailbox is None or isinstance(message, Call):
             raise _misdirected(life, message)
-        if len(mailbox.queue) >= mailbox.bound and not mailbox.has_room():
+        queue = mailbox.queue
+        if len(queue) >= mailbox.bound and not mailbox.has_room():
             raise MailboxFull(life.name, mailbox.bound)
-        life.receive(message)
+        queue.append(message)
+        if life.parked:
+            life.wake()
 
+    @enable_ki_protection
     async def send(self, message: object) -> None:
         """Give the actor's `handle_info` any object; waits, in turn, while there is no room.
 
@@ -134,6 +142,7 @@ class Ref(Generic[A]):
 
         await wait_task_rescheduled(give_up)
 
+    @enable_ki_protection
     def post(self, message: object) -> None:
         """Give the actor's `handle_info` any object, at once or not at all.
 
@@ -255,8 +264,8 @@ class Via(Ref[A]):
     def __repr__(self) -> str:
         return f"<Via {self._key!r}>"
 
-    def find(self) -> Life | None:
-        """Give the library's own record of whom this stands for now."""
+    @property
+    def _life(self) -> Life | None:  # type: ignore[override]
         return self._registry.find(self._key)
 
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from outcome import Error, Outcome, Value
-from trio.lowlevel import checkpoint, disable_ki_protection
+from trio.lowlevel import (
+    Abort,
+    Task,
+    checkpoint_if_cancelled,
+    current_task,
+    disable_ki_protection,
+    enable_ki_protection,
+    reschedule,
+    wait_task_rescheduled,
+)
 
 from sessionmgr.errors import RunCancelled, RunCrashed
 from sessionmgr.otp.current import current_life
@@ -22,10 +32,27 @@ if TYPE_CHECKING:
 T = TypeVar("T", covariant=True)
 
 
+class _Pending(enum.Enum):
+    PENDING = "pending"
+
+
+PENDING: Final = _Pending.PENDING
+
+
 class Run(Generic[T]):
     """One call of a function under a `TaskSupervisor`."""
 
-    __slots__ = ("_args", "_awaited", "_fn", "_life", "_listener", "_owner", "_result")
+    __slots__ = (
+        "_args",
+        "_delivered",
+        "_fn",
+        "_life",
+        "_listener",
+        "_owner",
+        "_owner_waits",
+        "_result",
+        "_waiter",
+    )
 
     def __init__(
         self,
@@ -38,10 +65,14 @@ class Run(Generic[T]):
         self._args = args
         self._owner = owner
         self._listener = listener
-        # Whether the owner waits in `result`, so that it needs no message.
-        self._awaited = False
-        self._result: list[T] = []
+        # How many tasks of the owner wait in `result`, and whether one had it: so that there
+        # is no message as well.
+        self._owner_waits = 0
+        self._delivered = False
+        self._result: T | _Pending = PENDING
         self._life: Life | None = None
+        # The first who waits for the result; few runs have a second one.
+        self._waiter: Task | None = None
 
     def __repr__(self) -> str:
         return f"<Run {self._own_life.name}: {self._own_life.state}>"
@@ -51,28 +82,26 @@ class Run(Generic[T]):
         """What to call it."""
         return getattr(self._fn, "__name__", "task")
 
-    @disable_ki_protection
-    async def execute(self, life: Life) -> None:
-        """Be the body of the child `life`."""
-        life.mark_ready()
-        self._result.append(await self._fn(*self._args))
-
     def begin(self, life: Life) -> None:
         """Hear which child this run is."""
         self._life = life
+        life.value = self
 
     def finish(self) -> None:
         """Hear that the child has ended, and tell whoever waits for that."""
+        if self._waiter is not None:
+            reschedule(self._waiter)
+            self._waiter = None
         if self._listener is not None:
             self._listener()
-        if not self._awaited:
+        if not self._owner_waits:
             self._tell_owner()
 
     def _tell_owner(self) -> None:
         if self._owner is None:
             return
-        if self._result:
-            self._owner.tell(TaskDone(self, self._result[0]))
+        if self._result is not PENDING:
+            self._owner.tell(TaskDone(self, self._result))
         else:
             reason = self._own_life.reason
             assert reason is not None
@@ -103,8 +132,9 @@ class Run(Generic[T]):
         """What it came to: a value or an error; None while it runs."""
         if not self.done:
             return None
-        return Value(self._result[0]) if self._result else Error(self._error())
+        return Error(self._error()) if self._result is PENDING else Value(self._result)
 
+    @enable_ki_protection
     async def result(self) -> T:
         """Wait for the end and give the result.
 
@@ -114,28 +144,44 @@ class Run(Generic[T]):
             RunCrashed: the function raised; that is the `__cause__`.
             RunCancelled: it was cancelled before it had a result.
         """
-        is_owner = self._owner is not None and self._owner is current_life()
+        life = self._own_life
+        owner = self._owner
+        if owner is not None and owner is current_life():
+            await self._wait_as_owner(owner)
+        elif life.reason is not None:
+            # The others had their turn when it was started: a second one for each short task
+            # would cost a sixth of all it costs.
+            await checkpoint_if_cancelled()
+        elif self._waiter is None:
+            self._waiter = current_task()
+            await wait_task_rescheduled(self._stop_waiting)
+        else:
+            await life.ended()
+        if self._result is PENDING:
+            raise self._error()
+        return self._result
+
+    def _stop_waiting(self, _raise_cancel: Callable[[], None]) -> Abort:
+        self._waiter = None
+        return Abort.SUCCEEDED
+
+    async def _wait_as_owner(self, owner: Life) -> None:
+        """Wait, in the owner's stead for the message that it would get."""
         was_done = self.done
-        if is_owner and not was_done:
-            self._awaited = True
+        self._owner_waits += 1
         try:
-            if was_done:
-                await checkpoint()
-            else:
-                await self._own_life.ended()
+            await self._own_life.ended()
         except BaseException:
             # Cancelled while it waited: then the message has to do. It may have ended in
             # this very tick, and kept silent because of us.
-            if is_owner and not was_done:
-                self._awaited = False
-                if self.done:
-                    self._tell_owner()
+            if self.done and not (was_done or self._delivered) and self._owner_waits == 1:
+                self._tell_owner()
             raise
-        if is_owner and self._owner is not None and self._owner.mailbox is not None:
-            self._owner.mailbox.discard(self._announced_by)
-        if self._result:
-            return self._result[0]
-        raise self._error()
+        finally:
+            self._owner_waits -= 1
+        self._delivered = True
+        if owner.mailbox is not None:
+            owner.mailbox.discard(self._announced_by)
 
     def cancel(self) -> None:
         """Stop it; without effect when it has ended."""
@@ -156,3 +202,11 @@ class Run(Generic[T]):
         return (isinstance(news, TaskDone) and news.run is self) or (
             isinstance(news, Down) and news.monitor is self
         )
+
+
+@disable_ki_protection
+async def execute(life: Life) -> None:
+    """Be the body of a task: the run is in the life's `value`."""
+    run: Run[object] = life.value  # type: ignore[assignment]  # `begin` put it there
+    life.ready = True
+    run._result = await run._fn(*run._args)  # pyright: ignore[reportPrivateUsage]  # one frame less

@@ -35,8 +35,16 @@ class Slot:
         """What to call this moment."""
         if self.life is not None:
             return self.life.state
-        due = self.restarting or (self.fell_with is not None and self.fell_with.restarting)
-        return "restarting" if due else "stopped"
+        return "restarting" if self._is_due else "stopped"
+
+    @property
+    def _is_due(self) -> bool:
+        return self.restarting or (self.fell_with is not None and self.fell_with.restarting)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether nobody is there nor comes back; one whose end was not dealt with yet is there."""
+        return self.life is None and not self._is_due
 
 
 class Order:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 import trio
+from outcome import Error
 from trio.lowlevel import checkpoint_if_cancelled
 
 from sessionmgr.errors import RunCrashed
@@ -87,10 +88,13 @@ class Stream(Generic[T]):
             run = self._next_ended()
             if run is not None:
                 self._runs.remove(run)
-                return await self._take(run)
+                # Other readers may wait for what does not come any more.
+                self._bell.set()
+                return self._result_of(run)
             if not self._runs:
                 raise StopAsyncIteration
-            self._bell = trio.Event()
+            if self._bell.is_set():
+                self._bell = trio.Event()
             await self._bell.wait()
 
     def _top_up(self) -> None:
@@ -112,13 +116,14 @@ class Stream(Generic[T]):
             return self._runs[0] if self._runs and self._runs[0].done else None
         return next((run for run in self._runs if run.done), None)
 
-    async def _take(self, run: Run[T]) -> T:
-        try:
-            return await run.result()
-        except RunCrashed as crash:
-            if self._return_exceptions:
-                return crash  # type: ignore[return-value]  # then T says so, see the overloads
-            raise
+    def _result_of(self, run: Run[T]) -> T:
+        # Without a checkpoint: a reader that is cancelled loses nothing.
+        outcome = run.outcome
+        assert outcome is not None
+        error = outcome.error if isinstance(outcome, Error) else None
+        if self._return_exceptions and isinstance(error, RunCrashed):
+            return error  # type: ignore[return-value]  # T says so, see the overloads
+        return outcome.unwrap()
 
     def _some_run_ended(self) -> None:
         self._running -= 1

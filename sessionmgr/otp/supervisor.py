@@ -26,7 +26,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import trio
-from trio.lowlevel import wait_task_rescheduled
+from trio.lowlevel import enable_ki_protection, wait_task_rescheduled
 
 from sessionmgr.errors import (
     ChildRunning,
@@ -151,15 +151,20 @@ class Supervisor(Block):
                 raise self._start_failure(slot, reason)
 
     async def _supervise(self) -> None:
-        while self._me.verdict is None:
+        while not self._is_stopping():
             now = trio.current_time()
             for slot in [slot for slot, due in self._due.items() if due <= now]:
                 del self._due[slot]
                 await self._bring_up(slot)
+            if self._is_stopping():
+                return
             if self._inbox:
                 await self._handle(self._inbox.popleft())
-            elif self._me.verdict is None:
+            else:
                 await self._pause(min(self._due.values(), default=math.inf))
+
+    def _is_stopping(self) -> bool:
+        return self._me.verdict is not None
 
     async def _handle(self, item: object) -> None:
         if isinstance(item, Life):
@@ -192,7 +197,7 @@ class Supervisor(Block):
         slot.life = None
         spec = slot.spec
         if wants_restart(spec.restart, life.reason):
-            if spec.backoff and trio.current_time() - life.born >= spec.backoff.maximum:
+            if spec.backoff and life.stayed_up(spec.backoff.maximum):
                 slot.strikes = 0
             await self._restart(slot, life.reason)
             return
@@ -202,7 +207,7 @@ class Supervisor(Block):
             left = [
                 other
                 for other in self._slots.values()
-                if other.spec.significant and other.state != "stopped"
+                if other.spec.significant and not other.is_stopped
             ]
             if ends_supervisor(self._auto_shutdown, left):
                 self._me.verdict = Shutdown("auto_shutdown")
@@ -239,16 +244,19 @@ class Supervisor(Block):
         for slot in group:
             if slot.life is not None:
                 continue
-            if self._me.verdict is not None:
+            if self._is_stopping():
                 return
             slot.restarts += 1
             failure = await self._start(slot)
+            if self._is_stopping():
+                return
             if failure is not None:
                 # Tried again after whatever waits in the inbox, so that a stop comes through.
                 report.start_failed(self.name, slot.id, failure)
                 slot.restarting = True
                 for other in group:
                     if other.life is None and other is not slot:
+                        other.restarting = False
                         other.fell_with = slot
                 self._inbox.append(Retry(slot, failure))
                 return
@@ -384,6 +392,7 @@ class Supervisor(Block):
 
         await self._order("delete_child", do)
 
+    @enable_ki_protection
     async def _order(self, name: str, do: Callable[[Caller], Awaitable[None]]) -> object:
         caller = open_call(Order(name, do), self._require_running())
         self._inbox.append(caller)
@@ -413,7 +422,7 @@ class Supervisor(Block):
         slot = self._slots.get(id)
         if slot is None:
             caller.fail(UnknownChild(self.name, id))
-        elif slot.state != "stopped":
+        elif not slot.is_stopped:
             caller.fail(ChildRunning(self.name, id, slot.state))
             return None
         return slot

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Literal, TypeVar, TypeVarTuple, overload
 
-from trio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
+from trio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled, enable_ki_protection
 
 from sessionmgr.otp import report
 from sessionmgr.otp.current import current_life
 from sessionmgr.otp.exit import Crashed
 from sessionmgr.otp.pool import Pool
-from sessionmgr.otp.run import Run
+from sessionmgr.otp.run import Run, execute
 from sessionmgr.otp.spec import DEFAULT_SHUTDOWN, ChildSpec, Shutdown
 from sessionmgr.otp.stream import Stream
 
@@ -38,8 +38,10 @@ class TaskSupervisor(Pool):
 
     def __init__(self, *, name: str | None = None, max_children: int | None = None) -> None:
         super().__init__(name, max_children)
-        self._runs: dict[Life, Run[object]] = {}
+        # One for each `shutdown`; the functions are in the runs.
+        self._specs: dict[Shutdown, ChildSpec[Actor]] = {}
 
+    @enable_ki_protection
     async def async_nolink(
         self,
         fn: Callable[[*Ts], Awaitable[T]],
@@ -104,17 +106,17 @@ class TaskSupervisor(Pool):
     def launch(self, run: Run[T], shutdown: Shutdown = DEFAULT_SHUTDOWN) -> Run[T]:
         """Start a run that has been made."""
         self._require_running()
-        spec: ChildSpec[Actor] = ChildSpec(
-            kind="function",
-            target=run.execute,
-            label=run.label,
-            body=run.execute,
-            restart="temporary",
-            shutdown=shutdown,
-        )
-        life = self._admit(spec, self._new_id(run.label))
-        run.begin(life)
-        self._runs[life] = run
+        spec = self._specs.get(shutdown)
+        if spec is None:
+            spec = self._specs[shutdown] = ChildSpec(
+                kind="function",
+                target=execute,
+                label="task",
+                body=execute,
+                restart="temporary",
+                shutdown=shutdown,
+            )
+        run.begin(self._admit(spec, self._new_id(run.label)))
         return run
 
     def child_ready(self, life: Life) -> None:
@@ -125,7 +127,10 @@ class TaskSupervisor(Pool):
         if isinstance(life.reason, Crashed):
             report.child_crashed(life, life.reason)
         self._release(life)
-        run = self._runs.pop(life)
+        if life.interrupted:
+            self._end_interrupted()
+        run = life.value
+        assert isinstance(run, Run)
         run.finish()
 
     async def _supervise(self) -> None:

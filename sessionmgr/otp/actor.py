@@ -80,23 +80,42 @@ class Actor:
 
 
 @disable_ki_protection
+def make_ready(life: Life) -> None:
+    """Bring an actor up that has no `init` of its own."""
+    _present(life, _make(life))
+
+
+def _make(life: Life) -> Actor:
+    actor = life.spec.target(*life.spec.args)
+    assert isinstance(actor, Actor)
+    actor.ref = life.ref
+    if actor.trap_exit:
+        life.traps = True
+    return actor
+
+
+def _present(life: Life, actor: Actor) -> None:
+    life.actor = actor
+    if type(actor).terminate is not Actor.terminate:
+        life.farewell = actor.terminate
+    life.mark_ready()
+
+
+@disable_ki_protection
 async def serve(life: Life) -> None:
     """Run an actor from its first line to its last message.
 
     Long, and in one piece: each function more would cost every message a tenth of its time,
     and every idle actor a frame.
     """
-    actor = life.spec.target(*life.spec.args)
+    actor = life.actor
+    follow: object = None
+    if actor is None:
+        actor = _make(life)
+        follow = await actor.init()
+        _present(life, actor)
     mailbox = life.mailbox
-    assert isinstance(actor, Actor)
     assert mailbox is not None
-    actor.ref = life.ref
-    if actor.trap_exit:
-        life.traps = True
-    follow: object = await actor.init()
-    if type(actor).terminate is not Actor.terminate:
-        life.farewell = actor.terminate
-    life.mark_ready()
     queue = mailbox.queue
     budget = BUDGET
     while life.verdict is None:
@@ -109,18 +128,17 @@ async def serve(life: Life) -> None:
             life.handled += 1
             kind = item.__class__
             if kind is Caller:
+                life.current = item
                 follow = None
                 if item.progress is GONE:
                     mailbox.abandoned -= 1
                     continue
-                life.current = item
                 try:
                     answer = await actor.handle_call(item.message, item)
                 except Stop as stop:
                     if stop.reply is not NOREPLY:
                         item.reply(stop.reply)
                     raise
-                life.current = None
                 if answer is NOREPLY:
                     item.put_off()
                 elif answer.__class__ is Continue:
@@ -128,6 +146,8 @@ async def serve(life: Life) -> None:
                     follow = answer
                 else:
                     item.reply(answer)
+                # Only now: until it is answered, `settle` must know of it.
+                life.current = None
             elif kind is Info or kind is Sender:
                 follow = await actor.handle_info(item.message)
             else:

@@ -136,6 +136,7 @@ class Block(ABC):
         if failure is not None:
             raise failure
 
+    @enable_ki_protection
     async def _stop_everything(self) -> None:
         try:
             await self._stop_children()
@@ -196,6 +197,7 @@ class Block(ABC):
         self._me.verdict = self._me.verdict or SHUTDOWN
         self._wake()
 
+    @enable_ki_protection
     def _wake(self) -> None:
         if self._life is not None:
             self._life.wake()
@@ -211,9 +213,11 @@ class Block(ABC):
             with trio.move_on_at(until):
                 await wait_task_rescheduled(self._life.stop_pausing)
 
+    @enable_ki_protection
     def _spawn(self, life: Life) -> None:
         self._context.run(self._start_task, life)
 
+    @enable_ki_protection
     def _start_task(self, life: Life) -> None:
         assert self._nursery is not None
         self._nursery.start_soon(live, life, name=life.id)
@@ -340,6 +344,7 @@ class _Root:
         self._manager = trio.open_nursery()
         self._nursery: trio.Nursery | None = None
         self._entering: trio.lowlevel.Task | None = None
+        self._leaving = False
         spec: ChildSpec[Actor] = ChildSpec(
             kind="supervisor",
             target=block.run,
@@ -374,8 +379,9 @@ class _Root:
     def child_exited(self, life: Life) -> None:
         """Hear that the supervisor has ended: so must the body."""
         self._let_in()
-        assert self._nursery is not None
-        self._nursery.cancel_scope.cancel()
+        # A body that has ended is not cancelled: trio would copy the group that it may raise.
+        if not self._leaving and self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
 
     def _let_in(self) -> None:
         task, self._entering = self._entering, None
@@ -389,6 +395,7 @@ class _Root:
     @enable_ki_protection
     async def leave(self, error: BaseException | None) -> bool:
         """Stop the supervisor, and say whether the body's `error` goes no further."""
+        self._leaving = True
         outcome = error
         try:
             with trio.CancelScope(shield=True):
@@ -431,8 +438,9 @@ def bare(group: BaseExceptionGroup[BaseException]) -> BaseException:
     A cancel beside something worse is not worth a mention; and if there are several, they
     are all the same.
     """
-    _, rest = group.split(trio.Cancelled)
-    kept = group if rest is None else rest
+    cancelled, rest = group.split(trio.Cancelled)
+    # A split makes copies of groups within groups, so only where there is something to split.
+    kept = group if cancelled is None or rest is None else rest
     if rest is None or len(kept.exceptions) == 1:
         return kept.exceptions[0]
     return kept

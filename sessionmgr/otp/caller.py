@@ -70,6 +70,7 @@ class Caller:
         """Whether an answer would still reach somebody."""
         return self.progress is OPEN
 
+    @enable_ki_protection
     def reply(self, value: object) -> None:
         """Answer the call.
 
@@ -78,6 +79,7 @@ class Caller:
         """
         self._settle(Value(value))
 
+    @enable_ki_protection
     def fail(self, error: Exception) -> None:
         """Let the call raise `error` where it was made. The actor itself lives on.
 
@@ -138,6 +140,7 @@ class Caller:
         reschedule(self.task, Error(CallTimeout(self.callee.name, self.message, timeout)))
 
 
+@enable_ki_protection
 def open_call(message: object, callee: Life) -> Caller:
     """Begin a call of the running task to `callee`.
 

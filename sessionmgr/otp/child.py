@@ -8,7 +8,7 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast, overload
 
-from sessionmgr.otp.actor import Actor, serve
+from sessionmgr.otp.actor import Actor, make_ready, serve
 from sessionmgr.otp.block import Block
 from sessionmgr.otp.function import run_function, run_with_status
 from sessionmgr.otp.spec import Backoff, ChildSpec, Restart, Shutdown
@@ -88,6 +88,7 @@ def child(
         args=args,
         label=what.label,
         body=what.body,
+        prepare=what.prepare,
         id=what.id if id is None else id,
         restart=restart,
         shutdown=what.shutdown if shutdown is None else shutdown,
@@ -109,8 +110,9 @@ def _is_duration(value: object) -> bool:
 
 
 def _describe(target: Callable[..., object] | Block) -> ChildSpec[Actor]:
-    if isinstance(target, type) and issubclass(target, Actor):
-        return _describe_actor(target, target)
+    plain: object = target
+    if inspect.isclass(plain) and issubclass(plain, Actor):
+        return _describe_actor(plain, plain)
     if isinstance(target, Block):
         return ChildSpec(
             kind="supervisor",
@@ -121,7 +123,6 @@ def _describe(target: Callable[..., object] | Block) -> ChildSpec[Actor]:
             shutdown=math.inf,
             supervisor=target,
         )
-    plain: object = target
     if isinstance(plain, functools.partial):
         plain = cast("functools.partial[object]", plain).func
     label = getattr(plain, "__name__", type(plain).__name__)
@@ -148,6 +149,8 @@ def _describe_actor(target: Callable[..., object], actor: type[Actor]) -> ChildS
         target=target,
         label=actor.__name__,
         body=serve,
+        # With an `init` of its own, there is something to cancel from the start.
+        prepare=make_ready if actor.init is Actor.init else None,
         actor=actor,
         bound=actor.mailbox,
     )

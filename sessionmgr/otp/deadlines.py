@@ -12,6 +12,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 if TYPE_CHECKING:
     from sessionmgr.otp.caller import Caller
@@ -29,6 +30,7 @@ class DeadlineTable:
         self._alarm = trio.CancelScope()
         self._life = trio.CancelScope()
 
+    @enable_ki_protection
     def add(self, caller: Caller, timeout: float) -> None:
         """Let `caller` wait no longer than `timeout` seconds from now."""
         bucket = self._buckets.get(timeout)
@@ -41,6 +43,7 @@ class DeadlineTable:
         if deadline < self._alarm.deadline:
             self._alarm.deadline = deadline
 
+    @enable_ki_protection
     async def run(self) -> None:
         """End calls as their time comes, until `close`."""
         with self._life:

@@ -121,6 +121,7 @@ class DynamicSupervisor(Pool):
             raise error from cause_of(life.reason)
         return cast("Ref[A]", life.ref)
 
+    @enable_ki_protection
     async def terminate_child(self, child: str | Ref[Actor]) -> None:
         """Stop a child and forget it.
 

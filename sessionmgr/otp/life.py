@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import trio
 from outcome import Value
-from trio.lowlevel import Abort, Task, disable_ki_protection, enable_ki_protection, reschedule
+from trio.lowlevel import (
+    Abort,
+    Task,
+    disable_ki_protection,
+    enable_ki_protection,
+    reschedule,
+    wait_task_rescheduled,
+)
 
 from sessionmgr.otp import report
 from sessionmgr.otp.current import CURRENT
@@ -70,6 +77,7 @@ class Life:
     __slots__ = (
         "__dict__",
         "_ref",
+        "actor",
         "born",
         "current",
         "handled",
@@ -126,6 +134,7 @@ class Life:
         self.reason: ExitReason | None = None
         self.mailbox = None if spec.bound is None else Mailbox(spec.bound)
         self.handled = 0
+        self.actor: Actor | None = None
         # What a function passed to `task_status.started`; of a task, its `Run`.
         self.value: object = None
         self.current: Caller | None = None
@@ -146,12 +155,14 @@ class Life:
             self._ref = Ref(self)
         return self._ref
 
+    @enable_ki_protection
     def begin_waiting(self, other: Life) -> None:
         """Note that this one waits for `other`."""
         if isinstance(self.waits_for, tuple):
             self.waits_for = []
         self.waits_for.append(other)
 
+    @enable_ki_protection
     def end_waiting(self, other: Life) -> None:
         """Note that it does so no more."""
         if self.waits_for:
@@ -209,12 +220,18 @@ class Life:
         self.parked = False
         return Abort.SUCCEEDED
 
+    @property
+    def has_something_to_do(self) -> bool:
+        """Whether there is a message, or the end to be met."""
+        return self.verdict is not None or (self.mailbox is not None and bool(self.mailbox.queue))
+
     def stop_starting(self, _raise_cancel: Callable[[], None]) -> Abort:
         """Hear that whoever waits for the start was cancelled."""
         self.starter = None
         self.unwanted = True
         return Abort.SUCCEEDED
 
+    @enable_ki_protection
     def mark_ready(self) -> None:
         """Note that the child is up."""
         self.ready = True
@@ -313,7 +330,7 @@ class Life:
         """Make the end known to everybody, at once."""
         self.reason = reason
         self.parked = False
-        self.scope = None
+        self.scope = self.actor = None
         if self.names is not None:
             for registry in self.names:
                 registry.forget(self)
@@ -359,6 +376,13 @@ async def live(life: Life) -> None:
     reason: ExitReason = KILLED
     try:
         try:
+            if life.spec.prepare is not None and life.verdict is None:
+                # An actor that has nothing to do yet needs no scope: it is woken, not
+                # cancelled. That saves a fifth of its start and more of its stop.
+                life.spec.prepare(life)
+                while not life.has_something_to_do:
+                    life.parked = True
+                    await wait_task_rescheduled(_refuse_cancel)
             if life.verdict is None:
                 with trio.CancelScope(shield=True) as life.scope:
                     await life.spec.body(life)
@@ -376,6 +400,12 @@ async def live(life: Life) -> None:
         raise
     finally:
         life.settle(reason)
+
+
+def _refuse_cancel(_raise_cancel: Callable[[], None]) -> Abort:
+    # The wake-up is sure to come: a supervisor asks every child to stop, or kills it, before
+    # it leaves its nursery, whatever happens to it.
+    return Abort.FAILED
 
 
 async def _say_farewell(

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from sessionmgr.errors import MaxChildren
 from sessionmgr.otp.block import Block
@@ -37,6 +38,7 @@ class Pool(Block):
             if candidate not in self._children:
                 return candidate
 
+    @enable_ki_protection
     def _admit(self, spec: ChildSpec[Actor], id: str) -> Life:
         """Start a child, which is up as soon as it says so.
 

@@ -16,6 +16,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 import msgspec
+from trio.lowlevel import enable_ki_protection
 
 from sessionmgr.errors import AlreadyRegistered, MailboxFull
 from sessionmgr.otp.current import require_life
@@ -55,6 +56,7 @@ class Registry:
         self._entries: dict[Hashable, dict[Life, Entry]] = {}
         self._keys: dict[Life, dict[Hashable, None]] = {}
 
+    @enable_ki_protection
     def register(self, key: Hashable, value: object = None) -> None:
         """Give the calling actor the name `key`, for as long as it lives.
 
@@ -74,6 +76,7 @@ class Registry:
             life.names = {}
         life.names[self] = None
 
+    @enable_ki_protection
     def unregister(self, key: Hashable) -> None:
         """Take the name `key` from the calling actor, if it has it."""
         life = require_life("registry.unregister()", "an actor gives up its own names only")

@@ -82,6 +82,7 @@ class Run(Generic[T]):
         """What to call it."""
         return getattr(self._fn, "__name__", "task")
 
+    @enable_ki_protection
     def begin(self, life: Life) -> None:
         """Hear which child this run is."""
         self._life = life
@@ -165,6 +166,7 @@ class Run(Generic[T]):
         self._waiter = None
         return Abort.SUCCEEDED
 
+    @enable_ki_protection
     async def _wait_as_owner(self, owner: Life) -> None:
         """Wait, in the owner's stead for the message that it would get."""
         was_done = self.done

@@ -49,6 +49,8 @@ class ChildSpec(msgspec.Struct, Generic[A], frozen=True, kw_only=True):
     label: str
     """What a child without an id is called after."""
     body: Callable[[Life], Awaitable[None]]
+    prepare: Callable[[Life], None] | None = None
+    """What is to be done before `body`, where that can be done without waiting."""
     id: str | None = None
     restart: Restart = "permanent"
     shutdown: Shutdown = DEFAULT_SHUTDOWN

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 import trio
 from outcome import Error
-from trio.lowlevel import checkpoint_if_cancelled
+from trio.lowlevel import checkpoint_if_cancelled, enable_ki_protection
 
 from sessionmgr.errors import RunCrashed
 from sessionmgr.otp.run import Run
@@ -58,6 +58,7 @@ class Stream(Generic[T]):
         self._opened = True
         return self
 
+    @enable_ki_protection
     async def __aexit__(
         self,
         kind: type[BaseException] | None,

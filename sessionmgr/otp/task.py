@@ -17,7 +17,7 @@ from trio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled, e
 
 from sessionmgr.otp import report
 from sessionmgr.otp.current import current_life
-from sessionmgr.otp.exit import Crashed
+from sessionmgr.otp.exit import NORMAL, Crashed
 from sessionmgr.otp.pool import Pool
 from sessionmgr.otp.run import Run, execute
 from sessionmgr.otp.spec import DEFAULT_SHUTDOWN, ChildSpec, Shutdown
@@ -103,6 +103,7 @@ class TaskSupervisor(Pool):
         """
         return Stream(self.launch, fn, items, max_concurrency, ordered, return_exceptions)
 
+    @enable_ki_protection
     def launch(self, run: Run[T], shutdown: Shutdown = DEFAULT_SHUTDOWN) -> Run[T]:
         """Start a run that has been made."""
         self._require_running()
@@ -124,11 +125,12 @@ class TaskSupervisor(Pool):
 
     def child_exited(self, life: Life) -> None:
         """Hear that a task has ended."""
-        if isinstance(life.reason, Crashed):
+        # Most end well, and asking for a message's class costs more than it looks.
+        if life.reason is not NORMAL and isinstance(life.reason, Crashed):
             report.child_crashed(life, life.reason)
+            if life.interrupted:
+                self._end_interrupted()
         self._release(life)
-        if life.interrupted:
-            self._end_interrupted()
         run = life.value
         assert isinstance(run, Run)
         run.finish()

@@ -16,7 +16,7 @@ import contextvars
 import math
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Self, TypeVar, cast, overload
 
 import trio
 from trio.lowlevel import Abort, enable_ki_protection, reschedule, wait_task_rescheduled
@@ -406,19 +406,34 @@ class _Root:
             outcome = interruption
             self._life.kill()
         self.deadlines.close()
-        try:
-            if await self._manager.__aexit__(
-                None if outcome is None else type(outcome), outcome, None
-            ):
-                outcome = None
-        except BaseExceptionGroup as group:
-            outcome = bare(group)
+        outcome = await self._close_nursery(outcome)
         failure = cause_of(self._life.reason) if self._life.reason is not None else None
         if isinstance(failure, Exception):
             outcome = _with_failure(outcome, failure)
         if outcome is None or outcome is error:
             return outcome is None
         raise outcome
+
+    async def _close_nursery(self, outcome: BaseException | None) -> BaseException | None:
+        # Only a cancel is the nursery's business. Other errors pass it by: it would copy the
+        # groups among them.
+        own = None if outcome is None or _is_cancelled(outcome) else outcome
+        given = outcome if own is None else None
+        try:
+            if await self._manager.__aexit__(None if given is None else type(given), given, None):
+                given = None
+        except BaseExceptionGroup as group:
+            given = bare(group)
+        if own is None or given is None or _is_cancelled(given):
+            return given if own is None else own
+        return BaseExceptionGroup("a supervisor was interrupted, and its body failed", [given, own])
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return group.subgroup(trio.Cancelled) is not None
+    return isinstance(error, trio.Cancelled)
 
 
 def _with_failure(outcome: BaseException | None, failure: Exception) -> BaseException:

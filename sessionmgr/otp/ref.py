@@ -16,8 +16,8 @@ from trio.lowlevel import (
 )
 
 from sessionmgr.errors import ActorDown, MailboxFull, NotAnActor
-from sessionmgr.otp.caller import down, open_call
-from sessionmgr.otp.current import require_life
+from sessionmgr.otp.caller import down, open_call, refuse_cycle
+from sessionmgr.otp.current import current_life, require_life
 from sessionmgr.otp.exit import NOPROC, NORMAL, ExitReason
 from sessionmgr.otp.mailbox import Info, Mailbox, Sender
 from sessionmgr.otp.message import Call, Cast, Down
@@ -122,6 +122,7 @@ class Ref(Generic[A]):
 
         Raises:
             ActorDown: the actor is dead, or ends while this waits for room.
+            CallCycle: there is no room, and the actor waits for the one who sends.
             NotAnActor: this child has no mailbox.
         """
         await checkpoint_if_cancelled()
@@ -133,6 +134,10 @@ class Ref(Generic[A]):
             life.receive(Info(message))
             await cancel_shielded_checkpoint()
             return
+        caller = current_life()
+        if caller is not None:
+            refuse_cycle(caller, life)
+            caller.begin_waiting(life)
         entry = Sender(message, current_task())
         mailbox.wait(entry)
 
@@ -140,7 +145,11 @@ class Ref(Generic[A]):
             mailbox.leave(entry)
             return Abort.SUCCEEDED
 
-        await wait_task_rescheduled(give_up)
+        try:
+            await wait_task_rescheduled(give_up)
+        finally:
+            if caller is not None:
+                caller.end_waiting(life)
 
     @enable_ki_protection
     def post(self, message: object) -> None:

@@ -1,0 +1,150 @@
+"""Show that the tests of otp notice each mutant: `python -m tests.mutants.run [name ...]`.
+
+Each mutant gets a copy of the package and of the tests, and the tests run there until the
+first that fails. The sources as they are go first, and must pass. The exit code is 1 if a
+mutant survives or cannot be made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import trio
+
+from tests.mutants.mutant import HERE, Mutant, copy_package, mutants
+
+TESTS = HERE.parent
+FAILED = re.compile(r"^(?:FAILED|ERROR) (?:tests/otp/)?(\S+)", re.MULTILINE)
+SURVIVED = "SURVIVED"
+
+
+class Verdict(NamedTuple):
+    """What became of a mutant."""
+
+    name: str
+    killer: str
+    seconds: float
+    is_right: bool
+
+
+async def judge(mutant: Mutant | None, patience: float) -> Verdict:
+    """Run the tests against `mutant`, or against the sources as they are."""
+    name = "(none)" if mutant is None else mutant.name
+    with tempfile.TemporaryDirectory(prefix="mutant-") as directory:
+        root = Path(directory)
+        copy_package(root)
+        copy_tests(root)
+        complaint = "" if mutant is None else mutant.apply(root)
+        if complaint:
+            return Verdict(name, f"does not apply: {complaint}", 0.0, is_right=False)
+        began = time.monotonic()
+        code, said = await run_tests(root, [] if mutant is None else mutant.first, patience)
+        seconds = time.monotonic() - began
+    failed = FAILED.search(said)
+    if code == 0:
+        return Verdict(name, SURVIVED, seconds, is_right=mutant is None)
+    if failed is not None:
+        killer = failed.group(1)
+    else:
+        # pytest's own end, at its time limit, is one that the tests have brought about.
+        killer = "it hangs" if "Timeout" in said or code is None else said.strip()[-300:]
+    return Verdict(name, killer, seconds, is_right=mutant is not None)
+
+
+def copy_tests(root: Path) -> None:
+    """Put the tests of otp, and how pytest is set up, below `root`."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    (root / "tests").mkdir()
+    for path in [TESTS / "__init__.py", TESTS / "conftest.py", TESTS.parent / "pyproject.toml"]:
+        shutil.copy(path, root / path.relative_to(TESTS.parent))
+    shutil.copytree(TESTS / "otp", root / "tests" / "otp", ignore=ignored)
+
+
+async def run_tests(root: Path, first: Sequence[str], patience: float) -> tuple[int | None, str]:
+    """Give the exit code of pytest, None if it took too long, and what it printed."""
+    files = [f"tests/otp/{name}.py" for name in first]
+    chosen = [file for file in files if (root / file).exists()]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
+    command += ["-o", f"faulthandler_timeout={patience / 3:g}", "--hypothesis-seed=1"]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(root),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HYPOTHESIS_STORAGE_DIRECTORY": str(root / "hypothesis"),
+    }
+    with trio.move_on_after(patience):
+        ran = await trio.run_process(
+            [*command, *chosen, "tests/otp"],
+            cwd=root,
+            env=environment,
+            capture_stdout=True,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        return ran.returncode, ran.stdout.decode()
+    return None, ""
+
+
+def table(verdicts: Sequence[Verdict]) -> str:
+    """Write one line for each mutant."""
+    width = max(len(verdict.name) for verdict in verdicts)
+    return "\n".join(
+        f"{'ok' if each.is_right else 'NO'}  {each.name:{width}} {each.seconds:6.1f} s  "
+        + each.killer
+        for each in verdicts
+    )
+
+
+async def run(chosen: Sequence[Mutant], at_once: int, patience: float) -> list[Verdict]:
+    """Judge the sources as they are, then all mutants, `at_once` at a time."""
+    verdicts = [await judge(None, patience)]
+    print(table(verdicts), flush=True)
+    if not verdicts[0].is_right:
+        return verdicts
+    limit = trio.CapacityLimiter(at_once)
+
+    async def take(mutant: Mutant) -> None:
+        async with limit:
+            verdict = await judge(mutant, patience)
+        print(table([verdict]), flush=True)
+        verdicts.append(verdict)
+
+    async with trio.open_nursery() as nursery:
+        for mutant in chosen:
+            nursery.start_soon(take, mutant)
+    return sorted(verdicts)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge the mutants that are named, or all."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants.run", description=__doc__)
+    parser.add_argument("name", nargs="*", help="which mutants; none means all")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at once")
+    parser.add_argument("--patience", type=float, default=120, help="seconds for one of them")
+    options = parser.parse_args(arguments)
+    known = {mutant.name: mutant for mutant in mutants()}
+    unknown = [name for name in options.name if name not in known]
+    if unknown:
+        parser.error(f"no mutant is called {unknown[0]!r}; there are: {', '.join(known)}")
+    chosen = [known[name] for name in options.name or known]
+    began = time.monotonic()
+    verdicts = trio.run(run, chosen, options.jobs, options.patience)
+    wrong = [verdict for verdict in verdicts if not verdict.is_right]
+    print(f"\n{table(verdicts)}\n")
+    killed = len(verdicts) - 1 - len(wrong)
+    print(f"{killed} of {len(chosen)} mutants killed in {time.monotonic() - began:.0f} s")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

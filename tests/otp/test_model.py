@@ -1,0 +1,47 @@
+"""Supervisors do what the rules of OTP say: played scripts against the model of the rules."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.otp.court import judge
+from tests.otp.pool_court import judge_pool
+from tests.otp.script import Script, scripts
+from tests.otp.world import World
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _silence() -> Iterator[None]:
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+often = settings(
+    max_examples=max(2000, settings().max_examples),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@often
+@given(scripts())
+def test_a_supervisor_follows_the_rules(script: Script) -> None:
+    world = World(script)
+    trace = world.run()
+    judge(script, trace)
+    assert world.alive == {}
+    assert world.left_over == 0
+
+
+@often
+@given(scripts(dynamic=True))
+def test_a_dynamic_supervisor_follows_the_rules(script: Script) -> None:
+    world = World(script, dynamic=True)
+    trace = world.run()
+    judge_pool(script, trace)
+    assert world.alive == {}
+    assert world.left_over == 0

@@ -57,7 +57,7 @@ async def judge(mutant: Mutant | None, patience: float) -> Verdict:
         killer = failed.group(1)
     else:
         # pytest's own end, at its time limit, is one that the tests have brought about.
-        killer = "it hangs" if "Timeout" in said or code is None else said.strip()[-300:]
+        killer = "no end in time" if "Timeout" in said or code is None else said.strip()[-300:]
     return Verdict(name, killer, seconds, is_right=mutant is not None)
 
 
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants.run", description=__doc__)
     parser.add_argument("name", nargs="*", help="which mutants; none means all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many at once")
-    parser.add_argument("--patience", type=float, default=120, help="seconds for one of them")
+    parser.add_argument("--patience", type=float, default=180, help="seconds for one of them")
     options = parser.parse_args(arguments)
     known = {mutant.name: mutant for mutant in mutants()}
     unknown = [name for name in options.name if name not in known]

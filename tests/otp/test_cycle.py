@@ -327,3 +327,23 @@ async def test_p25_an_end_of_waiting_is_forgotten(autojump_clock: object) -> Non
         a, b = (sup.ref(id, Puppet) for id in "ab")
         await a.call(Do(ask_in_vain))
         assert await b.call(relay(a), timeout=None) == "arrived"
+
+
+class Snug(Puppet):
+    mailbox = 1
+
+
+async def test_p25_no_actor_waits_for_room_in_its_own_mailbox(autojump_clock: object) -> None:
+    async def talk_to_oneself(puppet: Puppet) -> None:
+        puppet.ref.cast(Tell(nothing))
+        with pytest.raises(CallCycle, match=r"snug -> .*snug$"):
+            await puppet.ref.send("there is no room for this")
+        done.set()
+
+    async def nothing(_puppet: Puppet) -> None:
+        await trio.lowlevel.checkpoint()
+
+    done = trio.Event()
+    async with Supervisor(child(Snug, id="snug"), max_restarts=0) as sup:
+        sup.ref("snug").cast(Tell(talk_to_oneself))
+        await done.wait()

@@ -13,6 +13,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
+import outcome
 import pytest
 import trio
 import trio.testing
@@ -69,10 +70,9 @@ def play(scenario: Scenario, faults: Sequence[Fault], seed: int) -> Ending:
                 left = len(injector.tasks) - 1
 
     with Listener(trace):
-        try:
-            run_scheduled(main, seed, clock=clock)
-        except BaseException as failure:  # noqa: BLE001  # which it is, is what we want to know
-            error = failure
+        ended = outcome.capture(run_scheduled, main, seed, clock=clock)
+    if isinstance(ended, outcome.Error):
+        error = ended.error
     if injector.hang is not None:
         HUNG.append((injector, error))
         error = HangError(injector.hang)
@@ -199,8 +199,8 @@ def test_a_run_in_which_nothing_can_happen_any_more_is_stopped_and_shown() -> No
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_run_without_end_is_stopped_and_shown() -> None:
-    async def spins(_: Trace) -> None:
-        while True:
+    async def spins(_trace: Trace) -> None:
+        for _ in itertools.count():
             await trio.lowlevel.checkpoint()
 
     hang = hang_of(Scenario(spins, ""))

@@ -122,13 +122,15 @@ async def serve(life: Life) -> None:
         if follow is not None and isinstance(follow, Continue):
             follow = await actor.handle_continue(follow.arg)
         elif queue:
-            item = queue.popleft()
+            # In this order, for Ctrl-C may come between any two lines: until it is answered, a
+            # call is known to `settle`, from the queue or from here.
+            item = life.current = queue[0]
+            queue.popleft()
             if mailbox.waiting:
                 mailbox.admit()
             life.handled += 1
             kind = item.__class__
             if kind is Caller:
-                life.current = item
                 follow = None
                 if item.progress is GONE:
                     mailbox.abandoned -= 1
@@ -146,15 +148,13 @@ async def serve(life: Life) -> None:
                     follow = answer
                 else:
                     item.reply(answer)
-                # Only now: until it is answered, `settle` must know of it.
-                life.current = None
             elif kind is Info or kind is Sender:
                 follow = await actor.handle_info(item.message)
             else:
                 follow = await actor.handle_cast(item)
         else:
             # Not to keep the last message alive while there is none.
-            item = answer = None
+            item = answer = life.current = None
             budget = BUDGET
             life.parked = True
             await wait_task_rescheduled(life.stop_pausing)

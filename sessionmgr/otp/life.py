@@ -30,6 +30,7 @@ from trio.lowlevel import (
 )
 
 from sessionmgr.otp import report
+from sessionmgr.otp.caller import Caller
 from sessionmgr.otp.current import CURRENT
 from sessionmgr.otp.exit import KILLED, NORMAL, Crashed, ExitReason, Normal
 from sessionmgr.otp.mailbox import Info, Mailbox
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from sessionmgr.otp.actor import Actor
-    from sessionmgr.otp.caller import Caller
     from sessionmgr.otp.deadlines import DeadlineTable
     from sessionmgr.otp.ref import Monitor
     from sessionmgr.otp.registry import Registry
@@ -137,7 +137,8 @@ class Life:
         self.actor: Actor | None = None
         # What a function passed to `task_status.started`; of a task, its `Run`.
         self.value: object = None
-        self.current: Caller | None = None
+        # The message that is being handled.
+        self.current: object = None
 
     @property
     def interrupted(self) -> bool:
@@ -336,9 +337,9 @@ class Life:
                 registry.forget(self)
         if self.mailbox is not None:
             self.mailbox.close(self, reason)
-        if self.current is not None:
+        if isinstance(self.current, Caller):
             self.current.refuse(reason)
-            self.current = None
+        self.current = None
         if self.__dict__:
             self._tell_the_few(reason)
         self.owner.child_exited(self)

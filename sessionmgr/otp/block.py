@@ -16,10 +16,10 @@ import contextvars
 import math
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Self, TypeVar, overload
 
 import trio
-from trio.lowlevel import Abort, enable_ki_protection, reschedule, wait_task_rescheduled
+from trio.lowlevel import enable_ki_protection, wait_task_rescheduled
 
 from sessionmgr.errors import (
     OtpError,
@@ -30,16 +30,17 @@ from sessionmgr.errors import (
     UnknownChild,
 )
 from sessionmgr.otp import report
+from sessionmgr.otp.barrier import live
 from sessionmgr.otp.current import CURRENT
 from sessionmgr.otp.deadlines import DeadlineTable
-from sessionmgr.otp.exit import SHUTDOWN, Crashed, cause_of
-from sessionmgr.otp.life import Life, live
-from sessionmgr.otp.spec import ChildSpec
+from sessionmgr.otp.exit import SHUTDOWN, Crashed
+from sessionmgr.otp.life import Life
+from sessionmgr.otp.root import Root, bare
 from sessionmgr.otp.statistics import ChildCounts, SupervisorStatistics
 from sessionmgr.otp.tree import Branch, draw, leaf_text, supervisor_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from types import TracebackType
 
     from sessionmgr.otp.actor import Actor
@@ -60,7 +61,7 @@ class Block(ABC):
         # Exits, orders and due restarts, in the order in which they came.
         self._inbox: deque[object] = deque()
         self._restarts = 0
-        self._root: _Root | None = None
+        self._root: Root | None = None
         self._deadlines: DeadlineTable | None = None
 
     def __repr__(self) -> str:
@@ -85,7 +86,7 @@ class Block(ABC):
     @enable_ki_protection
     async def __aenter__(self) -> Self:
         self._refuse_second_use()
-        self._root = _Root(self)
+        self._root = Root(self)
         await self._root.enter()
         return self
 
@@ -331,134 +332,6 @@ class Block(ABC):
         return Branch(
             text=supervisor_text(type(self).__name__, self.statistics()), branches=branches
         )
-
-
-class _Root:
-    """The outer nursery of a supervisor that is used as a block."""
-
-    name = ""
-
-    def __init__(self, block: Block) -> None:
-        self.deadlines = DeadlineTable()
-        self._block = block
-        self._manager = trio.open_nursery()
-        self._nursery: trio.Nursery | None = None
-        self._entering: trio.lowlevel.Task | None = None
-        self._leaving = False
-        spec: ChildSpec[Actor] = ChildSpec(
-            kind="supervisor",
-            target=block.run,
-            label=block.name,
-            body=block.run,
-            supervisor=block,
-        )
-        self._life = Life(spec, block.name, self)
-
-    @enable_ki_protection
-    async def enter(self) -> None:
-        """Start the supervisor and wait until it is up."""
-        self._nursery = await self._manager.__aenter__()
-        try:
-            self._nursery.start_soon(self.deadlines.run, name="sessionmgr.otp deadlines")
-            self._nursery.start_soon(live, self._life)
-            self._entering = trio.lowlevel.current_task()
-            await wait_task_rescheduled(self._stop_waiting)
-        except BaseException as error:  # noqa: ASYNC103  # `leave` says whether it goes on
-            if not await self.leave(error):  # noqa: ASYNC102  # shielded in there
-                raise
-        else:
-            if self._life.reason is None:
-                return
-        # It ended before it was up.
-        await self.leave(None)
-
-    def child_ready(self, life: Life) -> None:
-        """Hear that the supervisor is up."""
-        self._let_in()
-
-    def child_exited(self, life: Life) -> None:
-        """Hear that the supervisor has ended: so must the body."""
-        self._let_in()
-        # A body that has ended is not cancelled: trio would copy the group that it may raise.
-        if not self._leaving and self._nursery is not None:
-            self._nursery.cancel_scope.cancel()
-
-    def _let_in(self) -> None:
-        task, self._entering = self._entering, None
-        if task is not None:
-            reschedule(task)
-
-    def _stop_waiting(self, _raise_cancel: Callable[[], None]) -> Abort:
-        self._entering = None
-        return Abort.SUCCEEDED
-
-    @enable_ki_protection
-    async def leave(self, error: BaseException | None) -> bool:
-        """Stop the supervisor, and say whether the body's `error` goes no further."""
-        self._leaving = True
-        outcome = error
-        try:
-            with trio.CancelScope(shield=True):
-                self._life.ask_to_stop(SHUTDOWN)
-                await self._life.ended()
-        except BaseException as interruption:  # noqa: ASYNC103, BLE001  # it leaves below
-            # A second Ctrl-C: no more grace. The nursery below still waits for everyone.
-            outcome = interruption
-            self._life.kill()
-        self.deadlines.close()
-        outcome = await self._close_nursery(outcome)
-        failure = cause_of(self._life.reason) if self._life.reason is not None else None
-        if isinstance(failure, Exception):
-            outcome = _with_failure(outcome, failure)
-        if outcome is None or outcome is error:
-            return outcome is None
-        raise outcome
-
-    async def _close_nursery(self, outcome: BaseException | None) -> BaseException | None:
-        # Only a cancel is the nursery's business. Other errors pass it by: it would copy the
-        # groups among them.
-        own = None if outcome is None or _is_cancelled(outcome) else outcome
-        given = outcome if own is None else None
-        try:
-            if await self._manager.__aexit__(None if given is None else type(given), given, None):
-                given = None
-        except BaseExceptionGroup as group:
-            given = bare(group)
-        if own is None or given is None or _is_cancelled(given):
-            return given if own is None else own
-        return BaseExceptionGroup("a supervisor was interrupted, and its body failed", [given, own])
-
-
-def _is_cancelled(error: BaseException) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        return group.subgroup(trio.Cancelled) is not None
-    return isinstance(error, trio.Cancelled)
-
-
-def _with_failure(outcome: BaseException | None, failure: Exception) -> BaseException:
-    """Say what leaves the block of a supervisor that has given up."""
-    if outcome is None or isinstance(outcome, trio.Cancelled):
-        # A body that was cancelled has not failed.
-        return failure
-    if isinstance(outcome, Exception):
-        return ExceptionGroup("a supervisor gave up, and its body failed", [failure, outcome])
-    # Ctrl-C and the like: nobody looks for them in a group. Giving up is in the log.
-    return outcome
-
-
-def bare(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Take the nursery's wrapping off, where it wraps one exception only.
-
-    A cancel beside something worse is not worth a mention; and if there are several, they
-    are all the same.
-    """
-    cancelled, rest = group.split(trio.Cancelled)
-    # A split makes copies of groups within groups, so only where there is something to split.
-    kept = group if cancelled is None or rest is None else rest
-    if rest is None or len(kept.exceptions) == 1:
-        return kept.exceptions[0]
-    return kept
 
 
 def _snake_case(name: str) -> str:

@@ -2,7 +2,7 @@
 
 The strategy, once for all kinds of children:
 
-- `live` is the barrier. It runs the child's body in a shielded scope of its own, so that an
+- The barrier (`barrier.live`) runs the child's body in a shielded scope of its own, so that an
   outer cancel cannot reach the child past its supervisor, and turns whatever `Exception`
   leaves the body into an exit reason. KeyboardInterrupt and the like pass through.
 - A child that merely waits for messages is stopped with a flag and a wake-up; only one that is
@@ -23,18 +23,14 @@ from outcome import Value
 from trio.lowlevel import (
     Abort,
     Task,
-    disable_ki_protection,
     enable_ki_protection,
     reschedule,
-    wait_task_rescheduled,
 )
 
-from sessionmgr.otp import report
 from sessionmgr.otp.caller import Caller
-from sessionmgr.otp.current import CURRENT
-from sessionmgr.otp.exit import KILLED, NORMAL, Crashed, ExitReason, Normal
+from sessionmgr.otp.exit import KILLED, Crashed, ExitReason, Normal
 from sessionmgr.otp.mailbox import Info, Mailbox
-from sessionmgr.otp.message import Exit, Stop
+from sessionmgr.otp.message import Exit
 from sessionmgr.otp.ref import Ref
 
 if TYPE_CHECKING:
@@ -363,73 +359,3 @@ class Life:
             for waiter in self.waiters:
                 reschedule(waiter, Value(None))
             self.waiters = None
-
-
-@enable_ki_protection
-async def live(life: Life) -> None:
-    """Run one incarnation from its first step to its last: the task of every child.
-
-    Ctrl-C is kept out of this function, and let into the bodies that it runs: a child that
-    never settled would be waited for without end.
-    """
-    life.task = trio.lowlevel.current_task()
-    CURRENT.set(life)
-    reason: ExitReason = KILLED
-    try:
-        try:
-            if life.spec.prepare is not None and life.verdict is None:
-                # An actor that has nothing to do yet needs no scope: it is woken, not
-                # cancelled. That saves a fifth of its start and more of its stop.
-                life.spec.prepare(life)
-                while not life.has_something_to_do:
-                    life.parked = True
-                    await wait_task_rescheduled(_refuse_cancel)
-            if life.verdict is None:
-                with trio.CancelScope(shield=True) as life.scope:
-                    await life.spec.body(life)
-            reason = life.verdict or NORMAL
-        except Stop as stop:
-            reason = stop.reason
-        except Exception as error:
-            reason = Crashed(error)
-        if life.farewell is not None and not life.killed:
-            reason = await _say_farewell(life, life.farewell, reason)
-        elif life.killed and not isinstance(reason, Crashed):
-            reason = KILLED
-    except BaseException as error:
-        reason = Crashed(error)
-        raise
-    finally:
-        life.settle(reason)
-
-
-def _refuse_cancel(_raise_cancel: Callable[[], None]) -> Abort:
-    # The wake-up is sure to come: a supervisor asks every child to stop, or kills it, before
-    # it leaves its nursery, whatever happens to it.
-    return Abort.FAILED
-
-
-async def _say_farewell(
-    life: Life, farewell: Callable[[ExitReason], Awaitable[None]], reason: ExitReason
-) -> ExitReason:
-    # Self-inflicted ends have the same time as ordered ones.
-    deadline = min(life.deadline, trio.current_time() + life.spec.farewell_time)
-    try:
-        with trio.CancelScope(shield=True, deadline=deadline) as grace:
-            life.grace = grace
-            await _interruptible(farewell, reason)
-    except Stop as stop:
-        return reason if isinstance(reason, Crashed) else stop.reason
-    except Exception as error:
-        if isinstance(reason, Crashed):
-            report.farewell_failed(life, error)
-            return reason
-        return Crashed(error)
-    return KILLED if grace.cancelled_caught and not isinstance(reason, Crashed) else reason
-
-
-@disable_ki_protection
-async def _interruptible(
-    farewell: Callable[[ExitReason], Awaitable[None]], reason: ExitReason
-) -> None:
-    await farewell(reason)

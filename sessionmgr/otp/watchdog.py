@@ -17,7 +17,8 @@ from typing import Final
 
 import trio
 
-from sessionmgr.otp.life import Life, live
+from sessionmgr.otp.barrier import live
+from sessionmgr.otp.life import Life
 
 log: Final = logging.getLogger("sessionmgr.otp")
 

@@ -25,8 +25,9 @@ import trio
 import trio.testing
 from trio.lowlevel import Task
 
+from sessionmgr.otp.barrier import live
 from sessionmgr.otp.block import Block
-from sessionmgr.otp.life import Life, live
+from sessionmgr.otp.life import Life
 
 _PROTECTION = importlib.import_module("trio._core._ki")
 _TRIO = str(Path(trio.__file__).parent)

@@ -110,6 +110,7 @@ class Supervisor(Block):
         self._fill()
 
     def _fill(self) -> None:
+        self._born = 0
         self._slots.clear()
         self._due.clear()
         given = [spec.id for spec in self._specs if spec.id is not None]

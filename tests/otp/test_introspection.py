@@ -15,7 +15,7 @@ from sessionmgr.otp import (
     Supervisor,
     child,
 )
-from tests.otp.troupe import Boom, Member, Troupe
+from tests.otp.troupe import Boom, Member, Troupe, crash
 
 
 @pytest.fixture
@@ -191,3 +191,26 @@ async def test_a_restart_that_a_stop_interrupts_is_no_failed_start(
         troupe.inits = {"a": 5.0}
         await troupe.crash("a")
     assert [event for event, _, _ in events(caplog)] == ["child_crashed"]
+
+
+async def test_a_child_without_an_id_is_called_after_what_it_runs(
+    autojump_clock: MockClock, troupe: Troupe
+) -> None:
+    given = child(troupe.play, "c", id="play-1")
+    sup = Supervisor(child(troupe.play, "a"), child(troupe.play, "b"), given)
+    for _ in range(2):
+        async with sup:
+            await sup.start_child(child(troupe.play, "d"))
+            ids = [row.id for row in sup.which_children()]
+            assert ids == ["play-2", "play-3", "play-1", "play-4"]
+
+
+async def test_a_nested_supervisor_that_has_just_ended_can_be_drawn(
+    autojump_clock: MockClock, troupe: Troupe
+) -> None:
+    below = Supervisor(child(troupe.play, "x"), name="below", max_restarts=0)
+    async with Supervisor(child(below, restart="temporary"), name="top") as sup:
+        ref = sup.ref("below")
+        troupe.tell("x", deed=crash)
+        await ref.wait()
+        assert sup.tree().split("\n")[0].startswith("top (Supervisor)  running")

@@ -55,6 +55,21 @@ KILLED: Final = Killed()
 NOPROC: Final = NoProc()
 
 
+PlainReason = type[Normal] | type[Shutdown] | type[Killed] | type[NoProc]
+
+
+def as_reason(given: ExitReason | PlainReason) -> ExitReason:
+    """Take a reason as users give it: `Normal` stands for `Normal()`.
+
+    Raises:
+        TypeError: it is no reason.
+    """
+    reason = given() if isinstance(given, type) else given
+    if not isinstance(reason, ExitReason):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"{given!r} is no exit reason: Normal(), Shutdown(detail), …")
+    return reason
+
+
 def cause_of(reason: ExitReason) -> BaseException | None:
     """Give the exception behind `reason`, where there is one."""
     return reason.error if isinstance(reason, Crashed) else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar, dataclass_transform
 
 import msgspec
 
-from sessionmgr.otp.exit import NORMAL, ExitReason
+from sessionmgr.otp.exit import NORMAL, ExitReason, PlainReason, as_reason
 
 if TYPE_CHECKING:
     from sessionmgr.otp.actor import Actor
@@ -80,7 +80,9 @@ class Stop(Exception):
     `ActorDown`.
     """
 
-    def __init__(self, reason: ExitReason = NORMAL, *, reply: object = NOREPLY) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
+    def __init__(
+        self, reason: ExitReason | PlainReason = NORMAL, *, reply: object = NOREPLY
+    ) -> None:
+        self.reason = as_reason(reason)
+        super().__init__(str(self.reason))
         self.reply = reply

@@ -18,7 +18,7 @@ from trio.lowlevel import (
 from sessionmgr.errors import ActorDown, MailboxFull, NotAnActor
 from sessionmgr.otp.caller import down, open_call, refuse_cycle
 from sessionmgr.otp.current import current_life, require_life
-from sessionmgr.otp.exit import NOPROC, NORMAL, ExitReason
+from sessionmgr.otp.exit import NOPROC, NORMAL, ExitReason, PlainReason, as_reason
 from sessionmgr.otp.mailbox import Info, Mailbox, Sender
 from sessionmgr.otp.message import Call, Cast, Down
 from sessionmgr.otp.statistics import ActorStatistics
@@ -198,7 +198,7 @@ class Ref(Generic[A]):
             return NOPROC
         return await life.ended()
 
-    def stop(self, reason: ExitReason = NORMAL) -> None:
+    def stop(self, reason: ExitReason | PlainReason = NORMAL) -> None:
         """Let the child end with `reason`, after its `terminate`. What is queued is lost.
 
         Its supervisor then does what it does after any exit with this reason: a permanent
@@ -206,7 +206,7 @@ class Ref(Generic[A]):
         """
         life = self.find()
         if life is not None:
-            life.ask_to_stop(reason)
+            life.ask_to_stop(as_reason(reason))
 
     def kill(self) -> None:
         """End the child without its `terminate`, at its next checkpoint; cannot be trapped."""

@@ -325,7 +325,7 @@ SCENARIOS = [
     Scenario(foreman, "1, done, done, 2"),
     Scenario(
         monitors,
-        "crashed, normal, t heard an exit, t heard an exit, t heard an exit, 3, t member-2",
+        "crashed, normal, t heard an exit, t heard an exit, t heard an exit, 3, t member-1",
     ),
     Scenario(registry, "1, StartFailed, ActorDown, 3, 1"),
     Scenario(last_words, "1, 2", "ba"),

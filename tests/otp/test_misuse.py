@@ -14,7 +14,10 @@ from sessionmgr.otp import (
     DuplicateChild,
     DynamicSupervisor,
     MaxChildren,
+    Normal,
+    Shutdown,
     StartFailed,
+    Stop,
     Supervisor,
     SupervisorNotRunning,
     TaskSupervisor,
@@ -181,3 +184,17 @@ async def test_a_full_pool_says_how_full() -> None:
         await pool.start_child(fine)
         with pytest.raises(UnknownChild):
             await pool.terminate_child(refs[0])
+
+
+async def test_a_reason_may_be_given_by_its_class_and_has_to_be_one(
+    autojump_clock: object,
+) -> None:
+    assert Stop(Shutdown).reason == Shutdown()
+    with pytest.raises(TypeError, match=r"^'enough' is no exit reason"):
+        Stop("enough")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    async with Supervisor(child(fine, id="a", restart="temporary")) as sup:
+        ref = sup.ref("a")
+        with pytest.raises(TypeError, match=r"^7 is no exit reason"):
+            ref.stop(7)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        ref.stop(Normal)
+        assert await ref.wait() == Normal()

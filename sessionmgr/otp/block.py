@@ -240,8 +240,9 @@ class Block(ABC):
             SupervisorNotRunning: its block has not begun, or has ended.
             SupervisorStopping: its block ends.
         """
-        life = self._require_alive()
-        if life.verdict is not None:
+        life = self._life
+        if life is None or life.verdict is not None:
+            self._require_alive()
             raise SupervisorStopping(self.name)
         return life
 

@@ -15,6 +15,8 @@ from sessionmgr.otp.spec import Backoff, ChildSpec, Restart, Shutdown
 
 A = TypeVar("A", bound=Actor)
 
+# What the options are when nobody gives any.
+PLAIN = (None, "permanent", None, False)
 RESTARTS = ("permanent", "transient", "temporary")
 
 
@@ -82,6 +84,8 @@ def child(
     if plan is not None and not (0 <= plan.minimum <= plan.maximum and 0 <= plan.jitter <= 1):
         raise ValueError(f"backoff={plan}: 0 <= minimum <= maximum, 0 <= jitter <= 1")
     what = _describe(target)
+    if not args and plan is None and (id, restart, shutdown, significant) == PLAIN:
+        return what
     return ChildSpec(
         kind=what.kind,
         target=what.target,

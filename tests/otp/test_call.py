@@ -15,6 +15,7 @@ from sessionmgr.otp import (
     Caller,
     CallTimeout,
     Crashed,
+    DynamicSupervisor,
     Killed,
     Ref,
     Supervisor,
@@ -178,3 +179,21 @@ async def test_a_call_to_the_killed_has_no_cause(autojump_clock: object) -> None
         with pytest.raises(ActorDown) as down:
             await inside(ref, lambda _: None)
         assert (down.value.reason, down.value.__cause__) == (Killed(), None)
+
+
+async def test_an_actor_that_has_not_begun_takes_messages(autojump_clock: object) -> None:
+    class Late(Puppet):
+        async def init(self) -> None:
+            await trio.sleep(3)
+
+    async with DynamicSupervisor() as crew, trio.open_nursery() as nursery:
+        nursery.start_soon(crew.start_child, child(Late, id="late"))
+        await wait_all_tasks_blocked()
+        ref = crew.ref("late", Late)
+        assert ref.statistics().state == "starting"
+        assert await ref.call(Do(answer_at_last)) == "at last"
+
+
+async def answer_at_last(_puppet: Puppet, _caller: Caller) -> str:
+    await trio.lowlevel.checkpoint()
+    return "at last"

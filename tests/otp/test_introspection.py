@@ -9,6 +9,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.otp import (
+    Actor,
     Crashed,
     DynamicSupervisor,
     RestartIntensityExceeded,
@@ -214,3 +215,19 @@ async def test_a_nested_supervisor_that_has_just_ended_can_be_drawn(
         troupe.tell("x", deed=crash)
         await ref.wait()
         assert sup.tree().split("\n")[0].startswith("top (Supervisor)  running")
+
+
+async def test_a_reference_is_typed_by_a_class_or_by_what_it_derives_from(
+    autojump_clock: MockClock, troupe: Troupe
+) -> None:
+    class Understudy(Member):
+        pass
+
+    async with Supervisor(child(Understudy, troupe, "a", id="a")) as sup:
+        assert sup.ref("a", Member) is sup.ref("a", Understudy) is sup.ref("a")
+        with pytest.raises(TypeError, match=r"is Understudy, not Stranger$"):
+            sup.ref("a", Stranger)
+
+
+class Stranger(Actor):
+    pass

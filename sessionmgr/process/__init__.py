@@ -1,0 +1,1 @@
+"""Child process trees: what is started, who owns it, how it is talked to and how it ends."""

@@ -1,0 +1,1 @@
+"""Where events are kept: the contract, and the stores that fulfil it."""

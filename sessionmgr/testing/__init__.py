@@ -1,0 +1,1 @@
+"""The test kit for those who build on this library."""

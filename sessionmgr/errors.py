@@ -1,6 +1,8 @@
 """Every exception of ours, as one tree.
 
 SessionmgrError
+├── ProcessError                    starting children and living with them
+│   └── CommandInvalid              no system could start this (a ValueError too)
 └── OtpError                        actors and supervisors
     ├── ActorDown                   the callee is dead, or died before it answered
     ├── CallTimeout                 no answer in time (a trio.TooSlowError too)
@@ -36,6 +38,17 @@ if TYPE_CHECKING:
 
 class SessionmgrError(Exception):
     """Whatever this library raises on purpose."""
+
+
+class ProcessError(SessionmgrError):
+    """Something about child processes."""
+
+
+class CommandInvalid(ProcessError, ValueError):
+    """A command that no system could start."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"this command cannot be started: {why}")
 
 
 class OtpError(SessionmgrError):

@@ -1,0 +1,23 @@
+"""Terminal escape sequences: colours and titles, which are no part of what was said."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# Every branch stops at the next ESC, so that a text of nothing but beginnings takes linear time.
+SEQUENCE: Final = (
+    rb"\x1b(?:"
+    rb"\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    rb"|\][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC: titles, links
+    rb"|[PX^_][^\x1b]*\x1b\\"  # DCS, SOS, PM, APC
+    rb"|[ -/]+[0-~]"  # character sets
+    rb"|[0-OQ-WYZ\\`-~]"  # what has no arguments
+    rb")"
+)
+_SEQUENCE: Final = re.compile(SEQUENCE)
+
+
+def without_escapes(text: bytes) -> bytes:
+    """Return the text without the escape sequences in it."""
+    return _SEQUENCE.sub(b"", text) if b"\x1b" in text else text

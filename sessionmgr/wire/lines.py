@@ -1,0 +1,86 @@
+"""Bytes to lines.
+
+A box that is fed what was read, in whatever pieces it came, and gives whole lines back: one read
+is one batch. Only the new bytes can hold a newline, so what is held of a long line is never
+looked at again, and each byte is copied a fixed number of times however small the reads are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from sessionmgr.wire.oversized import HEAD, LIMIT, Oversized
+
+Line: TypeAlias = bytes | Oversized
+"""A line without its newline, or what is left of one that was too long."""
+
+
+class LineDecoder:
+    r"""Finds the lines in a stream of bytes; where the bytes are cut does not matter.
+
+    A line ends with LF or CRLF. Lines of nothing but white space are skipped. A line of more than
+    `limit` bytes is skipped to its end and stands in the result as one `Oversized`.
+    """
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        if limit < 1:
+            raise ValueError(f"limit={limit}: a line has at least one byte")
+        self._limit = limit
+        # The unfinished line; of one that is too long no more than its head.
+        self._held = bytearray()
+        self._seen = 0
+
+    def feed(self, data: bytes | bytearray) -> Sequence[Line]:
+        """Return the lines that `data` completes, in their order."""
+        lines = bytes(data).split(b"\n")
+        rest = lines.pop()
+        first: Line | None = None
+        if lines and self._seen:
+            self._hold(lines.pop(0))
+            first = self._end()
+        if len(data) > self._limit:
+            found = self._judged(lines)
+        else:
+            found = self._whole(lines, carriage_returns=b"\r" in data)
+        self._hold(rest)
+        return found if first is None else [first, *found]
+
+    def close(self) -> Sequence[Line]:
+        """Return the last line, if no newline came to end it: there is nothing more to come."""
+        last = self._end()
+        return [] if last is None else [last]
+
+    def _hold(self, piece: bytes) -> None:
+        before, self._seen = self._seen, self._seen + len(piece)
+        if self._seen <= self._limit:
+            self._held += piece
+        elif before <= self._limit:
+            # However it was cut, its first min(HEAD, limit) bytes are here.
+            head = min(HEAD, self._limit)
+            self._held = self._held[:head] + piece[:head]
+            del self._held[head:]
+
+    def _end(self) -> Line | None:
+        held, seen = bytes(self._held), self._seen
+        self._held, self._seen = bytearray(), 0
+        return self._judge(held, seen)
+
+    def _judged(self, lines: list[bytes]) -> Sequence[Line]:
+        judged = (self._judge(line, len(line)) for line in lines)
+        return [line for line in judged if line is not None]
+
+    def _judge(self, line: bytes, seen: int) -> Line | None:
+        if seen > self._limit:
+            return Oversized(seen, line[: min(HEAD, self._limit)])
+        line = line.removesuffix(b"\r")
+        return line if line.strip() else None
+
+    @staticmethod
+    def _whole(lines: list[bytes], *, carriage_returns: bool) -> Sequence[Line]:
+        # The common case, where no line can be too long, and every nanosecond counts.
+        if carriage_returns:
+            lines = [line.removesuffix(b"\r") for line in lines]
+        if not all(lines) or any(map(bytes.isspace, lines)):
+            lines = [line for line in lines if line.strip()]
+        return lines

@@ -1,0 +1,33 @@
+r"""What on a child's output is a frame, what was meant to be one, and what is noise.
+
+A line is decoded first and looked at here only if that failed, so that frames pay nothing for it.
+In front of a frame and behind it, a byte order mark, white space and terminal escape sequences are
+tolerated; any other text is not, because a log line that quotes a frame must not become one.
+
+What is left begins like a frame or is noise. `{` does; `[` does when an object, a list or a string
+follows or the line is at its end; `[INFO]` and `[12:30:01]`, which logs are full of, do not.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from sessionmgr.wire.escape import SEQUENCE, without_escapes
+
+_WRAPPING: Final = rb"(?:\xef\xbb\xbf|\s|" + SEQUENCE + rb")*+"
+_FRAME_BEGINS: Final = re.compile(_WRAPPING + rb'(?P<frame>\{|\[\s*(?:[\[{"\]]|$))')
+
+
+def unwrapped(line: bytes) -> bytes | None:
+    """Return what on a line begins like a frame, without what is wrapped round it.
+
+    None means that the line is noise. What comes back need not be well-formed.
+    """
+    found = _FRAME_BEGINS.match(line)
+    if found is None:
+        return None
+    frame = line[found.start("frame") :]
+    # JSON never holds a bare ESC, so whatever begins with one stands behind the frame, or breaks it.
+    inside, escape, behind = frame.partition(b"\x1b")
+    return (frame if without_escapes(escape + behind).strip() else inside).rstrip()

@@ -1,6 +1,9 @@
 """Every exception of ours, as one tree.
 
 SessionmgrError
+├── WireError                       frames that cannot be written
+│   ├── NotEncodable                a value that JSON cannot hold
+│   └── PendingFull                 too many of our requests await an answer
 ├── ProcessError                    starting children and living with them
 │   └── CommandInvalid              no system could start this (a ValueError too)
 └── OtpError                        actors and supervisors
@@ -38,6 +41,29 @@ if TYPE_CHECKING:
 
 class SessionmgrError(Exception):
     """Whatever this library raises on purpose."""
+
+
+class WireError(SessionmgrError):
+    """Something about frames. What comes in is never an error: it is kept as what it is."""
+
+
+class NotEncodable(WireError, ValueError):
+    """A value that cannot be written as JSON."""
+
+    def __init__(self, what: str, why: object) -> None:
+        super().__init__(f"{what} cannot be written as JSON: {why}")
+
+
+class PendingFull(WireError):
+    """As many requests as there may be await their answers; nothing was sent."""
+
+    def __init__(self, method: str, limit: int, oldest: str) -> None:
+        super().__init__(
+            f"no room for a request {method!r}: {limit} await their answers, "
+            f"the oldest a {oldest!r}; settle or withdraw one first"
+        )
+        self.method = method
+        self.limit = limit
 
 
 class ProcessError(SessionmgrError):

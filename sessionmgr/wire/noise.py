@@ -13,10 +13,25 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import msgspec
+
 from sessionmgr.wire.escape import SEQUENCE, without_escapes
 
 _WRAPPING: Final = rb"(?:\xef\xbb\xbf|\s|" + SEQUENCE + rb")*+"
 _FRAME_BEGINS: Final = re.compile(_WRAPPING + rb'(?P<frame>\{|\[\s*(?:[\[{"\]]|$))')
+
+
+class Noise(msgspec.Struct, frozen=True, gc=False):
+    """A line that was never meant to be a frame."""
+
+    line: bytes
+
+
+class Malformed(msgspec.Struct, frozen=True, gc=False):
+    """A line that begins like a frame and is none, kept as it came."""
+
+    line: bytes
+    why: str
 
 
 def unwrapped(line: bytes) -> bytes | None:
@@ -28,6 +43,6 @@ def unwrapped(line: bytes) -> bytes | None:
     if found is None:
         return None
     frame = line[found.start("frame") :]
-    # JSON never holds a bare ESC, so whatever begins with one stands behind the frame, or breaks it.
+    # JSON never holds a bare ESC: what begins with one stands behind the frame, or breaks it.
     inside, escape, behind = frame.partition(b"\x1b")
     return (frame if without_escapes(escape + behind).strip() else inside).rstrip()

@@ -47,7 +47,7 @@ def test_what_does_not_begin_like_a_frame_is_noise(noise: bytes) -> None:
         b"[",
         b'[{"id":1',
         b"[ [",
-        b'["a", ',
+        b'["a",',
         b"[]",
         b'{"a":"\xff"}',
     ],

@@ -1,0 +1,192 @@
+"""JSON-RPC 2.0 messages, one to a line: what a line says, and the line that says it.
+
+Reading never fails: whatever came is a value. Only the envelope is decoded; parameters, results
+and the data of errors stay bytes, copied so that they do not keep a whole read alive, and are
+decoded by whoever knows their type. The member "jsonrpc" is neither asked for nor looked at,
+because Codex leaves it out.
+
+There are two id spaces. A `Request` bears an id of theirs; a `Response` or an `ErrorResponse` one
+of ours, which `sessionmgr.wire.pending` knows. Both sides may use the same ids, so what a message
+is depends on its members alone: whatever has a method is no answer. 1 and "1" differ.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+from sessionmgr.errors import NotEncodable
+from sessionmgr.wire.lines import Line
+from sessionmgr.wire.noise import Malformed, Noise, unwrapped
+from sessionmgr.wire.oversized import Oversized
+from sessionmgr.wire.repair import repaired
+
+Id: TypeAlias = int | str
+
+
+class Request(msgspec.Struct, frozen=True, gc=False):
+    """A question, which wants an answer of the same id."""
+
+    id: Id | None
+    method: str
+    params: bytes = b""
+    """JSON; empty if there are none."""
+
+
+class Notification(msgspec.Struct, frozen=True, gc=False):
+    """A statement: nobody waits for an answer."""
+
+    method: str
+    params: bytes = b""
+    """JSON; empty if there are none."""
+
+
+class Response(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a request."""
+
+    id: Id | None
+    result: bytes
+    """JSON."""
+
+
+class ErrorResponse(msgspec.Struct, frozen=True, gc=False):
+    """A request was refused or failed. Without an id: some line of ours could not be read."""
+
+    id: Id | None
+    code: int | None
+    """None if what was sent as an error is not one that JSON-RPC knows; `data` is all of it."""
+    message: str
+    data: bytes = b""
+    """JSON; empty if there is none."""
+
+
+Message: TypeAlias = Request | Notification | Response | ErrorResponse
+Decoded: TypeAlias = Message | Malformed | Noise | Oversized
+
+
+class _Envelope(msgspec.Struct, gc=False):
+    id: Id | msgspec.UnsetType | None = msgspec.UNSET
+    method: str | msgspec.UnsetType = msgspec.UNSET
+    params: msgspec.Raw = msgspec.Raw()
+    result: msgspec.Raw = msgspec.Raw()
+    error: msgspec.Raw = msgspec.Raw()
+
+
+class _Error(msgspec.Struct, gc=False):
+    code: int
+    message: str = ""
+    data: msgspec.Raw = msgspec.Raw()
+
+
+_ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
+_BATCH: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_ERROR: Final = msgspec.json.Decoder(_Error)
+_REFUSALS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_INTERNAL_ERROR: Final = -32603
+
+
+def decode(line: Line) -> list[Decoded]:
+    """Return what a line says: one message, or those of a batch, in their order."""
+    if isinstance(line, Oversized):
+        return [line]
+    try:
+        return [_message(_ENVELOPE.decode(line), line)]
+    except _REFUSALS:
+        pass
+    frame = unwrapped(line)
+    if frame is None:
+        return [Noise(line)]
+    return _batch(frame) if frame.startswith(b"[") else [_one(frame)]
+
+
+def _batch(frame: bytes) -> list[Decoded]:
+    try:
+        members = _BATCH.decode(frame)
+    except _REFUSALS as refusal:
+        mended = repaired(frame)
+        if mended is None:
+            return [Malformed(frame, str(refusal))]
+        members = _BATCH.decode(mended)
+    if not members:
+        return [Malformed(frame, "a batch of nothing")]
+    return [_one(bytes(member)) for member in members]
+
+
+def _one(frame: bytes) -> Message | Malformed:
+    try:
+        return _message(_ENVELOPE.decode(frame), frame)
+    except _REFUSALS as refusal:
+        mended = repaired(frame)
+        if mended is None:
+            return Malformed(frame, str(refusal))
+    try:
+        return _message(_ENVELOPE.decode(mended), frame)
+    except _REFUSALS as refusal:
+        return Malformed(frame, str(refusal))
+
+
+def _message(envelope: _Envelope, frame: bytes) -> Message | Malformed:
+    if envelope.method is not msgspec.UNSET:
+        params = bytes(envelope.params)
+        if envelope.id is msgspec.UNSET:
+            return Notification(envelope.method, params)
+        return Request(envelope.id, envelope.method, params)
+    id_ = None if envelope.id is msgspec.UNSET else envelope.id
+    error = bytes(envelope.error)
+    if error not in (b"", b"null"):
+        return _error_response(id_, error)
+    result = bytes(envelope.result)
+    if not result:
+        return Malformed(frame, "neither a method nor a result nor an error")
+    return Response(id_, result)
+
+
+def _error_response(id_: Id | None, error: bytes) -> ErrorResponse:
+    try:
+        known = _ERROR.decode(error)
+    except _REFUSALS:
+        return ErrorResponse(id_, None, "an error of unknown shape", error)
+    return ErrorResponse(id_, known.code, known.message, bytes(known.data))
+
+
+def body(value: object) -> bytes:
+    """Return a value as JSON, to be the parameters or the result of a message.
+
+    Raises:
+        NotEncodable: JSON has no such value, or a text in it is no Unicode.
+    """
+    try:
+        return msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise NotEncodable(f"a value of type {type(value).__name__}", error) from error
+
+
+def encode(message: Message, *, version: bool = True) -> bytes:
+    """Return the line that says it, with its newline; Codex wants it without the version.
+
+    Raises:
+        NotEncodable: a text in it is no Unicode.
+    """
+    members: dict[str, object] = {"jsonrpc": "2.0"} if version else {}
+    match message:
+        case Request(id=id_, method=method, params=params):
+            members |= {"id": id_, "method": method} | _optional("params", params)
+        case Notification(method=method, params=params):
+            members |= {"method": method} | _optional("params", params)
+        case Response(id=id_, result=result):
+            members |= {"id": id_, "result": _on_one_line(result)}
+        case ErrorResponse(id=id_, code=code, message=text, data=data):
+            known = _INTERNAL_ERROR if code is None else code
+            error = {"code": known, "message": text} | _optional("data", data)
+            members |= {"id": id_, "error": error}
+    return body(members) + b"\n"
+
+
+def _optional(name: str, json: bytes) -> dict[str, object]:
+    return {name: _on_one_line(json)} if json else {}
+
+
+def _on_one_line(json: bytes) -> msgspec.Raw:
+    # In JSON a bare newline is white space between tokens, never part of a text.
+    return msgspec.Raw(json.replace(b"\n", b" ").replace(b"\r", b" "))

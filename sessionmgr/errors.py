@@ -1,6 +1,8 @@
 """Every exception of ours, as one tree.
 
 SessionmgrError
+├── ModelError                      values that do not fit together
+│   └── IllegalTransition           an event that may not follow in the life of a run
 ├── WireError                       frames that cannot be written
 │   ├── NotEncodable                a value that JSON cannot hold
 │   └── PendingFull                 too many of our requests await an answer
@@ -64,6 +66,19 @@ class PendingFull(WireError):
         )
         self.method = method
         self.limit = limit
+
+
+class ModelError(SessionmgrError):
+    """Values that do not fit together."""
+
+
+class IllegalTransition(ModelError, ValueError):
+    """An event was about to be written that may not follow in the life of a run."""
+
+    def __init__(self, status: str, event_type: str) -> None:
+        super().__init__(f"a run that is {status} cannot go on with {event_type}")
+        self.status = status
+        self.event_type = event_type
 
 
 class ProcessError(SessionmgrError):

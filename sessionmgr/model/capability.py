@@ -1,0 +1,120 @@
+"""What a provider can do, and what comes of asking for it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from sessionmgr.model.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class Support(StrEnum):
+    """How a provider comes by a capability."""
+
+    NATIVE = "native"
+    """It has it."""
+    EMULATED = "emulated"
+    """The adapter does it in its stead."""
+    UNSUPPORTED = "unsupported"
+
+
+NATIVE: Final = Support.NATIVE
+EMULATED: Final = Support.EMULATED
+UNSUPPORTED: Final = Support.UNSUPPORTED
+
+
+class Capabilities(Value, frozen=True, kw_only=True, gc=False):
+    """All that can be asked for by name; what an adapter does not name, it does not have."""
+
+    streaming: Support = UNSUPPORTED
+    reasoning: Support = UNSUPPORTED
+    tool_use: Support = UNSUPPORTED
+    tool_approval: Support = UNSUPPORTED
+    system_prompt: Support = UNSUPPORTED
+    interrupt: Support = UNSUPPORTED
+    steer: Support = UNSUPPORTED
+    resume: Support = UNSUPPORTED
+    fork: Support = UNSUPPORTED
+    structured_output: Support = UNSUPPORTED
+    images_in: Support = UNSUPPORTED
+    images_out: Support = UNSUPPORTED
+    mcp: Support = UNSUPPORTED
+    files: Support = UNSUPPORTED
+    command_execution: Support = UNSUPPORTED
+    web: Support = UNSUPPORTED
+    plan_mode: Support = UNSUPPORTED
+    max_turns: Support = UNSUPPORTED
+    usage: Support = UNSUPPORTED
+    cost: Support = UNSUPPORTED
+    model_choice: Support = UNSUPPORTED
+    effort: Support = UNSUPPORTED
+
+    def support(self, name: str) -> Support:
+        """Return how `name` is supported; what is no capability is supported by nobody."""
+        return getattr(self, name) if name in CAPABILITIES else UNSUPPORTED
+
+    def narrowed(self, live: Mapping[str, Support]) -> Capabilities:
+        """Return what is left after the provider itself has said `live`: never more than before."""
+        less = {name: min(self.support(name), live[name], key=_LESS.index) for name in live}
+        known = {name: support for name, support in less.items() if name in CAPABILITIES}
+        return msgspec.structs.replace(self, **known)
+
+
+_LESS: Final = (UNSUPPORTED, EMULATED, NATIVE)
+CAPABILITIES: Final = Capabilities.__struct_fields__
+
+
+class Degraded(Value, frozen=True, kw_only=True, gc=False):
+    """A capability that was wished for and is less than native, or not there."""
+
+    name: str
+    support: Support
+    why: str
+
+
+class Negotiation(Value, frozen=True, kw_only=True, gc=False):
+    """What was granted of what was asked. `missing` names what was required in vain."""
+
+    granted: dict[str, Support] = msgspec.field(default_factory=dict[str, Support])
+    degraded: tuple[Degraded, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+def negotiate(
+    offered: Capabilities,
+    *,
+    require: Iterable[str] = (),
+    prefer: Iterable[str] = (),
+    require_native: Iterable[str] = (),
+) -> Negotiation:
+    """Compare what is asked with what is `offered`. Emulated satisfies, and is reported."""
+    strict = dict.fromkeys(require_native)
+    needed = {**dict.fromkeys(require), **strict}
+    granted: dict[str, Support] = {}
+    degraded: list[Degraded] = []
+    missing: list[str] = []
+    for name in {**needed, **dict.fromkeys(prefer)}:
+        support = offered.support(name)
+        if support is UNSUPPORTED or (name in strict and support is not NATIVE):
+            if name in needed:
+                missing.append(name)
+            else:
+                degraded.append(Degraded(name=name, support=support, why=_why(name, support)))
+            continue
+        granted[name] = support
+        if support is EMULATED:
+            degraded.append(Degraded(name=name, support=support, why=_why(name, support)))
+    return Negotiation(granted=granted, degraded=tuple(degraded), missing=tuple(missing))
+
+
+def _why(name: str, support: Support) -> str:
+    if support is EMULATED:
+        return f"the adapter stands in for {name}: the provider does not have it"
+    if name not in CAPABILITIES:
+        return f"there is no capability {name!r}"
+    return f"the provider does not have {name}"

@@ -1,0 +1,138 @@
+"""Events to bytes and back: total, and without loss.
+
+The stored bytes are the record, and an event is a view of it. The fast reader refuses whatever it
+does not know exactly; only then the slow way is taken, which sets the unknown aside and carries it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias, get_args
+
+import msgspec
+from msgspec import UNSET
+
+from sessionmgr.model.event import account, incident, life, talk, tool
+from sessionmgr.model.event.envelope import Event, UnknownEvent
+from sessionmgr.model.json import clean, encode_json, parse_json
+from sessionmgr.model.value import known_part, with_unknown
+
+if TYPE_CHECKING:
+    from sessionmgr.model.json import Json
+
+KnownEvent: TypeAlias = (
+    life.SessionCreated
+    | life.SessionClosed
+    | life.RunStarted
+    | talk.MessageSent
+    | talk.MessageStreamed
+    | talk.MessageReceived
+    | talk.ReasoningStreamed
+    | talk.ReasoningReceived
+    | tool.ToolCallStarted
+    | tool.ToolCallUpdated
+    | tool.ToolCallCompleted
+    | tool.ToolCallFailed
+    | tool.ToolApprovalRequested
+    | tool.ToolApprovalGranted
+    | tool.ToolApprovalDenied
+    | talk.PlanUpdated
+    | talk.ImageReceived
+    | account.TokenUsageUpdated
+    | life.ProviderSessionUpdated
+    | account.CompactionStarted
+    | account.CompactionCompleted
+    | account.CompactionFailed
+    | account.RateLimitUpdated
+    | account.RetryScheduled
+    | incident.StallSuspected
+    | incident.PolicyViolation
+    | life.TurnCompleted
+    | account.SessionStatsUpdated
+    | incident.ErrorOccurred
+    | life.ProcessExited
+    | incident.OutputReceived
+    | incident.RawReceived
+    | incident.EventsPruned
+    | life.RunCompleted
+    | life.RunFailed
+    | life.RunCancelled
+    | life.RunTimedOut
+    | life.RunRateLimited
+    | life.RunPaused
+)
+AnyEvent: TypeAlias = KnownEvent | UnknownEvent
+
+EVENT_TYPES: Final[dict[str, type[KnownEvent]]] = {
+    str(each.__struct_config__.tag): each for each in get_args(KnownEvent)
+}
+
+_decoder: Final = msgspec.json.Decoder[KnownEvent](KnownEvent)
+_encoder: Final = msgspec.json.Encoder()
+
+
+def decode_event(body: bytes) -> AnyEvent:
+    """Read an event, whatever it is: what we cannot read comes as an `UnknownEvent`."""
+    try:
+        event: KnownEvent = _decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _decode_kindly(body)
+    return event
+
+
+def encode_event(event: Event | UnknownEvent) -> bytes:
+    """Write an event; what was read with it and is unknown is written as it was."""
+    if isinstance(event, UnknownEvent):
+        return event.body
+    if event.source is not UNSET:
+        return _encode_with_source(event, event.source)
+    try:
+        return _encoder.encode(event)
+    except UnicodeEncodeError:
+        return encode_json(event)
+
+
+def _decode_kindly(body: bytes) -> AnyEvent:
+    found = parse_json(body)
+    if not isinstance(found, dict):
+        return UnknownEvent(type="", body=body)
+    tag = found.get("type")
+    if not isinstance(tag, str):
+        return _unknown("", found, body)
+    if tag in EVENT_TYPES:
+        return _decode_newer(found, EVENT_TYPES[tag], body)
+    return _unknown(tag, found, body)
+
+
+def _decode_newer(found: dict[str, Json], of: type[KnownEvent], body: bytes) -> AnyEvent:
+    try:
+        known = known_part(found, of)
+        event: KnownEvent = msgspec.convert(known, of)
+    except (msgspec.ValidationError, RecursionError):
+        return _unknown(str(found["type"]), found, body)  # a known name for something else
+    if known == found:
+        return event
+    return msgspec.structs.replace(event, source=found)
+
+
+def _encode_with_source(event: Event, source: dict[str, Json]) -> bytes:
+    typed = msgspec.to_builtins(msgspec.structs.replace(event, source=UNSET))
+    return encode_json(clean(with_unknown(typed, source, type(event))))
+
+
+class _Envelope(msgspec.Struct, frozen=True):
+    seq: int = 0
+    at: str = ""
+    session_id: str = ""
+    run_id: str | None = None
+    provider: str = ""
+
+
+def _unknown(tag: str, found: dict[str, Json], body: bytes) -> UnknownEvent:
+    fields: dict[str, object] = {}
+    for name in _Envelope.__struct_fields__:
+        try:  # each by itself: one that changed its type does not hide the others
+            envelope = msgspec.convert({name: found[name]} if name in found else {}, _Envelope)
+        except msgspec.ValidationError:
+            continue
+        fields[name] = getattr(envelope, name)
+    return msgspec.structs.replace(UnknownEvent(type=tag, body=body), **fields)

@@ -1,0 +1,51 @@
+"""What went wrong or looks odd; nothing of it ends a run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sessionmgr.model.event.envelope import Event
+from sessionmgr.model.failure import Failure
+from sessionmgr.model.json import Json
+
+
+class StallSuspected(Event, frozen=True, kw_only=True):
+    """It has been silent for long, in a state in which that is odd."""
+
+    state: str
+    silent_for: float
+    evidence: Json = None
+
+
+class PolicyViolation(Event, frozen=True, kw_only=True):
+    """The agent did what it was not allowed, or a rule of ours was broken."""
+
+    rule: str
+    detail: str | None = None
+
+
+class ErrorOccurred(Event, frozen=True, kw_only=True):
+    """Something failed on the way; the run goes on."""
+
+    failure: Failure
+    severity: Literal["warning", "error"] = "error"
+
+
+class OutputReceived(Event, frozen=True, kw_only=True):
+    """Text on a stream where frames were expected, or on stderr."""
+
+    stream: Literal["stdout", "stderr"]
+    text: str
+
+
+class RawReceived(Event, frozen=True, kw_only=True):
+    """A frame that the adapter does not know, as it came."""
+
+    frame: Json
+
+
+class EventsPruned(Event, frozen=True, kw_only=True):
+    """In place of events that were pruned: their numbers, `first` to `last`."""
+
+    first: int
+    last: int

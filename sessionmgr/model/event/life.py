@@ -1,0 +1,99 @@
+"""How sessions and runs begin and end."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from sessionmgr.model.capability import Negotiation
+from sessionmgr.model.end import Reason
+from sessionmgr.model.event.envelope import Event
+from sessionmgr.model.failure import Failure
+from sessionmgr.model.json import Json
+from sessionmgr.model.permission import Permission
+from sessionmgr.model.usage import Cost, Usage
+
+
+class SessionCreated(Event, frozen=True, kw_only=True):
+    """A session has come to be."""
+
+
+class SessionClosed(Event, frozen=True, kw_only=True):
+    """A session takes no more runs."""
+
+
+class RunStarted(Event, frozen=True, kw_only=True):
+    """The provider has taken up a run; what only the manager knows, it completes."""
+
+    provider_session_id: str | None = None
+    model: str | None = None
+    cwd: str | None = None
+    permission: Permission | None = None
+    negotiation: Negotiation | None = None
+    credential: Literal["api_key", "subscription", "unknown"] = "unknown"
+    cli_version: str | None = None
+    resumed_from: str | None = None
+    metadata: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
+
+
+class ProviderSessionUpdated(Event, frozen=True, kw_only=True):
+    """The provider calls its session by another id from now on."""
+
+    provider_session_id: str
+
+
+class TurnCompleted(Event, frozen=True, kw_only=True):
+    """The provider has finished a turn, which is not yet the end of the run."""
+
+    stop_reason: str | None = None
+    open_tasks: int = 0
+
+
+class ProcessExited(Event, frozen=True, kw_only=True):
+    """The run's own process is gone. This may follow the terminal event."""
+
+    exit_code: int | None = None
+    signal: int | None = None
+    forced: bool = False
+    killed_by_os: bool = False
+    emptied: bool | None = None
+    """The kernel has confirmed that nothing of its tree is left."""
+    left_running: tuple[str, ...] = ()
+    """What of its tree is out of our reach."""
+
+
+class RunEnded(Event, frozen=True, kw_only=True):
+    """A run's one terminal event, in one of six kinds."""
+
+    stop_reason: str | None = None
+    failure: Failure | None = None
+    reason: Reason | None = None
+    detail: str | None = None
+    usage: Usage | None = None
+    cost: Cost | None = None
+    structured: Json = None
+
+
+class RunCompleted(RunEnded, frozen=True, kw_only=True):
+    """The provider says that it is done, and well."""
+
+
+class RunFailed(RunEnded, frozen=True, kw_only=True):
+    """It went wrong; `failure` says how."""
+
+
+class RunCancelled(RunEnded, frozen=True, kw_only=True):
+    """Somebody stopped it; `reason` says who."""
+
+
+class RunTimedOut(RunEnded, frozen=True, kw_only=True):
+    """A clock ran out."""
+
+
+class RunRateLimited(RunEnded, frozen=True, kw_only=True):
+    """The provider wants us to wait, and nobody did."""
+
+
+class RunPaused(RunEnded, frozen=True, kw_only=True):
+    """Interrupted so that it can be resumed."""

@@ -1,0 +1,61 @@
+"""What an agent does with tools, and what it was allowed."""
+
+from __future__ import annotations
+
+from sessionmgr.model.event.envelope import Event
+from sessionmgr.model.json import Json
+
+
+class ToolCallStarted(Event, frozen=True, kw_only=True):
+    """A tool is being called."""
+
+    tool_call_id: str
+    tool_name: str
+    tool_input: Json = None
+
+
+class ToolCallUpdated(Event, frozen=True, kw_only=True):
+    """The tool printed some more."""
+
+    tool_call_id: str
+    output_delta: str
+
+
+class ToolCallEnded(Event, frozen=True, kw_only=True):
+    """A tool call is over, in one of two ways."""
+
+    tool_call_id: str
+    tool_name: str
+    tool_input: Json = None
+    tool_output: Json = None
+
+
+class ToolCallCompleted(ToolCallEnded, frozen=True, kw_only=True):
+    """The tool did what it was asked."""
+
+
+class ToolCallFailed(ToolCallEnded, frozen=True, kw_only=True):
+    """The tool did not, or was not allowed to."""
+
+
+class ToolApproval(Event, frozen=True, kw_only=True):
+    """Something about a question whether a tool may be used."""
+
+    approval_id: str
+    tool_call_id: str | None = None
+    tool_name: str = ""
+    tool_input: Json = None
+    reason: str | None = None
+    by: str | None = None
+
+
+class ToolApprovalRequested(ToolApproval, frozen=True, kw_only=True):
+    """The agent asks whether it may."""
+
+
+class ToolApprovalGranted(ToolApproval, frozen=True, kw_only=True):
+    """It may; a changed `tool_input` is what it may do instead."""
+
+
+class ToolApprovalDenied(ToolApproval, frozen=True, kw_only=True):
+    """It may not."""

@@ -1,0 +1,37 @@
+"""Names of things, which say what they are names of: `ses_`, `run_`, `snp_`, `bat_`."""
+
+from __future__ import annotations
+
+import secrets
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: nothing that is misread
+LENGTH: Final = 20  # 100 bits
+
+
+class Kind(StrEnum):
+    """What an id is an id of."""
+
+    SESSION = "ses"
+    RUN = "run"
+    SNAPSHOT = "snp"
+    BATCH = "bat"
+    MESSAGE = "msg"
+    APPROVAL = "apr"
+
+
+def new_id(kind: Kind, bits: Callable[[int], int] = secrets.randbits) -> str:
+    """Make an id of `kind`; a simulation hands in `bits` of its own."""
+    number = bits(5 * LENGTH)
+    digits = (ALPHABET[number >> 5 * place & 31] for place in reversed(range(LENGTH)))
+    return f"{kind}_{''.join(digits)}"
+
+
+def kind_of(identifier: str) -> Kind | None:
+    """Return what `identifier` is an id of, as far as it says so."""
+    prefix, _, rest = identifier.partition("_")
+    return Kind(prefix) if rest and prefix in list(Kind) else None

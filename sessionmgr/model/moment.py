@@ -1,0 +1,30 @@
+"""Moments as they are written: RFC 3339, UTC, milliseconds."""
+
+from datetime import UTC, datetime
+
+
+def written(seconds: float) -> str:
+    """Write a moment, given in seconds since 1970."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def read(moment: str) -> float:
+    """Return the seconds since 1970 of a written moment.
+
+    Raises:
+        ValueError: It is no moment of RFC 3339.
+    """
+    when = datetime.fromisoformat(moment)
+    if when.tzinfo is None:
+        raise ValueError(f"{moment!r} does not say its time zone")
+    return when.timestamp()
+
+
+def between(earlier: str | None, later: str | None) -> float | None:
+    """Return the seconds between two written moments, if both are known and readable."""
+    if earlier is None or later is None:
+        return None
+    try:
+        return round(read(later) - read(earlier), 3)
+    except ValueError:
+        return None

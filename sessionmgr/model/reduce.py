@@ -1,0 +1,264 @@
+"""From events to the record of a run: the one function that whoever writes a record goes through.
+
+Total over event and state, without a clock. A terminal state stays: the first terminal event wins,
+and of what comes after it only the process's exit is noted. That a run's result and its stream
+agree needs no care, because nothing else makes a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from sessionmgr.model.event import (
+    AnyEvent,
+    ImageReceived,
+    MessageReceived,
+    MessageSent,
+    MessageStreamed,
+    ProcessExited,
+    ProviderSessionUpdated,
+    RetryScheduled,
+    RunCancelled,
+    RunCompleted,
+    RunEnded,
+    RunFailed,
+    RunPaused,
+    RunRateLimited,
+    RunStarted,
+    RunTimedOut,
+    TokenUsageUpdated,
+    ToolApprovalDenied,
+    ToolApprovalGranted,
+    ToolApprovalRequested,
+    ToolCallCompleted,
+    ToolCallEnded,
+    ToolCallFailed,
+    ToolCallStarted,
+    TurnCompleted,
+)
+from sessionmgr.model.moment import between
+from sessionmgr.model.permission import PermissionDenial
+from sessionmgr.model.run import Image, Run, ToolCalls
+from sessionmgr.model.status import STEPS, TERMINAL, TRANSITIONS
+from sessionmgr.model.usage import Cost
+
+
+def reduce(run: Run, event: AnyEvent) -> Run:
+    """Return the record of a run after `event`; an event of another run changes nothing."""
+    if event.run_id != run.id:
+        return run
+    return _placed(_changed(run, event), event.seq, event.seq)
+
+
+def reduce_all(run: Run, events: Iterable[AnyEvent]) -> Run:
+    """Return the record after all the `events`: what reducing one by one gives, for less."""
+    own = [event for event in events if event.run_id == run.id]
+    for event in own:
+        if type(event) in _CHANGES:
+            run = _changed(run, event)
+    numbers = [event.seq for event in own if event.seq]
+    return _placed(run, min(numbers), max(numbers)) if numbers else run
+
+
+def _placed(run: Run, first: int, last: int) -> Run:
+    if not first or (run.first_seq and first >= run.first_seq and last <= run.last_seq):
+        return run
+    first = min(first, run.first_seq) if run.first_seq else first
+    return replace(run, first_seq=first, last_seq=max(last, run.last_seq))
+
+
+def _changed(run: Run, event: AnyEvent) -> Run:
+    change = _CHANGES.get(type(event))
+    if change is None or (run.status in TERMINAL and not isinstance(event, ProcessExited)):
+        return run
+    return change(run, event)
+
+
+# --- the life ----------------------------------------------------------------------------------
+
+
+def _started(run: Run, event: RunStarted) -> Run:
+    status = TRANSITIONS[run.status].get(STEPS[event.type])
+    if status is None:  # it has started already
+        return run
+    return replace(
+        run,
+        status=status,
+        started_at=event.at or None,
+        provider_session_id=event.provider_session_id,
+        model=event.model,
+        cwd=event.cwd,
+        permission=event.permission,
+        negotiation=event.negotiation,
+        credential=event.credential,
+        cli_version=event.cli_version,
+        resumed_from=event.resumed_from,
+        metadata=event.metadata,
+    )
+
+
+def _ended(run: Run, event: RunEnded) -> Run:
+    status = TRANSITIONS[run.status].get(STEPS[event.type])
+    if status is None:
+        return run
+    return replace(
+        run,
+        status=status,
+        reason=event.reason,
+        detail=event.detail,
+        failure=event.failure,
+        stop_reason=event.stop_reason or run.stop_reason,
+        structured=event.structured,
+        text=run.partial or run.text,
+        usage=event.usage or run.usage,
+        cost=event.cost or run.cost,
+        ended_at=event.at or None,
+        duration=between(run.started_at, event.at),
+    )
+
+
+def _exited(run: Run, event: ProcessExited) -> Run:
+    return replace(
+        run,
+        exit_code=event.exit_code,
+        signal=event.signal,
+        forced=event.forced,
+        killed_by_os=event.killed_by_os,
+        left_running=event.left_running,
+    )
+
+
+def _renamed(run: Run, event: ProviderSessionUpdated) -> Run:
+    return replace(run, provider_session_id=event.provider_session_id)
+
+
+def _turned(run: Run, event: TurnCompleted) -> Run:
+    if event.parent_tool_call_id:
+        return run  # a sub-agent's
+    stop_reason = event.stop_reason or run.stop_reason
+    return replace(run, turns=run.turns + 1, stop_reason=stop_reason, open_tasks=event.open_tasks)
+
+
+# --- the talk ----------------------------------------------------------------------------------
+
+
+def _sent(run: Run, event: MessageSent) -> Run:
+    messages = {key: state for key, state in run.open_messages.items() if key != event.message_id}
+    if event.state in {"queued", "unknown"}:
+        messages[event.message_id] = event.state
+    return replace(run, open_messages=messages)
+
+
+def _streamed(run: Run, event: MessageStreamed) -> Run:
+    if event.parent_tool_call_id:
+        return run
+    before = run.partial if event.message_id == run.partial_id else ""
+    return replace(run, partial=before + event.delta, partial_id=event.message_id)
+
+
+def _received(run: Run, event: MessageReceived) -> Run:
+    if event.parent_tool_call_id or event.role != "assistant":
+        return run
+    return replace(run, text=event.content, partial="", partial_id=None)
+
+
+def _retried(run: Run, event: RetryScheduled) -> Run:
+    return replace(run, partial="", partial_id=None)  # what was streamed will come again
+
+
+def _pictured(run: Run, event: ImageReceived) -> Run:
+    image = Image(media_type=event.media_type, blob=event.blob, bytes=event.bytes)
+    return replace(run, images=(*run.images, image))
+
+
+def _used(run: Run, event: TokenUsageUpdated) -> Run:
+    cost = Cost(usd=event.cost, provenance=event.provenance)
+    return replace(run, usage=run.usage + event.usage, cost=run.cost + cost)
+
+
+# --- the tools ---------------------------------------------------------------------------------
+
+
+def _counted(calls: ToolCalls, name: str) -> ToolCalls:
+    return replace(calls, count={**calls.count, name: calls.count.get(name, 0) + 1})
+
+
+def _tool_started(run: Run, event: ToolCallStarted) -> Run:
+    if event.tool_call_id in run.open_tools:
+        return run
+    return replace(
+        run,
+        tool_calls=_counted(run.tool_calls, event.tool_name),
+        open_tools={**run.open_tools, event.tool_call_id: event.tool_name},
+    )
+
+
+def _tool_ended(run: Run, event: ToolCallEnded) -> Run:
+    calls = run.tool_calls
+    if event.tool_call_id not in run.open_tools:  # nobody told us of its start
+        calls = _counted(calls, event.tool_name)
+    denied = any(each.tool_call_id == event.tool_call_id for each in run.permission_denials)
+    if isinstance(event, ToolCallFailed) and not denied:
+        calls = replace(calls, failed=calls.failed + 1)
+    still_open = {key: name for key, name in run.open_tools.items() if key != event.tool_call_id}
+    return replace(run, tool_calls=calls, open_tools=still_open)
+
+
+def _asked(run: Run, event: ToolApprovalRequested) -> Run:
+    if event.approval_id in run.open_approvals:
+        return run
+    return replace(run, open_approvals=(*run.open_approvals, event.approval_id))
+
+
+def _granted(run: Run, event: ToolApprovalGranted) -> Run:
+    return replace(run, open_approvals=_without(run.open_approvals, event.approval_id))
+
+
+def _denied(run: Run, event: ToolApprovalDenied) -> Run:
+    denial = PermissionDenial(
+        tool_name=event.tool_name,
+        tool_call_id=event.tool_call_id,
+        reason=event.reason,
+        by=event.by,
+    )
+    return replace(
+        run,
+        open_approvals=_without(run.open_approvals, event.approval_id),
+        permission_denials=(*run.permission_denials, denial),
+        tool_calls=replace(run.tool_calls, denied=run.tool_calls.denied + 1),
+    )
+
+
+def _without(approvals: tuple[str, ...], closed: str) -> tuple[str, ...]:
+    return tuple(each for each in approvals if each != closed)
+
+
+# A change is found by the very type of the event: there are many events, and most change nothing.
+_CHANGES: Final[dict[type[object], Callable[[Run, Any], Run]]] = {
+    RunStarted: _started,
+    RunCompleted: _ended,
+    RunFailed: _ended,
+    RunCancelled: _ended,
+    RunTimedOut: _ended,
+    RunRateLimited: _ended,
+    RunPaused: _ended,
+    ProcessExited: _exited,
+    ProviderSessionUpdated: _renamed,
+    TurnCompleted: _turned,
+    MessageSent: _sent,
+    MessageStreamed: _streamed,
+    MessageReceived: _received,
+    RetryScheduled: _retried,
+    ImageReceived: _pictured,
+    TokenUsageUpdated: _used,
+    ToolCallStarted: _tool_started,
+    ToolCallCompleted: _tool_ended,
+    ToolCallFailed: _tool_ended,
+    ToolApprovalRequested: _asked,
+    ToolApprovalGranted: _granted,
+    ToolApprovalDenied: _denied,
+}
+CHANGING: Final = frozenset(_CHANGES)

@@ -1,0 +1,119 @@
+"""What became of a run: its result, and what must be known of it while it goes on."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+import msgspec
+
+from sessionmgr.model.capability import Negotiation
+from sessionmgr.model.end import Reason
+from sessionmgr.model.failure import Failure
+from sessionmgr.model.json import Json, Unreadable, parse_json
+from sessionmgr.model.permission import Permission, PermissionDenial
+from sessionmgr.model.status import RunStatus
+from sessionmgr.model.usage import NOTHING_SAID, NOTHING_USED, Cost, Usage
+from sessionmgr.model.value import Value, known_part
+
+
+class ToolCalls(Value, frozen=True, kw_only=True, gc=False):
+    """How many tool calls there were, by the tool's name, and how many went wrong."""
+
+    count: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    failed: int = 0
+    denied: int = 0
+
+
+class Image(Value, frozen=True, kw_only=True, gc=False):
+    """An image that the agent made; `blob` is the sha256 under which the store keeps it."""
+
+    media_type: str
+    blob: str
+    bytes: int
+
+
+class RunResult(Value, frozen=True, kw_only=True):
+    """What became of a run: the fold of its events `first_seq` to `last_seq`, nothing else."""
+
+    id: str
+    session_id: str
+    provider: str
+    status: RunStatus = RunStatus.PENDING
+    reason: Reason | None = None
+    detail: str | None = None
+    text: str = ""
+    structured: Json = None
+    stop_reason: str | None = None
+    tool_calls: ToolCalls = ToolCalls()
+    usage: Usage = NOTHING_USED
+    cost: Cost = NOTHING_SAID
+    failure: Failure | None = None
+    provider_session_id: str | None = None
+    negotiation: Negotiation | None = None
+    permission: Permission | None = None
+    permission_denials: tuple[PermissionDenial, ...] = ()
+    images: tuple[Image, ...] = ()
+    first_seq: int = 0
+    last_seq: int = 0
+    started_at: str | None = None
+    ended_at: str | None = None
+    duration: float | None = None
+    turns: int = 0
+    exit_code: int | None = None
+    resumed_from: str | None = None
+    metadata: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
+
+
+class Run(RunResult, frozen=True, kw_only=True):
+    """A run's record: its result so far, and what is still open. A new one is pending."""
+
+    model: str | None = None
+    cwd: str | None = None
+    credential: str = "unknown"
+    cli_version: str | None = None
+    open_tools: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    """Tool calls without a result: id and name."""
+    open_approvals: tuple[str, ...] = ()
+    open_tasks: int = 0
+    open_messages: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    """Messages that were queued, or of which nobody knows whether they arrived: id and state."""
+    partial: str = ""
+    """What was streamed of a message that is not whole yet."""
+    partial_id: str | None = None
+    signal: int | None = None
+    forced: bool = False
+    killed_by_os: bool = False
+    left_running: tuple[str, ...] = ()
+
+    def result(self) -> RunResult:
+        """Return what has become of it so far."""
+        return RunResult(**{name: getattr(self, name) for name in _RESULT})
+
+
+R = TypeVar("R", bound=RunResult)
+_RESULT: Final = RunResult.__struct_fields__
+
+
+def decode_result(line: bytes) -> RunResult:
+    """Read a result that was written as JSON; fields that we do not know are left out.
+
+    Raises:
+        msgspec.ValidationError: It is no result.
+    """
+    return _decode(line, RunResult)
+
+
+def decode_run(body: bytes) -> Run:
+    """Read a run's record.
+
+    Raises:
+        msgspec.ValidationError: It is no record of a run.
+    """
+    return _decode(body, Run)
+
+
+def _decode(line: bytes, of: type[R]) -> R:
+    found = parse_json(line)
+    if isinstance(found, Unreadable):
+        raise msgspec.ValidationError(found.why)
+    return msgspec.convert(known_part(found, of), of)

@@ -1,0 +1,26 @@
+"""A session: one conversation with one provider, in one directory."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from sessionmgr.model.json import Json
+from sessionmgr.model.permission import PermissionMode
+from sessionmgr.model.value import Value
+
+
+class Session(Value, frozen=True, kw_only=True):
+    """What is known of a session while none of its runs is looked at."""
+
+    id: str
+    provider: str
+    cwd: str
+    permission_mode: PermissionMode = PermissionMode.DEFAULT
+    model: str | None = None
+    provider_session_id: str | None = None
+    state: Literal["open", "closed"] = "open"
+    created_at: str = ""
+    closed_at: str | None = None
+    metadata: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])

@@ -1,0 +1,79 @@
+"""The life of a run, as one table."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from sessionmgr.errors import IllegalTransition
+
+
+class RunStatus(StrEnum):
+    """How a run stands."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    RATE_LIMITED = "rate_limited"
+    PAUSED = "paused"
+
+
+class Step(StrEnum):
+    """An event that changes how a run stands, by the name of its type."""
+
+    START = "run_started"
+    COMPLETE = "run_completed"
+    FAIL = "run_failed"
+    CANCEL = "run_cancelled"
+    TIME_OUT = "run_timed_out"
+    LIMIT = "run_rate_limited"
+    PAUSE = "run_paused"
+
+
+_ENDS: Final = {
+    Step.COMPLETE: RunStatus.COMPLETED,
+    Step.FAIL: RunStatus.FAILED,
+    Step.CANCEL: RunStatus.CANCELLED,
+    Step.TIME_OUT: RunStatus.TIMED_OUT,
+    Step.LIMIT: RunStatus.RATE_LIMITED,
+    Step.PAUSE: RunStatus.PAUSED,
+}
+
+# A run that never came to start may yet end, but neither well nor so that it could be resumed.
+_UNSTARTED: Final = {Step.COMPLETE, Step.PAUSE}
+
+TRANSITIONS: Final[dict[RunStatus, dict[Step, RunStatus]]] = {
+    RunStatus.PENDING: {
+        Step.START: RunStatus.RUNNING,
+        **{step: end for step, end in _ENDS.items() if step not in _UNSTARTED},
+    },
+    RunStatus.RUNNING: dict(_ENDS),
+    RunStatus.COMPLETED: {},
+    RunStatus.FAILED: {},
+    RunStatus.CANCELLED: {},
+    RunStatus.TIMED_OUT: {},
+    RunStatus.RATE_LIMITED: {},
+    RunStatus.PAUSED: {},
+}
+
+TERMINAL: Final = frozenset(status for status, steps in TRANSITIONS.items() if not steps)
+TERMINAL_TYPES: Final = frozenset(step.value for step in _ENDS)
+STEPS: Final = {step.value: step for step in Step}
+
+
+def advance(status: RunStatus, event_type: str) -> RunStatus:
+    """Return how a run stands after an event that is about to be written.
+
+    Raises:
+        IllegalTransition: The event may not follow.
+    """
+    step = STEPS.get(event_type)
+    if step is None:
+        return status
+    try:
+        return TRANSITIONS[status][step]
+    except KeyError:
+        raise IllegalTransition(status, event_type) from None

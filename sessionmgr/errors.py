@@ -3,9 +3,30 @@
 SessionmgrError
 ├── ModelError                      values that do not fit together
 │   └── IllegalTransition           an event that may not follow in the life of a run
-├── WireError                       frames that cannot be written
-│   ├── NotEncodable                a value that JSON cannot hold
+├── WireError                       frames and what they ask for
 │   └── PendingFull                 too many of our requests await an answer
+├── StoreError                      where events are kept
+│   ├── StoreUnusable               the file, or what lies under it; says what to do
+│   │   ├── StorePathInvalid        there can be no store at this path
+│   │   ├── NotAStore               the file belongs to something else
+│   │   ├── StoreTooNew             a newer version wrote it
+│   │   ├── StoreReadOnly           it may not be written
+│   │   ├── StoreDamaged            it is corrupt
+│   │   ├── StoreFull               no room is left
+│   │   ├── StoreBusy               another process writes, for too long
+│   │   └── StoreFailed             the system refused something else
+│   ├── StoreClosed                 used after its end
+│   ├── AppendRefused               nothing of the append was stored
+│   │   ├── AppendInvalid           no store could take it (a ValueError too)
+│   │   ├── StaleFence              a newer keeper has the session
+│   │   ├── NumberTaken             something else has that number
+│   │   ├── NumberGap               numbers before it are missing
+│   │   └── RunEnded                the run has its terminal already
+│   ├── UnknownId                   nothing has that id (a LookupError too)
+│   ├── AmbiguousId                 several ids begin like that (a LookupError too)
+│   ├── IdTaken                     the id stands for something else
+│   ├── LeaseHeld                   somebody else has it, and lives
+│   └── LeaseLost                   it is no longer ours
 ├── ProcessError                    starting children and living with them
 │   └── CommandInvalid              no system could start this (a ValueError too)
 └── OtpError                        actors and supervisors
@@ -49,13 +70,6 @@ class WireError(SessionmgrError):
     """Something about frames. What comes in is never an error: it is kept as what it is."""
 
 
-class NotEncodable(WireError, ValueError):
-    """A value that cannot be written as JSON."""
-
-    def __init__(self, what: str, why: object) -> None:
-        super().__init__(f"{what} cannot be written as JSON: {why}")
-
-
 class PendingFull(WireError):
     """As many requests as there may be await their answers; nothing was sent."""
 
@@ -79,6 +93,180 @@ class IllegalTransition(ModelError, ValueError):
         super().__init__(f"a run that is {status} cannot go on with {event_type}")
         self.status = status
         self.event_type = event_type
+
+
+class StoreError(SessionmgrError):
+    """Something about the store of events."""
+
+
+class StoreUnusable(StoreError):
+    """The file, or what lies under it, does not serve; nothing was overwritten."""
+
+    what = "cannot be used"
+    remedy = "see what the system says about it"
+
+    def __init__(self, path: str, why: object = "") -> None:
+        super().__init__(f"{path} {self.what}{f' ({why})' if why else ''}: {self.remedy}")
+        self.path = path
+        self.why = str(why)
+
+
+class StorePathInvalid(StoreUnusable):
+    """There can be no store at this path."""
+
+    what = "is no place for a store"
+    remedy = "name a file in a directory that exists"
+
+
+class NotAStore(StoreUnusable):
+    """The file is there, and belongs to something else."""
+
+    what = "is not a store of sessions"
+    remedy = "it was left as it is; name another file"
+
+
+class StoreTooNew(StoreUnusable):
+    """A newer version of this library wrote the file."""
+
+    what = "was written by a newer version"
+    remedy = "upgrade sessionmgr, or name another file"
+
+
+class StoreReadOnly(StoreUnusable):
+    """The file, or its directory, may not be written by this user."""
+
+    what = "may not be written"
+    remedy = "a store needs write permission for its file and for the directory that holds it"
+
+
+class StoreDamaged(StoreUnusable):
+    """The file is corrupt."""
+
+    what = "is damaged"
+    remedy = "it was left as it is; restore a copy, or move it away to begin anew"
+
+
+class StoreFull(StoreUnusable):
+    """No room is left; what was acknowledged stands, the rest was not stored."""
+
+    what = "has no room to grow"
+    remedy = "free space on its disk (or raise the limit or quota), or prune; then go on"
+
+
+class StoreBusy(StoreUnusable):
+    """Another process held the write lock for longer than we wait."""
+
+    what = "is being written by another process"
+    remedy = "try again, or find out who holds it (lsof, fuser)"
+
+
+class StoreFailed(StoreUnusable):
+    """The system refused something that has no better name here."""
+
+    what = "could not be read or written"
+
+
+class StoreClosed(StoreError):
+    """The store was used after its end."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"{where} is closed: use it inside its `async with` block")
+
+
+class AppendRefused(StoreError):
+    """Nothing of the append was stored."""
+
+    def __init__(self, session_id: str, why: str) -> None:
+        super().__init__(f"session {session_id} refuses this append: {why}")
+        self.session_id = session_id
+
+
+class AppendInvalid(AppendRefused, ValueError):
+    """No store could take such an append."""
+
+
+class StaleFence(AppendRefused):
+    """A newer keeper has the session: this one is to stop."""
+
+    def __init__(self, session_id: str, fence: int, current: int) -> None:
+        super().__init__(session_id, f"its fence is {fence}, and {current} is the present one")
+        self.fence = fence
+        self.current = current
+
+
+class NumberTaken(AppendRefused):
+    """Another batch has this number."""
+
+    def __init__(self, session_id: str, first: int, last: int) -> None:
+        super().__init__(session_id, f"another batch has number {first}, the last is {last}")
+        self.first = first
+        self.last = last
+
+
+class NumberGap(AppendRefused):
+    """Numbers before the batch's first are missing."""
+
+    def __init__(self, session_id: str, first: int, last: int) -> None:
+        super().__init__(session_id, f"it begins with {first}, but {last} is the last so far")
+        self.first = first
+        self.last = last
+
+
+class RunEnded(AppendRefused):
+    """The run has its terminal event; it gets no second one, and no other status."""
+
+    def __init__(self, session_id: str, run_id: str, status: str) -> None:
+        super().__init__(session_id, f"run {run_id} has ended already: {status}")
+        self.run_id = run_id
+        self.status = status
+
+
+class UnknownId(StoreError, LookupError):
+    """Nothing in the store has that id."""
+
+    def __init__(self, kind: str, id: str) -> None:
+        super().__init__(f"no {kind} {id!r} is stored")
+        self.kind = kind
+        self.id = id
+
+
+class AmbiguousId(StoreError, LookupError):
+    """Several ids begin like that; `candidates` holds some of them."""
+
+    def __init__(self, prefix: str, candidates: Sequence[str]) -> None:
+        super().__init__(f"{prefix!r} is ambiguous: {', '.join(candidates)}")
+        self.prefix = prefix
+        self.candidates = tuple(candidates)
+
+
+class IdTaken(StoreError):
+    """The id already stands for something else."""
+
+    def __init__(self, kind: str, id: str) -> None:
+        super().__init__(f"another {kind} has the id {id!r}")
+        self.kind = kind
+        self.id = id
+
+
+class LeaseHeld(StoreError):
+    """Somebody else holds the lease, and is not known to be gone."""
+
+    def __init__(self, name: str, holder: object, fence: int, expires: int) -> None:
+        super().__init__(f"the lease {name!r} is held by {holder} until {expires}")
+        self.name = name
+        self.holder = holder
+        self.fence = fence
+        self.expires = expires
+
+
+class LeaseLost(StoreError):
+    """The lease is no longer ours: it was released, or somebody took it over."""
+
+    def __init__(self, name: str, fence: int, current: int) -> None:
+        super().__init__(f"the lease {name!r} is lost: fence {fence}, the present one is {current}")
+        self.name = name
+        self.fence = fence
+        self.current = current
 
 
 class ProcessError(SessionmgrError):

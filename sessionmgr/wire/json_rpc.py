@@ -12,15 +12,16 @@ is depends on its members alone: whatever has a method is no answer. 1 and "1" d
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from sessionmgr.errors import NotEncodable
+from sessionmgr.model.json import Unreadable, encode_json, parse_json
 from sessionmgr.wire.lines import Line
 from sessionmgr.wire.noise import Malformed, Noise, unwrapped
 from sessionmgr.wire.oversized import Oversized
-from sessionmgr.wire.repair import repaired
+
+T = TypeVar("T")
 
 Id: TypeAlias = int | str
 
@@ -101,27 +102,30 @@ def decode(line: Line) -> list[Decoded]:
 
 
 def _batch(frame: bytes) -> list[Decoded]:
-    try:
-        members = _BATCH.decode(frame)
-    except _REFUSALS as refusal:
-        mended = repaired(frame)
-        if mended is None:
-            return [Malformed(frame, str(refusal))]
-        members = _BATCH.decode(mended)
+    members = _read(_BATCH, frame)
+    if isinstance(members, Malformed):
+        return [members]
     if not members:
         return [Malformed(frame, "a batch of nothing")]
     return [_one(bytes(member)) for member in members]
 
 
 def _one(frame: bytes) -> Message | Malformed:
+    envelope = _read(_ENVELOPE, frame)
+    return envelope if isinstance(envelope, Malformed) else _message(envelope, frame)
+
+
+def _read(decoder: msgspec.json.Decoder[T], frame: bytes) -> T | Malformed:
     try:
-        return _message(_ENVELOPE.decode(frame), frame)
+        return decoder.decode(frame)
     except _REFUSALS as refusal:
-        mended = repaired(frame)
-        if mended is None:
-            return Malformed(frame, str(refusal))
+        why = str(refusal)
+    # Bad UTF-8, half a surrogate pair, NaN: what a kinder reader understands is written anew.
+    value = parse_json(frame)
+    if isinstance(value, Unreadable):
+        return Malformed(frame, why)
     try:
-        return _message(_ENVELOPE.decode(mended), frame)
+        return decoder.decode(encode_json(value))
     except _REFUSALS as refusal:
         return Malformed(frame, str(refusal))
 
@@ -150,43 +154,24 @@ def _error_response(id_: Id | None, error: bytes) -> ErrorResponse:
     return ErrorResponse(id_, known.code, known.message, bytes(known.data))
 
 
-def body(value: object) -> bytes:
-    """Return a value as JSON, to be the parameters or the result of a message.
-
-    Raises:
-        NotEncodable: JSON has no such value, or a text in it is no Unicode.
-    """
-    try:
-        return msgspec.json.encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise NotEncodable(f"a value of type {type(value).__name__}", error) from error
-
-
 def encode(message: Message, *, version: bool = True) -> bytes:
-    """Return the line that says it, with its newline; Codex wants it without the version.
-
-    Raises:
-        NotEncodable: a text in it is no Unicode.
-    """
-    members: dict[str, object] = {"jsonrpc": "2.0"} if version else {}
+    """Return the line that says it, with its newline; Codex wants it without the version."""
+    members: dict[str, bytes] = {"jsonrpc": b'"2.0"'} if version else {}
     match message:
         case Request(id=id_, method=method, params=params):
-            members |= {"id": id_, "method": method} | _optional("params", params)
+            members |= {"id": encode_json(id_), "method": encode_json(method), "params": params}
         case Notification(method=method, params=params):
-            members |= {"method": method} | _optional("params", params)
+            members |= {"method": encode_json(method), "params": params}
         case Response(id=id_, result=result):
-            members |= {"id": id_, "result": _on_one_line(result)}
+            members |= {"id": encode_json(id_), "result": result}
         case ErrorResponse(id=id_, code=code, message=text, data=data):
-            known = _INTERNAL_ERROR if code is None else code
-            error = {"code": known, "message": text} | _optional("data", data)
-            members |= {"id": id_, "error": error}
-    return body(members) + b"\n"
+            known = encode_json(_INTERNAL_ERROR if code is None else code)
+            error = _object({"code": known, "message": encode_json(text), "data": data})
+            members |= {"id": encode_json(id_), "error": error}
+    return _object(members) + b"\n"
 
 
-def _optional(name: str, json: bytes) -> dict[str, object]:
-    return {name: _on_one_line(json)} if json else {}
-
-
-def _on_one_line(json: bytes) -> msgspec.Raw:
+def _object(members: dict[str, bytes]) -> bytes:
+    texts = (b'"%b":%b' % (name.encode(), json) for name, json in members.items() if json)
     # In JSON a bare newline is white space between tokens, never part of a text.
-    return msgspec.Raw(json.replace(b"\n", b" ").replace(b"\r", b" "))
+    return (b"{" + b",".join(texts) + b"}").replace(b"\n", b" ").replace(b"\r", b" ")

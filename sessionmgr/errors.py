@@ -28,7 +28,13 @@ SessionmgrError
 │   ├── LeaseHeld                   somebody else has it, and lives
 │   └── LeaseLost                   it is no longer ours
 ├── ProcessError                    starting children and living with them
-│   └── CommandInvalid              no system could start this (a ValueError too)
+│   ├── CommandInvalid              no system could start this (a ValueError too)
+│   ├── SpawnFailed                 the system would not start it
+│   │   ├── ProgramNotFound         there is no such program, or not its interpreter
+│   │   ├── NotExecutable           the file is there and cannot be run
+│   │   └── NoSuchDirectory         there is no such directory to run it in
+│   ├── TreeLost                    whoever was to start it was killed meanwhile
+│   └── LauncherFailed              nothing can be started any more
 └── OtpError                        actors and supervisors
     ├── ActorDown                   the callee is dead, or died before it answered
     ├── CallTimeout                 no answer in time (a trio.TooSlowError too)
@@ -52,6 +58,7 @@ SessionmgrError
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import trio
@@ -278,6 +285,42 @@ class CommandInvalid(ProcessError, ValueError):
 
     def __init__(self, why: str) -> None:
         super().__init__(f"this command cannot be started: {why}")
+
+
+class SpawnFailed(ProcessError):
+    """The system would not start a program: `path` is what it was about, `errno` the reason."""
+
+    def __init__(self, what: str, path: str, errno: int) -> None:
+        super().__init__(f"{what}: {path!r} ({os.strerror(errno)})")
+        self.path = path
+        self.errno = errno
+
+
+class ProgramNotFound(SpawnFailed):
+    """There is no such program; or there is, and the interpreter that it names is not."""
+
+
+class NotExecutable(SpawnFailed):
+    """There is such a file, and it cannot be run."""
+
+
+class NoSuchDirectory(SpawnFailed):
+    """There is no such directory to run a program in, or we may not enter it."""
+
+
+class TreeLost(ProcessError):
+    """Whoever was to start a child was killed meanwhile; what had begun was ended."""
+
+    def __init__(self, program: str) -> None:
+        super().__init__(f"the guard of {program!r} was killed while it started it")
+        self.program = program
+
+
+class LauncherFailed(ProcessError):
+    """Nothing can be started any more."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"no child can be started: {why}")
 
 
 class OtpError(SessionmgrError):

@@ -21,7 +21,7 @@ SessionmgrError
 │   │   ├── StaleFence              a newer keeper has the session
 │   │   ├── NumberTaken             something else has that number
 │   │   ├── NumberGap               numbers before it are missing
-│   │   └── RunEnded                the run has its terminal already
+│   │   └── AlreadyEnded            the run has its terminal already
 │   ├── UnknownId                   nothing has that id (a LookupError too)
 │   ├── AmbiguousId                 several ids begin like that (a LookupError too)
 │   ├── IdTaken                     the id stands for something else
@@ -29,6 +29,10 @@ SessionmgrError
 │   └── LeaseLost                   it is no longer ours
 ├── ProcessError                    starting children and living with them
 │   ├── CommandInvalid              no system could start this (a ValueError too)
+│   ├── VariableRefused             a child may not be given this (a ValueError too)
+│   ├── ResumeIdRefused             no id of a provider's session (a ValueError too)
+│   ├── InputFull                   a child does not read what it is sent
+│   ├── DescriptorsExhausted        a child more would leave too few open files
 │   ├── SpawnFailed                 the system would not start it
 │   │   ├── ProgramNotFound         there is no such program, or not its interpreter
 │   │   ├── NotExecutable           the file is there and cannot be run
@@ -219,7 +223,7 @@ class NumberGap(AppendRefused):
         self.last = last
 
 
-class RunEnded(AppendRefused):
+class AlreadyEnded(AppendRefused):
     """The run has its terminal event; it gets no second one, and no other status."""
 
     def __init__(self, session_id: str, run_id: str, status: str) -> None:
@@ -285,6 +289,49 @@ class CommandInvalid(ProcessError, ValueError):
 
     def __init__(self, why: str) -> None:
         super().__init__(f"this command cannot be started: {why}")
+
+
+class VariableRefused(ProcessError, ValueError):
+    """A variable that the environment of a child may not hold."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"a child's environment may not set {name}: {why}")
+        self.name = name
+
+
+class ResumeIdRefused(ProcessError, ValueError):
+    """What was given as the id of a provider's session cannot be one."""
+
+    def __init__(self, given: str, why: str) -> None:
+        super().__init__(f"{given[:80]!r} cannot be the id of a session: {why}")
+        self.given = given
+
+
+class InputFull(ProcessError):
+    """A child has not read what it was sent before; nothing more was accepted."""
+
+    def __init__(self, waiting: int, limit: int) -> None:
+        super().__init__(
+            f"the child does not read: {waiting} bytes wait to be written to it, "
+            f"of at most {limit}"
+        )
+        self.waiting = waiting
+        self.limit = limit
+
+
+class DescriptorsExhausted(ProcessError):
+    """One more child would leave too few file descriptors; nothing was started."""
+
+    def __init__(self, limit: int, in_use: int, needed: int, reserve: int) -> None:
+        super().__init__(
+            f"too few file descriptors for one more child: {in_use} of {limit} are in use, "
+            f"it needs {needed}, and {reserve} are kept free; run fewer at once, or raise the "
+            "limit (ulimit -n, LimitNOFILE= of systemd)"
+        )
+        self.limit = limit
+        self.in_use = in_use
+        self.needed = needed
+        self.reserve = reserve
 
 
 class SpawnFailed(ProcessError):

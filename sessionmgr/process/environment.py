@@ -1,0 +1,133 @@
+"""What a child finds in its environment: built name by name, never inherited whole.
+
+It gets a base that every program needs, what the adapter declares for its provider, what the job
+says, and our mark; in this order, the later wins. What tells a program that it runs inside an
+agent never passes: a child of ours is nobody's tool, and some agents behave differently there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Final
+from urllib.parse import unquote
+
+import msgspec
+
+from sessionmgr.errors import VariableRefused
+
+BASE: Final = (
+    *("PATH", "HOME", "LANG", "LC_*", "TERM", "TMPDIR", "USER", "SHELL", "XDG_*"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "FTP_PROXY", "NO_PROXY"),
+    *("http_proxy", "https_proxy", "all_proxy", "ftp_proxy", "no_proxy"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NIX_SSL_CERT_FILE", "CURL_CA_BUNDLE"),
+    *("REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "AWS_CA_BUNDLE"),
+)
+"""What every child gets, where we have it. Names may be patterns with `*`, `?` and `[…]`."""
+
+NESTING: Final = (
+    *("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_PID"),
+    *("CLAUDE_AGENT_SDK_VERSION", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI"),
+    *("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "GEMINI_CLI", "QWEN_CODE"),
+    "OPENCODE",
+)
+"""What agents put into the environment of the tools they run."""
+
+SECRET: Final = (
+    *("*_KEY", "*APIKEY", "*_TOKEN", "*_SECRET", "*_AUTH", "*_PAT"),
+    *("*PASSWORD*", "*PASSWD*", "*_PASS", "KEY", "TOKEN", "SECRET"),
+)
+"""Variables with names like these hold secrets, in whatever case they are written."""
+
+SHORTEST_SECRET: Final = 8
+FEWEST_CHARACTERS: Final = 4
+_OFF: Final = frozenset({"", "0", "false", "no", "off"})
+_USER_INFO: Final = re.compile(r"://(?P<user>[^/\s:@]*)(?::(?P<password>[^/\s@]*))?@")
+
+
+class When(msgspec.Struct, frozen=True):
+    """Names that are wanted only where a switch is on, such as cloud credentials."""
+
+    switches: tuple[str, ...]
+    """One of these is in the child's environment, and neither empty nor 0, false, no or off."""
+    names: tuple[str, ...]
+
+
+class Declared(msgspec.Struct, frozen=True, kw_only=True):
+    """What an adapter declares about its provider's environment; patterns everywhere."""
+
+    names: tuple[str, ...] = ()
+    when: tuple[When, ...] = ()
+    secret: tuple[str, ...] = ()
+    """Names that hold secrets although they do not look like it."""
+
+
+def build_environment(
+    source: Mapping[str, str],
+    declared: Declared | None = None,
+    job: Mapping[str, str] | None = None,
+    mark: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Return a child's whole environment, out of `source`, which is mostly `os.environ`.
+
+    Raises:
+        VariableRefused: the job sets what must not pass, or what is ours.
+    """
+    declared, job, mark = declared or Declared(), job or {}, mark or {}
+    for name in job:
+        if name in NESTING:
+            raise VariableRefused(name, "it tells a program that it runs inside an agent")
+        if name in mark:
+            raise VariableRefused(name, "it marks whose child a process is")
+    chosen = {**_chosen(source, (*BASE, *declared.names)), **job}
+    for when in declared.when:
+        if _is_on(chosen, when.switches):
+            chosen = {**_chosen(source, when.names), **chosen}
+    return {**chosen, **mark}
+
+
+def secrets(env: Mapping[str, str], declared: Declared | None = None) -> tuple[str, ...]:
+    """Return the values that must not be stored or shown, the longest first.
+
+    They are those of the variables whose names say so, and user and password in addresses such as
+    a proxy's. What has less than 8 characters, or less than 4 different ones, is none: to replace
+    every "1" or "none" would hide everything else.
+    """
+    patterns = (*SECRET, *(declared.secret if declared else ()))
+    named = (value for name, value in env.items() if _matches(name.upper(), patterns))
+    found = {
+        each for value in (*named, *_user_infos(env.values())) for each in (value, value.strip())
+    }
+    return tuple(sorted(filter(_is_worth_hiding, found), key=lambda each: (-len(each), each)))
+
+
+def _chosen(source: Mapping[str, str], patterns: tuple[str, ...]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in source.items()
+        if name not in NESTING and _matches(name, patterns)
+    }
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _is_on(env: Mapping[str, str], switches: tuple[str, ...]) -> bool:
+    return any(
+        value.strip().lower() not in _OFF for name, value in env.items() if _matches(name, switches)
+    )
+
+
+def _user_infos(values: Iterable[str]) -> Iterator[str]:
+    for value in values:
+        for found in _USER_INFO.finditer(value):
+            # `https://TOKEN@host` has the secret where others have the user.
+            secret = found["user"] if found["password"] is None else found["password"]
+            yield secret
+            yield unquote(secret)
+
+
+def _is_worth_hiding(value: str) -> bool:
+    return len(value) >= SHORTEST_SECRET and len(set(value)) >= FEWEST_CHARACTERS

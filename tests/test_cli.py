@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import io
+import json
 import logging
 import os
 import re
@@ -47,7 +48,9 @@ def test_help_names_the_commands_and_the_exit_codes(capsys: pytest.CaptureFixtur
     assert "130" in out
 
 
-@pytest.mark.parametrize("argv", [["nonsense"], ["--vers"], ["demo", "--nonsense"], ["demo", "x"]])
+@pytest.mark.parametrize(
+    "argv", [["nonsense"], ["--vers"], ["demo", "--nonsense"], ["demo", "x"], ["schema", "x"]]
+)
 def test_wrong_usage_is_exit_code_1_and_says_what_is_wrong(
     argv: Sequence[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -102,6 +105,27 @@ def test_the_demo_tells_its_three_scenes_without_a_terminal() -> None:
         assert word in ran.stdout
     assert "RestartIntensityExceeded" in ran.stdout
     assert ran.stdout.index("door        has closed") < ran.stdout.index("store       has closed")
+
+
+@pytest.mark.parametrize("name", ["event", "result"])
+def test_the_schema_of_what_we_print_is_json_on_stdout(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command_line.main(["schema", name]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["title"] == f"A sessionmgr {name}"
+    assert said.err == ""
+
+
+def test_a_reader_that_has_had_enough_of_a_schema_is_no_error() -> None:
+    with subprocess.Popen(
+        [*COMMAND, "schema", "event"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert err == b""
 
 
 def test_ctrl_c_during_the_demo_stops_it_in_order_with_exit_code_130() -> None:

@@ -59,19 +59,36 @@ def build_parser() -> Parser:
         "will not get well, and an ordered stop. Needs no network, no key and no terminal.",
         allow_abbrev=False,
     )
+    schema = verbs.add_parser(
+        "schema",
+        help="print the JSON Schema of an event or a result",
+        description="Print the JSON Schema (2020-12) of what is stored and printed.",
+        allow_abbrev=False,
+    )
+    schema.add_argument("name", choices=["event", "result"], help="what to describe")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (by default that of this process) and return its exit code."""
     parser = build_parser()
-    verb: str | None = parser.parse_args(argv).verb
-    if verb is None:
+    asked = parser.parse_args(argv)
+    if asked.verb is None:
         parser.print_help(sys.stderr)
         return USAGE_ERROR
     try:
-        from sessionmgr.cli import demo
-
-        return demo.run()
+        return _run(asked)
     except KeyboardInterrupt:  # pressed before the verb had its own way to stop
         return INTERRUPTED
+
+
+def _run(asked: argparse.Namespace) -> int:
+    match asked.verb:
+        case "schema":
+            from sessionmgr.cli import schema
+
+            return schema.run(asked.name)
+        case _:
+            from sessionmgr.cli import demo
+
+            return demo.run()

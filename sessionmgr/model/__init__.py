@@ -84,6 +84,7 @@ from sessionmgr.model.ids import (
 from sessionmgr.model.json import (
     Json as Json,
     Unreadable as Unreadable,
+    Untyped as Untyped,
     encode_json as encode_json,
     parse_json as parse_json,
     parse_typed as parse_typed,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -32,6 +32,13 @@ _SMALLEST: Final = -(1 << 63)
 _LARGEST: Final = (1 << 64) - 1
 
 
+class Untyped(msgspec.Struct, frozen=True):
+    """JSON that is not of the type which was expected."""
+
+    value: Json
+    why: str
+
+
 class Unreadable(msgspec.Struct, frozen=True):
     """Bytes that are no JSON, however kindly read."""
 
@@ -48,12 +55,15 @@ def parse_json(data: bytes | bytearray | str) -> Json | Unreadable:
     return found
 
 
-def parse_typed(data: bytes | bytearray, decoder: msgspec.json.Decoder[T]) -> T | Json | Unreadable:
-    """Read `data` with `decoder`; what is not of its type comes as plain JSON."""
+def parse_typed(
+    data: bytes | bytearray, decoder: msgspec.json.Decoder[T]
+) -> T | Untyped | Unreadable:
+    """Read `data` with `decoder`; JSON that is not of its type comes untyped."""
     try:
         return decoder.decode(data)
-    except _REFUSED:
-        return parse_json(data)
+    except _REFUSED as error:
+        found = parse_json(data)
+        return found if isinstance(found, Unreadable) else Untyped(found, str(error))
 
 
 def encode_json(value: Json | msgspec.Struct) -> bytes:
@@ -61,34 +71,13 @@ def encode_json(value: Json | msgspec.Struct) -> bytes:
     try:
         return _encode(value)
     except (UnicodeEncodeError, OverflowError):
-        return _encode(clean(msgspec.to_builtins(value)))
-
-
-def clean(value: Json) -> Json:
-    """Replace in `value` what cannot be written as JSON that everybody reads.
-
-    Raises:
-        RecursionError: It is nested too deeply.
-    """
-    match value:
-        case str():
-            return _without_surrogates(value)
-        case bool() | None:
-            return value
-        case int():
-            return value if _SMALLEST <= value <= _LARGEST else str(value)
-        case float():
-            return value if math.isfinite(value) else None
-        case list():
-            return [clean(each) for each in value]
-        case dict():
-            return {_without_surrogates(key): clean(each) for key, each in value.items()}
+        return _encode(_clean(msgspec.to_builtins(value)))
 
 
 def _parse_kindly(data: bytes | bytearray | str, why: str) -> Json | Unreadable:
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     try:
-        return clean(json.loads(text))
+        return _clean(json.loads(text.removeprefix("\ufeff"), strict=False))
     except (ValueError, RecursionError):
         return Unreadable(_without_surrogates(text), why)
 
@@ -100,3 +89,23 @@ def _without_surrogates(text: str) -> str:
         # By way of UTF-16, a pair that was written as two halves becomes the one it meant.
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def _clean(value: object) -> Json:
+    """Replace in what was read, or is to be written, what not everybody's JSON can hold."""
+    match value:
+        case str():
+            return _without_surrogates(value)
+        case int() if not _SMALLEST <= value <= _LARGEST:
+            return str(value)
+        case float() if not math.isfinite(value):
+            return None
+        case bool() | int() | float():
+            return value
+        case list() | tuple():
+            return [_clean(each) for each in cast("list[object]", value)]
+        case dict():
+            pairs = cast("dict[str, object]", value).items()
+            return {_without_surrogates(key): _clean(each) for key, each in pairs}
+        case _:
+            return None

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from sessionmgr.model.event import (
-    AnyEvent,
+    Event,
     ImageReceived,
     MessageReceived,
     MessageSent,
@@ -38,6 +38,7 @@ from sessionmgr.model.event import (
     ToolCallFailed,
     ToolCallStarted,
     TurnCompleted,
+    UnknownEvent,
 )
 from sessionmgr.model.moment import between
 from sessionmgr.model.permission import PermissionDenial
@@ -46,14 +47,14 @@ from sessionmgr.model.status import STEPS, TERMINAL, TRANSITIONS
 from sessionmgr.model.usage import Cost
 
 
-def reduce(run: Run, event: AnyEvent) -> Run:
+def reduce(run: Run, event: Event | UnknownEvent) -> Run:
     """Return the record of a run after `event`; an event of another run changes nothing."""
     if event.run_id != run.id:
         return run
     return _placed(_changed(run, event), event.seq, event.seq)
 
 
-def reduce_all(run: Run, events: Iterable[AnyEvent]) -> Run:
+def reduce_all(run: Run, events: Iterable[Event | UnknownEvent]) -> Run:
     """Return the record after all the `events`: what reducing one by one gives, for less."""
     own = [event for event in events if event.run_id == run.id]
     for event in own:
@@ -70,7 +71,7 @@ def _placed(run: Run, first: int, last: int) -> Run:
     return replace(run, first_seq=first, last_seq=max(last, run.last_seq))
 
 
-def _changed(run: Run, event: AnyEvent) -> Run:
+def _changed(run: Run, event: Event | UnknownEvent) -> Run:
     change = _CHANGES.get(type(event))
     if change is None or (run.status in TERMINAL and not isinstance(event, ProcessExited)):
         return run

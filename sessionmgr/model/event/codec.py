@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from sessionmgr.model.event import account, incident, life, talk, tool
 from sessionmgr.model.event.envelope import Event, UnknownEvent
-from sessionmgr.model.json import clean, encode_json, parse_json
+from sessionmgr.model.json import encode_json, parse_json
 from sessionmgr.model.value import known_part, with_unknown
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ def _decode_newer(found: dict[str, Json], of: type[KnownEvent], body: bytes) -> 
 
 
 def _encode_with_source(event: Event, source: dict[str, Json]) -> bytes:
-    typed = msgspec.to_builtins(msgspec.structs.replace(event, source=UNSET))
-    return encode_json(clean(with_unknown(typed, source, type(event))))
+    typed = msgspec.json.decode(encode_json(msgspec.structs.replace(event, source=UNSET)))
+    return encode_json(with_unknown(typed, source, type(event)))
 
 
 class _Envelope(msgspec.Struct, frozen=True):

@@ -1,0 +1,74 @@
+"""How a text gets to a child: on its command line, through stdin, or in a private file.
+
+Everybody on the machine may read a command line, the system limits its length, and a text in it
+can be taken for an option; so only short and harmless ones go there.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+LARGEST_ARGUMENT: Final = 4 * 1024
+"""In bytes; Linux has its limit at 128 KiB for one argument, others far below."""
+
+
+class Place(enum.Enum):
+    """Where a text goes."""
+
+    ARGUMENT = "argument"
+    STDIN = "stdin"
+    FILE = "file"
+
+
+def place_of(text: str, *, stdin: bool) -> Place:
+    """Return where a text goes, to a child whose stdin may be used for it or not."""
+    data = text.encode(errors="replace")
+    if len(data) <= LARGEST_ARGUMENT and "\0" not in text and not text.startswith("-"):
+        return Place.ARGUMENT
+    return Place.STDIN if stdin else Place.FILE
+
+
+class PrivateFiles:
+    """A directory that only we can enter, for files of one run; `with` makes and removes it.
+
+    It is made in `parent`, or where the system keeps what is temporary. A crash of ours leaves it;
+    its name begins with `sessionmgr-`.
+    """
+
+    def __init__(self, parent: str | Path | None = None) -> None:
+        self._parent = parent
+        self._directory: Path | None = None
+
+    def __enter__(self) -> Self:
+        self._directory = Path(tempfile.mkdtemp(prefix="sessionmgr-", dir=self._parent)).absolute()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        directory, self._directory = self._directory, None
+        if directory is not None:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a new file that only we can read and return its absolute path."""
+        if self._directory is None:
+            raise RuntimeError("private files are written inside their block: with PrivateFiles()")
+        path = self._directory / name
+        if path.parent != self._directory or name in ("", ".", ".."):
+            raise ValueError(f"{name!r} is no plain name of a file")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+            file.write(text.encode(errors="replace"))
+        return path

@@ -1,0 +1,58 @@
+"""The last of what a child said on stderr."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sessionmgr.wire.escape import without_escapes
+
+KEPT: Final = 64 * 1024
+SHORT: Final = 200
+"""Characters: as much as a failure tells."""
+
+
+class Tail:
+    """Keeps the last `limit` bytes, however much is fed, and how much there was."""
+
+    def __init__(self, limit: int = KEPT) -> None:
+        if limit < 1:
+            raise ValueError(f"limit={limit}: a tail has at least one byte")
+        self._limit = limit
+        self._kept = bytearray()
+        self.bytes_seen = 0
+
+    def feed(self, data: bytes | bytearray) -> None:
+        """Keep what there is room for, at the cost of what came before."""
+        self.bytes_seen += len(data)
+        self._kept += data[-self._limit :]
+        # Cut only when it has doubled: each byte is moved once at most.
+        if len(self._kept) >= 2 * self._limit:
+            del self._kept[: -self._limit]
+
+    def text(self) -> str:
+        """Return what was kept, without escape sequences; what is no UTF-8 is replaced."""
+        kept = bytes(self._kept[-self._limit :])
+        if self.bytes_seen > len(kept):
+            kept = _from_a_character(kept)
+        return without_escapes(kept).decode(errors="replace")
+
+    def short(self, most: int = SHORT) -> str:
+        """Return the end of it in at most `most` characters, from the start of a line if it can be.
+
+        White space around it and what no terminal would show is left out.
+        """
+        shown = "".join(each for each in self.text() if each.isprintable() or each in "\n\t")
+        text = shown.strip()
+        if len(text) <= most:
+            return text
+        _, newline, lines = text[-most:].partition("\n")
+        whole = text[-most - 1] == "\n" or not newline or not lines.strip()
+        return (text[-most:] if whole else lines).strip()
+
+
+def _from_a_character(data: bytes) -> bytes:
+    # The cut may have left the end of a character at the start.
+    for start in range(min(4, len(data))):
+        if data[start] & 0xC0 != 0x80:
+            return data[start:]
+    return data

@@ -1,0 +1,148 @@
+"""Whether an append may go in: the rules that every store shares.
+
+They look at the append and at what is stored of its session and runs, in this order: is it in
+itself in order; is its keeper the present one; is its number the next; may its runs still change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from sessionmgr.errors import (
+    AlreadyEnded,
+    AppendInvalid,
+    NumberGap,
+    NumberTaken,
+    StaleFence,
+)
+from sessionmgr.model.status import TERMINAL, TERMINAL_TYPES, RunStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sessionmgr.store.row import Append
+
+DELTAS: Final = ("message_streamed", "reasoning_streamed", "tool_call_updated")
+"""What `prune` may drop: its whole comes in a later event."""
+
+STATUSES: Final = frozenset(map(str, RunStatus))
+_ENDED: Final = frozenset(map(str, TERMINAL))
+_ENDING: Final[dict[str, str]] = {each: each.removeprefix("run_") for each in TERMINAL_TYPES}
+
+
+class RunFacts(Struct, frozen=True, gc=False):
+    """What is stored of a run already."""
+
+    session_id: str
+    status: str
+
+
+def identity(append: Append) -> str:
+    """Return what tells this batch from any other at its number."""
+    return f"{append.fence}:{len(append.rows)}:{append.batch}"
+
+
+def endings(append: Append) -> dict[str, int]:
+    """Return the terminal events' numbers by run.
+
+    Raises:
+        AppendInvalid: The append is not in order.
+        AlreadyEnded: It ends a run twice.
+    """
+    if not append.rows:
+        raise AppendInvalid(append.session_id, "it holds no event")
+    if append.first < 1:
+        raise AppendInvalid(append.session_id, f"numbers begin with 1, not with {append.first}")
+    ends: dict[str, int] = {}
+    for number, row in enumerate(append.rows, append.first):
+        if row.seq != number:
+            why = f"the events are not numbered in a row: {row.seq} stands where {number} belongs"
+            raise AppendInvalid(append.session_id, why)
+        if row.type in _ENDING:
+            if row.run_id is None:
+                raise AppendInvalid(append.session_id, f"{row.type} names no run")
+            if row.run_id in ends:
+                raise AlreadyEnded(append.session_id, row.run_id, "in this very batch")
+            ends[row.run_id] = row.seq
+    _check_statuses(append, ends)
+    return ends
+
+
+def _check_statuses(append: Append, ends: Mapping[str, int]) -> None:
+    statuses = {run.run_id: run.status for run in append.runs}
+    if len(statuses) != len(append.runs):
+        raise AppendInvalid(append.session_id, "it has two records of one run")
+    for run_id, status in statuses.items():
+        if status not in STATUSES:
+            raise AppendInvalid(append.session_id, f"run {run_id} has no such status: {status}")
+    for run_id, seq in ends.items():
+        wanted = _ENDING[append.rows[seq - append.first].type]
+        if statuses.get(run_id) != wanted:
+            why = f"run {run_id} ends, and its record with status {wanted} does not come along"
+            raise AppendInvalid(append.session_id, why)
+
+
+def check_fence(append: Append, fence: int) -> None:
+    """Refuse a keeper that has a successor.
+
+    Raises:
+        StaleFence: The session's fence is higher.
+    """
+    if append.fence < fence:
+        raise StaleFence(append.session_id, append.fence, fence)
+
+
+def is_duplicate(append: Append, last: int, stored: str | None) -> bool:
+    """Say whether the batch is stored already; `stored` is the identity of what begins there.
+
+    Raises:
+        NumberTaken: Something else is stored there.
+        NumberGap: Numbers before it are missing.
+    """
+    if append.first == last + 1:
+        return False
+    if append.first > last:
+        raise NumberGap(append.session_id, append.first, last)
+    if stored != identity(append):
+        raise NumberTaken(append.session_id, append.first, last)
+    return True
+
+
+def check_runs(append: Append, ends: Mapping[str, int], stored: Mapping[str, RunFacts]) -> None:
+    """Refuse what contradicts what is stored of the runs that the append names.
+
+    Raises:
+        AlreadyEnded: A run that has ended would end again, or change its status.
+        AppendInvalid: A run is another session's, unknown, or ended without its event.
+    """
+    for run_id, facts in stored.items():
+        if facts.session_id != append.session_id:
+            why = f"run {run_id} belongs to session {facts.session_id}"
+            raise AppendInvalid(append.session_id, why)
+    known = {*stored, *(run.run_id for run in append.runs)}
+    for run_id in named_runs(append) - known:
+        raise AppendInvalid(append.session_id, f"it has no record of its new run {run_id}")
+    for run_id in ends:
+        if run_id in stored and stored[run_id].status in _ENDED:
+            raise AlreadyEnded(append.session_id, run_id, stored[run_id].status)
+    for run in append.runs:
+        before = stored[run.run_id].status if run.run_id in stored else ""
+        if before in _ENDED:
+            if run.status != before:
+                raise AlreadyEnded(append.session_id, run.run_id, before)
+        elif run.status in _ENDED and run.run_id not in ends:
+            why = (
+                f"run {run.run_id} is {run.status}, and the event that says so does not come along"
+            )
+            raise AppendInvalid(append.session_id, why)
+
+
+def named_runs(append: Append) -> set[str]:
+    """Return the runs whose events, records or costs the append holds."""
+    named = {row.run_id for row in append.rows}
+    named.update(run.run_id for run in append.runs)
+    named.update(row.run_id for row in append.ledger)
+    named.discard(None)
+    return {each for each in named if each is not None}

@@ -1,0 +1,249 @@
+"""Sessions, runs and events in dictionaries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from trio.lowlevel import checkpoint
+
+from sessionmgr.errors import IdTaken, UnknownId
+from sessionmgr.store.admission import (
+    DELTAS,
+    RunFacts,
+    check_fence,
+    check_runs,
+    endings,
+    identity,
+    is_duplicate,
+    named_runs,
+)
+from sessionmgr.store.bells import Bells
+from sessionmgr.store.memory.state import Gone, MemoryRun, MemorySession
+from sessionmgr.store.page import Hole, paginate
+from sessionmgr.store.prefix import only_one
+from sessionmgr.store.row import (
+    Append,
+    Appended,
+    EventPage,
+    EventRow,
+    LedgerRow,
+    NewSession,
+    Page,
+    Pruned,
+    Snapshot,
+    StoredRun,
+    StoredSession,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from sessionmgr.store.contract import Kind
+
+T = TypeVar("T")
+
+
+class MemoryJournal:
+    """The part of the memory store that keeps sessions, runs and events."""
+
+    def __init__(self) -> None:
+        self._bells = Bells()
+        self._sessions: dict[str, MemorySession] = {}
+        self._runs: dict[str, MemoryRun] = {}
+        self._snapshots: dict[str, Snapshot] = {}
+        self._ledger: list[tuple[str, LedgerRow]] = []
+        self._fences: dict[str, int] = {}
+
+    def _find(self, session_id: str) -> MemorySession:
+        try:
+            return self._sessions[session_id]
+        except KeyError:
+            raise UnknownId("session", session_id) from None
+
+    async def create_session(self, session: NewSession) -> None:
+        """Store a new session, unless the very same is there."""
+        await checkpoint()
+        found = self._sessions.get(session.session_id)
+        if found is None:
+            key = len(self._sessions) + 1
+            fence = self._fences.get(session.session_id, 0)
+            self._sessions[session.session_id] = MemorySession(key, session, session.body, fence)
+        elif found.new != session:
+            raise IdTaken("session", session.session_id)
+
+    async def close_session(self, session_id: str, *, at: int) -> None:
+        """Note that the session is closed, if it is not yet."""
+        await checkpoint()
+        session = self._find(session_id)
+        if session.closed is None:
+            session.closed = at
+
+    async def session(self, session_id: str) -> StoredSession:
+        """Return the session as it stands."""
+        await checkpoint()
+        return self._find(session_id).stored()
+
+    async def sessions(
+        self,
+        *,
+        provider: str | None = None,
+        state: Literal["open", "closed"] | None = None,
+        since: int | None = None,
+        limit: int = 100,
+        cursor: int | None = None,
+    ) -> Page[StoredSession]:
+        """Return sessions, the newest first."""
+        await checkpoint()
+        wanted = (
+            (session.key, stored)
+            for session in reversed(self._sessions.values())
+            for stored in [session.stored()]
+            if provider in (None, stored.provider)
+            and state in (None, stored.state)
+            and (since is None or stored.created >= since)
+        )
+        return _page(wanted, limit, cursor)
+
+    async def run(self, run_id: str) -> StoredRun:
+        """Return the run as it stands."""
+        await checkpoint()
+        try:
+            return self._runs[run_id].stored()
+        except KeyError:
+            raise UnknownId("run", run_id) from None
+
+    async def runs(
+        self,
+        *,
+        session_id: str | None = None,
+        statuses: Collection[str] | None = None,
+        provider: str | None = None,
+        limit: int = 100,
+        cursor: int | None = None,
+    ) -> Page[StoredRun]:
+        """Return runs, the newest first."""
+        await checkpoint()
+        wanted = (
+            (run.key, stored)
+            for run in reversed(self._runs.values())
+            for stored in [run.stored()]
+            if session_id in (None, stored.session_id)
+            and provider in (None, stored.provider)
+            and (statuses is None or stored.status in statuses)
+        )
+        return _page(wanted, limit, cursor)
+
+    async def resolve(self, prefix: str, kind: Kind | None = None) -> str:
+        """Return the one id that begins with `prefix`."""
+        await checkpoint()
+        known: dict[Kind, Iterable[str]] = {
+            "session": self._sessions,
+            "run": self._runs,
+            "snapshot": self._snapshots,
+        }
+        ids = [each for name in known if kind in (None, name) for each in known[name]]
+        return only_one(prefix, kind, [each for each in ids if each.startswith(prefix)])
+
+    async def append(self, append: Append) -> Appended:
+        """Store a batch, or refuse it before anything has changed."""
+        await checkpoint()
+        ends = endings(append)
+        session = self._find(append.session_id)
+        check_fence(append, session.fence)
+        begun = session.batches.get(append.first)
+        if is_duplicate(append, len(session.events), begun):
+            return Appended(append.rows[-1].seq, duplicate=True)
+        facts = {
+            run_id: RunFacts(run.session.new.session_id, run.status)
+            for run_id in named_runs(append)
+            for run in [self._runs.get(run_id)]
+            if run is not None
+        }
+        check_runs(append, ends, facts)
+        session.fence = append.fence
+        session.batches[append.first] = identity(append)
+        session.events += append.rows
+        self._update_runs(append, session, ends)
+        self._ledger += [(append.session_id, row) for row in append.ledger]
+        if append.session is not None:
+            session.body = append.session
+        self._bells.ring(("session", append.session_id), len(session.events))
+        return Appended(len(session.events))
+
+    def _update_runs(self, append: Append, session: MemorySession, ends: Mapping[str, int]) -> None:
+        for row in append.runs:
+            run = self._runs.get(row.run_id)
+            if run is None:
+                run = MemoryRun(len(self._runs) + 1, row.run_id, session, row.status, row.body)
+                self._runs[row.run_id] = run
+            run.status = row.status
+            run.body = row.body
+            if row.run_id in ends:
+                run.terminal = ends[row.run_id]
+                run.ended = append.at
+        for event in append.rows:
+            if event.run_id is not None:
+                run = self._runs[event.run_id]
+                run.first = run.first or event.seq
+                run.last = event.seq
+
+    async def events(
+        self,
+        session_id: str,
+        *,
+        after: int = 0,
+        until: int | None = None,
+        run_id: str | None = None,
+        types: Collection[str] | None = None,
+        limit: int = 1000,
+    ) -> EventPage:
+        """Return events with numbers above `after`, up to `until`."""
+        await checkpoint()
+        events = self._find(session_id).events
+        end = len(events) if until is None else min(until, len(events))
+
+        def items() -> Iterator[EventRow | Hole]:
+            for seq in range(max(after, 0) + 1, end + 1):
+                event = events[seq - 1]
+                if run_id not in (None, event.run_id):
+                    continue
+                if types is None or event.type in types:
+                    yield Hole(seq, seq) if isinstance(event, Gone) else event
+
+        return paginate(session_id, items(), limit=limit, end=max(after, end))
+
+    async def wait(self, session_id: str, *, after: int) -> int:
+        """Wait until the session has an event above `after`."""
+        await checkpoint()
+        last = len(self._find(session_id).events)
+        return last if last > after else await self._bells.wait(("session", session_id), after)
+
+    async def prune(self, *, before: int, session_id: str | None = None) -> Pruned:
+        """Drop streamed deltas of runs that ended before then."""
+        await checkpoint()
+        sizes: list[int] = []
+        touched: set[str] = set()
+        for session in self._sessions.values():
+            if session_id not in (None, session.new.session_id):
+                continue
+            for place, event in enumerate(session.events):
+                if isinstance(event, Gone) or event.type not in DELTAS or event.run_id is None:
+                    continue
+                ended = self._runs[event.run_id].ended
+                if ended is not None and ended < before:
+                    session.events[place] = Gone(event.run_id, event.type)
+                    session.batches.pop(event.seq, None)
+                    touched.add(event.run_id)
+                    sizes.append(len(event.body))
+        return Pruned(len(sizes), len(touched), sum(sizes))
+
+
+def _page(found: Iterable[tuple[int, T]], limit: int, cursor: int | None) -> Page[T]:
+    rows: list[tuple[int, T]] = []
+    for key, row in found:
+        if cursor is not None and key >= cursor:
+            continue
+        if len(rows) == limit:
+            return Page(tuple(row for _, row in rows), rows[-1][0])
+        rows.append((key, row))
+    return Page(tuple(row for _, row in rows))

@@ -1,0 +1,71 @@
+"""What the memory store remembers of sessions and runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+
+from sessionmgr.store.row import EventRow, NewSession, StoredRun, StoredSession
+
+
+class Gone(Struct, frozen=True, gc=False):
+    """Stands where an event was pruned."""
+
+    run_id: str | None
+    type: str
+
+
+@dataclass(slots=True)
+class MemorySession:
+    """A session with its events; the one with number n is the (n - 1)th."""
+
+    key: int
+    new: NewSession
+    body: bytes
+    fence: int
+    closed: int | None = None
+    events: list[EventRow | Gone] = field(default_factory=list[EventRow | Gone])
+    batches: dict[int, str] = field(default_factory=dict[int, str])
+
+    def stored(self) -> StoredSession:
+        """Return it as others see it."""
+        return StoredSession(
+            session_id=self.new.session_id,
+            provider=self.new.provider,
+            state="open" if self.closed is None else "closed",
+            created=self.new.at,
+            closed=self.closed,
+            fence=self.fence,
+            last_seq=len(self.events),
+            body=self.body,
+        )
+
+
+@dataclass(slots=True)
+class MemoryRun:
+    """A run of a session."""
+
+    key: int
+    run_id: str
+    session: MemorySession
+    status: str
+    body: bytes
+    first: int | None = None
+    last: int | None = None
+    terminal: int | None = None
+    ended: int | None = None
+
+    def stored(self) -> StoredRun:
+        """Return it as others see it."""
+        return StoredRun(
+            run_id=self.run_id,
+            session_id=self.session.new.session_id,
+            provider=self.session.new.provider,
+            status=self.status,
+            first_seq=self.first,
+            last_seq=self.last,
+            terminal_seq=self.terminal,
+            ended=self.ended,
+            body=self.body,
+        )

@@ -1,0 +1,241 @@
+"""The memory store, whole: the journal, and what else is kept."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from trio.lowlevel import checkpoint
+
+from sessionmgr.errors import IdTaken, LeaseHeld, LeaseLost, UnknownId
+from sessionmgr.store.memory.journal import MemoryJournal
+from sessionmgr.store.row import Costs, Lease, Owner, Request, Snapshot, StoredRequest
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+
+    from sessionmgr.store.row import LedgerRow
+
+
+class MemoryStore(MemoryJournal):
+    """A store that lasts as long as the object does, for one `trio.run`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._blobs: dict[str, bytes] = {}
+        self._backoffs: dict[str, bytes] = {}
+        self._meta: dict[str, bytes] = {}
+        self._leases: dict[str, Lease] = {}
+        self._requests: dict[str, StoredRequest] = {}
+
+    # --- the shelf ---------------------------------------------------------------------------
+
+    async def put_blob(self, data: bytes) -> str:
+        """Store bytes, once; return their sha256."""
+        await checkpoint()
+        sha256 = hashlib.sha256(data).hexdigest()
+        self._blobs.setdefault(sha256, data)
+        return sha256
+
+    async def blob(self, sha256: str) -> bytes:
+        """Return the bytes."""
+        await checkpoint()
+        try:
+            return self._blobs[sha256]
+        except KeyError:
+            raise UnknownId("blob", sha256) from None
+
+    async def put_snapshot(self, snapshot: Snapshot) -> None:
+        """Store a snapshot, unless the very same is there."""
+        await checkpoint()
+        self._find(snapshot.session_id)
+        if self._snapshots.setdefault(snapshot.snapshot_id, snapshot) != snapshot:
+            raise IdTaken("snapshot", snapshot.snapshot_id)
+
+    async def snapshot(self, snapshot_id: str) -> Snapshot:
+        """Return a snapshot."""
+        await checkpoint()
+        try:
+            return self._snapshots[snapshot_id]
+        except KeyError:
+            raise UnknownId("snapshot", snapshot_id) from None
+
+    async def snapshots(self, session_id: str) -> Sequence[Snapshot]:
+        """Return the session's snapshots, the oldest first."""
+        await checkpoint()
+        self._find(session_id)
+        return [each for each in self._snapshots.values() if each.session_id == session_id]
+
+    async def put_backoff(self, key: str, body: bytes | None) -> None:
+        """Set the state of a back-off, or with None forget it."""
+        await checkpoint()
+        _put(self._backoffs, key, body)
+
+    async def backoffs(self) -> Mapping[str, bytes]:
+        """Return the states of all back-offs."""
+        await checkpoint()
+        return dict(self._backoffs)
+
+    async def put_meta(self, key: str, body: bytes | None) -> None:
+        """Set a note, or with None forget it."""
+        await checkpoint()
+        _put(self._meta, key, body)
+
+    async def meta(self, key: str) -> bytes | None:
+        """Return a note."""
+        await checkpoint()
+        return self._meta.get(key)
+
+    async def costs(self, ids: Collection[str]) -> Mapping[str, Costs]:
+        """Return the sums for these ids; unknown ones are left out."""
+        await checkpoint()
+        sums: dict[str, Costs] = {}
+        for each in ids:
+            rows = [
+                row
+                for session_id, row in self._ledger
+                if each in (session_id, row.run_id, row.provider_session_id)
+            ]
+            if rows:
+                sums[each] = _sum(rows)
+        return sums
+
+    # --- leases ------------------------------------------------------------------------------
+
+    async def acquire(
+        self,
+        name: str,
+        owner: Owner,
+        *,
+        now: int,
+        ttl: int,
+        gone: Callable[[Owner], bool] = lambda _: False,
+    ) -> Lease:
+        """Take the lease, with a higher fence than any before."""
+        await checkpoint()
+        held = self._leases.get(name)
+        if held and held.owner != owner and held.expires > now and not gone(held.owner):
+            raise LeaseHeld(name, held.owner, held.fence, held.expires)
+        fence = self._fences[name] = self._fences.get(name, 0) + 1
+        session = self._sessions.get(name)
+        if session is not None:
+            fence = self._fences[name] = max(fence, session.fence + 1)
+            session.fence = fence
+        lease = self._leases[name] = Lease(name=name, owner=owner, fence=fence, expires=now + ttl)
+        return lease
+
+    async def renew(self, name: str, fence: int, *, now: int, ttl: int) -> Lease:
+        """Hold the lease until `now + ttl`."""
+        await checkpoint()
+        held = self._leases.get(name)
+        if held is None or held.fence != fence:
+            raise LeaseLost(name, fence, self._fences.get(name, 0))
+        lease = self._leases[name] = Lease(
+            name=name, owner=held.owner, fence=fence, expires=now + ttl
+        )
+        return lease
+
+    async def release(self, name: str, fence: int) -> None:
+        """Give the lease back, if it is still this one."""
+        await checkpoint()
+        held = self._leases.get(name)
+        if held is not None and held.fence == fence:
+            del self._leases[name]
+
+    async def leases(self, prefix: str = "") -> Sequence[Lease]:
+        """Return the leases that are held, by name."""
+        await checkpoint()
+        return [self._leases[name] for name in sorted(self._leases) if name.startswith(prefix)]
+
+    # --- requests ----------------------------------------------------------------------------
+
+    def _request(self, request_id: str) -> StoredRequest:
+        try:
+            return self._requests[request_id]
+        except KeyError:
+            raise UnknownId("request", request_id) from None
+
+    async def submit(self, request: Request) -> int:
+        """Store a request, unless the very same is there; return its number."""
+        await checkpoint()
+        found = self._requests.get(request.request_id)
+        if found is None:
+            found = StoredRequest(number=len(self._requests) + 1, request=request)
+            self._requests[request.request_id] = found
+            self._bells.ring(("requests", ""), found.number)
+        elif found.request != request:
+            raise IdTaken("request", request.request_id)
+        return found.number
+
+    async def requests(self, *, after: int = 0, limit: int = 100) -> Sequence[StoredRequest]:
+        """Return requests that nobody has completed, with numbers above `after`."""
+        await checkpoint()
+        found = [each for each in self._requests.values() if each.result is None]
+        return [each for each in found if each.number > after][:limit]
+
+    async def wait_request(self, *, after: int) -> int:
+        """Wait until there is a request with a number above `after`."""
+        await checkpoint()
+        last = len(self._requests)
+        return last if last > after else await self._bells.wait(("requests", ""), after)
+
+    async def take(
+        self, request_id: str, owner: Owner, *, gone: Callable[[Owner], bool] = lambda _: False
+    ) -> bool:
+        """Say whether the request is now this owner's to carry out."""
+        await checkpoint()
+        found = self._request(request_id)
+        taken = found.owner is not None and found.owner != owner and not gone(found.owner)
+        if taken or found.result is not None:
+            return False
+        self._requests[request_id] = StoredRequest(
+            number=found.number, request=found.request, owner=owner
+        )
+        return True
+
+    async def complete(self, request_id: str, result: bytes) -> None:
+        """Note what came of the request, if nothing has come of it yet."""
+        await checkpoint()
+        found = self._request(request_id)
+        if found.result is None:
+            self._requests[request_id] = StoredRequest(
+                number=found.number, request=found.request, owner=found.owner, result=result
+            )
+            self._bells.ring(("result", request_id), 1)
+
+    async def wait_result(self, request_id: str) -> bytes:
+        """Wait until the request is completed; return what came of it."""
+        await checkpoint()
+        if self._request(request_id).result is None:
+            await self._bells.wait(("result", request_id), 0)
+        result = self._request(request_id).result
+        assert result is not None
+        return result
+
+
+def _put(shelf: dict[str, bytes], key: str, body: bytes | None) -> None:
+    if body is None:
+        shelf.pop(key, None)
+    else:
+        shelf[key] = body
+
+
+def _sum(rows: Sequence[LedgerRow]) -> Costs:
+    return Costs(
+        rows=len(rows),
+        input=sum(row.input for row in rows),
+        cached_input=sum(row.cached_input for row in rows),
+        cache_write=sum(row.cache_write for row in rows),
+        output=sum(row.output for row in rows),
+        reasoning=sum(row.reasoning for row in rows),
+        nano_usd=sum(row.nano_usd or 0 for row in rows),
+        unpriced=sum(row.nano_usd is None for row in rows),
+    )
+
+
+@asynccontextmanager
+async def open_memory_store() -> AsyncGenerator[MemoryStore]:
+    """Open a store that is empty, and gone at the end of the block."""
+    await checkpoint()
+    yield MemoryStore()

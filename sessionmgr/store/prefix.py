@@ -1,0 +1,30 @@
+"""Ids that were shortened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.errors import AmbiguousId, UnknownId
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CANDIDATES: Final = 10
+"""So many ids an ambiguous answer names at most."""
+
+
+def only_one(prefix: str, kind: str | None, found: Sequence[str]) -> str:
+    """Return the only id that was found, or the whole one.
+
+    Raises:
+        AmbiguousId: Several begin with the prefix, and none of them is the prefix itself.
+        UnknownId: None does.
+    """
+    if prefix in found:
+        return prefix
+    if not found:
+        raise UnknownId(kind or "session, run or snapshot", prefix)
+    if len(found) > 1:
+        shown = sorted(found)[:CANDIDATES]
+        raise AmbiguousId(prefix, [*shown, *(["…"] if len(found) > CANDIDATES else [])])
+    return found[0]

@@ -1,0 +1,405 @@
+"""Appending: numbers, batches, fences, and how a run ends once."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import trio
+from msgspec.structs import replace
+
+from sessionmgr.errors import (
+    AlreadyEnded,
+    AppendInvalid,
+    NumberGap,
+    NumberTaken,
+    StaleFence,
+    UnknownId,
+)
+from sessionmgr.store.row import Append, Appended, EventRow, RunRow
+from sessionmgr.testing.store_conformance.batch import (
+    ME,
+    OTHER,
+    RUN,
+    SESSION,
+    YOU,
+    batch,
+    event,
+    new_session,
+    numbers,
+    refused,
+    shown,
+)
+from sessionmgr.testing.store_conformance.behaviour import Chapter
+
+if TYPE_CHECKING:
+    from sessionmgr.store.contract import Store
+
+APPENDING: Final = Chapter()
+
+
+@APPENDING.of_one_store
+async def what_was_appended_is_read_at_once(store: Store) -> None:
+    await new_session(store)
+    assert await store.append(batch(1, "a", "b")) == Appended(2)
+    assert shown(await store.events(SESSION)) == [(1, "a"), (2, "b")]
+
+
+@APPENDING.of_one_store
+async def the_bytes_come_back_unchanged(store: Store) -> None:
+    await new_session(store)
+    bodies = [
+        b"",
+        b"\x00\xff\xfe",
+        b'{"a" : 1,  "a":2}',
+        "naïve \U0001f600".encode(),
+        b"x" * 100_000,
+    ]
+    rows = tuple(EventRow(n, None, "odd", body) for n, body in enumerate(bodies, 1))
+    await store.append(replace(batch(1, "odd"), rows=rows))
+    assert [row.body for row in (await store.events(SESSION)).rows] == bodies
+
+
+@APPENDING.of_one_store
+async def an_event_comes_back_whole(store: Store) -> None:
+    await new_session(store)
+    append = batch(1, "run_started", run=RUN, status="running")
+    free = replace(append, rows=(*append.rows, event(2, "session_closed")))
+    await store.append(free)
+    assert (await store.events(SESSION)).rows == free.rows
+
+
+@APPENDING.of_one_store
+async def numbers_go_on_from_batch_to_batch(store: Store) -> None:
+    await new_session(store)
+    for first in (1, 3, 5):
+        await store.append(batch(first, "a", "b"))
+    assert numbers(await store.events(SESSION)) == [1, 2, 3, 4, 5, 6]
+    assert (await store.session(SESSION)).last_seq == 6
+
+
+@APPENDING.of_one_store
+async def each_session_counts_for_itself(store: Store) -> None:
+    await new_session(store)
+    await new_session(store, OTHER)
+    await store.append(batch(1, "a", "b"))
+    await store.append(batch(1, "c", session_id=OTHER))
+    assert shown(await store.events(OTHER)) == [(1, "c")]
+    assert shown(await store.events(SESSION)) == [(1, "a"), (2, "b")]
+
+
+@APPENDING.of_one_store
+async def the_same_batch_again_is_acknowledged_and_changes_nothing(store: Store) -> None:
+    await new_session(store)
+    append = batch(1, "a", "b")
+    assert await store.append(append) == Appended(2)
+    assert await store.append(append) == Appended(2, duplicate=True)
+    assert numbers(await store.events(SESSION)) == [1, 2]
+
+
+@APPENDING.of_one_store
+async def an_older_batch_again_is_acknowledged_too(store: Store) -> None:
+    await new_session(store)
+    first = batch(1, "a", "b")
+    for each in (first, batch(3, "c"), batch(4, "d")):
+        await store.append(each)
+    assert await store.append(first) == Appended(2, duplicate=True)
+    assert (await store.session(SESSION)).last_seq == 4
+
+
+@APPENDING.of_one_store
+async def another_batch_at_a_taken_number_is_refused(store: Store) -> None:
+    await new_session(store)
+    await store.append(batch(1, "a", "b"))
+    others = [
+        batch(1, "a", "b", name="bat_other"),
+        batch(1, "a"),
+        batch(1, "a", "b", "c"),
+        batch(2, "b"),
+        batch(1, "a", "b", fence=2),
+    ]
+    for each in others:
+        with refused(NumberTaken):
+            await store.append(each)
+    assert numbers(await store.events(SESSION)) == [1, 2]
+
+
+@APPENDING.of_one_store
+async def a_gap_is_refused_with_the_last_number(store: Store) -> None:
+    await new_session(store)
+    await store.append(batch(1, "a"))
+    with refused(NumberGap) as caught:
+        await store.append(batch(3, "c"))
+    (error,) = caught
+    assert isinstance(error, NumberGap)
+    assert (error.first, error.last) == (3, 1)
+    assert numbers(await store.events(SESSION)) == [1]
+
+
+@APPENDING.of_one_store
+async def a_refused_fence_takes_no_hold(store: Store) -> None:
+    await new_session(store)
+    with refused(NumberGap):
+        await store.append(batch(7, "a", fence=9))
+    await store.append(batch(1, "a", fence=1))
+    assert (await store.session(SESSION)).fence == 1
+
+
+@APPENDING.of_one_store
+async def an_old_fence_is_refused_even_for_a_batch_that_is_stored(store: Store) -> None:
+    await new_session(store)
+    await store.append(batch(1, "a", fence=1))
+    await store.append(batch(2, "b", fence=2))
+    for stale in (batch(3, "c", fence=1), batch(1, "a", fence=1)):
+        with refused(StaleFence) as caught:
+            await store.append(stale)
+        (error,) = caught
+        assert isinstance(error, StaleFence)
+        assert (error.fence, error.current) == (1, 2)
+    assert numbers(await store.events(SESSION)) == [1, 2]
+
+
+@APPENDING.of_one_store
+async def a_lease_on_the_session_shuts_out_the_keeper_before(store: Store) -> None:
+    await new_session(store)
+    old = await store.acquire(SESSION, ME, now=0, ttl=10)
+    await store.append(batch(1, "a", fence=old.fence))
+    new = await store.acquire(SESSION, YOU, now=100, ttl=10)
+    # The new keeper has appended nothing yet: the lease alone shuts the old one out.
+    with refused(StaleFence):
+        await store.append(batch(2, "b", fence=old.fence))
+    await store.append(batch(2, "c", fence=new.fence))
+    assert shown(await store.events(SESSION)) == [(1, "a"), (2, "c")]
+
+
+@APPENDING.of_one_store
+async def a_lease_older_than_its_session_guards_it_as_well(store: Store) -> None:
+    await store.acquire(SESSION, ME, now=0, ttl=10)
+    await store.acquire(SESSION, YOU, now=100, ttl=10)
+    await new_session(store)
+    with refused(StaleFence):
+        await store.append(batch(1, "a", fence=1))
+
+
+@APPENDING.of_one_store
+async def a_batch_is_stored_whole_or_not_at_all(store: Store) -> None:
+    await new_session(store)
+    await store.append(batch(1, "run_started", run=RUN, status="running"))
+    await store.append(batch(2, "run_completed", run=RUN, status="completed"))
+    new_run = RunRow("run_new", "running", b"new")
+    bad = batch(3, "a", "run_failed", run=RUN, status="failed")
+    with refused(AlreadyEnded):
+        await store.append(replace(bad, runs=(new_run, *bad.runs), session=b"changed"))
+    assert numbers(await store.events(SESSION)) == [1, 2]
+    assert (await store.session(SESSION)).body != b"changed"
+    with refused(UnknownId):
+        await store.run("run_new")
+
+
+@APPENDING.of_one_store
+async def a_batch_out_of_order_is_invalid(store: Store) -> None:
+    await new_session(store)
+    good = batch(1, "a", "b")
+    for rows in ((), good.rows[::-1], (good.rows[0], good.rows[0]), (good.rows[1],)):
+        with refused(AppendInvalid):
+            await store.append(replace(good, rows=rows))
+    with refused(AppendInvalid):
+        await store.append(batch(0, "a"))
+    assert numbers(await store.events(SESSION)) == []
+
+
+@APPENDING.of_one_store
+async def a_run_needs_its_record_when_it_is_new(store: Store) -> None:
+    await new_session(store)
+    with refused(AppendInvalid):
+        await store.append(batch(1, "run_started", run=RUN))
+    await store.append(batch(1, "run_started", run=RUN, status="running"))
+    await store.append(batch(2, "message_received", run=RUN))
+    assert (await store.run(RUN)).last_seq == 2
+
+
+@APPENDING.of_one_store
+async def a_run_belongs_to_one_session(store: Store) -> None:
+    await new_session(store)
+    await new_session(store, OTHER)
+    await store.append(batch(1, "run_started", run=RUN, status="running"))
+    with refused(AppendInvalid):
+        await store.append(batch(1, "a", session_id=OTHER, run=RUN, status="running"))
+
+
+@APPENDING.of_one_store
+async def an_unknown_status_or_two_records_of_one_run_are_invalid(store: Store) -> None:
+    await new_session(store)
+    with refused(AppendInvalid):
+        await store.append(batch(1, "run_started", run=RUN, status="jogging"))
+    twice = batch(1, "run_started", run=RUN, status="running")
+    with refused(AppendInvalid):
+        await store.append(replace(twice, runs=twice.runs * 2))
+
+
+@APPENDING.of_one_store
+async def a_runs_record_is_that_of_the_last_batch(store: Store) -> None:
+    await new_session(store)
+    await store.append(batch(1, "message_sent", run=RUN, status="pending"))
+    await store.append(batch(2, "run_started", "a", run=RUN, status="running"))
+    run = await store.run(RUN)
+    assert (run.status, run.body) == ("running", b"running")
+    assert (run.session_id, run.provider) == (SESSION, "echo")
+    assert (run.first_seq, run.last_seq, run.terminal_seq, run.ended) == (1, 3, None, None)
+
+
+@APPENDING.of_one_store
+async def a_runs_end_is_noted_with_number_and_time(store: Store) -> None:
+    await new_session(store)
+    whole = batch(1, "run_started", "a", "run_failed", run=RUN, status="failed", at=4711)
+    await store.append(whole)
+    run = await store.run(RUN)
+    assert (run.status, run.terminal_seq, run.ended) == ("failed", 3, 4711)
+
+
+@APPENDING.of_one_store
+async def a_second_terminal_in_one_batch_is_refused(store: Store) -> None:
+    await new_session(store)
+    with refused(AlreadyEnded):
+        await store.append(batch(1, "run_failed", "run_cancelled", run=RUN, status="cancelled"))
+    assert numbers(await store.events(SESSION)) == []
+
+
+@APPENDING.of_one_store
+async def a_second_terminal_in_a_later_batch_is_refused(store: Store) -> None:
+    await new_session(store)
+    await store.append(batch(1, "run_paused", run=RUN, status="paused"))
+    ends = ("completed", "failed", "cancelled", "timed_out", "rate_limited", "paused")
+    for status in ends:
+        with refused(AlreadyEnded):
+            await store.append(batch(2, f"run_{status}", run=RUN, status=status))
+    assert (await store.run(RUN)).status == "paused"
+
+
+@APPENDING.of_one_store
+async def a_terminal_status_never_changes(store: Store) -> None:
+    await new_session(store)
+    await store.append(batch(1, "run_cancelled", run=RUN, status="cancelled"))
+    for status in ("running", "pending", "completed"):
+        with refused(AlreadyEnded):
+            await store.append(batch(2, "process_exited", run=RUN, status=status))
+    assert (await store.run(RUN)).status == "cancelled"
+
+
+@APPENDING.of_one_store
+async def what_comes_after_the_end_is_kept_and_may_change_the_record(store: Store) -> None:
+    await new_session(store)
+    await store.append(batch(1, "run_cancelled", run=RUN, status="cancelled", at=3000))
+    late = batch(2, "process_exited", run=RUN, at=9000)
+    await store.append(replace(late, runs=(RunRow(RUN, "cancelled", b"with exit"),)))
+    run = await store.run(RUN)
+    assert (run.body, run.last_seq, run.terminal_seq, run.ended) == (b"with exit", 2, 1, 3000)
+
+
+@APPENDING.of_one_store
+async def a_terminal_event_and_its_status_come_together(store: Store) -> None:
+    await new_session(store)
+    await store.append(batch(1, "run_started", run=RUN, status="running"))
+    contradictions = [
+        batch(2, "run_completed", run=RUN),
+        batch(2, "run_completed", run=RUN, status="running"),
+        batch(2, "run_completed", run=RUN, status="failed"),
+        batch(2, "message_received", run=RUN, status="completed"),
+        batch(2, "run_completed"),
+    ]
+    for each in contradictions:
+        with refused(AppendInvalid):
+            await store.append(each)
+    assert (await store.run(RUN)).status == "running"
+
+
+@APPENDING.of_one_store
+async def the_sessions_record_changes_with_a_batch(store: Store) -> None:
+    await new_session(store)
+    await store.append(replace(batch(1, "provider_session_updated"), session=b"new"))
+    await store.append(batch(2, "a"))
+    assert (await store.session(SESSION)).body == b"new"
+
+
+@APPENDING.of_one_store
+async def an_append_to_no_session_is_refused(store: Store) -> None:
+    with refused(UnknownId):
+        await store.append(batch(1, "a", session_id="ses_none"))
+
+
+@APPENDING.of_one_store
+async def a_closed_session_still_takes_late_events(store: Store) -> None:
+    await new_session(store)
+    await store.append(batch(1, "session_closed"))
+    await store.close_session(SESSION, at=5000)
+    await store.append(batch(2, "process_exited"))
+    assert numbers(await store.events(SESSION)) == [1, 2]
+
+
+@APPENDING.of_one_store
+async def of_many_writers_for_one_number_one_wins(store: Store) -> None:
+    await new_session(store)
+    won: list[str] = []
+
+    async def write(append: Append) -> None:
+        try:
+            await store.append(append)
+        except NumberTaken:
+            return
+        won.append(append.batch)
+
+    async with trio.open_nursery() as nursery:
+        for n in range(20):
+            nursery.start_soon(write, batch(1, f"by_{n}", name=f"bat_{n}"))
+    (winner,) = won
+    assert shown(await store.events(SESSION)) == [(1, winner.replace("bat_", "by_"))]
+
+
+@APPENDING.of_one_store
+async def many_sessions_are_written_at_once(store: Store) -> None:
+    async def keep(session_id: str) -> None:
+        await new_session(store, session_id)
+        for first in range(1, 40, 2):
+            await store.append(batch(first, "a", "b", session_id=session_id))
+
+    ids = [f"ses_{n}" for n in range(12)]
+    async with trio.open_nursery() as nursery:
+        for each in ids:
+            nursery.start_soon(keep, each)
+    for each in ids:
+        assert numbers(await store.events(each)) == list(range(1, 41))
+
+
+@APPENDING.of_one_store
+async def one_refused_append_does_not_spoil_its_neighbours(store: Store) -> None:
+    ids = [f"ses_{n}" for n in range(30)]
+    for each in ids:
+        await new_session(store, each)
+    gaps: list[str] = []
+
+    async def write(place: int, session_id: str) -> None:
+        try:
+            await store.append(batch(1 + place % 3 // 2, "a", session_id=session_id))
+        except NumberGap:
+            gaps.append(session_id)
+
+    async with trio.open_nursery() as nursery:
+        for place, each in enumerate(ids):
+            nursery.start_soon(write, place, each)
+    assert sorted(gaps) == sorted(ids[2::3])
+    stored = [(await store.session(each)).last_seq for each in ids]
+    assert stored == [1, 1, 0] * 10
+
+
+@APPENDING.of_one_store
+async def an_append_that_is_cancelled_can_be_made_again(store: Store) -> None:
+    await new_session(store)
+    for first in range(1, 21):
+        append = batch(first, "a")
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(partial(store.append, append))
+                await trio.lowlevel.checkpoint()
+                scope.cancel()
+        await store.append(append)
+    assert numbers(await store.events(SESSION)) == list(range(1, 21))

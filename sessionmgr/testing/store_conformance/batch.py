@@ -1,0 +1,104 @@
+"""Batches to try a store with, short to write down."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.store.row import (
+    Append,
+    EventRow,
+    LedgerRow,
+    NewSession,
+    Owner,
+    Request,
+    RunRow,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
+    from sessionmgr.store.contract import Store
+    from sessionmgr.store.row import EventPage
+
+SESSION: Final = "ses_a"
+OTHER: Final = "ses_b"
+RUN: Final = "run_a"
+ME: Final = Owner("boot", 100, 5000)
+YOU: Final = Owner("boot", 200, 6000)
+
+
+async def new_session(
+    store: Store, session_id: str = SESSION, provider: str = "echo", at: int = 1000
+) -> None:
+    """Create a session with a small record."""
+    await store.create_session(
+        NewSession(session_id=session_id, provider=provider, at=at, body=b'{"cwd":"/"}')
+    )
+
+
+def event(seq: int, kind: str = "message_received", run_id: str | None = None) -> EventRow:
+    """Return an event whose record tells it from any other."""
+    return EventRow(seq, run_id, kind, f'{{"seq":{seq},"type":"{kind}"}}'.encode())
+
+
+def batch(
+    first: int,
+    *types: str,
+    session_id: str = SESSION,
+    run: str | None = None,
+    status: str | None = None,
+    fence: int = 1,
+    name: str | None = None,
+    at: int = 2000,
+    ledger: Iterable[LedgerRow] = (),
+) -> Append:
+    """Return a batch of one event of each type, from number `first`, all of one run or of none."""
+    rows = tuple(event(first + place, each, run) for place, each in enumerate(types))
+    runs = () if run is None or status is None else (RunRow(run, status, status.encode()),)
+    return Append(
+        session_id=session_id,
+        fence=fence,
+        batch=name or f"bat_{first}",
+        first=first,
+        at=at,
+        rows=rows,
+        runs=runs,
+        ledger=tuple(ledger),
+    )
+
+
+def numbers(page: EventPage) -> list[int]:
+    """Return the numbers of a page."""
+    return [row.seq for row in page.rows]
+
+
+def shown(page: EventPage) -> list[tuple[int, str]]:
+    """Return the numbers and types of a page."""
+    return [(row.seq, row.type) for row in page.rows]
+
+
+async def ended_run(store: Store, run: str = RUN, session_id: str = SESSION, first: int = 1) -> int:
+    """Append a whole run with three streamed deltas in five events; return the last number."""
+    types = ("message_streamed",) * 3
+    start = batch(first, "run_started", *types, session_id=session_id, run=run, status="running")
+    await store.append(start)
+    end = batch(first + 4, "run_completed", session_id=session_id, run=run, status="completed")
+    return (await store.append(end)).last_seq
+
+
+def request(number: int, kind: str = "cancel") -> Request:
+    """Return a request for a run."""
+    return Request(request_id=f"req_{number}", kind=kind, target=RUN, at=1000, body=b"{}")
+
+
+@contextmanager
+def refused(*errors: type[Exception]) -> Generator[list[Exception]]:
+    """Expect one of these errors; it is found in the list afterwards."""
+    caught: list[Exception] = []
+    try:
+        yield caught
+    except errors as error:
+        caught.append(error)
+    assert {type(each) for each in caught} <= set(errors), f"{caught} is none of {errors}"
+    assert caught, f"none of {errors} was raised"

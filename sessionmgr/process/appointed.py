@@ -1,0 +1,131 @@
+"""A warden that was appointed: its process, and the way to ask it for guards."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from array import array
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.errors import LauncherFailed
+from sessionmgr.process import standalone
+from sessionmgr.process.mark import VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+READY_WITHIN: Final = 30.0
+"""Seconds that a bare interpreter may take to start; on a quiet machine it takes 0.1."""
+_PROGRAM: Final = str(Path(standalone.__file__).absolute())
+_PASSED_ON: Final = ("LD_LIBRARY_PATH", "PATH", VARIABLE)
+"""What the warden sees of our environment: what its interpreter may need, and whose we are."""
+
+
+class AppointedWarden:
+    """A warden's process and our end of its control socket."""
+
+    def __init__(self, process: trio.Process, control: socket.socket) -> None:
+        self._process = process
+        self._control = control
+        self._turn = trio.Lock()
+        self.gone = trio.Event()
+
+    @property
+    def pid(self) -> int:
+        """The number of its process."""
+        return self._process.pid
+
+    async def ask_for_guard(self, mark: int, descriptors: Sequence[int]) -> bool:
+        """Ask for a guard with these descriptors; False if this warden is dead or dying."""
+        async with self._turn:
+            while not self.gone.is_set():
+                rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", descriptors))
+                try:
+                    self._control.sendmsg([b"%d" % mark], [rights])
+                except BlockingIOError:
+                    await trio.lowlevel.wait_writable(self._control)
+                except OSError:
+                    return False
+                else:
+                    return True
+        return False
+
+    async def wait(self) -> None:
+        """Wait for its end."""
+        await self._process.wait()
+        self.gone.set()
+
+    def dismiss(self) -> None:
+        """Let it end itself, when it has seen its guards off."""
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)
+
+    def kill(self) -> None:
+        """End it."""
+        self._process.send_signal(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Give up the socket."""
+        self._control.close()
+
+
+async def appoint(launcher: int) -> AppointedWarden:
+    """Start a warden, and wait until it has taken office.
+
+    Raises:
+        LauncherFailed: it did not come up.
+    """
+    if not sys.executable:
+        raise LauncherFailed("sys.executable is empty: there is no Python to run a warden with")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        ours.setblocking(False)
+        owner = os.pidfd_open(os.getpid())
+        try:
+            process = await _start(launcher, theirs.fileno(), owner)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            os.close(owner)
+    warden = AppointedWarden(process, ours)
+    try:
+        with trio.fail_after(READY_WITHIN):
+            await trio.lowlevel.wait_readable(ours)
+        if not ours.recv(64):
+            raise ConnectionResetError
+    except BaseException as error:
+        warden.kill()
+        with trio.CancelScope(shield=True):
+            await warden.wait()
+        warden.close()
+        if isinstance(error, (ConnectionError, trio.TooSlowError)):
+            raise LauncherFailed(f"the warden did not come up ({error!r})") from error
+        raise
+    return warden
+
+
+async def _start(launcher: int, control: int, owner: int) -> trio.Process:
+    try:
+        return await trio.lowlevel.open_process(
+            [
+                *(sys.executable, "-I", "-S", "-E", "-X", "utf8", _PROGRAM),
+                *(str(launcher), str(control), str(owner)),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(control, owner),
+            start_new_session=True,
+            cwd="/",
+            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+        )
+    except OSError as error:
+        raise LauncherFailed(f"the warden cannot be started: {error}") from error

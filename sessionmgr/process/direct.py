@@ -1,0 +1,216 @@
+"""The launcher without a warden: process groups, for systems that have no subreapers.
+
+Lost against trees with guards: what sets up a session or group of its own is not reached, nor is
+its end proved; `kill -9` of the owner leaves its children running; and a group is killed by a
+number which, in the instant after its last process ended, could already be another's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.errors import LauncherFailed
+from sessionmgr.process import mark
+from sessionmgr.process.course import Course
+from sessionmgr.process.facts import Emptied, LeftRunning
+from sessionmgr.process.failure import failure_of
+from sessionmgr.process.program import NotStartedError, find
+
+if TYPE_CHECKING:
+    from sessionmgr.process.command import Command
+    from sessionmgr.process.facts import ExitFacts, LeaderExit
+    from sessionmgr.process.roll import BootReport
+
+KILL_WITHIN: Final = 5.0
+_LOOK_FIRST: Final = 0.002
+_LOOK_AT_LAST: Final = 0.1
+
+
+class DirectTree:
+    """A child and its process group. It fits `ChildTree`."""
+
+    def __init__(self, mark: int, process: trio.Process, launcher: DirectLauncher) -> None:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self.mark = mark
+        self._process = process
+        self._launcher = launcher
+        self._sent: set[int] = set()
+        self.course = Course()
+        self.stdin = process.stdin
+        self.stdout: trio.abc.ReceiveStream = process.stdout
+        self.stderr: trio.abc.ReceiveStream = process.stderr
+
+    def __repr__(self) -> str:
+        return f"<DirectTree {self.id}: pid {self.pid}>"
+
+    @property
+    def pid(self) -> int:
+        """The number of the program's process, and of its group."""
+        return self._process.pid
+
+    @property
+    def id(self) -> str:
+        """What the environment of its processes says, unless they wipe it."""
+        return mark.text_of(self.mark)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the program alone; nothing if it has ended."""
+        if self._process.poll() is not None:
+            return
+        if number in (signal.SIGKILL, signal.SIGTERM):
+            self.course.force(self._stdout_number())
+        with contextlib.suppress(PermissionError):
+            self._process.send_signal(number)
+            self._sent.add(number)
+
+    def kill(self) -> None:
+        """Begin to kill the whole group."""
+        if self.course.is_over or not _exists(self.pid):
+            return
+        if self._process.poll() is not None:
+            self.ended(self._process.poll() or 0)
+        self.course.force(self._stdout_number())
+        self._sent.add(signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def _stdout_number(self) -> int:
+        stream = self._process.stdout
+        return stream.fileno() if isinstance(stream, trio.lowlevel.FdStream) else -1
+
+    async def wait_exit(self) -> LeaderExit:
+        """Wait for the end of the program."""
+        return await self.course.wait_exit()
+
+    async def wait_empty(self) -> ExitFacts:
+        """Wait until its group is gone."""
+        return await self.course.wait_over()
+
+    async def abandon(self) -> ExitFacts:
+        """Give up waiting for the end of the group."""
+        await trio.lowlevel.checkpoint()
+        if not self.course.is_over:
+            group = LeftRunning(pid=self.pid, name="process group", uid=-1)
+            self.course.over(Emptied.UNPROVED, (group,))
+        return self.course.facts()
+
+    async def aclose(self) -> None:
+        """Give up the pipes, and the group, which is killed if it lives."""
+        self.kill()
+        if self.stdin is not None:
+            await self.stdin.aclose()
+        await self.stdout.aclose()
+        await self.stderr.aclose()
+        self._launcher.trees.pop(self.mark, None)
+
+    def ended(self, code: int) -> None:
+        """Note the program's end."""
+        if self.course.exit is None:
+            self.course.exited(code, ours=-code in self._sent)
+
+    async def watch(self) -> None:
+        """See it to its end."""
+        self.ended(await self._process.wait())
+        pause = _LOOK_FIRST
+        while _exists(self.pid) and not self.course.is_over:
+            await trio.sleep(pause)
+            pause = min(pause * 2, _LOOK_AT_LAST)
+        self.course.over(Emptied.GROUP_GONE)
+
+
+class DirectLauncher:
+    """Starts children as process groups. It fits `Launcher`."""
+
+    def __init__(self, number: int, boot: BootReport) -> None:
+        self.number = number
+        self.boot = boot
+        self.trees: dict[int, DirectTree] = {}
+        self._numbers = itertools.count(1)
+        self._nursery: trio.Nursery | None = None
+
+    async def spawn(self, command: Command) -> DirectTree:
+        """Start a child; see `Launcher`."""
+        if self._nursery is None:
+            raise LauncherFailed("the launcher is closed")
+        number = mark.mark_of(self.number, next(self._numbers) % mark.TREES)
+        around = mark.inside(os.environ.get(mark.VARIABLE), number)
+        process = await _start(command, around)
+        tree = DirectTree(number, process, self)
+        self.trees[number] = tree
+        self._nursery.start_soon(tree.watch)
+        try:
+            await trio.lowlevel.checkpoint()
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                tree.kill()
+                with trio.move_on_after(KILL_WITHIN):
+                    await tree.wait_empty()
+                await tree.aclose()
+            raise
+        return tree
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Be there for trees, until `close`."""
+        with trio.CancelScope(shield=True):
+            async with trio.open_nursery() as self._nursery:
+                task_status.started()
+                await trio.sleep_forever()
+
+    async def close(self) -> bool:
+        """Kill all groups that are left; True if they are gone."""
+        proved = True
+        with trio.CancelScope(shield=True):
+            for tree in list(self.trees.values()):
+                tree.kill()
+                with trio.move_on_after(KILL_WITHIN):
+                    await tree.wait_empty()
+                proved = not (await tree.abandon()).left_running and proved
+                await tree.aclose()
+        if self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
+            self._nursery = None
+        return proved
+
+
+async def _start(command: Command, around: str) -> trio.Process:
+    directory = os.fsencode(command.cwd)
+    path = os.fsencode(command.env.get("PATH", os.defpath))
+    try:
+        program = find(os.fsencode(command.argv[0]), path, directory)
+    except NotStartedError as error:
+        raise failure_of(error.what, error.path, error.number) from None
+    try:
+        return await trio.lowlevel.open_process(  # which is not cancelled half-way
+            list(command.argv),
+            executable=os.fsdecode(program),
+            cwd=command.cwd,
+            env={**command.env, mark.VARIABLE: around},
+            stdin=subprocess.PIPE if command.stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        number = error.errno or 0
+        if error.filename == command.cwd:
+            raise failure_of(b"directory", directory, number) from None
+        what = {2: b"interpreter", 8: b"executable"}.get(number, b"system")
+        raise failure_of(what, program, number) from None
+
+
+def _exists(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,194 @@
+"""The guard: the process that owns one tree.
+
+The strategy: it is a subreaper, so whatever the tree does with forks, sessions and
+namespaces, an orphan becomes its child. It says what happens on its line to the owner, relays
+signals, and when the line or the owner ends it kills all that it has. It is done when waitpid
+knows no child any more (ECHILD): nothing is left, and nothing can come.
+
+Forked from the warden: the standard library, and little of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import time
+
+from sessionmgr.process import mark, proc, program, subreaper
+from sessionmgr.process.alarm import Alarm
+from sessionmgr.process.hunt import Hunt
+from sessionmgr.process.packet import Unpacker, pack
+from sessionmgr.process.sweep import strike as strike_marked
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Sequence
+    from typing import Final
+
+REFUSED_FOR: Final = 0.1
+"""How long, in seconds, nothing is left but what we may not kill, before that is believed."""
+ROUNDS_ALONE: Final = 10
+"""After how many rounds of killing children the marked are killed as well, wherever they are."""
+LEFT: Final = 64
+"""How many of those left running are named."""
+
+
+def guard(tree: int, at_rest: int, line: socket.socket, owner: int, stdio: Sequence[int]) -> int:
+    """Be the guard of one tree, marked `tree`, until it is empty; return the exit code.
+
+    `at_rest` is the mark that guards carry themselves, `owner` a pidfd.
+    """
+    subreaper.become()
+    alarm = Alarm(line.fileno(), owner)
+    try:
+        line.sendall(pack(b"ready", b"%d" % os.getpid(), b"%d" % proc.start_time(os.getpid())))
+        request = _request(alarm, line, owner)
+        if request is None:
+            line.sendall(pack(b"empty"))
+            return 0
+    except ConnectionError:
+        return 0
+    return _Guard(tree, at_rest, alarm, line, owner).live(request, stdio)
+
+
+def _request(alarm: Alarm, line: socket.socket, owner: int) -> list[bytes] | None:
+    """Read what is to be started; None if the owner does not want it any more."""
+    unpacker = Unpacker()
+    while True:
+        ready = alarm.wait()
+        if owner in ready:
+            return None
+        if line.fileno() not in ready:
+            continue
+        data = line.recv(1 << 16)
+        if not data:
+            return None
+        for packet in unpacker.feed(data):
+            return packet
+
+
+class _Guard:
+    def __init__(
+        self, tree: int, at_rest: int, alarm: Alarm, line: socket.socket, owner: int
+    ) -> None:
+        self._tree = tree
+        self._at_rest = at_rest
+        self._alarm = alarm
+        self._line = line
+        self._owner = owner
+        self._leader = 0
+        self._sent: set[int] = set()
+        self._reaped = 0
+        self._orders = Unpacker()
+
+    def live(self, request: Sequence[bytes], stdio: Sequence[int]) -> int:
+        try:
+            self._leader = self._start(request, stdio)
+        except program.NotStartedError as error:
+            self._say(b"failed", error.what, error.path, b"%d" % error.number)
+            return 0
+        for each in stdio:
+            os.close(each)
+        os.chdir("/")
+        self._say(b"started", b"%d" % self._leader, b"%d" % proc.start_time(self._leader))
+        while True:
+            if self._reap():
+                self._say(b"empty")
+                return 0
+            ready = self._alarm.wait()
+            if self._owner in ready or (self._line.fileno() in ready and not self._obey()):
+                return self._kill_all()
+
+    def _start(self, request: Sequence[bytes], stdio: Sequence[int]) -> int:
+        directory, count, *rest = request
+        arguments = rest[: int(count)]
+        environment: dict[bytes, bytes] = {}
+        for entry in rest[int(count) :]:
+            name, _, value = entry.partition(b"=")
+            environment[name] = value
+        program.enter(directory)
+        limit = resource.getrlimit(mark.RLIMIT_LOCKS)
+        mark.bear(self._tree)
+        try:
+            return program.start(arguments, environment, stdio)
+        finally:
+            resource.setrlimit(mark.RLIMIT_LOCKS, limit)
+
+    def _reap(self) -> bool:
+        """Bury the dead, tell of the leader's end; True if no child is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if not pid:
+                return False
+            self._reaped = pid
+            if pid == self._leader:
+                self._leader = 0
+                code = os.waitstatus_to_exitcode(status)
+                self._say(b"exit", b"%d" % code, b"%d" % (-code in self._sent))
+
+    def _obey(self) -> bool:
+        """Do what the line says; False if it ended."""
+        try:
+            data = self._line.recv(4096)
+        except ConnectionError:
+            return False
+        for order in self._orders.feed(data):
+            self._signal(int(order[0]))
+        return bool(data)
+
+    def _signal(self, number: int) -> None:
+        if not self._leader:
+            return
+        try:
+            os.kill(self._leader, number)
+        except PermissionError:
+            return
+        self._sent.add(number)
+
+    def _kill_all(self) -> int:
+        self._alarm.forget(self._line.fileno())
+        self._alarm.forget(self._owner)
+        hunt = Hunt()
+        self._sent.add(signal.SIGKILL)
+        if self._leader:
+            hunt.kill(self._leader)  # mostly all that there is: no look through /proc
+        rounds = 0
+        struck_at = time.monotonic()
+        pause = 0.001
+        while not self._reap():
+            if hunt.strike(self._reaped):
+                struck_at = time.monotonic()
+                pause = 0.001
+            elif hunt.refused and time.monotonic() - struck_at > REFUSED_FOR:
+                return self._tell_of(hunt.refused)
+            rounds += 1
+            if rounds % ROUNDS_ALONE == 0:
+                strike_marked(self._is_ours)
+            self._reaped = 0
+            self._alarm.wait(pause)
+            pause = min(pause * 2, 0.05)
+        self._say(b"empty")
+        return 0
+
+    def _is_ours(self, mark: int) -> bool:
+        return mark == self._tree
+
+    def _tell_of(self, refused: set[int]) -> int:
+        for pid in proc.descendants(refused)[:LEFT]:
+            found = proc.stat(pid)
+            if found is not None and found.state not in (b"Z", b"X"):
+                name = found.name.replace("\0", "").encode()
+                self._say(b"left", b"%d" % pid, name, b"%d" % proc.owner_of(pid))
+        self._say(b"refused")
+        return 1
+
+    def _say(self, *fields: bytes) -> None:
+        # The owner may be gone: the tree is killed for that, not for the silence.
+        with contextlib.suppress(OSError):
+            self._line.sendall(pack(*fields))

@@ -1,0 +1,118 @@
+"""Opening a launcher: the boot sweep, then the warden or what stands in for it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from contextlib import asynccontextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Protocol
+
+import trio
+
+from sessionmgr.errors import LauncherFailed
+from sessionmgr.process import mark, roll
+from sessionmgr.process.direct import DirectLauncher
+from sessionmgr.process.launcher import Launcher
+from sessionmgr.process.roll import BootReport
+from sessionmgr.process.warded import WardedLauncher
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+log: Final = logging.getLogger("sessionmgr.process")
+
+
+class Kind(Enum):
+    """Who owns the trees."""
+
+    BEST = "best"
+    """The warden where there is one, else process groups."""
+    WARDED = "warded"
+    """A warden and guards: Linux."""
+    DIRECT = "direct"
+    """Process groups: everywhere, and weaker."""
+
+
+class OpenLauncher(Launcher, Protocol):
+    """A launcher that `open_launcher` has opened."""
+
+    @property
+    def boot(self) -> BootReport:
+        """What dead owners had left, and what became of it."""
+        ...
+
+
+@asynccontextmanager
+async def open_launcher(
+    *, state_dir: Path | None = None, kind: Kind = Kind.BEST
+) -> AsyncGenerator[OpenLauncher, None]:
+    """Open a launcher: sweep what dead owners have left, and start a warden.
+
+    When the block is left, all trees are killed that still live. `state_dir` is where the boot
+    sweep keeps its files; all launchers of a user may share it, and by default they do.
+
+    Raises:
+        LauncherFailed: no warden came up, or the directory is of no use.
+    """
+    directory = state_dir if state_dir is not None else roll.default_directory()
+    boot = await trio.to_thread.run_sync(roll.call, directory)
+    launcher = _launcher(kind, boot)
+    signature = await trio.to_thread.run_sync(roll.sign, directory, launcher.number)
+    failure: BaseException | None = None
+    proved = False
+    try:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(launcher.run)
+            try:
+                yield launcher
+            except BaseException as error:  # noqa: BLE001  # raised again below, and bare
+                failure = error
+            finally:
+                proved = await launcher.close()  # shielded and bounded  # noqa: ASYNC102
+    except BaseExceptionGroup as group:
+        _, ours = group.split(trio.Cancelled)
+        if ours is not None:
+            raise _bare(ours) from failure
+        if failure is None:
+            raise
+    finally:
+        if proved:
+            signature.strike_out()
+        else:
+            signature.leave()
+    if failure is not None:
+        raise failure
+
+
+def _launcher(kind: Kind, boot: BootReport) -> WardedLauncher | DirectLauncher:
+    warded = _has_subreapers()
+    if kind is Kind.WARDED and not warded:
+        raise LauncherFailed("this system has no subreapers or no pidfds; Kind.DIRECT needs none")
+    if kind is Kind.DIRECT or not warded:
+        if sys.platform == "linux" and kind is Kind.BEST:
+            log.warning("no_pidfd: children are owned by process groups, which is weaker")
+        return DirectLauncher(mark.new_launcher(), boot)
+    return WardedLauncher(mark.new_launcher(), boot)
+
+
+def _has_subreapers() -> bool:
+    if sys.platform != "linux" or not sys.executable:
+        return False
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:
+        return False
+    return True
+
+
+def _bare(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    match group.exceptions:
+        case [BaseExceptionGroup() as inner]:
+            return _bare(inner)
+        case [error]:
+            return error
+        case _:
+            return group

@@ -1,0 +1,229 @@
+"""The roll of launchers: a small file for each in the state directory, locked while it lives.
+
+The strategy: the kernel drops a lock when its holder dies, so a file that can be locked is that
+of a dead owner, and whatever still carries its launcher's mark is killed. A copy that the owner
+forked may keep the lock; but then the owner's own identity (boot, pid, start) is seen to be
+gone. A file becomes visible by a rename, whole and locked, so nobody takes it for a dead one
+while it is born; and one that we cannot read is named, and left alone.
+
+Two managers that start at once are no danger to each other: whoever has the lock sweeps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import stat
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from sessionmgr.errors import LauncherFailed
+from sessionmgr.process import mark, proc
+from sessionmgr.process.facts import LeftRunning
+from sessionmgr.process.sweep import sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+log: Final = logging.getLogger("sessionmgr.process")
+
+SUFFIX: Final = ".launcher"
+_NEW: Final = ".new"
+_NEW_FOR: Final = 3600.0
+"""Seconds after which a file that was never finished is nobody's any more."""
+_LARGEST: Final = 4096
+SWEEP_FOR: Final = 5.0
+
+
+class BootReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a launcher found when it was opened."""
+
+    dead: tuple[str, ...] = ()
+    """The launchers whose owner had died and left a file."""
+    killed: tuple[LeftRunning, ...] = ()
+    """What was left of their trees, and is no more."""
+    left_running: tuple[LeftRunning, ...] = ()
+    """What was left of them, and could not be killed."""
+    strange: tuple[str, ...] = ()
+    """Files that are none of ours or broken, and were left alone."""
+
+
+class _Entry(msgspec.Struct, frozen=True, kw_only=True):
+    kind: Literal["sessionmgr launcher"] = "sessionmgr launcher"
+    version: Literal[1] = 1
+    launcher: int
+    boot: str
+    namespace: str
+    pid: int
+    started: int
+
+
+class Signature:
+    """Our own line in the roll."""
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._lock = lock
+
+    def strike_out(self) -> None:
+        """Remove it: everything has ended."""
+        self.path.unlink(missing_ok=True)
+        os.close(self._lock)
+
+    def leave(self) -> None:
+        """Let the next launcher have a look: something may be left."""
+        os.close(self._lock)
+
+
+def default_directory() -> Path:
+    """Return where the roll is unless somebody says otherwise."""
+    home = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(home).expanduser() / "sessionmgr" / "launchers"
+
+
+def sign(directory: Path, launcher: int) -> Signature:
+    """Enter a launcher of this process in the roll.
+
+    Raises:
+        LauncherFailed: the directory cannot be written in.
+    """
+    path = directory / f"{launcher:010x}{SUFFIX}"
+    new = directory / f".{path.name}{_NEW}"
+    entry = _Entry(
+        launcher=launcher,
+        boot=proc.boot(),
+        namespace=_namespace(),
+        pid=os.getpid(),
+        started=proc.start_time(os.getpid()),
+    )
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.write(lock, msgspec.json.encode(entry))
+            new.rename(path)
+        except BaseException:
+            os.close(lock)
+            raise
+    except OSError as error:
+        raise LauncherFailed(f"{directory} is of no use as a state directory: {error}") from error
+    return Signature(path, lock)
+
+
+def call(directory: Path) -> BootReport:
+    """Go through the roll, kill what dead owners have left, and strike them out."""
+    found = _Findings()
+    try:
+        paths = sorted(directory.iterdir())
+    except FileNotFoundError:
+        return BootReport()
+    except OSError as error:
+        raise LauncherFailed(f"{directory} is of no use as a state directory: {error}") from error
+    for path in paths:
+        try:
+            _look_at(path, found)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            log.warning("state_file_strange path=%s why=%s", path, error)
+            found.strange.append(str(path))
+    return found.report()
+
+
+class _Findings:
+    def __init__(self) -> None:
+        self.dead: list[str] = []
+        self.killed: dict[int, LeftRunning] = {}
+        self.left: dict[int, LeftRunning] = {}
+        self.strange: list[str] = []
+
+    def report(self) -> BootReport:
+        return BootReport(
+            dead=tuple(self.dead),
+            killed=tuple(self.killed.values()),
+            left_running=tuple(self.left.values()),
+            strange=tuple(self.strange),
+        )
+
+
+def _look_at(path: Path, found: _Findings) -> None:
+    with contextlib.ExitStack() as stack:
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return  # its owner ended, or another launcher was faster
+        stack.callback(os.close, file)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError("it is no file")
+        locked = _lock(file)
+        if path.name.endswith(_NEW):
+            if locked and time.time() - os.fstat(file).st_mtime > _NEW_FOR:
+                path.unlink(missing_ok=True)
+            return
+        if path.suffix != SUFFIX:
+            raise OSError("it is none of ours")
+        entry = msgspec.json.decode(os.read(file, _LARGEST), type=_Entry)
+        if os.fstat(file).st_nlink and _is_dead(entry, locked=locked):
+            _bury(path, entry, found)
+
+
+def _lock(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_dead(entry: _Entry, *, locked: bool) -> bool:
+    if locked or entry.boot != proc.boot():
+        return True
+    # Somebody has the lock: the owner, or a copy that it forked. Numbers mean something only
+    # where they were given.
+    return entry.namespace == _namespace() and proc.start_time(entry.pid) != entry.started
+
+
+def _bury(path: Path, entry: _Entry, found: _Findings) -> None:
+    found.dead.append(f"{entry.launcher:010x}")
+    if entry.boot == proc.boot():
+        if any(mark.launcher_of(each) == entry.launcher for each in mark.marks_of(os.getpid())):
+            log.warning("inside_a_dead_tree launcher=%x: left to others", entry.launcher)
+            return
+        if not _sweep(entry.launcher, found):
+            log.warning("sweep_unfinished path=%s", path)
+            return
+    path.unlink(missing_ok=True)
+
+
+def _sweep(launcher: int, found: _Findings) -> bool:
+    def of_trees(each: int) -> bool:
+        return mark.launcher_of(each) == launcher and mark.tree_of(each) != 0
+
+    def of_all(each: int) -> bool:
+        return mark.launcher_of(each) == launcher
+
+    # Guards last: one that still works may know children which we cannot see.
+    trees = _sweep_marked(of_trees, found)
+    return _sweep_marked(of_all, found) and trees
+
+
+def _sweep_marked(wanted: Callable[[int], bool], found: _Findings) -> bool:
+    swept = sweep(wanted, SWEEP_FOR)
+    found.killed.update(_named(swept.killed.items()))
+    found.left.update(_named(swept.refused.items()))
+    return swept.clean
+
+
+def _named(processes: Iterable[tuple[int, str]]) -> dict[int, LeftRunning]:
+    return {pid: LeftRunning(pid=pid, name=name, uid=proc.owner_of(pid)) for pid, name in processes}
+
+
+def _namespace() -> str:
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""

@@ -1,0 +1,37 @@
+"""Where the warden begins: this file is run by a bare interpreter, not imported.
+
+    python -I -S -E standalone.py LAUNCHER CONTROL OWNER
+
+It must not import our packages as everybody does, for their first lines import trio and more.
+So they are empty boxes here, with the right path; the modules in them are the real ones.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+
+
+def open_boxes(root: str) -> None:
+    """Let `sessionmgr.process.x` be imported without `sessionmgr` and `sessionmgr.process`."""
+    for name in ("sessionmgr", "sessionmgr.process"):
+        box = ModuleType(name)
+        box.__path__ = [os.path.join(root, *name.split("."))]
+        sys.modules[name] = box
+
+
+def main(launcher: str, control: str, owner: str) -> None:
+    """Be the warden."""
+    import socket
+
+    from sessionmgr.process.warden import warden
+
+    for each in (control, owner):
+        os.set_inheritable(int(each), False)
+    warden(int(launcher), socket.socket(fileno=int(control)), int(owner))
+
+
+if __name__ == "__main__":
+    open_boxes(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    main(*sys.argv[1:])

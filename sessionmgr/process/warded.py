@@ -1,0 +1,313 @@
+"""The launcher with a warden: Linux.
+
+The strategy: one warden, replaced when it dies, for all trees; one task that reads the lines of
+all guards; a sweep, in a thread, for the trees whose guards were killed. All of it is shielded:
+a cancel ends the body of the block first, and the trees in it, and this after them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import os
+import signal
+import socket
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.errors import LauncherFailed, TreeLost
+from sessionmgr.process import mark, proc
+from sessionmgr.process.appointed import appoint
+from sessionmgr.process.facts import LeftRunning
+from sessionmgr.process.guarded import GuardedTree, Stage
+from sessionmgr.process.packet import pack
+from sessionmgr.process.sweep import sweep
+from sessionmgr.process.switchboard import Switchboard
+
+if TYPE_CHECKING:
+    from sessionmgr.process.appointed import AppointedWarden
+    from sessionmgr.process.command import Command
+    from sessionmgr.process.roll import BootReport
+    from sessionmgr.process.sweep import Swept
+
+log: Final = logging.getLogger("sessionmgr.process")
+
+AT_ONCE: Final = 32
+"""How many children may be in the making; the descriptors on their way are counted by Linux."""
+ATTEMPTS: Final = 5
+"""How often a guard is asked for, if wardens die before they make one."""
+WARDENS: Final = 10
+"""How many wardens may die within `WARDENS_WITHIN` seconds, before the launcher gives up."""
+WARDENS_WITHIN: Final = 10.0
+KILL_WITHIN: Final = 5.0
+"""Seconds for the trees that are left when the block ends."""
+SWEEP_FOR: Final = 5.0
+
+
+class WardedLauncher:
+    """Starts children as trees with guards. It fits `Launcher`."""
+
+    def __init__(self, number: int, boot: BootReport) -> None:
+        self.number = number
+        """The part of their marks that all its trees have in common."""
+        self.boot = boot
+        self.switchboard = Switchboard()
+        self._warden: AppointedWarden | None = None
+        self._new_warden = trio.lowlevel.ParkingLot()
+        self._room = trio.CapacityLimiter(AT_ONCE)
+        self._numbers = itertools.cycle(range(1, mark.TREES))
+        self._trees: dict[int, GuardedTree] = {}
+        self._lost: list[GuardedTree] = []
+        self._sweeping = False
+        self._nursery: trio.Nursery | None = None
+        self._failure: LauncherFailed | None = None
+        self._closing = trio.Event()
+
+    @property
+    def warden(self) -> int:
+        """The process of the present warden; 0 if there is none."""
+        return self._warden.pid if self._warden is not None else 0
+
+    # Starting.
+
+    async def spawn(self, command: Command) -> GuardedTree:
+        """Start a child; see `Launcher`."""
+        async with self._room:
+            for _ in range(ATTEMPTS):
+                tree = await self._with_guard(command)
+                if tree is not None:
+                    return await self._started(tree, command)
+        raise LauncherFailed(f"{ATTEMPTS} wardens or guards in a row were killed")
+
+    async def _with_guard(self, command: Command) -> GuardedTree | None:
+        """Return a tree with a guard and nothing to guard; None if the warden died over it."""
+        warden = await self._present_warden()
+        tree, theirs = self._plan(command)
+        try:
+            with contextlib.ExitStack() as stack:
+                for each in theirs:
+                    stack.callback(os.close, each)
+                sent = await warden.ask_for_guard(tree.mark, theirs)
+            if sent and await tree.wait_ready():
+                return tree
+            if not sent:
+                await warden.gone.wait()
+        except BaseException:
+            await self._give_up(tree)
+            raise
+        failure = tree.failure
+        tree.close()
+        if failure is not None:
+            raise failure
+        return None
+
+    async def _started(self, tree: GuardedTree, command: Command) -> GuardedTree:
+        around = os.environ.get(mark.VARIABLE)
+        request = _request(command, mark.inside(around, tree.mark))
+        try:
+            await tree.ask(request)
+            if tree.stage is Stage.STARTED:
+                return tree
+            await tree.wait_empty()
+            if tree.crash:
+                log.error("guard_crashed tree=%s\n%s", tree.id, tree.crash)
+            raise tree.failure or TreeLost(command.argv[0])
+        except BaseException:
+            await self._give_up(tree)
+            raise
+
+    def _plan(self, command: Command) -> tuple[GuardedTree, list[int]]:
+        """Make the pipes and the line; return our side, and theirs: line, 0, 1, 2."""
+        number = next(each for each in self._numbers if each not in self._trees)
+        with contextlib.ExitStack() as on_failure:
+            made: list[int] = []
+
+            def keep(*descriptors: int) -> tuple[int, ...]:
+                for each in descriptors:
+                    made.append(each)
+                    on_failure.callback(os.close, each)
+                return descriptors
+
+            line, far_line = (each.detach() for each in socket.socketpair())
+            keep(line, far_line)
+            if command.stdin:
+                far_in, near_in = keep(*os.pipe())
+            else:
+                (far_in,), near_in = keep(os.open(os.devnull, os.O_RDONLY)), None
+            near_out, far_out = keep(*os.pipe())
+            near_err, far_err = keep(*os.pipe())
+            on_failure.pop_all()
+        near = socket.socket(fileno=line)
+        near.setblocking(False)
+        tree = GuardedTree(
+            mark.mark_of(self.number, number), near, (near_in, near_out, near_err), self
+        )
+        self._trees[number] = tree
+        return tree, [far_line, far_in, far_out, far_err]
+
+    async def _give_up(self, tree: GuardedTree) -> None:
+        """End what may have begun, though we are cancelled."""
+        with trio.CancelScope(shield=True):
+            tree.kill()
+            with trio.move_on_after(KILL_WITHIN):
+                await tree.wait_empty()
+            if not tree.is_over:
+                await tree.abandon()
+            tree.close()
+
+    async def _present_warden(self) -> AppointedWarden:
+        while True:
+            if self._failure is not None:
+                raise LauncherFailed(str(self._failure)) from self._failure
+            if self._closing.is_set() or self._warden is None:
+                raise LauncherFailed("the launcher is closed")
+            if not self._warden.gone.is_set():
+                return self._warden
+            await self._new_warden.park()
+
+    # Looking after them: what `GuardedTree` asks of its keeper.
+
+    def lost(self, tree: GuardedTree) -> None:
+        """Have the tree of a killed guard swept."""
+        self._lost.append(tree)
+        if not self._sweeping and self._nursery is not None:
+            self._sweeping = True
+            self._nursery.start_soon(self._sweep_lost)
+
+    async def clear(self, tree: GuardedTree) -> None:
+        """Sweep a tree with a guard that is stuck, and kill that too."""
+        pid, started = tree.guard
+        await trio.to_thread.run_sync(_kill_if_it_is, pid, started)
+        await self._sweep([tree])
+
+    def forget(self, tree: GuardedTree) -> None:
+        """Take note that a tree is given up."""
+        self._trees.pop(mark.tree_of(tree.mark), None)
+
+    async def _sweep_lost(self) -> None:
+        try:
+            while self._lost:
+                trees, self._lost = self._lost, []
+                await self._sweep(trees)
+        finally:
+            self._sweeping = False
+
+    async def _sweep(self, trees: list[GuardedTree]) -> None:
+        marks = {tree.mark for tree in trees}
+        swept = await trio.to_thread.run_sync(sweep, marks.__contains__, SWEEP_FOR)
+        for tree in trees:
+            tree.swept(clean=swept.clean, left=_left_of(tree.mark, swept))
+
+    # The block.
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Be there for trees, until `close`.
+
+        Raises:
+            LauncherFailed: the first warden did not come up.
+        """
+        with trio.CancelScope(shield=True):
+            try:
+                self._warden = await appoint(self.number)
+                task_status.started()
+                async with trio.open_nursery() as self._nursery:
+                    self._nursery.start_soon(self.switchboard.run)
+                    await self._replace_wardens()
+                    self._nursery.cancel_scope.cancel()
+            finally:
+                self._nursery = None
+                self.switchboard.close()
+
+    async def _replace_wardens(self) -> None:
+        """Have a warden, until `close`; after too many of them have died, none."""
+        assert self._warden is not None
+        deaths: list[float] = []
+        while True:
+            await self._warden.wait()
+            self._warden.close()
+            if self._closing.is_set():
+                return
+            now = trio.current_time()
+            deaths = [*(each for each in deaths if each > now - WARDENS_WITHIN), now]
+            log.warning("warden_died pid=%d", self._warden.pid)
+            try:
+                if len(deaths) > WARDENS:
+                    raise LauncherFailed(f"{len(deaths)} wardens died in {WARDENS_WITHIN:g} s")
+                self._warden = await appoint(self.number)
+                if self._closing.is_set() and self._nursery is not None:
+                    self._nursery.start_soon(_dismiss, self._warden)
+            except LauncherFailed as error:
+                # Trees that live go on: they need guards, and no warden.
+                log.exception("launcher_failed")
+                self._failure = error
+            self._new_warden.unpark_all()
+            if self._failure is not None:
+                await self._closing.wait()
+                return
+
+    async def close(self) -> bool:
+        """Kill all trees that are left, dismiss the warden; True if all is proved to be empty."""
+        proved = True
+        with trio.CancelScope(shield=True):
+            self._closing.set()
+            self._new_warden.unpark_all()
+            trees = list(self._trees.values())
+            for tree in trees:
+                tree.kill()
+            with trio.move_on_after(KILL_WITHIN):
+                for tree in trees:
+                    await tree.wait_empty()
+            for tree in trees:
+                if not tree.is_over:
+                    await tree.abandon()
+                facts = await tree.wait_empty()
+                proved = proved and not facts.left_running
+                tree.close()
+            if self._warden is not None:
+                await _dismiss(self._warden)
+        return proved
+
+
+async def _dismiss(warden: AppointedWarden) -> None:
+    """Let a warden end itself, or end it."""
+    if not warden.gone.is_set():
+        warden.dismiss()
+        with trio.move_on_after(KILL_WITHIN):
+            await warden.gone.wait()
+    if not warden.gone.is_set():
+        warden.kill()
+
+
+def _request(command: Command, around: str) -> bytes:
+    environment = {**command.env, mark.VARIABLE: around}
+    return pack(
+        os.fsencode(command.cwd),
+        b"%d" % len(command.argv),
+        *map(os.fsencode, command.argv),
+        *(os.fsencode(f"{name}={value}") for name, value in environment.items()),
+    )
+
+
+def _left_of(mark_of_tree: int, swept: Swept) -> tuple[LeftRunning, ...]:
+    return tuple(
+        LeftRunning(pid=pid, name=name, uid=proc.owner_of(pid))
+        for pid, name in swept.refused.items()
+        if mark_of_tree in mark.marks_of(pid)
+    )
+
+
+def _kill_if_it_is(pid: int, started: int) -> None:
+    """Kill a process if it still is the one that began then."""
+    try:
+        held = os.pidfd_open(pid)
+    except (OSError, ValueError):
+        return
+    try:
+        if proc.start_time(pid) == started:
+            signal.pidfd_send_signal(held, signal.SIGKILL)
+    except OSError:
+        pass
+    finally:
+        os.close(held)

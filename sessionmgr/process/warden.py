@@ -1,0 +1,168 @@
+"""The warden: the process that makes guards, and stands in for one that is killed.
+
+The strategy: a single thread and a small interpreter, so that it can fork safely and a guard
+is cheap. It is a subreaper: the tree of a dead guard comes up to it, and it kills whatever is
+its child and no living guard. Should the owner die it sees that the guards end their trees,
+ends those of the stuck ones, and looks for marked processes which no guard has any more.
+
+Run by `standalone`: the standard library, and little of it.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import gc
+import os
+import signal
+import socket
+import time
+import traceback
+
+from sessionmgr.process import mark, subreaper
+from sessionmgr.process.alarm import Alarm
+from sessionmgr.process.guard import guard
+from sessionmgr.process.hunt import Hunt
+from sessionmgr.process.packet import pack
+from sessionmgr.process.sweep import sweep
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+GUARDS_HAVE: Final = 0.3
+"""How many seconds guards have to end their trees after the owner's death, until we do it."""
+SWEEP_FOR: Final = 5.0
+_IGNORED: Final = (
+    signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE,
+    signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU,
+)  # fmt: skip
+
+
+def warden(launcher: int, control: socket.socket, owner: int) -> None:
+    """Be the warden of a launcher until its owner is gone and everything with it."""
+    for each in _IGNORED:
+        signal.signal(each, signal.SIG_IGN)
+    subreaper.become()
+    mark.bear(mark.mark_of(launcher, 0))
+    control.sendall(pack(b"ready"))
+    gc.collect()
+    gc.freeze()  # a collection would copy every page into every guard
+    gc.disable()
+    _Warden(launcher, control, owner).live()
+
+
+class _Warden:
+    def __init__(self, launcher: int, control: socket.socket, owner: int) -> None:
+        self._launcher = launcher
+        self._control = control
+        self._owner = owner
+        self._alarm = Alarm(control.fileno(), owner)
+        self._guards: set[int] = set()
+        self._hunt = Hunt(self._guards)
+        self._clean = 2
+        """How many looks in a row found nothing to kill, since a guard was killed."""
+        self._reaped = 0
+
+    def live(self) -> None:
+        while True:
+            self._reap()
+            if self._clean < 2:
+                self._clean = 0 if self._hunt.strike(self._reaped) else self._clean + 1
+            ready = self._alarm.wait(None if self._clean == 2 else 0.002)
+            if self._owner in ready or (self._control.fileno() in ready and not self._admit()):
+                break
+        self._finish()
+
+    def _admit(self) -> bool:
+        """Make a guard, if one is wanted; False if the owner is gone."""
+        try:
+            data, ancillary, _, _ = self._control.recvmsg(
+                64, socket.CMSG_SPACE(16), socket.MSG_CMSG_CLOEXEC
+            )
+        except ConnectionError:
+            return False
+        descriptors = array.array("i")
+        for _, _, each in ancillary:
+            descriptors.frombytes(each[: len(each) - len(each) % descriptors.itemsize])
+        if data and descriptors:
+            self._make_guard(int(data), descriptors.tolist())
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return bool(data)
+
+    def _make_guard(self, tree: int, descriptors: list[int]) -> None:
+        if len(descriptors) < 4:
+            _refuse(descriptors[0], OSError(24, os.strerror(24)))
+            return
+        try:
+            pid = os.fork()
+        except OSError as error:
+            _refuse(descriptors[0], error)
+            return
+        if pid:
+            self._guards.add(pid)
+            return
+        code = 70
+        try:
+            self._alarm.close()
+            self._control.close()
+            line = socket.socket(fileno=descriptors[0])
+            at_rest = mark.mark_of(self._launcher, 0)
+            code = guard(tree, at_rest, line, self._owner, descriptors[1:])
+        except BaseException:  # noqa: BLE001  # a process ends here, and says why
+            _tell(descriptors[0], traceback.format_exc())
+        finally:
+            os._exit(code)
+
+    def _reap(self) -> bool:
+        """Bury the dead, note which guards left something; True if no child is left."""
+        self._reaped = 0
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if not pid:
+                return False
+            if pid in self._guards:
+                self._guards.discard(pid)
+                if status:
+                    self._clean = 0
+            else:
+                self._reaped = pid
+
+    def _finish(self) -> None:
+        """See everything dead: the guards do it, or we."""
+        self._alarm.forget(self._control.fileno())
+        self._alarm.forget(self._owner)
+        self._control.close()
+        patience = time.monotonic() + GUARDS_HAVE
+        refused_since = 0.0
+        while not self._reap():
+            if time.monotonic() > patience:
+                self._guards.clear()  # they are our children: killed like any other
+            struck = self._hunt.strike(self._reaped)
+            if self._guards or struck or not self._hunt.refused:
+                refused_since = time.monotonic()
+            elif time.monotonic() - refused_since > 0.2:
+                break
+            self._alarm.wait(0.002 if struck else 0.02)
+        sweep(self._is_ours, SWEEP_FOR)
+
+    def _is_ours(self, each: int) -> bool:
+        return mark.launcher_of(each) == self._launcher and mark.tree_of(each) != 0
+
+
+def _refuse(descriptor: int, error: OSError) -> None:
+    """Tell the owner that there is no guard."""
+    _send(descriptor, pack(b"failed", b"guard", b"", b"%d" % (error.errno or 0)))
+
+
+def _tell(descriptor: int, text: str) -> None:
+    _send(descriptor, pack(b"crashed", text.replace("\0", "").encode(errors="replace")))
+
+
+def _send(descriptor: int, packet: bytes) -> None:
+    with contextlib.suppress(OSError):
+        os.write(descriptor, packet)

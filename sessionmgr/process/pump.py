@@ -1,0 +1,179 @@
+"""The three pipes of a child, served at once, so that nobody waits for anybody who waits for him.
+
+Whatever the child does first, it is written to and read from at the same time. Reading waits for
+`room` only, between two reads: what is not read stays in the pipe and slows the child down.
+
+The end of the child is not the end of its pipes, because a child of its own may hold them open.
+What the child itself has written is in the pipe when it ends, and a pipe holds 1 MiB at most. So
+from then on each reader has a `grace` of silence and 1 MiB, and who still holds the pipe after that
+is reported. The grace is counted only while we read: a full store must not cost the last words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.process.outbox import Outbox
+from sessionmgr.process.tail import Tail
+from sessionmgr.wire.lines import Line, LineDecoder
+
+if TYPE_CHECKING:
+    from trio.abc import ReceiveStream, SendStream
+
+READ: Final = 64 * 1024
+GRACE: Final = 2.0
+LAST_WORDS: Final = 1024 * 1024
+
+
+class Pumped(msgspec.Struct, frozen=True, kw_only=True):
+    """How the pipes of a child ended."""
+
+    held: tuple[str, ...]
+    """Which of stdout and stderr somebody still held open when we gave up."""
+    unsent: int
+    """How many bytes it did not take."""
+
+
+class Pump:
+    """Serves the pipes of one child; `outbox` is what is written to it, `tail` its last complaints.
+
+    `take` gets the lines of each read, in their order, and may be called with none: a read is a
+    sign of life. It must not wait. `take_error` gets the lines of stderr likewise. `room` is
+    awaited between two reads of stdout.
+    """
+
+    def __init__(
+        self,
+        take: Callable[[Sequence[Line]], None],
+        *,
+        take_error: Callable[[Sequence[Line]], None] | None = None,
+        room: Callable[[], Awaitable[None]] | None = None,
+        decoder: LineDecoder | None = None,
+        outbox: Outbox | None = None,
+        tail: Tail | None = None,
+        grace: float = GRACE,
+    ) -> None:
+        self.outbox = outbox or Outbox()
+        self.tail = tail or Tail()
+        self.stdout_ended = trio.Event()
+        """Set when no more comes from stdout; the child may live on, and hold stderr."""
+        self._take = take
+        self._take_error = take_error
+        self._room = room
+        self._decoder = decoder or LineDecoder()
+        self._grace = grace
+
+    async def run(
+        self,
+        *,
+        stdin: SendStream | None,
+        stdout: ReceiveStream,
+        stderr: ReceiveStream,
+        exited: Callable[[], Awaitable[object]],
+    ) -> Pumped:
+        """Serve the pipes until stdout and stderr have ended, and close them.
+
+        That may be before the child has: it can close both and live on. `exited` waits for its
+        end. What a callback raises leaves in an exception group.
+        """
+        out = _Reader("stdout", stdout, self._decoder, self._take, self._room)
+        complaints = LineDecoder(READ)  # a tail, not a protocol: nobody needs long ones
+        err = _Reader("stderr", stderr, complaints, self._take_error, None, self.tail)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._hurry_after, exited, (out, err))
+                if stdin is not None:
+                    nursery.start_soon(self.outbox.run, stdin)
+                nursery.start_soon(out.run)
+                nursery.start_soon(err.run)
+                await out.over.wait()
+                self.stdout_ended.set()
+                await err.over.wait()
+                nursery.cancel_scope.cancel()
+        finally:
+            # Closing does not wait; the bound is for streams of others.
+            with trio.move_on_after(1, shield=True):
+                await stdout.aclose()
+                await stderr.aclose()
+        held = tuple(reader.name for reader in (out, err) if not reader.ended)
+        return Pumped(held=held, unsent=self.outbox.unsent)
+
+    async def _hurry_after(
+        self, exited: Callable[[], Awaitable[object]], readers: Sequence[_Reader]
+    ) -> None:
+        await exited()
+        for reader in readers:
+            reader.hurry(self._grace)
+
+
+class _Reader:
+    """Reads one pipe, for as long as it is worth while."""
+
+    def __init__(
+        self,
+        name: str,
+        stream: ReceiveStream,
+        decoder: LineDecoder,
+        take: Callable[[Sequence[Line]], None] | None,
+        room: Callable[[], Awaitable[None]] | None,
+        tail: Tail | None = None,
+    ) -> None:
+        self.name = name
+        self.ended = False
+        self.over = trio.Event()
+        self._stream = stream
+        self._decoder = decoder
+        self._take = take
+        self._room = room
+        self._tail = tail
+        self._scope = trio.CancelScope()
+        self._patience = math.inf
+        self._budget = math.inf
+        # Since when we wait for bytes, if we do.
+        self._since: float | None = None
+
+    def hurry(self, grace: float) -> None:
+        """The child has ended: what comes now is its last words, or another's."""
+        self._patience, self._budget = grace, LAST_WORDS
+        if self._since is not None:
+            self._since = trio.current_time()
+            self._scope.deadline = self._since + grace
+
+    async def run(self) -> None:
+        """Read to the end, or until patience or budget are used up."""
+        with self._scope:
+            while self._budget > 0:
+                data = await self._receive()
+                if not data:
+                    self.ended = True
+                    break
+                self._budget -= len(data)
+                self._hand_on(data)
+                if self._room is not None:
+                    await self._room()
+        if self._take is not None and (last := self._decoder.close()):
+            self._take(last)
+        self.over.set()
+
+    async def _receive(self) -> bytes | bytearray:
+        self._since = trio.current_time()
+        self._scope.deadline = self._since + self._patience
+        try:
+            return await self._stream.receive_some(READ)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return b""
+        finally:
+            self._scope.deadline = math.inf
+            self._patience -= trio.current_time() - self._since
+            self._since = None
+
+    def _hand_on(self, data: bytes | bytearray) -> None:
+        if self._tail is not None:
+            self._tail.feed(data)
+        if self._take is not None:
+            self._take(self._decoder.feed(data))

@@ -14,8 +14,9 @@ from benchmarks.otp.suite import OTP
 from benchmarks.report import as_json, conditions, table, verdicts
 from benchmarks.stage import Stage
 from benchmarks.suite import Suite, UnknownNameError, choose
+from benchmarks.wire.suite import WIRE
 
-SUITES: Final = (OTP,)
+SUITES: Final = (OTP, WIRE)
 ROUNDS: Final = 7
 
 EPILOG: Final = """

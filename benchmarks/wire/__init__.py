@@ -1,0 +1,1 @@
+"""How fast a child's lines become events: ours, others', and the least it could cost."""

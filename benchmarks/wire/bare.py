@@ -1,0 +1,52 @@
+"""The least it could cost: the same bytes in memory, split, decoded and normalised by one loop."""
+
+from collections.abc import Callable
+from statistics import median
+
+from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
+from benchmarks.wire.frame import Event, normalised, written
+from benchmarks.wire.ours import DECODER, EVENTS, chunks_of
+
+
+def split(effort: Effort) -> Figures:
+    """Split, and nothing else."""
+
+    def run(chunks: list[bytes]) -> None:
+        tail = b""
+        for chunk in chunks:
+            lines = (tail + chunk).split(b"\n")
+            tail = lines.pop()
+
+    return _timed(effort, run)
+
+
+def limit(effort: Effort) -> Figures:
+    """Split, decode, normalise."""
+
+    def run(chunks: list[bytes]) -> None:
+        tail = b""
+        decode = DECODER.decode
+        for chunk in chunks:
+            lines = (tail + chunk).split(b"\n")
+            tail = lines.pop()
+            events: list[Event] = []
+            for line in lines:
+                event = normalised(decode(line))
+                if event is not None:
+                    events.append(event)
+
+    return _timed(effort, run)
+
+
+def _timed(effort: Effort, run: Callable[[list[bytes]], None]) -> Figures:
+    lines = effort.operations(EVENTS)
+    with written(lines) as path:
+        chunks = chunks_of(path)
+    run(chunks)  # warm
+    costs: list[float] = []
+    for _ in range(effort.repeats(BLOCKS)):
+        watch = Stopwatch(cpu)
+        with watch:
+            run(chunks)
+        costs.append(watch.micros / lines)
+    return {"event": median(costs)}

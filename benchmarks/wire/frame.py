@@ -1,0 +1,99 @@
+"""The frame that is measured: a piece of text as Claude streams it, and what it becomes.
+
+The structs are what an adapter would declare: the tag first, and no field that nobody uses.
+"""
+
+import contextlib
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+LENGTH: Final = 299
+MEBI: Final = 1 << 20
+
+SESSION: Final = "9480d611-136c-4184-9eb5-c9d8b47aa49a"
+SHAPE: Final = (
+    '{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":'
+    '{"type":"text_delta","text":"TEXT"}},"session_id":"SESSION","parent_tool_use_id":null,'
+    '"uuid":"0c105e80-17b6-4a33-aef4-53e539e71da0"}'
+)
+
+
+def line_of(text: str) -> bytes:
+    """Return a frame with this text, and its newline."""
+    return SHAPE.replace("TEXT", text).replace("SESSION", SESSION).encode() + b"\n"
+
+
+LINE: Final = line_of("x" * (LENGTH + 1 - len(line_of(""))))
+
+
+class TextDelta(msgspec.Struct, tag="text_delta", gc=False):
+    text: str
+
+
+class ThinkingDelta(msgspec.Struct, tag="thinking_delta", gc=False):
+    thinking: str
+
+
+class BlockDelta(msgspec.Struct, tag="content_block_delta"):
+    delta: TextDelta | ThinkingDelta
+
+
+class MessageStop(msgspec.Struct, tag="message_stop", gc=False):
+    pass
+
+
+class StreamEvent(msgspec.Struct, tag="stream_event"):
+    event: BlockDelta | MessageStop
+    session_id: str
+    parent_tool_use_id: str | None = None
+
+
+class Result(msgspec.Struct, tag="result"):
+    subtype: str
+    session_id: str
+
+
+Frame: TypeAlias = StreamEvent | Result
+
+
+class Streamed(msgspec.Struct, frozen=True, gc=False):
+    """What a frame is to everybody but the adapter."""
+
+    session_id: str
+    delta: str
+    kind: Literal["text", "reasoning"]
+
+
+class Ended(msgspec.Struct, frozen=True, gc=False):
+    session_id: str
+
+
+Event: TypeAlias = Streamed | Ended
+
+
+def normalised(frame: Frame) -> Event | None:
+    """Return what a frame says; None if it says nothing that anybody needs."""
+    match frame:
+        case StreamEvent(event=BlockDelta(delta=TextDelta(text=text))):
+            return Streamed(frame.session_id, text, "text")
+        case StreamEvent(event=BlockDelta(delta=ThinkingDelta(thinking=text))):
+            return Streamed(frame.session_id, text, "reasoning")
+        case Result():
+            return Ended(frame.session_id)
+        case _:
+            return None
+
+
+@contextlib.contextmanager
+def written(lines: int, line: bytes = LINE) -> Generator[str]:
+    """Write a file of so many lines and give its path, for a child to send through its pipe."""
+    with tempfile.TemporaryDirectory(prefix="sessionmgr-benchmark-") as directory:
+        path = Path(directory, "lines.jsonl")
+        with path.open("wb") as file:
+            for begin in range(0, lines, 1000):
+                file.write(line * min(1000, lines - begin))
+        yield str(path)

@@ -1,0 +1,129 @@
+"""What sessionmgr takes from a child's pipe to whoever wants the events."""
+
+import subprocess
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Final
+
+import msgspec
+import trio
+
+from benchmarks.effort import Effort, Figures, Stopwatch, cpu
+from benchmarks.wire.frame import MEBI, Event, Frame, line_of, normalised, written
+from sessionmgr.process.pump import Pump
+from sessionmgr.wire.lines import Line, LineDecoder
+from sessionmgr.wire.oversized import Oversized
+
+EVENTS: Final = 100_000
+READ: Final = 65_536
+BATCHES: Final = 4
+DECODER: Final = msgspec.json.Decoder(Frame)
+
+
+def events_of(lines: Sequence[Line]) -> list[Event]:
+    """Decode what one read brought, as an adapter does; a frame of no known type would be kept."""
+    decode = DECODER.decode
+    events: list[Event] = []
+    for line in lines:
+        if isinstance(line, Oversized):
+            raise TypeError("no line here is too long")
+        event = normalised(decode(line))
+        if event is not None:
+            events.append(event)
+    return events
+
+
+class Relay:
+    """Hands each batch to a consumer: the reader waits only when that one is behind."""
+
+    def __init__(self) -> None:
+        self._sending, self._receiving = trio.open_memory_channel[list[Event]](BATCHES)
+        self._batch: list[Event] = []
+
+    def take(self, lines: Sequence[Line]) -> None:
+        self._batch = events_of(lines)
+
+    async def room(self) -> None:
+        await self._sending.send(self._batch)
+
+    async def consume(self, wanted: int) -> None:
+        while wanted > 0:
+            wanted -= len(await self._receiving.receive())
+
+
+async def _through_a_child(command: Sequence[str], watch: Stopwatch, lines: int) -> None:
+    with written(lines) as path:
+        await _pump([*command, path], watch, lines)
+
+
+async def _pump(command: Sequence[str], watch: Stopwatch, lines: int) -> None:
+    relay = Relay()
+    pump = Pump(relay.take, room=relay.room)
+    child = await trio.lowlevel.open_process(
+        list(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert child.stdout is not None
+    assert child.stderr is not None
+    serve = partial(
+        pump.run, stdin=None, stdout=child.stdout, stderr=child.stderr, exited=child.wait
+    )
+    with watch:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(relay.consume, lines)
+            nursery.start_soon(serve)
+    await child.wait()
+
+
+def _timed(effort: Effort, run: Callable[[Stopwatch, int], Awaitable[object]]) -> Figures:
+    async def main() -> Figures:
+        return {"event": await effort.time_part(run, EVENTS)}
+
+    return trio.run(main)
+
+
+def pipe(effort: Effort) -> Figures:
+    """From a child that writes as fast as it can."""
+    return _timed(effort, partial(_through_a_child, ["cat"]))
+
+
+def line_by_line(effort: Effort) -> Figures:
+    """From a child that writes each line by itself."""
+    return _timed(effort, partial(_through_a_child, ["grep", "--line-buffered", ""]))
+
+
+def framer(effort: Effort) -> Figures:
+    """Find the lines alone, in memory."""
+
+    async def run(watch: Stopwatch, lines: int) -> None:
+        with written(lines) as path:
+            chunks = chunks_of(path)
+        decoder = LineDecoder()
+        with watch:
+            for chunk in chunks:
+                decoder.feed(chunk)
+        await trio.lowlevel.checkpoint()
+
+    return _timed(effort, run)
+
+
+def chunks_of(path: str) -> list[bytes]:
+    """Read a file in the pieces that a pipe would give."""
+    with open(path, "rb") as file:  # noqa: PTH123  # the loop is the same everywhere
+        return list(iter(partial(file.read, READ), b""))
+
+
+def long_line(effort: Effort) -> Figures:
+    """One line of 10 MB, one of 40 MB, and one of just 64 MiB, which must pass; in ms each."""
+
+    async def main() -> Figures:
+        figures: Figures = {}
+        for name, size in (("mb10", 10_000_000), ("mb40", 40_000_000), ("mib64", 64 * MEBI)):
+            text = "x" * (size - len(line_of("")) + 1)
+            watches = [Stopwatch(cpu) for _ in range(effort.repeats(5))]
+            with written(1, line_of(text)) as path:
+                for watch in watches:
+                    await _pump(["cat", path], watch, 1)
+            figures[name] = sorted(watch.micros for watch in watches)[len(watches) // 2] / 1000
+        return figures
+
+    return trio.run(main)

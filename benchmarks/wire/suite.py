@@ -1,0 +1,120 @@
+"""The goals of `research/performance.md`, part 3, that concern frames."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from benchmarks.contestant import Contestant
+from benchmarks.goal import Goal, Ratio, figure
+from benchmarks.suite import Suite
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """Node, with a script of ours."""
+
+    script: Path
+
+    def absence(self) -> str | None:
+        """Return how to install Node, unless it is."""
+        if shutil.which("node"):
+            return None
+        return "node is not on PATH: apt install nodejs, or https://nodejs.org/en/download"
+
+    def command(self, function: str, arguments: tuple[str, ...]) -> list[str]:
+        """Run the function of the script."""
+        return ["node", str(self.script), function, *arguments]
+
+
+NODE: Final = Node(Path(__file__).with_name("readline.mjs"))
+
+CONTESTANTS: Final = (
+    Contestant("ours.pipe", "benchmarks.wire.ours:pipe"),
+    Contestant("bare.limit", "benchmarks.wire.bare:limit"),
+    Contestant("asyncio.readline_json", "benchmarks.wire.rivals:readline_json"),
+    Contestant("node.readline", "lines", runtime=NODE),
+    Contestant("node.chunks", "chunks", runtime=NODE),
+    Contestant("asyncio.readline_msgspec", "benchmarks.wire.rivals:readline_msgspec"),
+    Contestant("asyncio.batches", "benchmarks.wire.rivals:batches_msgspec"),
+    Contestant("ours.line_by_line", "benchmarks.wire.ours:line_by_line"),
+    Contestant("ours.framer", "benchmarks.wire.ours:framer"),
+    Contestant("bare.split", "benchmarks.wire.bare:split"),
+    Contestant("ours.long_line", "benchmarks.wire.ours:long_line"),
+)
+
+
+def _ratio(name: str, what: str, ours: str, anchor: str, bound: float | None) -> Ratio:
+    return Ratio(name, what, figure(ours), (figure(anchor),), bound)
+
+
+GOALS: Final[tuple[Goal, ...]] = (
+    _ratio(
+        "G-E1",
+        "event, child to consumer ÷ bare split + decode + normalise",
+        "ours.pipe/event",
+        "bare.limit/event",
+        1.35,
+    ),
+    _ratio(
+        "G-E2",
+        "event ÷ asyncio readline + json + Queue",
+        "ours.pipe/event",
+        "asyncio.readline_json/event",
+        1 / 5,
+    ),
+    _ratio(
+        "G-E4",
+        "event ÷ Node readline + JSON.parse",
+        "ours.pipe/event",
+        "node.readline/event",
+        1 / 2,
+    ),
+    Ratio(
+        "G-E9",
+        "line of 40 MB ÷ of 10 MB; one of 64 MiB passes",
+        figure("ours.long_line/mb40"),
+        (figure("ours.long_line/mb10"),),
+        5.0,
+        unit="ms",
+    ),
+    _ratio("framer", "our lines ÷ bare split", "ours.framer/event", "bare.split/event", None),
+    _ratio(
+        "framer", "our lines ÷ the whole bare limit", "ours.framer/event", "bare.limit/event", None
+    ),
+    _ratio(
+        "trickle",
+        "event, child writes line by line ÷ as fast as it can",
+        "ours.line_by_line/event",
+        "ours.pipe/event",
+        None,
+    ),
+    _ratio(
+        "asyncio",
+        "event ÷ asyncio readline + msgspec + Queue",
+        "ours.pipe/event",
+        "asyncio.readline_msgspec/event",
+        None,
+    ),
+    _ratio(
+        "asyncio",
+        "event ÷ asyncio by the read + msgspec, batches",
+        "ours.pipe/event",
+        "asyncio.batches/event",
+        None,
+    ),
+    _ratio(
+        "Node",
+        "event ÷ Node by the read + JSON.parse",
+        "ours.pipe/event",
+        "node.chunks/event",
+        None,
+    ),
+)
+
+WIRE: Final = Suite(
+    name="wire",
+    goals=GOALS,
+    contestants=CONTESTANTS,
+    notes=("frames: 100 000 pieces of text as Claude streams them, 299 bytes each, one child",),
+)

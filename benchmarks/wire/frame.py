@@ -38,7 +38,7 @@ class ThinkingDelta(msgspec.Struct, tag="thinking_delta", gc=False):
     thinking: str
 
 
-class BlockDelta(msgspec.Struct, tag="content_block_delta"):
+class BlockDelta(msgspec.Struct, tag="content_block_delta", gc=False):
     delta: TextDelta | ThinkingDelta
 
 
@@ -46,13 +46,13 @@ class MessageStop(msgspec.Struct, tag="message_stop", gc=False):
     pass
 
 
-class StreamEvent(msgspec.Struct, tag="stream_event"):
+class StreamEvent(msgspec.Struct, tag="stream_event", gc=False):
     event: BlockDelta | MessageStop
     session_id: str
     parent_tool_use_id: str | None = None
 
 
-class Result(msgspec.Struct, tag="result"):
+class Result(msgspec.Struct, tag="result", gc=False):
     subtype: str
     session_id: str
 
@@ -77,15 +77,16 @@ Event: TypeAlias = Streamed | Ended
 
 def normalised(frame: Frame) -> Event | None:
     """Return what a frame says; None if it says nothing that anybody needs."""
-    match frame:
-        case StreamEvent(event=BlockDelta(delta=TextDelta(text=text))):
-            return Streamed(frame.session_id, text, "text")
-        case StreamEvent(event=BlockDelta(delta=ThinkingDelta(thinking=text))):
-            return Streamed(frame.session_id, text, "reasoning")
-        case Result():
-            return Ended(frame.session_id)
-        case _:
-            return None
+    # Plain tests: class patterns of `match` take three times as long, more than the decoding.
+    if isinstance(frame, StreamEvent):
+        event = frame.event
+        if isinstance(event, BlockDelta):
+            delta = event.delta
+            if isinstance(delta, TextDelta):
+                return Streamed(frame.session_id, delta.text, "text")
+            return Streamed(frame.session_id, delta.thinking, "reasoning")
+        return None
+    return Ended(frame.session_id)
 
 
 @contextlib.contextmanager

@@ -162,14 +162,16 @@ class _Reader:
 
     async def _receive(self) -> bytes | bytearray:
         self._since = trio.current_time()
-        self._scope.deadline = self._since + self._patience
+        if self._patience < math.inf:
+            self._scope.deadline = self._since + self._patience
         try:
             return await self._stream.receive_some(READ)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             return b""
         finally:
-            self._scope.deadline = math.inf
-            self._patience -= trio.current_time() - self._since
+            if self._patience < math.inf:
+                self._scope.deadline = math.inf
+                self._patience -= trio.current_time() - self._since
             self._since = None
 
     def _hand_on(self, data: bytes | bytearray) -> None:

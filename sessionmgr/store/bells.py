@@ -30,6 +30,11 @@ class Waiter:
         """Say whether there is nothing left to wait for."""
         return self.number > self.after
 
+    @property
+    def parked(self) -> bool:
+        """Say whether the task sleeps."""
+        return self._parked is not None
+
     def ring(self, number: int) -> None:
         """Note how far things are."""
         if number > self.number:

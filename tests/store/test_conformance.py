@@ -1,11 +1,32 @@
 """Both stores do what every store does."""
 
+from functools import partial
+from pathlib import Path
+
 import pytest
 
-from sessionmgr.store import open_memory_store
-from sessionmgr.testing.store_conformance import STORE_BEHAVIOURS, Behaviour
+from sessionmgr.store import open_memory_store, open_sqlite_store
+from sessionmgr.store.sqlite.ground import Executor
+from sessionmgr.testing.store_conformance import (
+    LASTING_BEHAVIOURS,
+    STORE_BEHAVIOURS,
+    Behaviour,
+)
+
+
+def test_there_are_behaviours_enough_and_each_has_a_name_of_its_own() -> None:
+    names = [str(each) for each in (*STORE_BEHAVIOURS, *LASTING_BEHAVIOURS)]
+    assert len(set(names)) == len(names) >= 45
 
 
 @pytest.mark.parametrize("behaviour", STORE_BEHAVIOURS, ids=str)
 async def test_the_memory_store_conforms(behaviour: Behaviour) -> None:
     await behaviour(open_memory_store)
+
+
+@pytest.mark.parametrize("executor", ["thread", "inline"])
+@pytest.mark.parametrize("behaviour", [*STORE_BEHAVIOURS, *LASTING_BEHAVIOURS], ids=str)
+async def test_the_sqlite_store_conforms(
+    behaviour: Behaviour, executor: Executor, tmp_path: Path
+) -> None:
+    await behaviour(partial(open_sqlite_store, tmp_path / "s.db", executor=executor))

@@ -87,7 +87,7 @@ async def each_opening_sees_what_another_appends(open_store: OpenStore) -> None:
         await two.append(batch(2, "b"))
         assert numbers(await one.events(SESSION)) == [1, 2]
         with refused(NumberTaken):
-            await one.append(batch(2, "c"))
+            await one.append(batch(2, "c", name="bat_other"))
 
 
 @LASTING.of_openings

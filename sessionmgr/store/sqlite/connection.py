@@ -1,0 +1,152 @@
+"""Connections to the file: one that writes, and those that only read."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from sessionmgr.errors import NotAStore, StoreFailed, StoreTooNew
+from sessionmgr.store.sqlite.fault import BUSY, check_place, code_of, fault
+from sessionmgr.store.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Durability: TypeAlias = Literal["process", "power"]
+"""What an acknowledged append survives: the end of our process, or a power failure too."""
+
+CHECKPOINT_PAGES: Final = 16_384
+"""So many pages of log make a commit pay for a checkpoint, if no idle moment came before."""
+LOG_BYTES: Final = 64 * 1024 * 1024
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """How the file is used."""
+
+    path: Path
+    durability: Durability = "process"
+    patience: float = 30.0
+    """Seconds to wait for another process's lock."""
+    max_bytes: int | None = None
+    """The file may not grow beyond that."""
+
+
+def _connect(options: Options) -> sqlite3.Connection:
+    return sqlite3.connect(
+        options.path.absolute().as_uri(),
+        timeout=options.patience,
+        isolation_level=None,  # transactions are ours
+        check_same_thread=False,
+        cached_statements=256,
+        uri=True,
+    )
+
+
+def open_writer(options: Options) -> sqlite3.Connection:
+    """Open the file for writing; make it a store if it is none yet.
+
+    Raises:
+        StoreUnusable: It cannot be one; nothing was changed.
+    """
+    path = options.path
+    check_place(path)
+    try:
+        connection = _connect(options)
+    except sqlite3.Error as error:
+        raise fault(path, error) from error
+    try:
+        _prepare(connection, options)
+        connection.execute(
+            f"PRAGMA synchronous={'FULL' if options.durability == 'power' else 'NORMAL'}"
+        )
+        connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit={LOG_BYTES}")
+        connection.execute("PRAGMA cache_size=-16384")
+        if options.max_bytes is not None:
+            (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+            connection.execute(f"PRAGMA max_page_count={options.max_bytes // page_size}")
+    except sqlite3.Error as error:
+        connection.close()
+        raise fault(path, error) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_reader(options: Options) -> sqlite3.Connection:
+    """Open the file for reading; it is a store already."""
+    try:
+        connection = _connect(options)
+        connection.execute("PRAGMA query_only=ON")
+    except sqlite3.Error as error:
+        raise fault(options.path, error) from error
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, options: Options) -> None:
+    """Make it a store, however many others try the same at once.
+
+    Setting up the log does not wait for others' locks as statements do, so it is tried again.
+    """
+    deadline = time.monotonic() + options.patience
+    while True:
+        try:
+            is_store = _is_store(connection, options)
+            _use_log(connection, options)
+            if not is_store:
+                _create(connection, options)
+            return
+        except sqlite3.OperationalError as error:
+            if code_of(error) not in BUSY or time.monotonic() >= deadline:
+                raise
+        time.sleep(random.uniform(0.001, 0.02))
+
+
+def _is_store(connection: sqlite3.Connection, options: Options) -> bool:
+    application_id, version = _marks(connection)
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    path = str(options.path)
+    if application_id == APPLICATION_ID and version > SCHEMA_VERSION:
+        raise StoreTooNew(path, f"its schema is {version}, ours {SCHEMA_VERSION}")
+    if application_id == APPLICATION_ID and version == SCHEMA_VERSION:
+        return True
+    if tables or application_id:
+        raise NotAStore(path, "it is another program's SQLite database")
+    return False
+
+
+def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return application_id, version
+
+
+def _use_log(connection: sqlite3.Connection, options: Options) -> None:
+    with closing(connection.execute("PRAGMA journal_mode")) as answer:
+        (mode,) = answer.fetchone()
+    if mode != "wal":
+        with closing(connection.execute("PRAGMA journal_mode=WAL")) as answer:
+            (mode,) = answer.fetchone()
+    if mode != "wal":
+        why = f"its file system knows no write-ahead log, only {mode}: a network's, perhaps"
+        raise StoreFailed(str(options.path), why)
+
+
+def _create(connection: sqlite3.Connection, options: Options) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if not _is_store(connection, options):  # nobody was faster
+            for statement in TABLES:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

@@ -1,0 +1,126 @@
+"""What SQLite and the system say of a file, as errors that say what to do."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from sessionmgr.errors import (
+    NotAStore,
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    StoreFailed,
+    StoreFull,
+    StorePathInvalid,
+    StoreReadOnly,
+)
+
+BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
+"""Another one is at it; the same again may succeed."""
+
+FATAL: Final = frozenset(
+    {
+        *BUSY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_READONLY,
+    }
+)
+"""After these a transaction is not to be gone on with."""
+
+# What the system answers when a file may not grow comes as one of these, unless it is ENOSPC.
+_NOT_WRITTEN: Final = frozenset(
+    {
+        sqlite3.SQLITE_IOERR_WRITE,
+        sqlite3.SQLITE_IOERR_SHMSIZE,
+        sqlite3.SQLITE_IOERR_FSYNC,
+        sqlite3.SQLITE_IOERR_TRUNCATE,
+    }
+)
+_HARDLY_ANYTHING: Final = 1 << 20  # bytes: with less, a disk is full
+
+
+def code_of(error: sqlite3.Error) -> int:
+    """Return SQLite's primary code, or 0 where the error is of its Python side."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def fault(path: Path, error: sqlite3.Error) -> StoreError:
+    """Return what the error means to somebody who has only the path."""
+    code, name = code_of(error), str(path)
+    if code in BUSY:
+        return StoreBusy(name, error)
+    if code == sqlite3.SQLITE_CORRUPT:
+        return StoreDamaged(name, error)
+    if code == sqlite3.SQLITE_NOTADB:
+        return NotAStore(name, error)
+    if code == sqlite3.SQLITE_FULL:
+        return StoreFull(name, error)
+    if code == sqlite3.SQLITE_READONLY:
+        return read_only(path) or StoreReadOnly(name, error)
+    if code == sqlite3.SQLITE_CANTOPEN:
+        return read_only(path) or StoreFailed(name, error)
+    if getattr(error, "sqlite_errorcode", 0) in _NOT_WRITTEN and _is_full(path):
+        return StoreFull(name, error)
+    return StoreFailed(name, error)
+
+
+def _is_full(path: Path) -> bool:
+    try:
+        disk = os.statvfs(path.parent)
+        sizes = [path.with_name(path.name + end) for end in ("", "-wal", "-shm")]
+        largest = max(each.stat().st_size for each in sizes if each.exists())
+    except (OSError, ValueError):
+        return False
+    return disk.f_bavail * disk.f_frsize < _HARDLY_ANYTHING or largest >= _size_limit()
+
+
+def _size_limit() -> float:
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return float("inf")
+    soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # The last page before the limit may not have fitted.
+    return float("inf") if soft == resource.RLIM_INFINITY else soft - (1 << 16)
+
+
+def read_only(path: Path) -> StoreReadOnly | None:
+    """Say whether it is permission that is lacking, and for what."""
+    if path.exists() and not os.access(path, os.W_OK):
+        return StoreReadOnly(str(path), "the file is read-only")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        return StoreReadOnly(str(path), f"the directory {path.parent} is read-only")
+    return None
+
+
+def check_place(path: Path) -> None:
+    """Refuse a path where no store can be.
+
+    The file is not opened for that: closing it again would drop the locks that another
+    connection of this process has on it.
+
+    Raises:
+        StorePathInvalid: It is a directory, or in none.
+        StoreReadOnly: The file or its directory may not be written.
+    """
+    try:
+        if path.is_dir():
+            raise StorePathInvalid(str(path), "it is a directory")
+        if not path.parent.is_dir():
+            raise StorePathInvalid(str(path), f"there is no directory {path.parent}")
+        if path.exists() and not path.is_file():
+            raise StorePathInvalid(str(path), "it is no regular file")
+        if lacking := read_only(path):
+            raise lacking
+    except PermissionError as error:
+        raise StoreReadOnly(str(path), error.strerror) from None
+    except (OSError, ValueError) as error:
+        raise StorePathInvalid(str(path), error) from None

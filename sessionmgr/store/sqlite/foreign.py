@@ -1,0 +1,96 @@
+"""Noticing what other processes have written, while somebody waits for it.
+
+One of those who wait looks now and then whether the file has changed, and rings for all; when it
+goes, another takes over. So there is no task of ours that nobody waits for, and when nobody waits
+nothing is looked at.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from sqlite3 import Connection
+
+    from sessionmgr.store.bells import Bells, Key, Waiter
+
+
+class ForeignWatch:
+    """Rings the bells for what others wrote."""
+
+    def __init__(
+        self,
+        bells: Bells,
+        look: Callable[[Sequence[Key]], Awaitable[Sequence[tuple[Key, int]]]],
+        interval: float | None,
+    ) -> None:
+        self._bells = bells
+        self._look = look
+        self._interval = interval
+        self._watcher: Waiter | None = None
+
+    async def wait(self, waiter: Waiter) -> int:
+        """Sleep until the waiter's number passes; return how far it is then."""
+        while not waiter.passed:
+            if self._watcher is not None or self._interval is None:
+                await waiter.park()
+                continue
+            self._watcher = waiter
+            try:
+                await self._watch(waiter, self._interval)
+            finally:
+                self._watcher = None
+                self._hand_over(waiter)
+        return waiter.number
+
+    async def _watch(self, waiter: Waiter, interval: float) -> None:
+        while not waiter.passed:
+            with trio.move_on_after(interval):
+                await waiter.park()
+            if not waiter.passed:
+                for key, number in await self._look(self._bells.keys):
+                    self._bells.ring(key, number)
+
+    def _hand_over(self, leaving: Waiter) -> None:
+        for each in self._bells:
+            if each is not leaving and each.parked:
+                each.nudge()
+                return
+
+
+class Glance:
+    """What one reading connection has seen of the file."""
+
+    def __init__(self) -> None:
+        self._versions: dict[int, int] = {}
+
+    def look(self, connection: Connection, keys: Sequence[Key]) -> list[tuple[Key, int]]:
+        """Return how far the keys are, if anything has changed since this connection looked."""
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        if self._versions.get(id(connection)) == version:
+            return []
+        self._versions[id(connection)] = version
+        sessions = json.dumps([id for kind, id in keys if kind == "session"])
+        found: list[tuple[Key, int]] = [
+            (("session", session_id), last)
+            for session_id, last in connection.execute(
+                "SELECT session_id, last FROM sessions"
+                " WHERE session_id IN (SELECT value FROM json_each(?))",
+                (sessions,),
+            )
+        ]
+        results = json.dumps([id for kind, id in keys if kind == "result"])
+        found += [
+            (("result", request_id), 1)
+            for (request_id,) in connection.execute(
+                "SELECT request_id FROM requests WHERE result IS NOT NULL"
+                " AND request_id IN (SELECT value FROM json_each(?))",
+                (results,),
+            )
+        ]
+        (last,) = connection.execute("SELECT coalesce(max(number), 0) FROM requests").fetchone()
+        return [*found, (("requests", ""), last)]

@@ -1,0 +1,118 @@
+"""What all of the SQLite store stands on: who writes, who reads, and who is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, cast
+
+import outcome
+import trio
+
+from sessionmgr.errors import StoreClosed
+from sessionmgr.store.bells import Bells
+from sessionmgr.store.sqlite.foreign import ForeignWatch, Glance
+from sessionmgr.store.sqlite.hand import Reader, Writer
+from sessionmgr.store.sqlite.lane import InlineLane, Job, Lane, ThreadLane
+from sessionmgr.store.sqlite.room import Room
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from sqlite3 import Connection
+
+    from sessionmgr.store.bells import Key
+    from sessionmgr.store.sqlite.connection import Options
+
+T = TypeVar("T")
+
+Executor: TypeAlias = Literal["thread", "inline"]
+"""Where SQL runs: in threads of its own, or in the task that wants it, for virtual time."""
+
+READERS: Final = 2
+PENDING_ROWS: Final = 16_384
+PENDING_BYTES: Final = 64 * 1024 * 1024
+"""So much may wait to be written; who has more waits for room."""
+GRACE: Final = 5.0
+"""Seconds that closing waits for a disk."""
+
+
+class Ground:
+    """One writer, some readers, and the bells that ring when something is committed."""
+
+    def __init__(self, options: Options, executor: Executor, poll: float | None) -> None:
+        self._options = options
+        self._bells = Bells()
+        self._room = Room(PENDING_ROWS, PENDING_BYTES)
+        self._glance = Glance()
+        self._watch = ForeignWatch(self._bells, self._look, poll)
+        self._closed = False
+        writer = Writer(options)
+        readers = [Reader(options) for _ in range(READERS)]
+        self._writing: Lane
+        self._reading: Lane
+        if executor == "thread":
+            self._writing = ThreadLane("sessionmgr-writer", [writer], self._written)
+            self._reading = ThreadLane("sessionmgr-reader", readers, _nothing)
+        else:
+            self._writing = InlineLane(writer, self._written)
+            self._reading = InlineLane(readers[0], _nothing)
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._options.path
+
+    async def start(self) -> None:
+        """Open the file, or make it."""
+        await self._writing.start()
+        await self._reading.start()
+
+    async def aclose(self) -> None:
+        """Store what was handed over, and close; a disk that hangs is waited for in bounds."""
+        self._closed = True
+        with trio.move_on_after(GRACE, shield=True):
+            await self._reading.close()
+            await self._writing.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed(str(self.path))
+
+    async def _write(
+        self,
+        work: Callable[[Connection], T],
+        *,
+        rows: int = 1,
+        size: int = 0,
+        ring: tuple[Key, int] | None = None,
+    ) -> T:
+        self._check_open()
+        await self._room.take(rows, size)
+        if self._closed:
+            self._room.give(rows, size)
+            self._check_open()
+        return cast("T", await self._writing.do(Job(work, rows, size, ring)))
+
+    def _written(self, jobs: Sequence[Job]) -> None:
+        """Tell those who wait for it what is committed now, and not before."""
+        for job in jobs:
+            self._room.give(job.rows, job.size)
+            if job.ring is not None and isinstance(job.outcome, outcome.Value):
+                self._bells.ring(*job.ring)
+
+    async def _read(self, work: Callable[[Connection], T]) -> T:
+        self._check_open()
+        return cast("T", await self._reading.do(Job(work)))
+
+    async def _look(self, keys: Sequence[Key]) -> Sequence[tuple[Key, int]]:
+        return await self._read(lambda connection: self._glance.look(connection, keys))
+
+    async def _wait(self, key: Key, after: int, read: Callable[[Connection], int]) -> int:
+        """Wait until `key` passes `after`; `read` says how far it is."""
+        # Listen first: what is committed while we read rings already.
+        with self._bells.listen(key, after) as waiter:
+            waiter.ring(await self._read(read))
+            return await self._watch.wait(waiter)
+
+
+def _nothing(jobs: Sequence[Job]) -> None:
+    """Nobody but the reader wants to know that something was read."""

@@ -1,0 +1,131 @@
+"""Those who work on a connection: the one that writes, and those that read."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Final
+
+import outcome
+
+from sessionmgr.store.sqlite.connection import Options, open_reader, open_writer
+from sessionmgr.store.sqlite.fault import FATAL, code_of, fault
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessionmgr.store.sqlite.lane import Job
+
+GROUP_ROWS: Final = 4096
+"""So many rows are committed together at most."""
+
+
+class Writer:
+    """Commits jobs in groups: one transaction for all that is there, a savepoint for each.
+
+    A job that is refused leaves the others of its group alone. When the disk refuses, all of
+    them fail, and none is half done.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.rows = GROUP_ROWS
+        self._connection: sqlite3.Connection | None = None
+        self._dirty = False
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection, once it is open."""
+        assert self._connection is not None
+        return self._connection
+
+    def open(self) -> None:
+        """Open the file, or make it."""
+        self._connection = open_writer(self.options)
+
+    def work(self, jobs: Sequence[Job]) -> None:
+        """Commit what the jobs do."""
+        wanted = [job for job in jobs if not job.abandoned]
+        committed = outcome.capture(self._commit, wanted)
+        self._dirty = True
+        if isinstance(committed, outcome.Error):
+            if self.connection.in_transaction:
+                outcome.capture(self.connection.execute, "ROLLBACK")
+            for job in wanted:
+                job.outcome = _error(self.options, committed.error)
+
+    def _commit(self, jobs: Sequence[Job]) -> None:
+        execute = self.connection.execute
+        execute("BEGIN IMMEDIATE")
+        for job in jobs:
+            execute("SAVEPOINT job")
+            job.outcome = outcome.capture(job.work, self.connection)
+            if isinstance(job.outcome, outcome.Error):
+                error = job.outcome.error
+                if isinstance(error, sqlite3.Error) and code_of(error) in FATAL:
+                    raise error
+                execute("ROLLBACK TO job")
+                job.outcome = _error(self.options, error)
+            execute("RELEASE job")
+        execute("COMMIT")
+
+    def rest(self) -> bool:
+        """Move what was written from the log into the file, so that no commit has to."""
+        if self._dirty:
+            self._dirty = False
+            outcome.capture(self.connection.execute, "PRAGMA wal_checkpoint(PASSIVE)")
+        return False
+
+    def close(self) -> None:
+        """Move the log into the file, if nobody else is at it, and let go of it."""
+        outcome.capture(self.connection.execute, "PRAGMA busy_timeout=100")
+        outcome.capture(self.connection.execute, "PRAGMA wal_checkpoint(TRUNCATE)")
+        self.connection.close()
+
+
+class Reader:
+    """Does one job after the other, each on one state of the file."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.rows = 1
+        self._connection: sqlite3.Connection | None = None
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection, once it is open."""
+        assert self._connection is not None
+        return self._connection
+
+    def open(self) -> None:
+        """Open the file."""
+        self._connection = open_reader(self.options)
+
+    def work(self, jobs: Sequence[Job]) -> None:
+        """Read what the jobs want."""
+        for job in jobs:
+            if not job.abandoned:
+                job.outcome = outcome.capture(self._read, job)
+                if isinstance(job.outcome, outcome.Error):
+                    job.outcome = _error(self.options, job.outcome.error)
+            if self.connection.in_transaction:
+                outcome.capture(self.connection.execute, "ROLLBACK")
+
+    def _read(self, job: Job) -> object:
+        self.connection.execute("BEGIN")
+        return job.work(self.connection)
+
+    def rest(self) -> bool:
+        """Rest indeed."""
+        return False
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.connection.close()
+
+
+def _error(options: Options, error: BaseException) -> outcome.Error:
+    if isinstance(error, sqlite3.Error):
+        said = fault(options.path, error)
+        said.__cause__ = error
+        return outcome.Error(said)
+    return outcome.Error(error)

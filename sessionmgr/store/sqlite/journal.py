@@ -1,0 +1,207 @@
+"""Writing sessions, runs and events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.errors import IdTaken, UnknownId
+from sessionmgr.store.admission import (
+    DELTAS,
+    RunFacts,
+    check_fence,
+    check_runs,
+    endings,
+    identity,
+    is_duplicate,
+    named_runs,
+)
+from sessionmgr.store.row import Append, Appended, LedgerRow, NewSession
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from sqlite3 import Connection
+
+PRUNED_AT_ONCE: Final = 2000
+PRUNED_RUNS: Final = 50
+"""So many rows, of so many runs, one step of `prune` drops at once; appends go in between."""
+
+
+def create_session(connection: Connection, new: NewSession) -> None:
+    """Store a new session, unless the very same is there."""
+    found = connection.execute(
+        "SELECT provider, created, first_body FROM sessions WHERE session_id = ?", (new.session_id,)
+    ).fetchone()
+    if found is None:
+        connection.execute(
+            "INSERT INTO sessions (session_id, provider, created, fence, last, first_body) VALUES"
+            " (?1, ?2, ?3, coalesce((SELECT fence FROM leases WHERE name = ?1), 0), 0, ?4)",
+            (new.session_id, new.provider, new.at, new.body),
+        )
+    elif found != (new.provider, new.at, new.body):
+        raise IdTaken("session", new.session_id)
+
+
+def close_session(connection: Connection, session_id: str, at: int) -> None:
+    """Note that the session is closed, if it is not yet."""
+    changed = connection.execute(
+        "UPDATE sessions SET closed = coalesce(closed, ?) WHERE session_id = ?", (at, session_id)
+    )
+    if not changed.rowcount:
+        raise UnknownId("session", session_id)
+
+
+def append(connection: Connection, append: Append) -> Appended:
+    """Store a batch, or refuse it before anything has changed."""
+    ends = endings(append)
+    found = connection.execute(
+        "SELECT key, fence, last FROM sessions WHERE session_id = ?", (append.session_id,)
+    ).fetchone()
+    if found is None:
+        raise UnknownId("session", append.session_id)
+    session, fence, last = found
+    check_fence(append, fence)
+    if is_duplicate(append, last, _begun(connection, session, append.first, last)):
+        return Appended(append.rows[-1].seq, duplicate=True)
+    keys, facts = _stored_runs(connection, append, session)
+    check_runs(append, ends, facts)
+    _write_runs(connection, append, session, keys, ends)
+    first, begins = append.first, identity(append)
+    connection.executemany(
+        "INSERT INTO events (session, seq, run, type, batch, body) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (session, row.seq, keys[row.run_id], row.type, None, row.body)
+            if row.seq != first
+            else (session, first, keys[row.run_id], row.type, begins, row.body)
+            for row in append.rows
+        ],
+    )
+    connection.execute(
+        "UPDATE sessions SET last = ?, fence = ?, body = coalesce(?, body) WHERE key = ?",
+        (append.rows[-1].seq, append.fence, append.session, session),
+    )
+    if append.ledger:
+        _book(connection, append, session, keys)
+    return Appended(append.rows[-1].seq)
+
+
+def _begun(connection: Connection, session: int, first: int, last: int) -> str | None:
+    """Return the identity of the batch that begins with a number, if one does."""
+    if first > last:
+        return None
+    found = connection.execute(
+        "SELECT batch FROM events WHERE session = ? AND seq = ?", (session, first)
+    ).fetchone()
+    return None if found is None else found[0]
+
+
+def _stored_runs(
+    connection: Connection, append: Append, session: int
+) -> tuple[dict[str | None, int | None], dict[str, RunFacts]]:
+    """Return what is stored of the runs that the append names: their keys, and how they stand."""
+    keys: dict[str | None, int | None] = {None: None}
+    facts: dict[str, RunFacts] = {}
+    for run_id in named_runs(append):
+        found = connection.execute(
+            "SELECT key, status, session FROM runs WHERE run_id = ?", (run_id,)
+        ).fetchone()
+        if found is not None:
+            keys[run_id], status, owner = found
+            session_id = append.session_id
+            if owner != session:
+                (session_id,) = connection.execute(
+                    "SELECT session_id FROM sessions WHERE key = ?", (owner,)
+                ).fetchone()
+            facts[run_id] = RunFacts(session_id, status)
+    return keys, facts
+
+
+def _write_runs(
+    connection: Connection,
+    append: Append,
+    session: int,
+    keys: dict[str | None, int | None],
+    ends: Mapping[str, int],
+) -> None:
+    for run in append.runs:
+        key = keys.get(run.run_id)
+        end = ends.get(run.run_id)
+        ended = None if end is None else append.at
+        if key is None:
+            keys[run.run_id] = connection.execute(
+                "INSERT INTO runs (run_id, session, status, terminal, ended, body)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                (run.run_id, session, run.status, end, ended, run.body),
+            ).lastrowid
+        else:
+            connection.execute(
+                "UPDATE runs SET status = ?, terminal = coalesce(terminal, ?),"
+                " ended = coalesce(ended, ?), body = ? WHERE key = ?",
+                (run.status, end, ended, run.body, key),
+            )
+    for run_id, (first, last) in _spans(append).items():
+        connection.execute(
+            "UPDATE runs SET first = coalesce(first, ?), last = ? WHERE key = ?",
+            (first, last, keys[run_id]),
+        )
+
+
+def _spans(append: Append) -> dict[str, tuple[int, int]]:
+    """Return the first and the last number of each run's events in the batch."""
+    last = {row.run_id: row.seq for row in append.rows}
+    first = {row.run_id: row.seq for row in reversed(append.rows)}
+    return {run_id: (first[run_id], last[run_id]) for run_id in last if run_id is not None}
+
+
+def _book(
+    connection: Connection, append: Append, session: int, keys: Mapping[str | None, int | None]
+) -> None:
+    columns = LedgerRow.__struct_fields__[1:]
+    places = ", ".join("?" * (len(columns) + 2))
+    connection.executemany(
+        f"INSERT INTO ledger (session, run, {', '.join(columns)}) VALUES ({places})",
+        [
+            (session, keys[row.run_id], *(getattr(row, column) for column in columns))
+            for row in append.ledger
+        ],
+    )
+
+
+def prune_some(
+    connection: Connection, before: int, session_id: str | None
+) -> list[tuple[int, int]] | None:
+    """Drop some deltas of ended runs; return their runs' keys and sizes, or None: all is done."""
+    runs = connection.execute(
+        "SELECT key, session, pruned, last FROM runs"
+        " WHERE ended IS NOT NULL AND pruned < last AND ended < ?1 AND"
+        " (?2 IS NULL OR session = (SELECT key FROM sessions WHERE session_id = ?2)) LIMIT ?3",
+        (before, session_id, PRUNED_RUNS),
+    ).fetchall()
+    dropped: list[tuple[int, int]] = []
+    for key, session, pruned, last in runs:
+        sizes = _prune_run(connection, key, session, pruned, last)
+        dropped += [(key, size) for size in sizes]
+        if len(dropped) >= PRUNED_AT_ONCE:
+            break
+    return dropped if runs else None
+
+
+def _prune_run(connection: Connection, key: int, session: int, pruned: int, last: int) -> list[int]:
+    rows = connection.execute(
+        "SELECT id, seq, type, length(body) FROM events WHERE session = ? AND seq > ? AND seq <= ?"
+        " AND run = ? AND type IN (?, ?, ?) ORDER BY seq LIMIT ?",
+        (session, pruned, last, key, *DELTAS, PRUNED_AT_ONCE),
+    ).fetchall()
+    connection.executemany("DELETE FROM events WHERE id = ?", [(row[0],) for row in rows])
+    holes: list[tuple[int, int, str]] = []
+    for _, seq, kind, _ in rows:
+        if holes and holes[-1][1] + 1 == seq and holes[-1][2] == kind:
+            holes[-1] = (holes[-1][0], seq, kind)
+        else:
+            holes.append((seq, seq, kind))
+    connection.executemany(
+        "INSERT INTO holes (session, first, last, run, type) VALUES (?, ?, ?, ?, ?)",
+        [(session, first, end, key, kind) for first, end, kind in holes],
+    )
+    looked_at = rows[-1][1] if len(rows) == PRUNED_AT_ONCE else last
+    connection.execute("UPDATE runs SET pruned = ? WHERE key = ?", (looked_at, key))
+    return [row[3] for row in rows]

@@ -1,0 +1,248 @@
+"""Reading sessions, runs and events."""
+
+from __future__ import annotations
+
+from heapq import merge
+from typing import TYPE_CHECKING, Any, Final
+
+from sessionmgr.errors import UnknownId
+from sessionmgr.store.page import Hole, paginate
+from sessionmgr.store.prefix import CANDIDATES, only_one
+from sessionmgr.store.row import EventPage, EventRow, Page, StoredRun, StoredSession
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+    from sqlite3 import Connection
+
+    from sessionmgr.store.contract import Kind
+
+SESSION: Final = (
+    "SELECT key, session_id, provider, created, closed, fence, last, coalesce(body, first_body)"
+    " FROM sessions"
+)
+RUN: Final = (
+    "SELECT runs.key, run_id, session_id, provider, status, first, runs.last, terminal, ended,"
+    " runs.body FROM runs JOIN sessions ON sessions.key = runs.session"
+)
+
+
+class Where:
+    """Conditions that all must hold, and what they compare with."""
+
+    def __init__(self) -> None:
+        self._conditions: list[str] = []
+        self.values: list[object] = []
+
+    def add(self, condition: str, *values: object) -> None:
+        """Add a condition."""
+        self._conditions.append(condition)
+        self.values += values
+
+    def among(self, column: str, values: Collection[str]) -> None:
+        """Add the condition that a column is one of these."""
+        self.add(f"{column} IN ({', '.join('?' * len(values))})", *values)
+
+    def __str__(self) -> str:
+        return f" WHERE {' AND '.join(self._conditions)}" if self._conditions else ""
+
+
+def find_session(connection: Connection, session_id: str) -> tuple[int, int]:
+    """Return the session's key and last number.
+
+    Raises:
+        UnknownId: There is none.
+    """
+    found = connection.execute(
+        "SELECT key, last FROM sessions WHERE session_id = ?", (session_id,)
+    ).fetchone()
+    if found is None:
+        raise UnknownId("session", session_id)
+    key, last = found
+    return key, last
+
+
+def session(connection: Connection, session_id: str) -> StoredSession:
+    """Return the session as it stands."""
+    row = connection.execute(f"{SESSION} WHERE session_id = ?", (session_id,)).fetchone()
+    if row is None:
+        raise UnknownId("session", session_id)
+    return _session(row)
+
+
+def sessions(
+    connection: Connection,
+    provider: str | None,
+    state: str | None,
+    since: int | None,
+    limit: int,
+    cursor: int | None,
+) -> Page[StoredSession]:
+    """Return sessions, the newest first."""
+    where = Where()
+    if cursor is not None:
+        where.add("key < ?", cursor)
+    if provider is not None:
+        where.add("provider = ?", provider)
+    if since is not None:
+        where.add("created >= ?", since)
+    if state is not None:
+        where.add("closed IS NULL" if state == "open" else "closed IS NOT NULL")
+    rows = connection.execute(
+        f"{SESSION}{where} ORDER BY key DESC LIMIT ?", (*where.values, limit + 1)
+    ).fetchall()
+    return Page(tuple(map(_session, rows[:limit])), _cursor(rows, limit))
+
+
+def run(connection: Connection, run_id: str) -> StoredRun:
+    """Return the run as it stands."""
+    row = connection.execute(f"{RUN} WHERE run_id = ?", (run_id,)).fetchone()
+    if row is None:
+        raise UnknownId("run", run_id)
+    return _run(row)
+
+
+def runs(
+    connection: Connection,
+    session_id: str | None,
+    statuses: Collection[str] | None,
+    provider: str | None,
+    limit: int,
+    cursor: int | None,
+) -> Page[StoredRun]:
+    """Return runs, the newest first."""
+    where = Where()
+    if cursor is not None:
+        where.add("runs.key < ?", cursor)
+    if session_id is not None:
+        where.add("runs.session = (SELECT key FROM sessions WHERE session_id = ?)", session_id)
+    if provider is not None:
+        where.add("provider = ?", provider)
+    if statuses is not None:
+        where.among("status", statuses)
+        if set(statuses) <= {"pending", "running"}:  # few of many: the index has them all
+            where.add("status IN ('pending', 'running')")
+    rows = connection.execute(
+        f"{RUN}{where} ORDER BY runs.key DESC LIMIT ?", (*where.values, limit + 1)
+    ).fetchall()
+    return Page(tuple(map(_run, rows[:limit])), _cursor(rows, limit))
+
+
+def _session(row: Sequence[Any]) -> StoredSession:
+    _, session_id, provider, created, closed, fence, last, body = row
+    return StoredSession(
+        session_id=session_id,
+        provider=provider,
+        state="open" if closed is None else "closed",
+        created=created,
+        closed=closed,
+        fence=fence,
+        last_seq=last,
+        body=body,
+    )
+
+
+def _run(row: Sequence[Any]) -> StoredRun:
+    _, run_id, session_id, provider, status, first, last, terminal, ended, body = row
+    return StoredRun(
+        run_id=run_id,
+        session_id=session_id,
+        provider=provider,
+        status=status,
+        first_seq=first,
+        last_seq=last,
+        terminal_seq=terminal,
+        ended=ended,
+        body=body,
+    )
+
+
+def _cursor(rows: Sequence[Sequence[Any]], limit: int) -> int | None:
+    return rows[limit - 1][0] if len(rows) > limit else None
+
+
+def resolve(connection: Connection, prefix: str, kind: Kind | None) -> str:
+    """Return the one id that begins with `prefix`."""
+    found: list[str] = []
+    for name in ("session", "run", "snapshot"):
+        if kind in (None, name):
+            rows = connection.execute(
+                f"SELECT {name}_id FROM {name}s WHERE {name}_id >= ? AND {name}_id < ?"
+                f" ORDER BY {name}_id LIMIT ?",
+                (prefix, prefix + "\U0010ffff", CANDIDATES + 1),
+            )
+            found += [row[0] for row in rows]
+    return only_one(prefix, kind, found)
+
+
+def events(
+    connection: Connection,
+    session_id: str,
+    after: int,
+    until: int | None,
+    run_id: str | None,
+    types: Collection[str] | None,
+    limit: int,
+) -> EventPage:
+    """Return events with numbers above `after`, up to `until`."""
+    key, last = find_session(connection, session_id)
+    end = last if until is None else min(until, last)
+    wanted = Where()
+    low, high = max(after, 0), end
+    if run_id is not None:
+        found = connection.execute(
+            "SELECT key, first, last FROM runs WHERE run_id = ? AND session = ?", (run_id, key)
+        ).fetchone()
+        if found is None or found[1] is None:
+            return EventPage((), max(after, end), more=False)
+        # A run's events lie between its first and its last.
+        low, high = max(low, found[1] - 1), min(high, found[2])
+        wanted.add("run = ?", found[0])
+    if types is not None:
+        wanted.among("type", types)
+    rows = _rows(connection, key, low, high, wanted, limit)
+    holes = _holes(connection, key, low, high, wanted)
+    first_hole = next(holes, None)
+    if first_hole is None:
+        return paginate(session_id, rows, limit=limit, end=max(after, end))
+    items: Iterator[EventRow | Hole] = merge(rows, _and_then(first_hole, holes), key=_number)
+    return paginate(session_id, items, limit=limit, end=max(after, end))
+
+
+def _rows(
+    connection: Connection, key: int, low: int, high: int, wanted: Where, limit: int
+) -> Iterator[EventRow | Hole]:
+    conditions = str(wanted).replace(" WHERE ", " AND ", 1)
+    cursor = connection.execute(
+        "SELECT seq, run, type, body FROM events WHERE session = ? AND seq > ? AND seq <= ?"
+        f"{conditions} ORDER BY seq LIMIT ?",
+        (key, low, high, *wanted.values, limit + 1),
+    )
+    run_ids: dict[int | None, str | None] = {None: None}
+    for seq, run, kind, body in cursor:
+        if run not in run_ids:
+            (run_ids[run],) = connection.execute(
+                "SELECT run_id FROM runs WHERE key = ?", (run,)
+            ).fetchone()
+        yield EventRow(seq, run_ids[run], kind, body)
+
+
+def _holes(connection: Connection, key: int, low: int, high: int, wanted: Where) -> Iterator[Hole]:
+    conditions = str(wanted).replace(" WHERE ", " AND ", 1)
+    # Holes do not overlap, so only the last that begins before the range can reach into it.
+    cursor = connection.execute(
+        "SELECT first, last FROM holes WHERE session = ?1 AND first <= ?3 AND last > ?2"
+        " AND first >= coalesce((SELECT max(first) FROM holes WHERE session = ?1"
+        f" AND first <= ?2 + 1), 0){conditions} ORDER BY first",
+        (key, low, high, *wanted.values),
+    )
+    for first, last in cursor:
+        yield Hole(max(first, low + 1), min(last, high))
+
+
+def _and_then(first: Hole, rest: Iterator[Hole]) -> Iterator[EventRow | Hole]:
+    yield first
+    yield from rest
+
+
+def _number(item: EventRow | Hole) -> int:
+    return item.seq if isinstance(item, EventRow) else item.first

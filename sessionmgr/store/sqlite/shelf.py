@@ -1,0 +1,98 @@
+"""Blobs, snapshots, back-offs, notes and sums of the ledger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from sessionmgr.errors import IdTaken, UnknownId
+from sessionmgr.store.row import Costs, Snapshot
+from sessionmgr.store.sqlite.reading import find_session
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from sqlite3 import Connection
+
+
+def put_blob(connection: Connection, sha256: str, data: bytes) -> None:
+    """Store bytes under their sha256, once."""
+    connection.execute("INSERT OR IGNORE INTO blobs (sha256, body) VALUES (?, ?)", (sha256, data))
+
+
+def blob(connection: Connection, sha256: str) -> bytes:
+    """Return the bytes."""
+    found = connection.execute("SELECT body FROM blobs WHERE sha256 = ?", (sha256,)).fetchone()
+    if found is None:
+        raise UnknownId("blob", sha256)
+    body: bytes = found[0]
+    return body
+
+
+def put_snapshot(connection: Connection, new: Snapshot) -> None:
+    """Store a snapshot, unless the very same is there."""
+    find_session(connection, new.session_id)
+    found = _snapshots(connection, "snapshot_id", new.snapshot_id)
+    if not found:
+        connection.execute(
+            "INSERT INTO snapshots (snapshot_id, session_id, run_id, at, body)"
+            " VALUES (?, ?, ?, ?, ?)",
+            (new.snapshot_id, new.session_id, new.run_id, new.at, new.body),
+        )
+    elif found != [new]:
+        raise IdTaken("snapshot", new.snapshot_id)
+
+
+def snapshot(connection: Connection, snapshot_id: str) -> Snapshot:
+    """Return a snapshot."""
+    found = _snapshots(connection, "snapshot_id", snapshot_id)
+    if not found:
+        raise UnknownId("snapshot", snapshot_id)
+    return found[0]
+
+
+def snapshots(connection: Connection, session_id: str) -> list[Snapshot]:
+    """Return the session's snapshots, the oldest first."""
+    find_session(connection, session_id)
+    return _snapshots(connection, "session_id", session_id)
+
+
+def _snapshots(connection: Connection, column: str, value: str) -> list[Snapshot]:
+    rows = connection.execute(
+        "SELECT snapshot_id, session_id, run_id, at, body FROM snapshots"
+        f" WHERE {column} = ? ORDER BY key",
+        (value,),
+    )
+    return [
+        Snapshot(snapshot_id=snapshot_id, session_id=session_id, run_id=run_id, at=at, body=body)
+        for snapshot_id, session_id, run_id, at, body in rows
+    ]
+
+
+def put_note(
+    connection: Connection, shelf: Literal["backoffs", "meta"], key: str, body: bytes | None
+) -> None:
+    """Set a note, or with None forget it."""
+    if body is None:
+        connection.execute(f"DELETE FROM {shelf} WHERE key = ?", (key,))
+    else:
+        connection.execute(f"REPLACE INTO {shelf} (key, body) VALUES (?, ?)", (key, body))
+
+
+def notes(connection: Connection, shelf: Literal["backoffs", "meta"]) -> dict[str, bytes]:
+    """Return all notes of a shelf."""
+    return dict(connection.execute(f"SELECT key, body FROM {shelf}").fetchall())
+
+
+def costs(connection: Connection, ids: Collection[str]) -> dict[str, Costs]:
+    """Return the sums for these ids; unknown ones are left out."""
+    sums: dict[str, Costs] = {}
+    for each in ids:
+        row = connection.execute(
+            "SELECT count(*), sum(input), sum(cached_input), sum(cache_write), sum(output),"
+            " sum(reasoning), coalesce(sum(nano_usd), 0), sum(nano_usd IS NULL) FROM ledger"
+            " WHERE session = (SELECT key FROM sessions WHERE session_id = ?1)"
+            " OR run = (SELECT key FROM runs WHERE run_id = ?1) OR provider_session_id = ?1",
+            (each,),
+        ).fetchone()
+        if row[0]:
+            sums[each] = Costs(**dict(zip(Costs.__struct_fields__, row, strict=True)))
+    return sums

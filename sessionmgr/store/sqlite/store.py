@@ -1,0 +1,309 @@
+"""The SQLite store, whole."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from sessionmgr.errors import LeaseHeld
+from sessionmgr.store.row import (
+    Append,
+    Appended,
+    Costs,
+    EventPage,
+    Lease,
+    NewSession,
+    Owner,
+    Page,
+    Pruned,
+    Request,
+    Snapshot,
+    StoredRequest,
+    StoredRun,
+    StoredSession,
+)
+from sessionmgr.store.sqlite import holding, journal, reading, shelf
+from sessionmgr.store.sqlite.connection import Durability, Options
+from sessionmgr.store.sqlite.ground import Executor, Ground
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+
+    from sessionmgr.store.contract import Kind
+
+
+class SqliteStore(Ground):
+    """A store in a file; `open_sqlite_store` opens it."""
+
+    # --- the journal -------------------------------------------------------------------------
+
+    async def create_session(self, session: NewSession) -> None:
+        """Store a new session, unless the very same is there."""
+        await self._write(lambda connection: journal.create_session(connection, session))
+
+    async def close_session(self, session_id: str, *, at: int) -> None:
+        """Note that the session is closed, if it is not yet."""
+        await self._write(lambda connection: journal.close_session(connection, session_id, at))
+
+    async def session(self, session_id: str) -> StoredSession:
+        """Return the session as it stands."""
+        return await self._read(lambda connection: reading.session(connection, session_id))
+
+    async def sessions(
+        self,
+        *,
+        provider: str | None = None,
+        state: Literal["open", "closed"] | None = None,
+        since: int | None = None,
+        limit: int = 100,
+        cursor: int | None = None,
+    ) -> Page[StoredSession]:
+        """Return sessions, the newest first."""
+        return await self._read(
+            lambda connection: reading.sessions(connection, provider, state, since, limit, cursor)
+        )
+
+    async def run(self, run_id: str) -> StoredRun:
+        """Return the run as it stands."""
+        return await self._read(lambda connection: reading.run(connection, run_id))
+
+    async def runs(
+        self,
+        *,
+        session_id: str | None = None,
+        statuses: Collection[str] | None = None,
+        provider: str | None = None,
+        limit: int = 100,
+        cursor: int | None = None,
+    ) -> Page[StoredRun]:
+        """Return runs, the newest first."""
+        return await self._read(
+            lambda connection: reading.runs(
+                connection, session_id, statuses, provider, limit, cursor
+            )
+        )
+
+    async def resolve(self, prefix: str, kind: Kind | None = None) -> str:
+        """Return the one id that begins with `prefix`."""
+        return await self._read(lambda connection: reading.resolve(connection, prefix, kind))
+
+    async def append(self, append: Append) -> Appended:
+        """Store a batch, or refuse it before anything has changed."""
+        return await self._write(
+            lambda connection: journal.append(connection, append),
+            rows=len(append.rows) or 1,
+            size=sum([len(row.body) for row in append.rows]),
+            ring=(("session", append.session_id), append.first + len(append.rows) - 1),
+        )
+
+    async def events(
+        self,
+        session_id: str,
+        *,
+        after: int = 0,
+        until: int | None = None,
+        run_id: str | None = None,
+        types: Collection[str] | None = None,
+        limit: int = 1000,
+    ) -> EventPage:
+        """Return events with numbers above `after`, up to `until`."""
+        return await self._read(
+            lambda connection: reading.events(
+                connection, session_id, after, until, run_id, types, limit
+            )
+        )
+
+    async def wait(self, session_id: str, *, after: int) -> int:
+        """Wait until the session has an event above `after`."""
+        return await self._wait(
+            ("session", session_id),
+            after,
+            lambda connection: reading.find_session(connection, session_id)[1],
+        )
+
+    async def prune(self, *, before: int, session_id: str | None = None) -> Pruned:
+        """Drop streamed deltas of runs that ended before then, some at a time."""
+        dropped: list[int] = []
+        runs: set[int] = set()
+        while True:
+            some = await self._write(
+                lambda connection: journal.prune_some(connection, before, session_id),
+                rows=journal.PRUNED_AT_ONCE,
+            )
+            if some is None:
+                return Pruned(len(dropped), len(runs), sum(dropped))
+            runs.update(run for run, _ in some)
+            dropped += [size for _, size in some]
+
+    # --- the shelf ---------------------------------------------------------------------------
+
+    async def put_blob(self, data: bytes) -> str:
+        """Store bytes, once; return their sha256."""
+        # Not on the loop, and not where others wait to be committed.
+        sha256 = await self._read(lambda _: hashlib.sha256(data).hexdigest())
+        await self._write(
+            lambda connection: shelf.put_blob(connection, sha256, data), size=len(data)
+        )
+        return sha256
+
+    async def blob(self, sha256: str) -> bytes:
+        """Return the bytes."""
+        return await self._read(lambda connection: shelf.blob(connection, sha256))
+
+    async def put_snapshot(self, snapshot: Snapshot) -> None:
+        """Store a snapshot, unless the very same is there."""
+        await self._write(lambda connection: shelf.put_snapshot(connection, snapshot))
+
+    async def snapshot(self, snapshot_id: str) -> Snapshot:
+        """Return a snapshot."""
+        return await self._read(lambda connection: shelf.snapshot(connection, snapshot_id))
+
+    async def snapshots(self, session_id: str) -> Sequence[Snapshot]:
+        """Return the session's snapshots, the oldest first."""
+        return await self._read(lambda connection: shelf.snapshots(connection, session_id))
+
+    async def put_backoff(self, key: str, body: bytes | None) -> None:
+        """Set the state of a back-off, or with None forget it."""
+        await self._write(lambda connection: shelf.put_note(connection, "backoffs", key, body))
+
+    async def backoffs(self) -> Mapping[str, bytes]:
+        """Return the states of all back-offs."""
+        return await self._read(lambda connection: shelf.notes(connection, "backoffs"))
+
+    async def put_meta(self, key: str, body: bytes | None) -> None:
+        """Set a note, or with None forget it."""
+        await self._write(lambda connection: shelf.put_note(connection, "meta", key, body))
+
+    async def meta(self, key: str) -> bytes | None:
+        """Return a note."""
+        return (await self._read(lambda connection: shelf.notes(connection, "meta"))).get(key)
+
+    async def costs(self, ids: Collection[str]) -> Mapping[str, Costs]:
+        """Return the sums for these ids; unknown ones are left out."""
+        return await self._read(lambda connection: shelf.costs(connection, ids))
+
+    # --- leases ------------------------------------------------------------------------------
+
+    async def acquire(
+        self,
+        name: str,
+        owner: Owner,
+        *,
+        now: int,
+        ttl: int,
+        gone: Callable[[Owner], bool] = lambda _: False,
+    ) -> Lease:
+        """Take the lease, with a higher fence than any before."""
+        # Who is gone is found out here, not inside the transaction: its fence says that it is
+        # still the same one when it is taken over.
+        over: int | None = None
+        while True:
+            try:
+                return await self._write(
+                    partial(holding.acquire, name=name, owner=owner, now=now, ttl=ttl, over=over)
+                )
+            except LeaseHeld as error:
+                if not isinstance(error.holder, Owner) or not gone(error.holder):
+                    raise
+                over = error.fence
+
+    async def renew(self, name: str, fence: int, *, now: int, ttl: int) -> Lease:
+        """Hold the lease until `now + ttl`."""
+        return await self._write(
+            lambda connection: holding.renew(connection, name, fence, now, ttl)
+        )
+
+    async def release(self, name: str, fence: int) -> None:
+        """Give the lease back, if it is still this one."""
+        await self._write(lambda connection: holding.release(connection, name, fence))
+
+    async def leases(self, prefix: str = "") -> Sequence[Lease]:
+        """Return the leases that are held, by name."""
+        return await self._read(lambda connection: holding.leases(connection, prefix))
+
+    # --- requests ----------------------------------------------------------------------------
+
+    async def submit(self, request: Request) -> int:
+        """Store a request, unless the very same is there; return its number."""
+        number = await self._write(lambda connection: holding.submit(connection, request))
+        self._bells.ring(("requests", ""), number)
+        return number
+
+    async def requests(self, *, after: int = 0, limit: int = 100) -> Sequence[StoredRequest]:
+        """Return requests that nobody has completed, with numbers above `after`."""
+        return await self._read(lambda connection: holding.requests(connection, after, limit))
+
+    async def wait_request(self, *, after: int) -> int:
+        """Wait until there is a request with a number above `after`."""
+        return await self._wait(("requests", ""), after, holding.last_request)
+
+    async def take(
+        self, request_id: str, owner: Owner, *, gone: Callable[[Owner], bool] = lambda _: False
+    ) -> bool:
+        """Say whether the request is now this owner's to carry out."""
+        over: Owner | None = None
+        while True:
+            taker = await self._write(
+                partial(holding.take, request_id=request_id, owner=owner, over=over)
+            )
+            if taker == owner:
+                return True
+            if taker is None or taker == over or not gone(taker):
+                return False
+            over = taker
+
+    async def complete(self, request_id: str, result: bytes) -> None:
+        """Note what came of the request, if nothing has come of it yet."""
+        await self._write(
+            lambda connection: holding.complete(connection, request_id, result),
+            size=len(result),
+            ring=(("result", request_id), 1),
+        )
+
+    async def wait_result(self, request_id: str) -> bytes:
+        """Wait until the request is completed; return what came of it."""
+        await self._wait(
+            ("result", request_id),
+            0,
+            lambda connection: holding.request(connection, request_id).result is not None,
+        )
+        found = await self._read(lambda connection: holding.request(connection, request_id))
+        assert found.result is not None
+        return found.result
+
+
+@asynccontextmanager
+async def open_sqlite_store(
+    path: str | os.PathLike[str],
+    *,
+    durability: Durability = "process",
+    executor: Executor = "thread",
+    patience: float = 30.0,
+    poll: float | None = 0.1,
+    max_bytes: int | None = None,
+) -> AsyncGenerator[SqliteStore]:
+    """Open the store in this file for the time of a block; a file that is not there is made.
+
+    `durability="power"` flushes each commit to the disk, so that it survives a power failure as
+    well as our own end. `patience` is how long another process's lock is waited for, `poll` how
+    often other processes' writing is looked for while somebody waits (None: never, nobody else
+    uses the file). `executor="inline"` runs everything in the calling task, in virtual time for
+    instance. The file does not grow beyond `max_bytes`.
+
+    Raises:
+        StoreUnusable: The file cannot be used; the class and the text say why. Nothing was
+            overwritten.
+    """
+    options = Options(
+        path=Path(path), durability=durability, patience=patience, max_bytes=max_bytes
+    )
+    store = SqliteStore(options, executor, poll)
+    try:
+        await store.start()
+        yield store
+    finally:
+        await store.aclose()

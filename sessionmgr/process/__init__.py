@@ -1,3 +1,19 @@
 """Child process trees: what is started, who owns it, how it is talked to and how it ends."""
 
 from sessionmgr.process.command import Command as Command
+from sessionmgr.process.descriptors import Descriptors as Descriptors, raise_limit as raise_limit
+from sessionmgr.process.environment import (
+    Declared as Declared,
+    When as When,
+    build_environment as build_environment,
+    secrets as secrets,
+)
+from sessionmgr.process.outbox import Outbox as Outbox
+from sessionmgr.process.prompt import (
+    Place as Place,
+    PrivateFiles as PrivateFiles,
+    place_of as place_of,
+)
+from sessionmgr.process.pump import Pump as Pump, Pumped as Pumped
+from sessionmgr.process.resume import checked_resume_id as checked_resume_id
+from sessionmgr.process.tail import Tail as Tail

@@ -11,6 +11,8 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from sessionmgr.wire.frame import NoFrame
+
 LENGTH: Final = 299
 MEBI: Final = 1 << 20
 
@@ -75,7 +77,7 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
 Event: TypeAlias = Streamed | Ended
 
 
-def normalised(frame: Frame) -> Event | None:
+def normalised(frame: Frame | NoFrame) -> Event | None:
     """Return what a frame says; None if it says nothing that anybody needs."""
     # Plain tests: class patterns of `match` take three times as long, more than the decoding.
     if isinstance(frame, StreamEvent):
@@ -86,7 +88,7 @@ def normalised(frame: Frame) -> Event | None:
                 return Streamed(frame.session_id, delta.text, "text")
             return Streamed(frame.session_id, delta.thinking, "reasoning")
         return None
-    return Ended(frame.session_id)
+    return Ended(frame.session_id) if isinstance(frame, Result) else None
 
 
 @contextlib.contextmanager

@@ -11,8 +11,8 @@ import trio
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.wire.frame import MEBI, Event, Frame, line_of, normalised, written
 from sessionmgr.process.pump import Pump
+from sessionmgr.wire.frame import read_frames
 from sessionmgr.wire.lines import Line, LineDecoder
-from sessionmgr.wire.oversized import Oversized
 
 EVENTS: Final = 100_000
 READ: Final = 65_536
@@ -21,16 +21,9 @@ DECODER: Final = msgspec.json.Decoder(Frame)
 
 
 def events_of(lines: Sequence[Line]) -> list[Event]:
-    """Decode what one read brought, as an adapter does; a frame of no known type would be kept."""
-    decode = DECODER.decode
-    events: list[Event] = []
-    for line in lines:
-        if isinstance(line, Oversized):
-            raise TypeError("no line here is too long")
-        event = normalised(decode(line))
-        if event is not None:
-            events.append(event)
-    return events
+    """Decode what one read brought, as an adapter does."""
+    events = map(normalised, read_frames(lines, DECODER))
+    return [event for event in events if event is not None]
 
 
 class Relay:

@@ -1,5 +1,10 @@
 """Bytes to frames and back: lines, JSON-RPC, server-sent events. No I/O."""
 
+from sessionmgr.wire.frame import (
+    NoFrame as NoFrame,
+    Untyped as Untyped,
+    read_frames as read_frames,
+)
 from sessionmgr.wire.json_rpc import (
     Decoded as Decoded,
     ErrorResponse as ErrorResponse,

@@ -5,6 +5,20 @@ SessionmgrError
 │   └── IllegalTransition           an event that may not follow in the life of a run
 ├── WireError                       frames and what they ask for
 │   └── PendingFull                 too many of our requests await an answer
+├── SessionError                    sessions with agents
+│   ├── StartRefused                nothing was started, and nothing stored
+│   │   ├── ProviderUnknown         no adapter of that name (a LookupError too)
+│   │   ├── AdapterBroken           an installed adapter cannot be loaded
+│   │   ├── CapabilityMissing       the provider cannot do what is required
+│   │   ├── PermissionRefused       the provider has no such mode
+│   │   ├── OptionInvalid           an option is unknown or of a wrong type (a ValueError too)
+│   │   ├── DirectoryMissing        the session's directory is not there
+│   │   ├── ProviderDown            the provider's tree gave up; it is tried again later
+│   │   └── ManagerClosing          the manager admits nothing any more
+│   ├── NotPausable                 the run could not be resumed
+│   ├── NotResumable                what was paused cannot go on
+│   ├── ManagerDown                 the manager gave up; __cause__ says why
+│   └── NotInTrio                   called from outside the manager's trio.run
 ├── StoreError                      where events are kept
 │   ├── StoreUnusable               the file, or what lies under it; says what to do
 │   │   ├── StorePathInvalid        there can be no store at this path
@@ -70,6 +84,7 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sessionmgr.model.capability import Negotiation
     from sessionmgr.otp.exit import ExitReason
 
 
@@ -104,6 +119,120 @@ class IllegalTransition(ModelError, ValueError):
         super().__init__(f"a run that is {status} cannot go on with {event_type}")
         self.status = status
         self.event_type = event_type
+
+
+class SessionError(SessionmgrError):
+    """Something about sessions with agents."""
+
+
+class StartRefused(SessionError):
+    """A run was refused: nothing was started, and nothing stored."""
+
+
+class ProviderUnknown(StartRefused, LookupError):
+    """There is no adapter of that name."""
+
+    def __init__(self, name: str, known: Sequence[str], nearest: Sequence[str]) -> None:
+        hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+        there = f"there are: {', '.join(known)}" if known else "none is installed"
+        super().__init__(f"there is no provider {name!r}; {hint}{there}")
+        self.name = name
+        self.known = tuple(known)
+
+
+class AdapterBroken(StartRefused):
+    """An adapter is installed, and cannot be loaded."""
+
+    def __init__(self, name: str, where: str, why: str) -> None:
+        super().__init__(f"the adapter {name!r} ({where}) cannot be loaded: {why}")
+        self.name = name
+        self.where = where
+
+
+class CapabilityMissing(StartRefused):
+    """The provider cannot do what is required of it."""
+
+    def __init__(self, provider: str, negotiation: Negotiation) -> None:
+        super().__init__(f"{provider} cannot do what is required: {', '.join(negotiation.missing)}")
+        self.provider = provider
+        self.negotiation = negotiation
+
+
+class PermissionRefused(StartRefused):
+    """The provider has no mode that would be no wider than the one asked for."""
+
+    def __init__(self, provider: str, mode: str, has: Sequence[str]) -> None:
+        super().__init__(
+            f"{provider} has no permission mode {mode}; it has: {', '.join(has) or 'none'}"
+        )
+        self.provider = provider
+        self.mode = mode
+        self.has = tuple(has)
+
+
+class OptionInvalid(StartRefused, ValueError):
+    """An option is not one of this provider's, or has a value of another type."""
+
+    def __init__(self, provider: str, why: str) -> None:
+        super().__init__(f"options of {provider}: {why}")
+        self.provider = provider
+
+
+class DirectoryMissing(StartRefused):
+    """The session's directory is not there."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} is no directory: a run cannot start there")
+        self.path = path
+
+
+class ProviderDown(StartRefused):
+    """The provider's tree gave up; it is tried again after a while."""
+
+    def __init__(self, provider: str, why: str, retry_in: float) -> None:
+        super().__init__(f"{provider} is down ({why}); it is tried again in {retry_in:.0f} s")
+        self.provider = provider
+        self.retry_in = retry_in
+
+
+class ManagerClosing(StartRefused):
+    """The manager is on its way out, or not yet in."""
+
+    def __init__(self) -> None:
+        super().__init__("the manager admits no runs: its block is being left")
+
+
+class NotPausable(SessionError):
+    """The run could not be resumed if it were paused now."""
+
+    def __init__(self, run_id: str, why: str) -> None:
+        super().__init__(f"{run_id} cannot be paused: {why}")
+        self.run_id = run_id
+
+
+class NotResumable(SessionError):
+    """What was paused cannot go on as it was."""
+
+    def __init__(self, run_id: str, why: str) -> None:
+        super().__init__(f"{run_id} cannot be resumed: {why}")
+        self.run_id = run_id
+
+
+class ManagerDown(SessionError):
+    """The manager gave up; `__cause__` is what its tree could not get over."""
+
+    def __init__(self, why: object) -> None:
+        super().__init__(f"the session manager gave up: {why}")
+
+
+class NotInTrio(SessionError):
+    """Only tasks of the manager's own `trio.run` may use it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this is for tasks of the trio.run in which the manager lives; "
+            "from another thread, go through trio.from_thread with manager.token"
+        )
 
 
 class StoreError(SessionmgrError):
@@ -312,8 +441,7 @@ class InputFull(ProcessError):
 
     def __init__(self, waiting: int, limit: int) -> None:
         super().__init__(
-            f"the child does not read: {waiting} bytes wait to be written to it, "
-            f"of at most {limit}"
+            f"the child does not read: {waiting} bytes wait to be written to it, of at most {limit}"
         )
         self.waiting = waiting
         self.limit = limit

@@ -1,0 +1,7 @@
+"""The session manager: sessions with agents, run, recorded, ended and gone on with."""
+
+from sessionmgr.manager.clocks import Clocks as Clocks
+from sessionmgr.manager.cursor import Cursor as Cursor
+from sessionmgr.manager.manager import Manager as Manager, open_manager as open_manager
+from sessionmgr.manager.run_handle import FollowUp as FollowUp, RunHandle as RunHandle
+from sessionmgr.manager.session_handle import SessionHandle as SessionHandle

@@ -1,0 +1,94 @@
+"""How long each kind of silence may last, and which kind a run is in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+if TYPE_CHECKING:
+    from sessionmgr.model import Run
+
+MINUTE: Final = 60.0
+
+
+class Clocks(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds; 0 switches a clock off, None leaves it to whoever is asked next."""
+
+    start: float | None = None
+    """From the dispatch to the first sign of life."""
+    store: float | None = None
+    """The store is down."""
+    model: float | None = None
+    """Silence while a model call is open."""
+    tool: float | None = None
+    """Silence while a tool runs; the tool's own business, unless somebody sets it."""
+    tool_warning: float | None = None
+    """When to warn of that."""
+    approval: float | None = None
+    """A question waits; then it is denied."""
+    idle: float | None = None
+    """Silence that nothing explains."""
+    deadline: float | None = None
+    """The whole run, from its dispatch; nothing sets it back."""
+    drain: float | None = None
+    """The turn is over, and work in the background still open."""
+    close: float | None = None
+    """For a graceful end, before it is forced."""
+
+    def over(self, outer: Clocks) -> Clocks:
+        """Return these clocks, with those of `outer` where these say nothing."""
+        ours = msgspec.structs.asdict(self)
+        said = {name: value for name, value in ours.items() if value is not None}
+        return msgspec.structs.replace(outer, **said)
+
+    def of(self, name: str) -> float:
+        """Return the seconds of one clock; 0 is off."""
+        return getattr(self, name) or 0.0
+
+
+DEFAULTS: Final = Clocks(
+    start=MINUTE,
+    store=MINUTE,
+    model=30 * MINUTE,
+    tool=0.0,
+    tool_warning=10 * MINUTE,
+    approval=2 * MINUTE,
+    idle=30 * MINUTE,
+    deadline=0.0,
+    drain=MINUTE,
+    close=5.0,
+)
+
+
+class Watch(NamedTuple):
+    """Which clock runs while it is silent like this; `warn` and `act` are seconds of silence."""
+
+    clock: str
+    warn: float
+    act: float
+
+
+def watch(run: Run, clocks: Clocks, *, seen: bool, in_turn: bool) -> Watch | None:
+    """Say which clock runs: the state explains the silence, or nothing does.
+
+    `seen` says whether there ever was a sign of life, `in_turn` whether the agent is at work.
+    """
+    if run.open_approvals:
+        return None  # its own clock runs where the answer is awaited
+    if not seen:
+        return _half_way("start", clocks)
+    if run.open_tools:
+        return _armed(Watch("tool", clocks.of("tool_warning"), clocks.of("tool")))
+    if in_turn:
+        return _half_way("model", clocks)
+    return _half_way("drain" if run.open_tasks else "idle", clocks)
+
+
+def _half_way(clock: str, clocks: Clocks) -> Watch | None:
+    limit = clocks.of(clock)
+    return _armed(Watch(clock, limit / 2, limit))
+
+
+def _armed(watched: Watch) -> Watch | None:
+    return watched if watched.warn or watched.act else None

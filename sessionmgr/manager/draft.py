@@ -1,0 +1,187 @@
+"""What a keeper is about to write: events with their numbers, and the records they make.
+
+Nothing in here waits, and nothing outside is changed by it, until the store has taken it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+from sessionmgr.model import (
+    TERMINAL,
+    TERMINAL_TYPES,
+    Cause,
+    ErrorOccurred,
+    Event,
+    Failure,
+    FailureKind,
+    RunCancelled,
+    RunEnded,
+    RunFailed,
+    RunPaused,
+    RunRateLimited,
+    RunStarted,
+    RunStatus,
+    RunTimedOut,
+    TokenUsageUpdated,
+    TurnCompleted,
+    encode_event,
+    encode_json,
+    reduce,
+)
+from sessionmgr.model.end import ENDS
+from sessionmgr.provider.course import Stop
+from sessionmgr.store.row import EventRow, LedgerRow, RunRow
+
+if TYPE_CHECKING:
+    from sessionmgr.manager.effect import Effect
+    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.model import Run
+
+Redact: TypeAlias = Callable[[bytes], bytes]
+
+_TERMINAL_EVENTS: Final[dict[RunStatus, type[RunEnded]]] = {
+    RunStatus.FAILED: RunFailed,
+    RunStatus.CANCELLED: RunCancelled,
+    RunStatus.TIMED_OUT: RunTimedOut,
+    RunStatus.RATE_LIMITED: RunRateLimited,
+    RunStatus.PAUSED: RunPaused,
+}
+# Previews do not change a record so that it would have to be written again.
+_PREVIEWS: Final = frozenset({"message_streamed", "reasoning_streamed", "tool_call_updated"})
+_NANO: Final = 10**9
+
+
+class Draft:
+    """One batch on its way to the store."""
+
+    def __init__(
+        self, *, last_seq: int, at: str, session_id: str, provider: str, redact: Redact
+    ) -> None:
+        self.first: Final = last_seq + 1
+        self.seq = last_seq
+        self.at = at
+        self.rows: list[EventRow] = []
+        self.folds: dict[RunEntry, Run] = {}
+        self.touched: dict[RunEntry, None] = {}
+        self.ledger: list[LedgerRow] = []
+        self.effects: list[Effect] = []
+        self.size = 0
+        self._session_id = session_id
+        self._provider = provider
+        self._redact = redact
+
+    def fold(self, entry: RunEntry) -> Run:
+        """Return a run's record as this draft leaves it."""
+        return self.folds.get(entry, entry.run)
+
+    def write(self, entry: RunEntry | None, *events: Event) -> None:
+        """Add events to the record."""
+        for event in events:
+            self.seq += 1
+            stamped = event.stamped(
+                seq=self.seq,
+                at=self.at,
+                session_id=self._session_id,
+                run_id=entry.id if entry else None,
+                provider=self._provider,
+            )
+            body = self._redact(encode_event(stamped))
+            name = stamped.type
+            self.rows.append(EventRow(self.seq, stamped.run_id, name, body))
+            if entry is None:
+                continue
+            self.folds[entry] = reduce(self.fold(entry), stamped)
+            if name not in _PREVIEWS:
+                self.touched[entry] = None
+            if isinstance(event, TokenUsageUpdated):
+                self.ledger.append(_booked(event, entry.id, self.fold(entry)))
+
+    def run_rows(self) -> tuple[RunRow, ...]:
+        """Return the records that have changed; what is half said is left to the events."""
+        rows: list[RunRow] = []
+        for entry in self.touched:
+            run = msgspec.structs.replace(self.fold(entry), partial="", partial_id=None)
+            rows.append(RunRow(entry.id, run.status.value, self._redact(encode_json(run))))
+        return tuple(rows)
+
+    def end(self, entry: RunEntry, stop: Stop) -> None:
+        """Write the terminal event that `stop` stands for, unless there is one."""
+        run = self.fold(entry)
+        if run.status in TERMINAL:
+            return
+        end = ENDS[stop.cause]
+        failure = stop.failure
+        if failure is None and end.kind is not None:
+            failure = Failure(kind=end.kind, message=stop.detail or stop.cause.value)
+        made = _TERMINAL_EVENTS[end.status](
+            failure=failure, reason=end.reason, detail=stop.detail, usage=run.usage, cost=run.cost
+        )
+        self.write(entry, made)
+
+    def ended_by_provider(self, entry: RunEntry, event: RunEnded) -> bool:
+        """Write a provider's own end, if the run is its to end, and say whether it was."""
+        run = self.fold(entry)
+        entry.course.claim(Stop(cause=Cause.PROVIDER))  # an end that was told as a plain event
+        stop = entry.course.stop
+        if run.status in TERMINAL or stop is None or stop.cause not in _PROVIDERS_OWN:
+            self.write(entry, *_too_late(event))
+            return False
+        if run.status is RunStatus.PENDING:
+            self.write(entry, started(entry, RunStarted(synthetic=True)))
+        run = self.fold(entry)
+        self.write(entry, msgspec.structs.replace(event, usage=run.usage, cost=run.cost))
+        return True
+
+    def has_ended(self, entry: RunEntry) -> bool:
+        """Say whether the run is over with this draft, and was not before."""
+        return entry.run.status not in TERMINAL and self.fold(entry).status in TERMINAL
+
+
+_PROVIDERS_OWN: Final = {Cause.PROVIDER, Cause.PROVIDER_ERROR, Cause.RATE_LIMIT}
+
+
+def started(entry: RunEntry, event: RunStarted) -> RunStarted:
+    """Complete what an adapter says of a start with what only the manager knows."""
+    spec = entry.spec
+    return msgspec.structs.replace(
+        event,
+        permission=event.permission or spec.permission,
+        negotiation=event.negotiation or entry.negotiation,
+        cwd=event.cwd or spec.cwd,
+        model=event.model or spec.model,
+        provider_session_id=event.provider_session_id or spec.provider_session_id,
+        resumed_from=spec.resumed_from,
+        metadata=entry.metadata,
+    )
+
+
+def crashed(error: BaseException | None) -> Failure:
+    """Say what it means that an adapter's `run` left without an end."""
+    if error is None:
+        message = "the adapter's run returned without telling how it ended"
+    else:
+        message = f"the adapter crashed: {type(error).__name__}: {error}"
+    return Failure(kind=FailureKind.ADAPTER_CRASHED, message=message)
+
+
+def _too_late(event: RunEnded) -> tuple[Event, ...]:
+    """Turn an end that came too late into what may still be told."""
+    assert event.type in TERMINAL_TYPES
+    turn = TurnCompleted(stop_reason=event.stop_reason)
+    if event.failure is None:
+        return (turn,)
+    return (ErrorOccurred(failure=event.failure, severity="warning"), turn)
+
+
+def _booked(event: TokenUsageUpdated, run_id: str, run: Run) -> LedgerRow:
+    return LedgerRow(
+        run_id=run_id,
+        provider_session_id=run.provider_session_id,
+        nano_usd=None if event.cost is None else round(event.cost * _NANO),
+        provenance=event.provenance.value,
+        **msgspec.structs.asdict(event.usage),
+    )

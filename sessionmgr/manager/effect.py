@@ -1,0 +1,67 @@
+"""What a batch asks for once it is stored: never before, and each thing once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+if TYPE_CHECKING:
+    import trio
+
+    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.manager.news import Decided, FollowUpSent
+    from sessionmgr.provider.course import Question, Stop
+
+
+class Tell(msgspec.Struct, frozen=True):
+    """Somebody waits for it to be stored."""
+
+    event: trio.Event
+
+
+class Decide(msgspec.Struct, frozen=True):
+    """A question wants an answer."""
+
+    entry: RunEntry
+    question: Question
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """An answer may be given to the provider."""
+
+    decided: Decided
+
+
+class Steer(msgspec.Struct, frozen=True):
+    """A message may be given to the running turn."""
+
+    sent: FollowUpSent
+
+
+class EndRun(msgspec.Struct, frozen=True):
+    """A run is to end."""
+
+    entry: RunEntry
+    stop: Stop
+
+
+class WindDown(msgspec.Struct, frozen=True):
+    """A run's task is to be over soon."""
+
+    entry: RunEntry
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """A run's prompt is written down: the run may start."""
+
+    entry: RunEntry
+
+
+class Next(msgspec.Struct, frozen=True):
+    """A run's task is over, or never was: the session's next run may have its turn."""
+
+    entry: RunEntry
+
+
+Effect: TypeAlias = Tell | Decide | Answer | Steer | EndRun | WindDown | Launch | Next

@@ -1,0 +1,81 @@
+"""What is known of a run that was admitted here, until nobody holds it any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.model import TERMINAL, Run
+from sessionmgr.provider.course import Course
+
+if TYPE_CHECKING:
+    from sessionmgr.manager.clocks import Clocks
+    from sessionmgr.manager.live import Live
+    from sessionmgr.model import Json, Negotiation
+    from sessionmgr.provider.context import RunSpec
+    from sessionmgr.provider.question import Approve
+
+
+class RunEntry:
+    """A run: what it is to do, how it stands in the store, and its course."""
+
+    def __init__(
+        self,
+        *,
+        live: Live,
+        run_id: str,
+        spec: RunSpec,
+        clocks: Clocks,
+        negotiation: Negotiation,
+        approve: Approve | None,
+        metadata: dict[str, Json],
+        follow_up: bool = False,
+        message_id: str,
+    ) -> None:
+        self.live: Final = live
+        self.spec = spec
+        self.clocks: Final = clocks
+        self.negotiation: Final = negotiation
+        self.approve: Final = approve
+        self.metadata: Final = metadata
+        self.follow_up: Final = follow_up
+        self.message_id: Final = message_id
+        self.run = Run(id=run_id, session_id=live.session.id, provider=live.session.provider)
+        """The record, as far as it is stored."""
+        self.course: Final = Course(
+            run_id=run_id,
+            session_id=live.session.id,
+            provider=live.session.provider,
+            intake=live.intake,
+            grace=clocks.of("close"),
+        )
+        self.admitted: Final = trio.Event()
+        self.ended: Final = trio.Event()
+        self.dispatched = False
+        """Whether it has had its turn, or is having it."""
+        self.in_turn = True
+        self.warned_at: float | None = None
+        self.pause: PauseOrder | None = None
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.run.id
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its terminal event is stored."""
+        return self.run.status in TERMINAL
+
+
+class PauseOrder:
+    """That a run is to be paused, and what its snapshot shall say."""
+
+    def __init__(
+        self, snapshot_id: str, node: str | None, state: Json, message: str | None
+    ) -> None:
+        self.snapshot_id: Final = snapshot_id
+        self.node: Final = node
+        self.state: Final = state
+        self.message: Final = message

@@ -1,0 +1,246 @@
+"""The keeper of a session: who writes down what happens in it, and then lets it have effect.
+
+There is one for each live session. It takes all the news there are, drafts what follows from them,
+has that stored, and only then adopts it, tells everybody, and starts what it asks for. The loop
+waits for two things: news, and the store. Whatever takes time is done by tasks beside it, whose
+outcomes come back as news.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+from msgspec.structs import replace
+
+from sessionmgr.errors import StoreClosed, StoreUnusable
+from sessionmgr.manager import effect, news
+from sessionmgr.manager.approval import decide
+from sessionmgr.manager.draft import Draft
+from sessionmgr.manager.scribe import Scribe
+from sessionmgr.model import Cause, Snapshot as SnapshotValue, encode_json
+from sessionmgr.provider.course import Stop, TaskEnded
+from sessionmgr.provider.question import Deny
+from sessionmgr.store.row import Append, NewSession, Snapshot
+
+if TYPE_CHECKING:
+    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.manager.live import Live
+    from sessionmgr.manager.tables import Tables
+
+LINGER: Final = 5.0
+"""Seconds for which a session without work is kept: its next run may come soon."""
+RETRY: Final = 0.1
+"""Seconds between two attempts to reach a store that is being started again."""
+
+
+class Keeper:
+    """Keeps one session's record."""
+
+    def __init__(self, live: Live, tables: Tables, fence: int) -> None:
+        self._live: Final = live
+        self._tables: Final = tables
+        self._fence: Final = fence
+        self._scribe: Final = Scribe(live)
+
+    async def keep(self) -> None:
+        """Write down what comes in, for as long as the session is live."""
+        live = self._live
+        async with trio.open_nursery() as nursery:
+            while live.has_work or await self._lingers():
+                items = await live.intake.take()
+                draft = self._draft(items)
+                if draft.rows:
+                    await self._commit(draft)
+                self._adopt(draft)
+                for each in draft.effects:
+                    self._let(each, nursery)
+
+    async def _lingers(self) -> bool:
+        """Wait a while for news; False if there were none."""
+        with trio.move_on_after(LINGER):
+            await self._live.intake.arrival()
+            return True
+        return False
+
+    def _draft(self, items: list[object]) -> Draft:
+        live = self._live
+        draft = Draft(
+            last_seq=live.last_seq,
+            at=self._tables.moment(),
+            session_id=live.session.id,
+            provider=live.session.provider,
+            redact=self._tables.redact,
+        )
+        for item in items:
+            self._scribe.take(draft, item)
+        return draft
+
+    async def _commit(self, draft: Draft) -> None:
+        """Have the draft stored; a store that is being started again is waited for.
+
+        Raises:
+            StoreUnusable: It did not come back in time.
+        """
+        live = self._live
+        live.committing_since = trio.current_time()
+        append = Append(
+            session_id=live.session.id,
+            fence=self._fence,
+            batch=self._tables.batch_id(),
+            first=draft.first,
+            at=self._tables.milliseconds(),
+            rows=tuple(draft.rows),
+            runs=draft.run_rows(),
+            ledger=tuple(draft.ledger),
+            session=self._session_record(draft),
+        )
+        patience = self._tables.clocks.of("store") or float("inf")
+        while True:
+            try:
+                await self._store(draft, append)
+            except (StoreClosed, StoreUnusable):
+                if trio.current_time() - live.committing_since >= patience:
+                    raise
+                await trio.sleep(RETRY)
+            else:
+                break
+        live.committing_since = None
+
+    def _session_record(self, draft: Draft) -> bytes | None:
+        """Return the session's record, if the draft changes it."""
+        live, named = self._live, self._live.provider_session_id
+        for run in draft.folds.values():
+            named = run.provider_session_id or named
+        if named == live.session.provider_session_id:
+            return None
+        live.session = replace(live.session, provider_session_id=named)
+        return encode_json(live.session)
+
+    async def _store(self, draft: Draft, append: Append) -> None:
+        live, store = self._live, self._tables.store
+        if not live.stored:
+            await store.create_session(
+                NewSession(
+                    session_id=live.session.id,
+                    provider=live.session.provider,
+                    at=append.at,
+                    body=encode_json(live.session),
+                )
+            )
+            live.stored = True
+        for entry in draft.folds:
+            if entry.pause is not None and draft.has_ended(entry):
+                await store.put_snapshot(self._snapshot(draft, entry, append.at))
+        await store.append(append)
+
+    def _snapshot(self, draft: Draft, entry: RunEntry, at: int) -> Snapshot:
+        order, run = entry.pause, draft.fold(entry)
+        assert order is not None
+        value = SnapshotValue(
+            id=order.snapshot_id,
+            run_id=run.id,
+            session_id=run.session_id,
+            provider=run.provider,
+            provider_session_id=run.provider_session_id,
+            cwd=run.cwd or entry.spec.cwd,
+            permission=run.permission,
+            node=order.node,
+            state=order.state,
+            message=order.message,
+            created_at=draft.at,
+        )
+        return Snapshot(
+            snapshot_id=value.id,
+            session_id=run.session_id,
+            run_id=run.id,
+            at=at,
+            body=encode_json(value),
+        )
+
+    def _adopt(self, draft: Draft) -> None:
+        live = self._live
+        live.intake.stored(draft.size)
+        live.last_seq = draft.seq
+        live.tail.extend(draft.rows)
+        for entry, run in draft.folds.items():
+            ended = draft.has_ended(entry)
+            entry.run = run
+            if run.provider_session_id is not None:
+                live.provider_session_id = run.provider_session_id
+            if ended:
+                entry.ended.set()
+        if draft.rows:
+            live.ring()
+
+    # --- effects: what is stored may have them --------------------------------------------------
+
+    def _let(self, asked: effect.Effect, nursery: trio.Nursery) -> None:
+        match asked:
+            case effect.Tell(event=event):
+                event.set()
+            case effect.Decide(entry=entry, question=question):
+                nursery.start_soon(decide, entry, question)
+            case effect.Answer(decided=decided):
+                _answer(decided)
+            case effect.Steer(sent=sent):
+                nursery.start_soon(self._steer, sent)
+            case effect.EndRun(entry=entry, stop=stop):
+                entry.course.end(stop)
+            case effect.WindDown(entry=entry):
+                nursery.start_soon(self._wind_down, entry)
+            case effect.Launch(entry=entry):
+                nursery.start_soon(self._launch, entry)
+            case effect.Next(entry=entry):
+                self._next(entry)
+
+    def _next(self, left: RunEntry) -> None:
+        """Give the session's next run its turn, if none has it."""
+        live = self._live
+        if live.active is left and left.is_over:
+            live.active = None
+        while live.queue and live.queue[0].is_over:
+            live.queue.popleft()
+        # A task that is deaf to its end may still have something to say.
+        if left.is_over and (left.course.over.is_set() or not left.dispatched):
+            live.entries.pop(left.id, None)
+            self._tables.runs.pop(left.id, None)
+        if live.active is None and live.queue:
+            entry = live.active = live.queue.popleft()
+            entry.dispatched = True
+            live.intake.put(news.Dispatching(entry))
+
+    async def _launch(self, entry: RunEntry) -> None:
+        if entry.course.stop is not None or not await self._tables.launch(entry):
+            entry.course.over.set()
+            self._live.intake.put(TaskEnded(entry.course))
+
+    async def _wind_down(self, entry: RunEntry) -> None:
+        """See to it that a run's task ends; what goes on beyond all bounds is left behind."""
+        course = entry.course
+        if entry.is_over:  # the provider said so; its task may still tidy up
+            await _for(course.grace, course.over)
+            course.cut()
+        else:
+            await _for(course.grace, course.over)
+        await _for(course.grace, course.over)
+        if not course.over.is_set():
+            self._live.intake.put(news.Overdue(entry))
+
+    async def _steer(self, sent: news.FollowUpSent) -> None:
+        accepted = await self._tables.steer(sent.entry, sent.content, sent.message_id)
+        sent.accepted.append(accepted)
+        self._live.intake.put(news.FollowUpFate(sent, accepted))
+
+
+async def _for(seconds: float, event: trio.Event) -> None:
+    with trio.move_on_after(seconds):
+        await event.wait()
+
+
+def _answer(decided: news.Decided) -> None:
+    question, decision = decided.question, decided.decision
+    question.decision = decision
+    question.answered.set()
+    if isinstance(decision, Deny) and decision.stop:
+        decided.entry.course.end(Stop(cause=Cause.CALLER, detail=decision.reason))

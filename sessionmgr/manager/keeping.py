@@ -1,0 +1,149 @@
+"""Bringing keepers and providers to life when somebody needs them, and only then."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.errors import (
+    LeaseLost,
+    ProviderDown,
+    StartFailed,
+    StoreClosed,
+    StoreUnusable,
+    UnknownId,
+)
+from sessionmgr.manager.keeper import Keeper
+from sessionmgr.manager.live import Live
+from sessionmgr.manager.provider_tree import ProviderTree
+from sessionmgr.manager.reconciler import LEASE_MS
+from sessionmgr.model import Session
+from sessionmgr.model.value import known_part
+from sessionmgr.otp import DynamicSupervisor, child
+from sessionmgr.provider.discovery import find_adapter
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from sessionmgr.manager.tables import Tables
+
+log: Final = logging.getLogger("sessionmgr.manager")
+
+RENEW_EVERY: Final = 30.0
+
+
+class Keeping:
+    """Starts a keeper for each session that comes to life, and a branch for each provider."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.sessions: Final = DynamicSupervisor(name="sessions")
+        self.providers: Final = DynamicSupervisor(name="providers")
+        self._tables: Final = tables
+        self._fences: Final[dict[str, int]] = {}
+        self._one_at_a_time: Final[dict[str, trio.Lock]] = {}
+
+    def know(self, provider: str) -> ProviderTree:
+        """Return a provider, found by its name.
+
+        Raises:
+            ProviderUnknown: There is none.
+            AdapterBroken: It cannot be loaded.
+        """
+        tables = self._tables
+        if provider not in tables.providers:
+            adapter = find_adapter(provider, tables.adapters)
+            tables.providers[provider] = ProviderTree(adapter, tables.launcher)
+        return tables.providers[provider]
+
+    async def bring_up(self, provider: str) -> None:
+        """See to it that a provider's branch is there.
+
+        Raises:
+            ProviderDown: It does not come up.
+        """
+        tree = self.know(provider)
+        async with self._alone(f"provider {provider}"):
+            if tree.is_up:
+                return
+            tree.require_up()
+            try:
+                await self.providers.start_child(child(tree.live, restart="temporary"))
+            except StartFailed as error:
+                tree.go_down(str(error))
+                tree.require_up()
+                raise ProviderDown(provider, str(error), 0) from error
+
+    async def live(self, session: Session) -> Live:
+        """Return the session, live and kept.
+
+        Raises:
+            LeaseHeld: Another manager keeps it.
+        """
+        async with self._alone(session.id):
+            live = self._tables.live.get(session.id)
+            if live is not None:
+                return live
+            live = await self._wake(session)
+            await self.sessions.start_child(child(self._keep, live, restart="temporary"))
+            return live
+
+    async def _wake(self, session: Session) -> Live:
+        try:
+            stored = await self._tables.store.session(session.id)
+        except UnknownId:
+            return Live(session, stored=False, last_seq=0)
+        known = msgspec.convert(known_part(msgspec.json.decode(stored.body), Session), Session)
+        return Live(known, stored=True, last_seq=stored.last_seq)
+
+    async def _keep(self, live: Live, *, task_status: trio.TaskStatus[None]) -> None:
+        tables = self._tables
+        lease = await tables.store.acquire(
+            live.session.id, tables.owner, now=tables.milliseconds(), ttl=LEASE_MS
+        )
+        tables.live[live.session.id] = live
+        task_status.started()
+        self._fences[live.session.id] = lease.fence
+        try:
+            await Keeper(live, tables, lease.fence).keep()
+        except Exception:
+            self._forget(live)
+            tables.orphans.put(live)
+            raise
+        self._forget(live)
+        await tables.store.release(live.session.id, lease.fence)
+
+    def _forget(self, live: Live) -> None:
+        """Let the session sleep: the next who wants it wakes it from the store."""
+        if self._tables.live.get(live.session.id) is live:
+            del self._tables.live[live.session.id]
+            self._fences.pop(live.session.id, None)
+        live.asleep = True
+        live.ring()
+
+    async def renew(self) -> None:
+        """Keep the leases of all live sessions from running out."""
+        tables = self._tables
+        while True:
+            await trio.sleep(RENEW_EVERY)
+            for session_id, fence in list(self._fences.items()):
+                try:
+                    await tables.store.renew(
+                        session_id, fence, now=tables.milliseconds(), ttl=LEASE_MS
+                    )
+                except LeaseLost:
+                    log.warning("event=lease_lost session=%s", session_id)
+                except (StoreClosed, StoreUnusable) as error:
+                    log.warning("event=lease_not_renewed session=%s why=%s", session_id, error)
+
+    @asynccontextmanager
+    async def _alone(self, name: str) -> AsyncGenerator[None, None]:
+        """Have the others wait who want the same brought to life."""
+        lock = self._one_at_a_time.setdefault(name, trio.Lock())
+        async with lock:
+            yield
+        if not lock.statistics().tasks_waiting:
+            self._one_at_a_time.pop(name, None)

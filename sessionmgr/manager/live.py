@@ -1,0 +1,63 @@
+"""A session that has work to do: what its keeper, its handles and its runs share."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.provider.intake import Intake
+
+if TYPE_CHECKING:
+    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.model import Session
+    from sessionmgr.store.row import EventRow
+
+TAIL: Final = 256
+"""How many events are kept at hand for those who follow closely."""
+
+
+class Live:
+    """One live session. Only its keeper changes what is stored of it."""
+
+    def __init__(self, session: Session, *, stored: bool, last_seq: int) -> None:
+        self.session = session
+        self.stored = stored
+        """Whether the store knows it: a session is stored with its first run."""
+        self.last_seq = last_seq
+        self.intake: Final = Intake[object]()
+        self.entries: Final[dict[str, RunEntry]] = {}
+        self.queue: Final[deque[RunEntry]] = deque()
+        self.active: RunEntry | None = None
+        self.tail: Final[deque[EventRow]] = deque(maxlen=TAIL)
+        self.committing_since: float | None = None
+        self.provider_session_id = session.provider_session_id
+        self.asleep = False
+        """Whether it has no work and no keeper any more; the store has all that is known of it."""
+        self._rung: trio.Event | None = None
+
+    def ring(self) -> None:
+        """Wake all who wait for news."""
+        if self._rung is not None:
+            self._rung.set()
+            self._rung = None
+
+    async def heard(self, after: int) -> None:
+        """Wait until there is something after that number, or the session goes to sleep."""
+        await trio.lowlevel.checkpoint()
+        while self.last_seq <= after and not self.asleep:
+            if self._rung is None:
+                self._rung = trio.Event()
+            await self._rung.wait()
+
+    @property
+    def has_work(self) -> bool:
+        """Whether anything is on, or on its way."""
+        return bool(self.entries or len(self.intake))
+
+    def recent(self, after: int) -> list[EventRow] | None:
+        """Return the events after that number, if all of them are at hand."""
+        if not self.tail or self.tail[0].seq > after + 1:
+            return None
+        return [row for row in self.tail if row.seq > after]

@@ -1,0 +1,374 @@
+"""The session manager: the tree that runs sessions, and what its user does with it."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.errors import (
+    ManagerDown,
+    NotResumable,
+    OtpError,
+    UnknownId,
+)
+from sessionmgr.manager.clocks import Clocks
+from sessionmgr.manager.cursor import Cursor
+from sessionmgr.manager.keeping import Keeping
+from sessionmgr.manager.launching import LateLauncher
+from sessionmgr.manager.plan import RunWish, mode_of
+from sessionmgr.manager.reconciler import Reconciler
+from sessionmgr.manager.session_handle import SessionHandle
+from sessionmgr.manager.tables import Tables
+from sessionmgr.model import (
+    Cause,
+    Kind,
+    Negotiation,
+    PermissionMode,
+    Run,
+    RunResult,
+    Session,
+    Snapshot,
+    decode_run,
+    negotiate,
+)
+from sessionmgr.model.value import known_part
+from sessionmgr.otp import Supervisor, child
+from sessionmgr.provider.context import Budget
+from sessionmgr.provider.course import Stop
+from sessionmgr.store import MemoryStore, Store
+from sessionmgr.store.row import Owner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from sessionmgr.manager.run_handle import RunHandle
+    from sessionmgr.model import Json
+    from sessionmgr.process.launcher import Launcher
+    from sessionmgr.provider.adapter import ProviderAdapter
+    from sessionmgr.provider.question import Approve
+
+
+class Manager:
+    """Runs sessions while its block lasts."""
+
+    def __init__(self, tables: Tables, store: Store, gone: Callable[[Owner], bool]) -> None:
+        self._tables: Final = tables
+        self._given_store: Final = store
+        self._reconciler: Final = Reconciler(tables, gone)
+        self._keeping: Final = Keeping(tables)
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._root: Final = Supervisor(
+            child(tables.launcher.serve, id="launcher"),
+            child(self._keep_store, id="store"),
+            child(self._reconcile, id="reconciler"),
+            child(self._strike, id="clocks"),
+            child(self._keeping.renew, id="leases"),
+            self._keeping.sessions,
+            self._keeping.providers,
+            child(self._gate, id="gate", shutdown=float("inf")),
+            strategy="rest_for_one",
+            name="manager",
+        )
+
+    # --- the block -------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Start the tree.
+
+        Raises:
+            ManagerDown: It does not come up; the cause says why.
+        """
+        self._token = trio.lowlevel.current_trio_token()
+        try:
+            await self._root.__aenter__()
+        except OtpError as error:
+            raise ManagerDown(error) from error
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        """Close the gate, end what runs, and stop the tree."""
+        try:
+            return await self._root.__aexit__(exc_type, exc, traceback)  # noqa: ASYNC102
+        except OtpError as error:
+            if error is exc:
+                raise
+            raise ManagerDown(error) from error
+
+    @property
+    def token(self) -> trio.lowlevel.TrioToken:
+        """What another thread needs to reach the manager, by `trio.from_thread`."""
+        assert self._token is not None
+        return self._token
+
+    # --- the children ----------------------------------------------------------------------------
+
+    async def _keep_store(self, *, task_status: trio.TaskStatus[None]) -> None:
+        self._tables.store = self._given_store
+        task_status.started()
+        await trio.sleep_forever()
+
+    async def _reconcile(self, *, task_status: trio.TaskStatus[None]) -> None:
+        await self._reconciler.boot()
+        task_status.started()
+        await self._reconciler.watch()
+
+    async def _strike(self) -> None:
+        await self._tables.tower.strike()
+
+    async def _gate(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Admit runs, until the end; then see them out before anything else is stopped."""
+        tables = self._tables
+        tables.open = True
+        task_status.started()
+        try:
+            await trio.sleep_forever()
+        finally:
+            tables.open = False
+            clocks = tables.clocks
+            limit = 3 * clocks.of("close") + clocks.of("store")
+            with trio.move_on_after(limit, shield=True):
+                await self._see_out()
+
+    async def _see_out(self) -> None:
+        while self._tables.runs:
+            entries = list(self._tables.runs.values())
+            for entry in entries:
+                entry.course.end(Stop(cause=Cause.SHUTDOWN, detail="the manager is going down"))
+            for entry in entries:
+                await entry.ended.wait()
+                if entry.dispatched:
+                    await entry.course.over.wait()
+                self._tables.runs.pop(entry.id, None)
+        await trio.lowlevel.checkpoint()
+
+    # --- what its user does with it --------------------------------------------------------------
+
+    async def open_session(
+        self,
+        provider: str,
+        *,
+        cwd: str | Path = ".",
+        permission_mode: PermissionMode | str = PermissionMode.DEFAULT,
+        model: str | None = None,
+        clocks: Clocks | None = None,
+        budget: Budget | None = None,
+        approve: Approve | None = None,
+        metadata: dict[str, Json] | None = None,
+    ) -> SessionHandle:
+        """Make a session; it is stored with its first run.
+
+        Raises:
+            ProviderUnknown: There is no such provider.
+        """
+        await trio.lowlevel.checkpoint()
+        self._keeping.know(provider)
+        session = Session(
+            id=self._tables.new_id(Kind.SESSION),
+            provider=provider,
+            cwd=str(Path(cwd).absolute()),  # noqa: ASYNC240  # asks for the working directory only
+            permission_mode=mode_of(permission_mode),
+            model=model,
+            created_at=self._tables.moment(),
+            metadata=metadata or {},
+        )
+        return self._handle(session, clocks=clocks, budget=budget, approve=approve)
+
+    def _handle(
+        self,
+        session: Session,
+        *,
+        clocks: Clocks | None = None,
+        budget: Budget | None = None,
+        approve: Approve | None = None,
+    ) -> SessionHandle:
+        return SessionHandle(
+            self._tables,
+            self._keeping,
+            session,
+            clocks=(clocks or Clocks()).over(self._tables.clocks),
+            budget=budget or self._tables.budget,
+            approve=approve,
+        )
+
+    async def session(self, session_id: str, *, approve: Approve | None = None) -> SessionHandle:
+        """Take up a session that is stored.
+
+        Raises:
+            UnknownId: There is none of that id.
+            ProviderUnknown: Its provider is not installed any more.
+        """
+        stored = await self._tables.store.session(session_id)
+        found = msgspec.convert(known_part(msgspec.json.decode(stored.body), Session), Session)
+        self._keeping.know(found.provider)
+        return self._handle(found, approve=approve)
+
+    async def resume(
+        self,
+        snapshot: Snapshot | str,
+        message: str | None = None,
+        *,
+        approve: Approve | None = None,
+    ) -> RunResult:
+        """Go on with what was paused, here or elsewhere, and wait for what becomes of it.
+
+        Raises:
+            NotResumable: A precondition does not hold; it says which.
+            StartRefused: The run cannot be started.
+        """
+        run = await self.submit_resume(snapshot, message, approve=approve)
+        return await run.result()
+
+    async def submit_resume(
+        self,
+        snapshot: Snapshot | str,
+        message: str | None = None,
+        *,
+        approve: Approve | None = None,
+    ) -> RunHandle:
+        """Go on with what was paused, as a run that the manager owns.
+
+        Raises:
+            NotResumable: A precondition does not hold; it says which.
+            StartRefused: The run cannot be started.
+        """
+        if isinstance(snapshot, str):
+            snapshot = await self._snapshot(snapshot)
+        stored = await self._tables.store.run(snapshot.run_id)
+        run = decode_run(stored.body)
+        _require_resumable(snapshot, run)
+        session = await self.session(snapshot.session_id, approve=approve)
+        return await session.admit(
+            RunWish(
+                prompt=message or snapshot.message or "continue",
+                permission_mode=snapshot.permission.asked if snapshot.permission else None,
+                provider_session_id=snapshot.provider_session_id,
+                resumed_from=snapshot.run_id,
+                model=run.model,
+                metadata=run.metadata,
+            )
+        )
+
+    async def _snapshot(self, snapshot_id: str) -> Snapshot:
+        stored = await self._tables.store.snapshot(snapshot_id)
+        return msgspec.convert(known_part(msgspec.json.decode(stored.body), Snapshot), Snapshot)
+
+    async def cancel(self, id: str, *, detail: str | None = None) -> bool:
+        """End a run, or all of a session; False if nothing of it was on here any more.
+
+        Raises:
+            UnknownId: The store knows no such id either.
+        """
+        await trio.lowlevel.checkpoint()
+        stop = Stop(cause=Cause.CALLER, detail=detail)
+        entry = self._tables.runs.get(id)
+        if entry is not None:
+            return entry.course.end(stop)
+        live = self._tables.live.get(id)
+        if live is not None:
+            ended = [each.course.end(stop) for each in list(live.entries.values())]
+            return any(ended)
+        if await self._tables.store.resolve(id) != id:
+            raise UnknownId("run", id)
+        return False
+
+    async def cancel_all(self, *, detail: str | None = None) -> int:
+        """End everything that is on or waits; return how many runs that were."""
+        await trio.lowlevel.checkpoint()
+        stop = Stop(cause=Cause.CALLER, detail=detail)
+        return sum(entry.course.end(stop) for entry in list(self._tables.runs.values()))
+
+    async def negotiate(
+        self,
+        provider: str,
+        *,
+        require: Collection[str] = (),
+        prefer: Collection[str] = (),
+        require_native: Collection[str] = (),
+    ) -> Negotiation:
+        """Ask what would be granted; what is missing is in the answer.
+
+        Raises:
+            ProviderUnknown: There is no such provider.
+        """
+        await trio.lowlevel.checkpoint()
+        offered = self._keeping.know(provider).adapter_class.capabilities
+        return negotiate(offered, require=require, prefer=prefer, require_native=require_native)
+
+    def subscribe(
+        self,
+        session_id: str,
+        *,
+        after: int = 0,
+        run_id: str | None = None,
+        types: Collection[str] | None = None,
+    ) -> Cursor:
+        """Read a session's events from any number on, and go on as more come."""
+        return Cursor(self._tables, session_id, after=after, run_id=run_id, types=types)
+
+    async def events(self, run_id: str) -> Cursor:
+        """Read the stored events of one run.
+
+        Raises:
+            UnknownId: There is no such run.
+        """
+        stored = await self._tables.store.run(run_id)
+        first, last = stored.first_seq or 1, stored.last_seq or 0
+        return Cursor(self._tables, stored.session_id, after=first - 1, until=last, run_id=run_id)
+
+    async def result(self, run_id: str) -> RunResult:
+        """Return what is stored of a run's result.
+
+        Raises:
+            UnknownId: There is no such run.
+        """
+        return (await self._reconciler.fold(await self._tables.store.run(run_id))).result()
+
+    def tree(self) -> str:
+        """Draw the tree as it is now."""
+        return self._root.tree()
+
+
+def _require_resumable(snapshot: Snapshot, run: Run) -> None:
+    if snapshot.provider_session_id is None:
+        raise NotResumable(run.id, "the provider's session is not known")
+    if run.open_tools:
+        names = ", ".join(run.open_tools.values())
+        raise NotResumable(run.id, f"a tool call was cut half way: {names}")
+    if not Path(snapshot.cwd).is_dir():
+        raise NotResumable(run.id, f"its directory {snapshot.cwd} is not there any more")
+
+
+def open_manager(
+    *,
+    store: Store | None = None,
+    adapters: Mapping[str, type[ProviderAdapter]] | None = None,
+    clocks: Clocks | None = None,
+    budget: Budget | None = None,
+    launcher: Launcher | None = None,
+    now: Callable[[], float] = time.time,
+    bits: Callable[[int], int] | None = None,
+) -> Manager:
+    """Make a session manager, for use as a block."""
+    tables = Tables(
+        owner=Owner(boot_id="", pid=os.getpid(), start=0, name=str(id(object()))),
+        adapters=adapters or {},
+        clocks=clocks or Clocks(),
+        budget=budget or Budget(),
+        redact=lambda body: body,
+        launcher=LateLauncher(launcher),
+        now=now,
+        bits=bits,
+    )
+    return Manager(tables, store or MemoryStore(), gone=lambda _: False)

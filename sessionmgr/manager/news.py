@@ -1,0 +1,72 @@
+"""What a keeper hears of beside its runs' own events: what the manager wants written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    import trio
+
+    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.model import Event
+    from sessionmgr.provider.course import Question
+    from sessionmgr.provider.question import Decision
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """A run was let in: it is to be written down, and dispatched when its turn comes."""
+
+    entry: RunEntry
+
+
+class Dispatching(msgspec.Struct, frozen=True):
+    """A run has its turn: its prompt is on its way to the provider."""
+
+    entry: RunEntry
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """Somebody has answered a question."""
+
+    entry: RunEntry
+    question: Question
+    decision: Decision
+
+
+class FollowUpSent(msgspec.Struct, frozen=True):
+    """A message is to be given to the run that is on, once it is written down."""
+
+    entry: RunEntry
+    message_id: str
+    content: str
+    written: trio.Event
+    accepted: list[bool]
+    """What became of it, once `written` says so."""
+
+
+class FollowUpFate(msgspec.Struct, frozen=True):
+    """What became of such a message."""
+
+    sent: FollowUpSent
+    accepted: bool
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """The manager itself has something to say about a run."""
+
+    entry: RunEntry
+    events: tuple[Event, ...]
+
+
+class Overdue(msgspec.Struct, frozen=True):
+    """A run's task does not end, however hard it was asked to."""
+
+    entry: RunEntry
+
+
+class Closing(msgspec.Struct, frozen=True):
+    """The session takes no more runs."""
+
+    written: trio.Event

@@ -1,0 +1,139 @@
+"""What a run is to do, checked before anything is started or stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+import msgspec
+
+from sessionmgr.errors import CapabilityMissing, DirectoryMissing, ManagerClosing
+from sessionmgr.manager.clocks import Clocks
+from sessionmgr.model import Json, Negotiation, PermissionMode, negotiate
+from sessionmgr.provider.context import Budget, RunSpec
+from sessionmgr.provider.options import settle
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from sessionmgr.manager.tables import Tables
+    from sessionmgr.model import Session
+    from sessionmgr.provider.question import Approve
+
+
+def mode_of(name: PermissionMode | str) -> PermissionMode:
+    """Return the permission mode of that name.
+
+    Raises:
+        ValueError: There is none.
+    """
+    try:
+        return PermissionMode(name)
+    except ValueError:
+        modes = ", ".join(PermissionMode)
+        raise ValueError(f"there is no permission mode {name!r}; there are: {modes}") from None
+
+
+class RunWish(msgspec.Struct, frozen=True, kw_only=True):
+    """What a caller asks for when a run is started; None leaves it to the session."""
+
+    prompt: str
+    system_prompt: str | None = None
+    images: tuple[str, ...] = ()
+    model: str | None = None
+    permission_mode: PermissionMode | str | None = None
+    options: Mapping[str, Json] | msgspec.Struct = msgspec.field(default_factory=dict[str, Json])
+    require: Collection[str] = ()
+    prefer: Collection[str] = ()
+    require_native: Collection[str] = ()
+    schema: Json = None
+    max_turns: int | None = None
+    budget: Budget = Budget()
+    clocks: Clocks = Clocks()
+    env: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    approve: Approve | None = None
+    metadata: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
+    provider_session_id: str | None = None
+    resumed_from: str | None = None
+
+
+class Wishes(TypedDict, total=False):
+    """The fields of a `RunWish` beside the prompt, as keyword arguments."""
+
+    system_prompt: str | None
+    images: tuple[str, ...]
+    model: str | None
+    permission_mode: PermissionMode | str | None
+    options: Mapping[str, Json] | msgspec.Struct
+    require: Collection[str]
+    prefer: Collection[str]
+    require_native: Collection[str]
+    schema: Json
+    max_turns: int | None
+    budget: Budget
+    clocks: Clocks
+    env: Mapping[str, str]
+    approve: Approve | None
+    metadata: dict[str, Json]
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A run that may be started."""
+
+    spec: RunSpec
+    negotiation: Negotiation
+    clocks: Clocks
+    approve: Approve | None
+    metadata: dict[str, Json]
+
+
+def check(tables: Tables, session: Session, wish: RunWish, outer: Clocks, budget: Budget) -> Plan:
+    """Make a plan of a wish.
+
+    Raises:
+        StartRefused: The provider cannot do it, or not so; which of its kinds says why.
+    """
+    if not tables.open:
+        raise ManagerClosing
+    tree = tables.providers[session.provider]
+    tree.require_up()
+    adapter = tree.adapter_class
+    negotiation = negotiate(
+        adapter.capabilities,
+        require=wish.require,
+        prefer=wish.prefer,
+        require_native=wish.require_native,
+    )
+    if negotiation.missing:
+        raise CapabilityMissing(adapter.name, negotiation)
+    mode = mode_of(wish.permission_mode or session.permission_mode)
+    permission = adapter.permissions.ask(adapter.name, mode)
+    model = wish.model or session.model
+    options = settle(
+        adapter.name,
+        adapter.options,
+        wish.options,
+        {"model": model, "max_turns": wish.max_turns},
+    )
+    if not Path(session.cwd).is_dir():
+        raise DirectoryMissing(session.cwd)
+    spec = RunSpec(
+        prompt=wish.prompt,
+        cwd=session.cwd,
+        env=dict(wish.env),
+        permission=permission,
+        system_prompt=wish.system_prompt,
+        images=wish.images,
+        model=model,
+        options=options,
+        provider_session_id=wish.provider_session_id,
+        resumed_from=wish.resumed_from,
+        schema=wish.schema,
+        max_turns=wish.max_turns,
+        budget=Budget(
+            usd=wish.budget.usd if wish.budget.usd is not None else budget.usd,
+            tokens=wish.budget.tokens if wish.budget.tokens is not None else budget.tokens,
+        ),
+    )
+    clocks = wish.clocks.over(outer)
+    return Plan(spec, negotiation, clocks, wish.approve, wish.metadata)

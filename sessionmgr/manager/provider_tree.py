@@ -1,0 +1,135 @@
+"""One provider's branch of the tree: its adapter, its connections, the nursery of its runs.
+
+If the adapter dies, what depends on it is stopped and started with it (rest_for_one): its runs end,
+as crashed, and nobody else's. A branch that gives up is down: it is started again when somebody
+wants it and some time has passed, longer each time.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.errors import OtpError, ProviderDown
+from sessionmgr.otp import DynamicSupervisor, Supervisor, TaskSupervisor, child
+from sessionmgr.provider.adapter import ProviderAdapter
+from sessionmgr.provider.context import RunContext
+
+if TYPE_CHECKING:
+    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.otp import Continue
+    from sessionmgr.process.launcher import Launcher
+
+log: Final = logging.getLogger("sessionmgr.manager")
+
+FIRST_PAUSE: Final = 5.0
+LONGEST_PAUSE: Final = 300.0
+
+
+class ProviderTree:
+    """A provider, up or down."""
+
+    def __init__(self, adapter: type[ProviderAdapter], launcher: Launcher) -> None:
+        self.adapter_class: Final = adapter
+        self.adapter: ProviderAdapter | None = None
+        """The adapter's present incarnation."""
+        self.is_up = False
+        self._launcher: Final = launcher
+        self._runs = TaskSupervisor(name="runs")
+        self._contexts: Final[dict[RunEntry, RunContext]] = {}
+        self._pause = 0.0
+        self._down_until = 0.0
+        self._why = ""
+
+    @property
+    def name(self) -> str:
+        """The provider's name."""
+        return self.adapter_class.name
+
+    def require_up(self) -> None:
+        """Make sure that it is up, or may be tried again.
+
+        Raises:
+            ProviderDown: It gave up, not long ago.
+        """
+        left = self._down_until - trio.current_time()
+        if not self.is_up and left > 0:
+            raise ProviderDown(self.name, self._why, left)
+
+    async def live(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Be the branch, until it is stopped or gives up."""
+        self._runs = TaskSupervisor(name="runs")
+        branch = Supervisor(
+            child(_seated(self), id="adapter"),
+            DynamicSupervisor(name="connections"),
+            self._runs,
+            strategy="rest_for_one",
+            name=self.name,
+        )
+        try:
+            async with branch:
+                self.is_up = True
+                task_status.started()
+                await trio.sleep_forever()
+        except OtpError as error:
+            self.go_down(str(error))
+            raise
+        finally:
+            self.is_up = False
+
+    def go_down(self, why: str) -> None:
+        """Note that it gave up, and for how long it is left alone."""
+        self._pause = min(max(FIRST_PAUSE, 2 * self._pause), LONGEST_PAUSE)
+        self._down_until = trio.current_time() + self._pause
+        self._why = why
+        log.error("event=provider_down provider=%s retry_in=%g why=%s", self.name, self._pause, why)
+
+    async def launch(self, entry: RunEntry) -> bool:
+        """Start a run's task; False if it is not there to do so."""
+        if self.adapter is None or not self.is_up:
+            return False
+        live = entry.live
+        if entry.spec.provider_session_id is None:
+            entry.spec = msgspec.structs.replace(
+                entry.spec, provider_session_id=live.provider_session_id
+            )
+        context = self._contexts[entry] = RunContext(entry.course, entry.spec, self._launcher)
+        try:
+            await self._runs.async_nolink(self._play, entry, self.adapter, context)
+        except OtpError:
+            del self._contexts[entry]
+            return False
+        return True
+
+    async def _play(self, entry: RunEntry, adapter: ProviderAdapter, context: RunContext) -> None:
+        try:
+            await entry.course.play(adapter, context)
+        finally:
+            del self._contexts[entry]
+
+    async def steer(self, entry: RunEntry, content: str, message_id: str) -> bool:
+        """Give a message to the turn that runs, and say whether it was taken."""
+        context = self._contexts.get(entry)
+        if context is None or self.adapter is None or not self.adapter.can_append():
+            return False
+        try:
+            with trio.fail_after(entry.clocks.of("close") or 5.0):
+                return await self.adapter.append(context, content, message_id)
+        except Exception:
+            log.exception("event=append_crashed run=%s", entry.id)
+            return False
+
+
+def _seated(tree: ProviderTree) -> type[ProviderAdapter]:
+    """Make the adapter's class known to its branch whenever it is started."""
+
+    async def init(self: ProviderAdapter) -> Continue | None:
+        tree.adapter = self
+        return await tree.adapter_class.init(self)
+
+    made = type(tree.adapter_class.__name__, (tree.adapter_class,), {"init": init})
+    assert issubclass(made, ProviderAdapter)
+    return made

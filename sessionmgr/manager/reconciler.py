@@ -1,0 +1,163 @@
+"""Who writes the end of what nobody else can end any more: one code path for all such cases.
+
+A keeper that died, a process that was killed: what they have left `pending` or `running` in the
+store gets its terminal event here, under a higher fence, so that whoever still believes to be the
+keeper can write nothing any more.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.errors import LeaseHeld
+from sessionmgr.model import (
+    Cause,
+    Failure,
+    FailureKind,
+    Run,
+    RunFailed,
+    RunStatus,
+    decode_event,
+    encode_event,
+    encode_json,
+    reduce,
+    reduce_all,
+)
+from sessionmgr.provider.course import Stop
+from sessionmgr.store.row import Append, EventRow, RunRow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sessionmgr.manager.live import Live
+    from sessionmgr.manager.tables import Tables
+    from sessionmgr.model import Event
+    from sessionmgr.store.row import Lease, Owner, StoredRun
+
+log: Final = logging.getLogger("sessionmgr.manager")
+
+LEASE_MS: Final = 90_000
+UNENDED: Final = (RunStatus.PENDING.value, RunStatus.RUNNING.value)
+
+
+class Reconciler:
+    """Ends what was left open in the store."""
+
+    def __init__(self, tables: Tables, gone: Callable[[Owner], bool]) -> None:
+        self._tables: Final = tables
+        self._gone: Final = gone
+
+    async def boot(self) -> int:
+        """End the runs of managers that are no more; return how many there were."""
+        ended, cursor = 0, None
+        sessions: dict[str, None] = {}
+        while True:
+            page = await self._tables.store.runs(statuses=UNENDED, cursor=cursor)
+            sessions.update(dict.fromkeys(run.session_id for run in page.rows))
+            cursor = page.cursor
+            if cursor is None:
+                break
+        for session_id in sessions:
+            try:
+                ended += await self.settle(session_id, "its manager is no more")
+            except LeaseHeld:
+                continue  # another manager has it, and lives
+        return ended
+
+    async def watch(self) -> None:
+        """End what the dead keepers of this manager leave open."""
+        while True:
+            for live in await self._tables.orphans.take():
+                await self.settle(live.session.id, "its keeper crashed")
+                self._release(live)
+
+    def _release(self, live: Live) -> None:
+        """Let go of runs that were never stored: nobody will hear of them any more."""
+        for entry in live.entries.values():
+            self._tables.runs.pop(entry.id, None)
+            entry.course.claim(Stop(cause=Cause.MANAGER_CRASH))
+            entry.course.cut()
+            if not entry.is_over:
+                failure = Failure(kind=FailureKind.MANAGER_CRASHED, message="its keeper crashed")
+                lost = RunFailed(run_id=entry.id, failure=failure, synthetic=True)
+                entry.run = reduce(entry.run, lost)
+            entry.ended.set()
+            entry.admitted.set()
+        live.entries.clear()
+
+    async def settle(self, session_id: str, why: str) -> int:
+        """End all that is open in one session; return how many runs that were.
+
+        Raises:
+            LeaseHeld: Somebody keeps the session, and lives.
+        """
+        tables = self._tables
+        lease = await tables.store.acquire(
+            session_id, tables.owner, now=tables.milliseconds(), ttl=LEASE_MS, gone=self._gone
+        )
+        page = await tables.store.runs(session_id=session_id, statuses=UNENDED)
+        for stored in page.rows:
+            await self._end(lease, stored, why)
+        await tables.store.release(session_id, lease.fence)
+        return len(page.rows)
+
+    async def _end(self, lease: Lease, stored: StoredRun, why: str) -> None:
+        tables = self._tables
+        session = await tables.store.session(stored.session_id)
+        run = await self.fold(stored)
+        failure = Failure(
+            kind=FailureKind.MANAGER_CRASHED,
+            message=why,
+            retryable=True,
+            resumable=run.provider_session_id is not None and not run.open_tools,
+        )
+        events: list[Event] = [
+            RunFailed(failure=failure, usage=run.usage, cost=run.cost, synthetic=True)
+        ]
+        rows: list[EventRow] = []
+        for seq, event in enumerate(events, session.last_seq + 1):
+            stamped = event.stamped(
+                seq=seq,
+                at=tables.moment(),
+                session_id=stored.session_id,
+                run_id=stored.run_id,
+                provider=stored.provider,
+            )
+            run = reduce(run, stamped)
+            rows.append(EventRow(seq, stored.run_id, stamped.type, encode_event(stamped)))
+        await tables.store.append(
+            Append(
+                session_id=stored.session_id,
+                fence=lease.fence,
+                batch=tables.batch_id(),
+                first=session.last_seq + 1,
+                at=tables.milliseconds(),
+                rows=tuple(rows),
+                runs=(RunRow(stored.run_id, run.status.value, encode_json(run)),),
+            )
+        )
+        log.warning("event=run_reconciled run=%s why=%s", stored.run_id, why)
+        self._tell(run)
+
+    async def fold(self, stored: StoredRun) -> Run:
+        """Make a run's record from its stored events."""
+        run = Run(id=stored.run_id, session_id=stored.session_id, provider=stored.provider)
+        after = (stored.first_seq or 1) - 1
+        while True:
+            page = await self._tables.store.events(
+                stored.session_id, after=after, run_id=stored.run_id
+            )
+            run = reduce_all(run, [decode_event(row.body) for row in page.rows])
+            after = page.last
+            if not page.more:
+                return run
+
+    def _tell(self, run: Run) -> None:
+        """Let those who hold the run know, if it was one of ours."""
+        entry = self._tables.runs.pop(run.id, None)
+        if entry is not None:
+            entry.run = run
+            entry.course.claim(Stop(cause=Cause.MANAGER_CRASH))
+            entry.course.cut()
+            entry.ended.set()

@@ -1,0 +1,134 @@
+"""A run, as its user holds it: an id, a cursor, and ways to have a say in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+import trio
+
+from sessionmgr.errors import NotPausable
+from sessionmgr.manager.cursor import Cursor
+from sessionmgr.manager.entry import PauseOrder
+from sessionmgr.manager.news import FollowUpSent
+from sessionmgr.model import Cause, Kind, RunResult, Snapshot
+from sessionmgr.provider.course import Stop
+
+if TYPE_CHECKING:
+    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.manager.session_handle import SessionHandle
+    from sessionmgr.manager.tables import Tables
+    from sessionmgr.model import Json, RunStatus
+
+
+class FollowUp(msgspec.Struct, frozen=True):
+    """What became of a message to a run: taken into its turn, or queued as the run `run`."""
+
+    state: Literal["accepted", "queued"]
+    run: RunHandle
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the turn that was on has taken it."""
+        return self.state == "accepted"
+
+
+class RunHandle:
+    """One run. It goes on whether or not anybody holds or reads this."""
+
+    def __init__(self, tables: Tables, entry: RunEntry, session: SessionHandle) -> None:
+        self._tables: Final = tables
+        self._entry: Final = entry
+        self._session: Final = session
+
+    def __repr__(self) -> str:
+        return f"<run {self.id}: {self.status}>"
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self._entry.id
+
+    @property
+    def session_id(self) -> str:
+        """Its session's id."""
+        return self._entry.run.session_id
+
+    @property
+    def status(self) -> RunStatus:
+        """How it stands in the store."""
+        return self._entry.run.status
+
+    def __aiter__(self) -> Cursor:
+        """Read its events from the first to the terminal one; each time anew."""
+        first = self._entry.run.first_seq or self._entry.live.last_seq + 1
+        return Cursor(
+            self._tables, self.session_id, after=first - 1, run_id=self.id, to_the_end=True
+        )
+
+    async def result(self) -> RunResult:
+        """Wait for the end and return what became of it. That it failed is no exception."""
+        entry = self._entry
+        await entry.ended.wait()
+        if entry.dispatched:  # its own process may still be ending, and has something to add
+            with trio.move_on_after(entry.clocks.of("close")):
+                await entry.course.over.wait()
+        return entry.run.result()
+
+    def cancel(self, detail: str | None = None) -> bool:
+        """Have it end; False if that is settled already."""
+        return self._entry.course.end(Stop(cause=Cause.CALLER, detail=detail))
+
+    async def append(self, content: str) -> FollowUp:
+        """Give it another message: into the turn that is on, or else as the session's next run."""
+        entry = self._entry
+        tree = self._tables.providers.get(entry.run.provider)
+        steers = tree is not None and tree.adapter_class.can_append()
+        if steers and entry.dispatched and not entry.is_over and entry.course.stop is None:
+            message_id = self._tables.new_id(Kind.MESSAGE)
+            sent = FollowUpSent(entry, message_id, content, trio.Event(), [])
+            entry.live.intake.put(sent)
+            await sent.written.wait()
+            if sent.accepted == [True]:
+                return FollowUp("accepted", self)
+        return FollowUp("queued", await self._session.follow_up(entry, content))
+
+    async def pause(
+        self, *, node: str | None = None, state: Json = None, message: str | None = None
+    ) -> Snapshot:
+        """Interrupt it so that it can go on later; `node` and `state` are the caller's own.
+
+        Raises:
+            NotPausable: It could not be resumed, or has ended.
+        """
+        entry = self._entry
+        self._require_pausable()
+        snapshot_id = self._tables.new_id(Kind.SNAPSHOT)
+        entry.pause = PauseOrder(snapshot_id, node, state, message)
+        if not entry.course.end(Stop(cause=Cause.PAUSE)):
+            entry.pause = None
+            raise NotPausable(self.id, "it is ending already")
+        await entry.ended.wait()
+        stored = await self._tables.store.snapshot(snapshot_id)
+        return msgspec.json.decode(stored.body, type=Snapshot)
+
+    def _require_pausable(self) -> None:
+        entry = self._entry
+        if entry.is_over:
+            raise NotPausable(self.id, f"it is {entry.run.status}")
+        if entry.run.provider_session_id is None:
+            raise NotPausable(self.id, "the provider has not named its session yet")
+        adapter = self._tables.providers[entry.run.provider].adapter_class
+        if adapter.capabilities.resume == "unsupported":
+            raise NotPausable(self.id, f"{adapter.name} cannot resume")
+
+    async def leave(self, *, early: bool) -> None:
+        """Leave the block of the run: what is not over is cancelled, and its end waited for."""
+        entry = self._entry
+        if not entry.is_over:
+            detail = "its block was left by an exception" if early else "its block was left"
+            entry.course.end(Stop(cause=Cause.CALLER, detail=detail))
+        limit = 2 * entry.clocks.of("close") + entry.clocks.of("store")
+        with trio.move_on_after(limit, shield=True):
+            await entry.ended.wait()
+        await trio.lowlevel.checkpoint_if_cancelled()

@@ -1,0 +1,224 @@
+"""What each kind of news makes of a session's record: news in, a draft out, and nothing waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from msgspec import UNSET
+
+from sessionmgr.manager import news
+from sessionmgr.manager.draft import crashed, started
+from sessionmgr.manager.effect import Answer, Decide, EndRun, Launch, Next, Steer, Tell, WindDown
+from sessionmgr.model import (
+    TERMINAL,
+    Cause,
+    ErrorOccurred,
+    MessageSent,
+    RunEnded,
+    RunStarted,
+    SessionClosed,
+    SessionCreated,
+    TokenUsageUpdated,
+    ToolApprovalDenied,
+    ToolApprovalGranted,
+    ToolApprovalRequested,
+    TurnCompleted,
+)
+from sessionmgr.provider.course import Arrived, Asked, Stop, Stopped, TaskEnded, Withdrawn
+from sessionmgr.provider.question import Allow
+
+if TYPE_CHECKING:
+    from sessionmgr.manager.draft import Draft
+    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.manager.live import Live
+    from sessionmgr.model import Event
+    from sessionmgr.provider.course import Course, Question
+
+
+State: TypeAlias = Literal["queued", "sent", "dropped", "unknown"]
+
+
+class Scribe:
+    """Drafts the record of one session."""
+
+    def __init__(self, live: Live) -> None:
+        self._live: Final = live
+
+    def take(self, draft: Draft, item: object) -> None:
+        """Add to the draft what follows from one piece of news."""
+        if isinstance(item, Arrived):
+            draft.size += item.size
+        match item:
+            case (
+                Arrived(course=course)
+                | Stopped(course=course)
+                | TaskEnded(course=course)
+                | Asked(course=course)
+                | Withdrawn(course=course)
+            ) if course.run_id not in self._live.entries:
+                pass  # of a run whose record is closed
+            case Arrived(course=course, events=events):
+                self._arrived(draft, self._entry(course), events)
+            case news.Admitted(entry=entry):
+                self._admitted(draft, entry)
+            case news.Dispatching(entry=entry):
+                draft.write(entry, _message(entry, "sent"))
+                draft.effects.append(Launch(entry))
+            case Stopped(course=course):
+                self._stopped(draft, self._entry(course))
+            case TaskEnded(course=course, error=error):
+                self._task_ended(draft, self._entry(course), error)
+            case news.Overdue(entry=entry):
+                self._end(draft, entry)
+            case Asked(course=course, question=question):
+                self._asked(draft, self._entry(course), question)
+            case Withdrawn(course=course, question=question):
+                self._withdrawn(draft, self._entry(course), question)
+            case news.Decided():
+                self._decided(draft, item)
+            case news.FollowUpSent():
+                self._follow_up(draft, item, "queued")
+                draft.effects.append(Steer(item))
+            case news.FollowUpFate():
+                self._follow_up(draft, item.sent, "sent" if item.accepted else "dropped")
+                draft.effects.append(Tell(item.sent.written))
+            case news.Noted(entry=entry, events=events):
+                draft.write(entry, *events)
+            case news.Closing(written=written):
+                draft.write(None, SessionClosed())
+                draft.effects.append(Tell(written))
+            case _:
+                raise TypeError(f"no news: {item!r}")
+
+    def _entry(self, course: Course) -> RunEntry:
+        return self._live.entries[course.run_id]
+
+    # --- how a run comes and goes ----------------------------------------------------------------
+
+    def _admitted(self, draft: Draft, entry: RunEntry) -> None:
+        if draft.seq == 0:
+            draft.write(None, SessionCreated())
+        draft.write(entry, _message(entry, "queued"))
+        draft.effects.append(Tell(entry.admitted))
+        draft.effects.append(Next(entry))
+
+    def _arrived(self, draft: Draft, entry: RunEntry, events: tuple[Event, ...]) -> None:
+        for event in events:
+            match event:
+                case RunEnded():
+                    if draft.ended_by_provider(entry, event):
+                        draft.effects.append(WindDown(entry))
+                case RunStarted():
+                    draft.write(entry, started(entry, event))
+                case TokenUsageUpdated():
+                    draft.write(entry, event)
+                    self._spend(draft, entry)
+                case TurnCompleted():
+                    entry.in_turn = bool(event.parent_tool_call_id)
+                    draft.write(entry, event)
+                case _:
+                    entry.in_turn = True
+                    draft.write(entry, event)
+
+    def _spend(self, draft: Draft, entry: RunEntry) -> None:
+        run, budget = draft.fold(entry), entry.spec.budget
+        tokens = run.usage.input + run.usage.cache_write + run.usage.output
+        if budget.usd is not None and (run.cost.usd or 0.0) >= budget.usd:
+            detail = f"{run.cost.usd:.4f} usd used of {budget.usd:g}"
+        elif budget.tokens is not None and tokens >= budget.tokens:
+            detail = f"{tokens} tokens used of {budget.tokens}"
+        else:
+            return
+        draft.effects.append(EndRun(entry, Stop(cause=Cause.BUDGET, detail=detail)))
+
+    def _stopped(self, draft: Draft, entry: RunEntry) -> None:
+        if entry.dispatched:
+            draft.effects.append(WindDown(entry))
+        else:  # it waited for its turn; nobody else will end it
+            draft.write(entry, _message(entry, "dropped"))
+            self._end(draft, entry)
+            draft.effects.append(Next(entry))
+
+    def _task_ended(self, draft: Draft, entry: RunEntry, error: BaseException | None) -> None:
+        failure = crashed(error)
+        ours = entry.course.claim(Stop(cause=Cause.ADAPTER_CRASH, failure=failure))
+        if isinstance(error, Exception) and not ours:  # it crashed, and had ended for another cause
+            draft.write(entry, ErrorOccurred(failure=failure))
+        self._end(draft, entry)
+        draft.effects.append(Next(entry))
+
+    def _end(self, draft: Draft, entry: RunEntry) -> None:
+        assert entry.course.stop is not None
+        draft.end(entry, entry.course.stop)
+
+    # --- questions -------------------------------------------------------------------------------
+
+    def _asked(self, draft: Draft, entry: RunEntry, question: Question) -> None:
+        request = question.request
+        draft.write(
+            entry,
+            ToolApprovalRequested(
+                approval_id=request.approval_id,
+                tool_call_id=request.tool_call_id,
+                tool_name=request.tool_name,
+                tool_input=request.tool_input,
+                reason=request.reason,
+            ),
+        )
+        draft.effects.append(Decide(entry, question))
+
+    def _withdrawn(self, draft: Draft, entry: RunEntry, question: Question) -> None:
+        request = question.request
+        if request.approval_id not in draft.fold(entry).open_approvals:
+            return  # answered meanwhile
+        draft.write(
+            entry,
+            ToolApprovalDenied(
+                approval_id=request.approval_id,
+                tool_call_id=request.tool_call_id,
+                tool_name=request.tool_name,
+                reason="the provider no longer wants to know",
+                by="provider",
+            ),
+        )
+
+    def _decided(self, draft: Draft, decided: news.Decided) -> None:
+        request, decision = decided.question.request, decided.decision
+        run = draft.fold(decided.entry)
+        if request.approval_id not in run.open_approvals or run.status in TERMINAL:
+            return  # withdrawn meanwhile, or nobody is left who wants to know
+        tool_input = request.tool_input
+        if isinstance(decision, Allow) and decision.tool_input is not UNSET:
+            tool_input = decision.tool_input
+        of = ToolApprovalGranted if isinstance(decision, Allow) else ToolApprovalDenied
+        draft.write(
+            decided.entry,
+            of(
+                approval_id=request.approval_id,
+                tool_call_id=request.tool_call_id,
+                tool_name=request.tool_name,
+                tool_input=tool_input,
+                reason=decision.reason,
+                by=decision.by,
+            ),
+        )
+        draft.effects.append(Answer(decided))
+
+    # --- messages to a run that is on ------------------------------------------------------------
+
+    def _follow_up(self, draft: Draft, sent: news.FollowUpSent, state: State) -> None:
+        draft.write(
+            sent.entry,
+            MessageSent(
+                message_id=sent.message_id, content=sent.content, follow_up=True, state=state
+            ),
+        )
+
+
+def _message(entry: RunEntry, state: State) -> MessageSent:
+    return MessageSent(
+        message_id=entry.message_id,
+        content=entry.spec.prompt,
+        follow_up=entry.follow_up,
+        state=state,
+    )

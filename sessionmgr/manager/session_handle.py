@@ -1,0 +1,161 @@
+"""A session, as its user holds it: its runs come one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Unpack
+
+import msgspec
+import trio
+
+from sessionmgr.manager.entry import RunEntry
+from sessionmgr.manager.news import Admitted, Closing
+from sessionmgr.manager.plan import Plan, RunWish, Wishes, check
+from sessionmgr.manager.run_handle import RunHandle
+from sessionmgr.model import Cause, Kind
+from sessionmgr.provider.course import Stop
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from sessionmgr.manager.clocks import Clocks
+    from sessionmgr.manager.keeping import Keeping
+    from sessionmgr.manager.tables import Tables
+    from sessionmgr.model import Session
+    from sessionmgr.provider.context import Budget
+    from sessionmgr.provider.question import Approve
+
+
+class SessionHandle:
+    """One conversation with one provider."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        keeping: Keeping,
+        session: Session,
+        *,
+        clocks: Clocks,
+        budget: Budget,
+        approve: Approve | None,
+    ) -> None:
+        self._tables: Final = tables
+        self._keeping: Final = keeping
+        self._session: Final = session
+        self._clocks: Final = clocks
+        self._budget: Final = budget
+        self._approve: Final = approve
+
+    def __repr__(self) -> str:
+        return f"<session {self.id} with {self.provider}>"
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self._session.id
+
+    @property
+    def provider(self) -> str:
+        """Whose session it is."""
+        return self._session.provider
+
+    def start(self, prompt: str, **wishes: Unpack[Wishes]) -> RunBlock:
+        """Start a run for the length of a block; `Wishes` says what else may be asked.
+
+        `async with session.start("…") as run:` ends the run if the block is left before it is
+        done. Refusals are raised when the block is entered, and leave nothing behind.
+        """
+        return RunBlock(self, RunWish(prompt=prompt, **wishes))
+
+    async def submit(self, prompt: str, **wishes: Unpack[Wishes]) -> RunHandle:
+        """Start a run that the manager owns: it goes on until it is done, or is cancelled.
+
+        Raises:
+            StartRefused: Nothing was started.
+        """
+        return await self.admit(RunWish(prompt=prompt, **wishes))
+
+    async def admit(self, wish: RunWish) -> RunHandle:
+        """Check a wish and let the run in; it has its turn when those before it are done.
+
+        Raises:
+            StartRefused: Nothing was started.
+        """
+        plan = check(self._tables, self._session, wish, self._clocks, self._budget)
+        await self._keeping.bring_up(self.provider)
+        return await self._let_in(plan)
+
+    async def follow_up(self, after: RunEntry, content: str) -> RunHandle:
+        """Queue a message as a run of its own, with what the run before it was allowed."""
+        spec = msgspec.structs.replace(after.spec, prompt=content, provider_session_id=None)
+        plan = Plan(spec, after.negotiation, after.clocks, after.approve, after.metadata)
+        return await self._let_in(plan, follow_up=True)
+
+    async def _let_in(self, plan: Plan, *, follow_up: bool = False) -> RunHandle:
+        live = await self._keeping.live(self._session)
+        entry = RunEntry(
+            live=live,
+            run_id=self._tables.new_id(Kind.RUN),
+            message_id=self._tables.new_id(Kind.MESSAGE),
+            spec=plan.spec,
+            clocks=plan.clocks,
+            negotiation=plan.negotiation,
+            approve=plan.approve or self._approve,
+            metadata=plan.metadata,
+            follow_up=follow_up,
+        )
+        live.entries[entry.id] = self._tables.runs[entry.id] = entry
+        live.queue.append(entry)
+        live.intake.put(Admitted(entry))
+        try:
+            await entry.admitted.wait()
+        except BaseException:
+            entry.course.end(Stop(cause=Cause.CALLER, detail="nobody waited for its start"))
+            raise
+        return RunHandle(self._tables, entry, self)
+
+    async def cancel(self, detail: str | None = None) -> None:
+        """End what runs, and what waits."""
+        await trio.lowlevel.checkpoint()
+        live = self._tables.live.get(self.id)
+        for entry in list(live.entries.values()) if live else []:
+            entry.course.end(Stop(cause=Cause.CALLER, detail=detail))
+
+    async def close(self) -> None:
+        """Have it take no more runs."""
+        live = self._tables.live.get(self.id)
+        if live is None or not live.stored:
+            await trio.lowlevel.checkpoint()
+            return
+        written = trio.Event()
+        live.intake.put(Closing(written))
+        await written.wait()
+        await self._tables.store.close_session(self.id, at=self._tables.milliseconds())
+
+
+class RunBlock:
+    """A run for the length of a block."""
+
+    def __init__(self, session: SessionHandle, wish: RunWish) -> None:
+        self._session: Final = session
+        self._wish: Final = wish
+        self._run: RunHandle | None = None
+
+    async def __aenter__(self) -> RunHandle:
+        """Start the run.
+
+        Raises:
+            StartRefused: Nothing was started.
+        """
+        self._run = await self._session.admit(self._wish)
+        return self._run
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End the run if it is not over, and wait for that."""
+        assert self._run is not None
+        # Shielded and bounded in there.
+        await self._run.leave(early=exc is not None)  # noqa: ASYNC102

@@ -1,0 +1,98 @@
+"""What the manager's parts share: plain objects, each changed by one owner, and nothing waits."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.manager.clocks import DEFAULTS, Clocks
+from sessionmgr.manager.live import Live
+from sessionmgr.manager.tower import Tower
+from sessionmgr.model import Kind, new_id
+from sessionmgr.model.moment import written
+from sessionmgr.provider.intake import Intake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sessionmgr.manager.draft import Redact
+    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.manager.launching import LateLauncher
+    from sessionmgr.manager.provider_tree import ProviderTree
+    from sessionmgr.provider.adapter import ProviderAdapter
+    from sessionmgr.provider.context import Budget
+    from sessionmgr.store.contract import Store
+    from sessionmgr.store.row import Owner
+
+
+class Tables:
+    """The live sessions, the providers, the store as it is now, and what the caller has set."""
+
+    def __init__(
+        self,
+        *,
+        owner: Owner,
+        adapters: Mapping[str, type[ProviderAdapter]],
+        clocks: Clocks,
+        budget: Budget,
+        redact: Redact,
+        launcher: LateLauncher,
+        now: Callable[[], float] = time.time,
+        bits: Callable[[int], int] | None = None,
+    ) -> None:
+        self.owner: Final = owner
+        self.adapters: Final = adapters
+        self.clocks: Final = clocks.over(DEFAULTS)
+        self.budget: Final = budget
+        self.redact: Final = redact
+        self.launcher: Final = launcher
+        self.live: Final[dict[str, Live]] = {}
+        self.runs: Final[dict[str, RunEntry]] = {}
+        self.providers: Final[dict[str, ProviderTree]] = {}
+        self.orphans: Final = Intake[Live]()
+        """Live sessions whose keeper has died."""
+        self.tower: Final = Tower()
+        self.open = False
+        """Whether runs are admitted."""
+        self._store: Store | None = None
+        self._now: Final = now
+        self._bits: Final = bits
+
+    @property
+    def store(self) -> Store:
+        """The store, which may be another object after a restart."""
+        assert self._store is not None
+        return self._store
+
+    @store.setter
+    def store(self, store: Store) -> None:
+        self._store = store
+
+    def milliseconds(self) -> int:
+        """Return the wall clock's time as the store writes it."""
+        return int(self._now() * 1000)
+
+    def moment(self) -> str:
+        """Return the wall clock's time as events have it."""
+        return written(self._now())
+
+    def new_id(self, kind: Kind) -> str:
+        """Make an id."""
+        return new_id(kind) if self._bits is None else new_id(kind, self._bits)
+
+    def batch_id(self) -> str:
+        """Make a name for one batch of events, which tells it from any other."""
+        return self.new_id(Kind.BATCH)
+
+    async def launch(self, entry: RunEntry) -> bool:
+        """Start a run's task; False if the provider is not there."""
+        tree = self.providers.get(entry.run.provider)
+        if tree is None or not await tree.launch(entry):
+            return False
+        self.tower.watch(entry)
+        return True
+
+    async def steer(self, entry: RunEntry, content: str, message_id: str) -> bool:
+        """Give a message to the turn that runs, and say whether it was taken."""
+        tree = self.providers.get(entry.run.provider)
+        return tree is not None and await tree.steer(entry, content, message_id)

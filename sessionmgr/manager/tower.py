@@ -1,0 +1,110 @@
+"""The clock tower: one task that watches all runs, and strikes where one is silent for too long.
+
+A sign of life costs nothing here: a run is looked at when its next stroke might be due, and put
+back if it has been heard of since.
+"""
+
+from __future__ import annotations
+
+import heapq
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.manager.clocks import watch
+from sessionmgr.manager.news import Noted
+from sessionmgr.model import Cause, Failure, FailureKind, StallSuspected
+from sessionmgr.provider.course import Stop
+
+if TYPE_CHECKING:
+    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.model import Json
+
+SOON: Final = 0.05
+"""How long to look away at least, so that nothing is looked at without end."""
+
+
+class Tower:
+    """Watches runs from their dispatch to the end of their tasks."""
+
+    def __init__(self) -> None:
+        self._due: Final[list[tuple[float, int, RunEntry]]] = []
+        self._numbers: Final = count()
+        self._earlier: trio.Event | None = None
+
+    def watch(self, entry: RunEntry) -> None:
+        """Begin to watch a run."""
+        self._put(entry, trio.current_time())
+
+    async def strike(self) -> None:
+        """Strike whenever it is due."""
+        while True:
+            now = trio.current_time()
+            while self._due and self._due[0][0] <= now:
+                _, _, entry = heapq.heappop(self._due)
+                at = self._look(entry, now)
+                if at is not None:
+                    self._put(entry, max(at, now + SOON))
+            self._earlier = trio.Event()
+            until = self._due[0][0] if self._due else float("inf")
+            with trio.move_on_at(until):
+                await self._earlier.wait()
+
+    def _put(self, entry: RunEntry, at: float) -> None:
+        heapq.heappush(self._due, (at, next(self._numbers), entry))
+        if self._earlier is not None and self._due[0][2] is entry:
+            self._earlier.set()
+
+    def _look(self, entry: RunEntry, now: float) -> float | None:
+        """Strike if something is due; return when to look again, None for never."""
+        course = entry.course
+        if entry.is_over or course.over.is_set() or course.stop is not None:
+            return None
+        if course.dispatched_at is None:
+            return now + 1.0
+        deadline = entry.clocks.of("deadline")
+        ends = course.dispatched_at + deadline if deadline else float("inf")
+        if now >= ends:
+            detail = f"it was to be done in {deadline:g} s"
+            course.end(Stop(cause=Cause.DEADLINE, detail=detail))
+            return None
+        return min(ends, self._listen(entry, now))
+
+    def _listen(self, entry: RunEntry, now: float) -> float:
+        course, live = entry.course, entry.live
+        if live.committing_since is not None or live.intake.pending:
+            # It may have spoken, and not been heard: while the store keeps us waiting, so does
+            # every silence.
+            course.last_sign = max(course.last_sign, now)
+        watched = watch(
+            entry.run,
+            entry.clocks,
+            seen=course.last_sign > (course.dispatched_at or 0.0),
+            in_turn=entry.in_turn,
+        )
+        if watched is None:
+            return now + 1.0
+        silent = now - course.last_sign
+        evidence: dict[str, Json] = {
+            "clock": watched.clock,
+            "limit": watched.act,
+            "open_tools": list(entry.run.open_tools.values()),
+            "open_tasks": entry.run.open_tasks,
+            "turns": entry.run.turns,
+        }
+        stalled = StallSuspected(
+            state=watched.clock, silent_for=round(silent, 3), evidence=evidence, synthetic=True
+        )
+        if watched.act and silent >= watched.act:
+            live.intake.put(Noted(entry, (stalled,)))
+            detail = f"{watched.clock} clock: silent for {silent:g} s"
+            failure = Failure(kind=FailureKind.STALLED, message=detail, retryable=True)
+            course.end(Stop(cause=Cause.SILENCE, detail=detail, failure=failure))
+            return now
+        if watched.warn and silent >= watched.warn and entry.warned_at != course.last_sign:
+            entry.warned_at = course.last_sign
+            live.intake.put(Noted(entry, (stalled,)))
+        warned = entry.warned_at == course.last_sign or not watched.warn
+        limit = watched.act if warned else watched.warn
+        return course.last_sign + limit if limit else now + 1.0

@@ -1,0 +1,69 @@
+"""What an adapter is: an actor that knows one provider, and plays runs on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import msgspec
+
+from sessionmgr.model import Capabilities
+from sessionmgr.otp import Actor
+from sessionmgr.provider.options import Options
+from sessionmgr.provider.permission_map import HARMLESS, PermissionMap
+
+if TYPE_CHECKING:
+    from sessionmgr.provider.context import RunContext
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a provider could be used now; `detail` says why not, and what to do about it."""
+
+    state: Literal["ok", "skip", "fail"] = "ok"
+    detail: str = ""
+
+
+class ProviderAdapter(Actor):
+    """Plays runs on one provider.
+
+    Only `name`, `capabilities` and `run` are needed. The nursery in which runs are played, their
+    ends, clocks and crashes, and the way of their events into the record are the port's work.
+    """
+
+    name: ClassVar[str]
+    """What users call the provider."""
+    display_name: ClassVar[str | None] = None
+    capabilities: ClassVar[Capabilities] = Capabilities()
+    permissions: ClassVar[PermissionMap] = HARMLESS
+    options: ClassVar[type[Options]] = Options
+    environment: ClassVar[tuple[str, ...]] = ()
+    """Names of variables, or patterns of names, that the provider's programs are to have."""
+
+    async def run(self, run: RunContext) -> None:
+        """Play one run: tell what happens, and how it ends.
+
+        It may be cancelled anywhere, after `interrupt` has had its time. To raise is to crash this
+        run alone.
+        """
+        raise NotImplementedError
+
+    async def interrupt(self, run: RunContext) -> None:
+        """Ask the provider to end the run; `run` goes on beside it, and reads what it says."""
+        raise NotImplementedError
+
+    async def append(self, run: RunContext, content: str, message_id: str) -> bool:
+        """Give a message to the turn that runs; False if there is no turn for it any more."""
+        raise NotImplementedError
+
+    async def health(self) -> Health:
+        """Say whether a run could be started now."""
+        return Health()
+
+    @classmethod
+    def can_interrupt(cls) -> bool:
+        """Whether it has a polite way to end a run."""
+        return cls.interrupt is not ProviderAdapter.interrupt
+
+    @classmethod
+    def can_append(cls) -> bool:
+        """Whether it can give a message to a turn that runs."""
+        return cls.append is not ProviderAdapter.append

@@ -1,0 +1,206 @@
+"""What an adapter is handed for one run: what to do, and where to say what happens."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from sessionmgr.model import (
+    Cause,
+    Failure,
+    FailureKind,
+    Json,
+    Kind,
+    Permission,
+    RunCompleted,
+    RunFailed,
+    RunRateLimited,
+    new_id,
+)
+from sessionmgr.provider.course import Question, Stop
+from sessionmgr.provider.options import Options
+from sessionmgr.provider.question import by_mode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sessionmgr.model import Event
+    from sessionmgr.process.launcher import Launcher
+    from sessionmgr.provider.course import Course
+    from sessionmgr.provider.question import ApprovalRequest, Decision
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be used up before it ends."""
+
+    usd: float | None = None
+    tokens: int | None = None
+
+
+class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run is to do, checked and complete."""
+
+    prompt: str
+    cwd: str
+    env: Mapping[str, str]
+    permission: Permission
+    system_prompt: str | None = None
+    images: tuple[str, ...] = ()
+    model: str | None = None
+    options: Options = Options()
+    provider_session_id: str | None = None
+    resumed_from: str | None = None
+    schema: Json = None
+    max_turns: int | None = None
+    budget: Budget = Budget()
+    directories: tuple[str, ...] = ()
+    """Beside `cwd`, where the agent may work."""
+
+
+class RunContext:
+    """One run, as its adapter sees it."""
+
+    def __init__(self, course: Course, spec: RunSpec, launcher: Launcher) -> None:
+        self._course = course
+        self._spec = spec
+        self._launcher = launcher
+
+    @property
+    def run_id(self) -> str:
+        """Our name for the run."""
+        return self._course.run_id
+
+    @property
+    def session_id(self) -> str:
+        """Our name for the session."""
+        return self._course.session_id
+
+    @property
+    def prompt(self) -> str:
+        """What the agent is asked."""
+        return self._spec.prompt
+
+    @property
+    def system_prompt(self) -> str | None:
+        """What it is told beforehand."""
+        return self._spec.system_prompt
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """Files of images that go with the prompt."""
+        return self._spec.images
+
+    @property
+    def cwd(self) -> str:
+        """Where it starts."""
+        return self._spec.cwd
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The complete environment."""
+        return self._spec.env
+
+    @property
+    def model(self) -> str | None:
+        """Which model to use; None leaves it to the provider."""
+        return self._spec.model
+
+    @property
+    def permission(self) -> Permission:
+        """What it may do, in the provider's own word."""
+        return self._spec.permission
+
+    @property
+    def provider_session_id(self) -> str | None:
+        """The provider's session to go on with."""
+        return self._spec.provider_session_id
+
+    @property
+    def resumed_from(self) -> str | None:
+        """The run that is resumed."""
+        return self._spec.resumed_from
+
+    @property
+    def schema(self) -> Json:
+        """What structured output has to look like, as JSON Schema."""
+        return self._spec.schema
+
+    @property
+    def max_turns(self) -> int | None:
+        """How many turns it may take."""
+        return self._spec.max_turns
+
+    @property
+    def budget(self) -> Budget:
+        """What it may use up."""
+        return self._spec.budget
+
+    @property
+    def options(self) -> Options:
+        """The provider's own options, of the class that the adapter names."""
+        return self._spec.options
+
+    @property
+    def launcher(self) -> Launcher:
+        """What starts child processes, and owns all that comes of them."""
+        return self._launcher
+
+    @property
+    def cancelling(self) -> Stop | None:
+        """Why the run is to end, once it is."""
+        return self._course.stop
+
+    def alive(self) -> None:
+        """Give a sign of life where there is nothing to tell."""
+        self._course.alive()
+
+    def emit_nowait(self, *events: Event, size: int | None = None) -> None:
+        """Tell what happened, without waiting for room: for what reads, and waits between reads."""
+        self._course.arrive(events, size)
+
+    async def room(self) -> None:
+        """Wait until what was told has nearly all been stored."""
+        await self._course.intake.room()
+
+    async def emit(self, *events: Event) -> None:
+        """Tell what happened, in this order."""
+        self._course.arrive(events)
+        await self._course.intake.room()
+
+    async def finish(self, *, stop_reason: str | None = None, structured: Json = None) -> None:
+        """Tell that the run is done, and well. What has been claimed by others stays theirs."""
+        self._course.claim(Stop(cause=Cause.PROVIDER))
+        await self.emit(RunCompleted(stop_reason=stop_reason, structured=structured))
+
+    async def fail(self, failure: Failure, *, stop_reason: str | None = None) -> None:
+        """Tell that the run went wrong. A rate limit that nobody waits for is such an end, too."""
+        if failure.kind is FailureKind.RATE_LIMITED:
+            self._course.claim(Stop(cause=Cause.RATE_LIMIT, failure=failure))
+            await self.emit(RunRateLimited(failure=failure, stop_reason=stop_reason))
+        else:
+            self._course.claim(Stop(cause=Cause.PROVIDER_ERROR, failure=failure))
+            await self.emit(RunFailed(failure=failure, stop_reason=stop_reason))
+
+    async def ask(self, request: ApprovalRequest) -> Decision:
+        """Ask whether the agent may do something, and wait for the answer, which has been stored.
+
+        To be cancelled here means that the provider no longer wants to know.
+        """
+        request = msgspec.structs.replace(
+            request,
+            approval_id=request.approval_id or new_id(Kind.APPROVAL),
+            session_id=self.session_id,
+            run_id=self.run_id,
+            provider=self._course.provider,
+        )
+        directories = tuple(map(PurePath, (self.cwd, *self._spec.directories)))
+        question = Question(request, by_mode(self.permission.asked, request, directories))
+        self._course.ask(question)
+        try:
+            await question.answered.wait()
+        finally:
+            self._course.unask(question)
+        assert question.decision is not None
+        return question.decision

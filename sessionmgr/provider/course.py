@@ -1,0 +1,190 @@
+"""The course of one run: who ended it first, and how it is wound down.
+
+Whoever wants a run to end claims it; the first claim stands, whatever else comes, and it is made in
+one step, past every queue. The claims of others make no difference any more, not even the
+provider's own "done".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
+import trio
+
+from sessionmgr.model import Cause, Failure, encode_event
+
+if TYPE_CHECKING:
+    from sessionmgr.model import Event
+    from sessionmgr.provider.adapter import ProviderAdapter
+    from sessionmgr.provider.context import RunContext
+    from sessionmgr.provider.intake import Intake
+    from sessionmgr.provider.question import ApprovalRequest, Decision
+
+
+class Stop(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a run ends, and what is to be said about it."""
+
+    cause: Cause
+    detail: str | None = None
+    failure: Failure | None = None
+
+
+class Arrived(msgspec.Struct, frozen=True):
+    """Events that an adapter has brought, in their order."""
+
+    course: Course
+    events: tuple[Event, ...]
+    size: int
+    at: float
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """A run has been claimed by somebody other than its provider."""
+
+    course: Course
+
+
+class TaskEnded(msgspec.Struct, frozen=True):
+    """An adapter's `run` is over: it returned, raised `error`, or was cut."""
+
+    course: Course
+    error: BaseException | None = None
+    cut: bool = False
+
+
+class Question:
+    """A question that waits for its answer; `ruled` is what the permission mode says to it."""
+
+    __slots__ = ("answered", "decision", "request", "ruled", "scope")
+
+    def __init__(self, request: ApprovalRequest, ruled: Decision | None = None) -> None:
+        self.request = request
+        self.ruled = ruled
+        self.answered = trio.Event()
+        self.decision: Decision | None = None
+        self.scope = trio.CancelScope()
+        """Around whoever is thinking about it."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """The provider has a question."""
+
+    course: Course
+    question: Question
+
+
+class Withdrawn(msgspec.Struct, frozen=True):
+    """The provider no longer wants to know."""
+
+    course: Course
+    question: Question
+
+
+class Course:
+    """One run on its way from its dispatch to its end."""
+
+    def __init__(
+        self, *, run_id: str, session_id: str, provider: str, intake: Intake[object], grace: float
+    ) -> None:
+        self.run_id = run_id
+        self.session_id = session_id
+        self.provider = provider
+        self.intake: Final = intake
+        self.grace = grace
+        """How long a provider has to end by itself when it is asked to."""
+        self.stop: Stop | None = None
+        self.questions: dict[str, Question] = {}
+        self.dispatched_at: float | None = None
+        """When its task began, by trio's clock."""
+        self.last_sign = 0.0
+        self.over = trio.Event()
+        self._scope = trio.CancelScope()
+        self._nursery: trio.Nursery | None = None
+        self._wind_down: tuple[ProviderAdapter, RunContext] | None = None
+
+    def arrive(self, events: tuple[Event, ...], size: int | None = None) -> None:
+        """Take in events; a sign of life, too."""
+        self.last_sign = trio.current_time()
+        if size is None:
+            size = sum(len(encode_event(event)) for event in events)
+        self.intake.put(Arrived(self, events, size, self.last_sign), size)
+
+    def alive(self) -> None:
+        """Note a sign of life."""
+        self.last_sign = trio.current_time()
+
+    def ask(self, question: Question) -> None:
+        """Take in a question."""
+        self.alive()
+        self.questions[question.request.approval_id] = question
+        self.intake.put(Asked(self, question))
+
+    def unask(self, question: Question) -> None:
+        """Forget a question; one without an answer is withdrawn."""
+        self.questions.pop(question.request.approval_id, None)
+        if not question.answered.is_set():
+            question.scope.cancel()
+            self.intake.put(Withdrawn(self, question))
+
+    def claim(self, stop: Stop) -> bool:
+        """Say why the run ends; False if it has been said already."""
+        if self.stop is not None:
+            return False
+        self.stop = stop
+        return True
+
+    def end(self, stop: Stop) -> bool:
+        """Have the run end, politely at first; False if it is ending already."""
+        if not self.claim(stop):
+            return False
+        self.intake.put(Stopped(self))
+        if self._nursery is not None:
+            self._nursery.start_soon(self._end_politely, name=f"end of {self.run_id}")
+        return True
+
+    def cut(self) -> None:
+        """Have the run end now."""
+        self._scope.cancel()
+
+    async def play(self, adapter: ProviderAdapter, context: RunContext) -> None:
+        """Be the run's task, from the dispatch on. What the adapter raises goes on its way."""
+        self.dispatched_at = self.last_sign = trio.current_time()
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery, self._wind_down = nursery, (adapter, context)
+                if self.stop is not None:  # claimed while it was on its way here
+                    nursery.start_soon(self._end_politely)
+                with self._scope:
+                    await adapter.run(context)
+                self._nursery = None
+                nursery.cancel_scope.cancel()
+        except BaseException as error:
+            self._leave(_the_one(error))
+            raise
+        self._leave(None)
+
+    def _leave(self, error: BaseException | None) -> None:
+        self._nursery = self._wind_down = None
+        self.over.set()
+        self.intake.put(TaskEnded(self, error, cut=self._scope.cancelled_caught))
+
+    async def _end_politely(self) -> None:
+        if self._wind_down is None:
+            return
+        adapter, context = self._wind_down
+        if adapter.can_interrupt():
+            with trio.move_on_after(self.grace):
+                await adapter.interrupt(context)
+                await trio.sleep_forever()  # it reads on, and returns when it is done
+        self._scope.cancel()
+
+
+def _the_one(error: BaseException) -> BaseException:
+    """Return the exception itself where a group holds only one, however deeply wrapped."""
+    while isinstance(error, BaseExceptionGroup):
+        inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        if len(inner) > 1:
+            break
+        error = inner[0]
+    return error

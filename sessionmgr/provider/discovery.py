@@ -1,0 +1,43 @@
+"""How adapters are found: by entry point, so that any package can bring one."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.errors import AdapterBroken, ProviderUnknown
+from sessionmgr.provider.adapter import ProviderAdapter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+GROUP: Final = "sessionmgr.adapters"
+
+
+def installed() -> list[str]:
+    """Return the names of all adapters that installed packages bring."""
+    return sorted({each.name for each in entry_points(group=GROUP)})
+
+
+def find_adapter(
+    name: str, given: Mapping[str, type[ProviderAdapter]] | None = None
+) -> type[ProviderAdapter]:
+    """Return the adapter called `name`: one that was `given`, else one that is installed.
+
+    Raises:
+        ProviderUnknown: There is none of that name.
+        AdapterBroken: There is, and it cannot be loaded.
+    """
+    if given and name in given:
+        return given[name]
+    for each in entry_points(group=GROUP, name=name):
+        try:
+            found: object = each.load()
+        except Exception as error:  # whatever a package does at its import
+            raise AdapterBroken(name, each.value, f"{type(error).__name__}: {error}") from error
+        if not (isinstance(found, type) and issubclass(found, ProviderAdapter)):
+            raise AdapterBroken(name, each.value, "it is no ProviderAdapter")
+        return found
+    known = sorted({*(given or ()), *installed()})
+    raise ProviderUnknown(name, known, get_close_matches(name, known, n=1))

@@ -1,0 +1,70 @@
+"""Where a session's news comes in: in order, never blocking who brings it, taken all at once.
+
+Who brings more than the store can take is asked to wait between two reads, in `room`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, Generic, TypeVar
+
+import trio
+
+T = TypeVar("T")
+
+ROOM: Final = 8 * 1024 * 1024
+"""Bytes that may be on their way to the store."""
+
+
+class Intake(Generic[T]):
+    """A queue with an account of bytes and one reader."""
+
+    __slots__ = ("_arrived", "_items", "_stored", "pending")
+
+    def __init__(self) -> None:
+        self._items: deque[T] = deque()
+        self._arrived: trio.Event | None = None
+        self._stored: trio.Event | None = None
+        self.pending = 0
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put(self, item: T, size: int = 0) -> None:
+        """Add an item."""
+        self._items.append(item)
+        self.pending += size
+        if self._arrived is not None:
+            self._arrived.set()
+
+    async def arrival(self) -> None:
+        """Wait until there is something."""
+        await trio.lowlevel.checkpoint()
+        while not self._items:
+            self._arrived = trio.Event()
+            try:
+                await self._arrived.wait()
+            finally:
+                self._arrived = None
+
+    async def take(self) -> list[T]:
+        """Wait until there is something, and take all there is."""
+        await self.arrival()
+        items = list(self._items)
+        self._items.clear()
+        return items
+
+    def stored(self, size: int) -> None:
+        """Note that as many bytes have reached the store, or never will."""
+        self.pending -= size
+        if self._stored is not None and self.pending <= ROOM:
+            self._stored.set()
+            self._stored = None
+
+    async def room(self) -> None:
+        """Wait until there is room for more."""
+        await trio.lowlevel.checkpoint()
+        while self.pending > ROOM:
+            if self._stored is None:
+                self._stored = trio.Event()
+            await self._stored.wait()

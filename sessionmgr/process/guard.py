@@ -20,7 +20,7 @@ from sessionmgr.process import mark, proc, program, subreaper
 from sessionmgr.process.alarm import Alarm
 from sessionmgr.process.hunt import Hunt
 from sessionmgr.process.packet import Unpacker, pack
-from sessionmgr.process.sweep import strike as strike_marked
+from sessionmgr.process.sweep import Sweep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,6 +155,7 @@ class _Guard:
         self._alarm.forget(self._line.fileno())
         self._alarm.forget(self._owner)
         hunt = Hunt()
+        marked = Sweep(self._is_ours)
         self._sent.add(signal.SIGKILL)
         if self._leader:
             hunt.kill(self._leader)  # mostly all that there is: no look through /proc
@@ -169,7 +170,8 @@ class _Guard:
                 return self._tell_of(hunt.refused)
             rounds += 1
             if rounds % ROUNDS_ALONE == 0:
-                strike_marked(self._is_ours)
+                marked.chase()
+                marked.look()
             self._reaped = 0
             self._alarm.wait(pause)
             pause = min(pause * 2, 0.05)

@@ -71,10 +71,11 @@ def inside(around: str | None, mark: int) -> str:
 
 def marks_of(pid: int) -> list[int]:
     """Return the marks that a process carries; none if it is gone or hides them."""
-    return [*_by_limit(pid), *_by_environment(pid)]
+    return [*mark_by_limit(pid), *_by_environment(pid)]
 
 
-def _by_limit(pid: int) -> list[int]:
+def mark_by_limit(pid: int) -> list[int]:
+    """Return the mark that a process has by its limit alone; none if it has no such."""
     for line in _read(f"/proc/{pid}/limits").splitlines():
         if line.startswith(_LINE):
             soft = line[len(_LINE) :].split()[0]

@@ -50,7 +50,7 @@ def _runnable(path: bytes) -> bytes:
         missing = error.errno in (errno.ENOENT, errno.ENOTDIR)
         what = b"program" if missing else b"executable"
         raise NotStartedError(what, path, error.errno or 0) from None
-    if not stat.S_ISREG(mode) or not os.access(path, os.X_OK):
+    if not stat.S_ISREG(mode) or not os.access(path, os.X_OK, effective_ids=True):
         raise NotStartedError(b"executable", path, errno.EACCES)
     return path
 

@@ -25,7 +25,7 @@ import msgspec
 from sessionmgr.errors import LauncherFailed
 from sessionmgr.process import mark, proc
 from sessionmgr.process.facts import LeftRunning
-from sessionmgr.process.sweep import sweep
+from sessionmgr.process.sweep import Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -212,7 +212,7 @@ def _sweep(launcher: int, found: _Findings) -> bool:
 
 
 def _sweep_marked(wanted: Callable[[int], bool], found: _Findings) -> bool:
-    swept = sweep(wanted, SWEEP_FOR)
+    swept = Sweep(wanted).run(SWEEP_FOR)
     found.killed.update(_named(swept.killed.items()))
     found.left.update(_named(swept.refused.items()))
     return swept.clean

@@ -1,9 +1,13 @@
 """Killing by mark: what has no living guard any more, wherever it is.
 
 The strategy: a pidfd is opened first and the mark read after, so that a number which passed
-to another process in between is never hit: the signal goes through the pidfd. One look through
-/proc may miss a process that was born meanwhile, so it takes two clean ones in a row; a look in
-which something vanished before its mark was read proves less, and it takes more of those.
+to another process in between is never hit: the signal goes through the pidfd.
+
+What forks and leaves, again and again, is gone before a look through /proc comes to it. So
+between looks the newest number is asked for and struck at once: that takes less than a fork.
+And a look during which no number was given out has missed nobody: that is the proof. Where
+others never stop forking it cannot be had; then whoever was born meanwhile is looked at too,
+and several rounds of all that without a find stand in.
 
 Runs in the warden too: the standard library, and little of it.
 """
@@ -22,86 +26,97 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final
 
-_CLEAN: Final = 6
-"""How much proof it takes: a still look counts 3, one with something vanished 1."""
+_QUIET: Final = 3
+"""How many looks and chases without a find stand in for a proof."""
+_CHASE: Final = 60
+_BORN: Final = 512
+_NEWEST: Final = 8
+"""How many of the newest numbers are tried at each step of a chase."""
 
 
-class Swept:
-    """What a sweep found: the killed, by number and name, and those it may not kill."""
+class Sweep:
+    """Kills all processes with a mark that is wanted, and remembers which."""
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: Callable[[int], bool]) -> None:
+        self._wanted = wanted
+        self._own = os.getpid()
         self.killed: dict[int, str] = {}
+        """The killed, by number and name."""
         self.refused: dict[int, str] = {}
-        self.alive = 0
-        """How many were not yet dead at the last look."""
+        """Those that we may not kill."""
         self.clean = False
-        """Whether nothing was left but the refused."""
+        """Whether nothing was left in the end but the refused."""
 
+    def run(self, seconds: float) -> Sweep:
+        """Kill again and again, until there is nothing to kill or time is up."""
+        end = time.monotonic() + seconds
+        quiet = 0
+        self.chase()
+        while quiet < _QUIET:
+            newest = proc.newest()
+            found = self.look()
+            if not found and newest and newest == proc.newest():
+                break
+            found += self.catch_up(newest) + self.chase()
+            quiet = 0 if found else quiet + 1
+            if time.monotonic() > end:
+                return self
+        self.clean = True
+        return self
 
-def sweep(
-    wanted: Callable[[int], bool], seconds: float, pause: Callable[[float], None] = time.sleep
-) -> Swept:
-    """Kill all with a mark that is wanted, again and again until there is none or time is up."""
-    swept = Swept()
-    end = time.monotonic() + seconds
-    proof = 0
-    while proof < _CLEAN:
-        still = _look(wanted, swept)
-        proof = 0 if swept.alive else proof + (3 if still else 1)
-        if time.monotonic() > end:
-            return swept
-        if swept.alive:
-            pause(0.001)
-    swept.clean = True
-    return swept
+    def look(self) -> int:
+        """Go through all processes once; return how many were ours."""
+        self.refused.clear()
+        return sum(self._strike(pid, mark.marks_of) for pid in proc.pids())
 
+    def catch_up(self, since: int) -> int:
+        """Strike at those that were born after this number was given out."""
+        newest = proc.newest()
+        born = range(newest, max(since, newest - _BORN), -1)
+        return sum(self._strike(pid, mark.marks_of) for pid in born)
 
-def strike(wanted: Callable[[int], bool]) -> int:
-    """Kill all with a mark that is wanted, once; return how many were alive."""
-    swept = Swept()
-    _look(wanted, swept)
-    return swept.alive
+    def chase(self) -> int:
+        """Strike at the newest processes for a moment; return how many were ours."""
+        found = 0
+        seen = 0
+        for _ in range(_CHASE):
+            newest = proc.newest()
+            for pid in range(newest, max(seen, newest - _NEWEST), -1):
+                found += self._strike(pid, mark.mark_by_limit)
+            seen = newest
+        return found
 
-
-def _look(wanted: Callable[[int], bool], swept: Swept) -> bool:
-    """Go through all processes once; False if some vanished before their marks were read."""
-    swept.alive = 0
-    swept.refused.clear()
-    still = True
-    own = os.getpid()
-    for pid in proc.pids():
-        if pid == own:
-            continue
-        if any(map(wanted, mark.marks_of(pid))):
-            _kill(pid, wanted, swept)
-        elif not os.path.exists(f"/proc/{pid}"):
-            still = False
-    return still
-
-
-def _kill(pid: int, wanted: Callable[[int], bool], swept: Swept) -> None:
-    try:
-        held = os.pidfd_open(pid)
-    except OSError:
-        return
-    found = proc.stat(pid)
-    try:
-        if found is None or not any(map(wanted, mark.marks_of(pid))):
-            return  # the number has passed to somebody else
-        if _is_dead(held):
-            return  # a zombie keeps its mark until it is reaped
-        signal.pidfd_send_signal(held, signal.SIGKILL)
-        swept.alive += 1
-        swept.killed[pid] = found.name
-    except PermissionError:
-        swept.refused[pid] = found.name if found is not None else ""
-    except ProcessLookupError:
-        pass
-    finally:
-        os.close(held)
+    def _strike(self, pid: int, marks_of: Callable[[int], list[int]]) -> bool:
+        """Kill a process if it is ours and lives; return whether it was."""
+        if pid == self._own:
+            return False
+        try:
+            held = os.pidfd_open(pid)
+        except OSError:
+            return False
+        try:
+            # A zombie has its mark until it is reaped; there may be thousands, where init is slow.
+            if _is_dead(held) or not any(map(self._wanted, marks_of(pid))):
+                return False
+            signal.pidfd_send_signal(held, signal.SIGKILL)
+        except PermissionError:
+            self.refused[pid] = _name(pid)
+            return False
+        except ProcessLookupError:
+            return False
+        finally:
+            os.close(held)
+        if pid not in self.killed:
+            self.killed[pid] = _name(pid)
+        return True
 
 
 def _is_dead(held: int) -> bool:
     poll = select.poll()
     poll.register(held, select.POLLIN)
     return bool(poll.poll(0))
+
+
+def _name(pid: int) -> str:
+    found = proc.stat(pid)
+    return found.name if found is not None else ""

@@ -23,14 +23,14 @@ from sessionmgr.process.appointed import appoint
 from sessionmgr.process.facts import LeftRunning
 from sessionmgr.process.guarded import GuardedTree, Stage
 from sessionmgr.process.packet import pack
-from sessionmgr.process.sweep import sweep
+from sessionmgr.process.sweep import Sweep
 from sessionmgr.process.switchboard import Switchboard
 
 if TYPE_CHECKING:
     from sessionmgr.process.appointed import AppointedWarden
     from sessionmgr.process.command import Command
     from sessionmgr.process.roll import BootReport
-    from sessionmgr.process.sweep import Swept
+    from sessionmgr.process.sweep import Sweep
 
 log: Final = logging.getLogger("sessionmgr.process")
 
@@ -189,16 +189,16 @@ class WardedLauncher:
     async def _sweep_lost(self) -> None:
         try:
             while self._lost:
-                trees, self._lost = self._lost, []
-                await self._sweep(trees)
+                await self._sweep(self._lost)
         finally:
             self._sweeping = False
 
     async def _sweep(self, trees: list[GuardedTree]) -> None:
         marks = {tree.mark for tree in trees}
-        swept = await trio.to_thread.run_sync(sweep, marks.__contains__, SWEEP_FOR)
-        for tree in trees:
-            tree.swept(clean=swept.clean, left=_left_of(tree.mark, swept))
+        sweep = await trio.to_thread.run_sync(Sweep(marks.__contains__).run, SWEEP_FOR)
+        for tree in [tree for tree in trees if tree.mark in marks]:
+            trees.remove(tree)
+            tree.swept(clean=sweep.clean, left=_left_of(tree.mark, sweep))
 
     # The block.
 
@@ -290,10 +290,10 @@ def _request(command: Command, around: str) -> bytes:
     )
 
 
-def _left_of(mark_of_tree: int, swept: Swept) -> tuple[LeftRunning, ...]:
+def _left_of(mark_of_tree: int, sweep: Sweep) -> tuple[LeftRunning, ...]:
     return tuple(
         LeftRunning(pid=pid, name=name, uid=proc.owner_of(pid))
-        for pid, name in swept.refused.items()
+        for pid, name in sweep.refused.items()
         if mark_of_tree in mark.marks_of(pid)
     )
 

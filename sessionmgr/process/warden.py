@@ -24,7 +24,7 @@ from sessionmgr.process.alarm import Alarm
 from sessionmgr.process.guard import guard
 from sessionmgr.process.hunt import Hunt
 from sessionmgr.process.packet import pack
-from sessionmgr.process.sweep import sweep
+from sessionmgr.process.sweep import Sweep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class _Warden:
             elif time.monotonic() - refused_since > 0.2:
                 break
             self._alarm.wait(0.002 if struck else 0.02)
-        sweep(self._is_ours, SWEEP_FOR)
+        Sweep(self._is_ours).run(SWEEP_FOR)
 
     def _is_ours(self, each: int) -> bool:
         return mark.launcher_of(each) == self._launcher and mark.tree_of(each) != 0

@@ -22,8 +22,8 @@ DECODER: Final = msgspec.json.Decoder(Frame)
 
 def events_of(lines: Sequence[Line]) -> list[Event]:
     """Decode what one read brought, as an adapter does."""
-    events = map(normalised, read_frames(lines, DECODER))
-    return [event for event in events if event is not None]
+    frames = read_frames(lines, DECODER)
+    return [event for frame in frames if (event := normalised(frame)) is not None]
 
 
 class Relay:

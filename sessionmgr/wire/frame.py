@@ -7,7 +7,7 @@ which is kept as it is because providers add to their frames every month; malfor
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -34,18 +34,24 @@ _REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 def read_frames(lines: Sequence[Line], decoder: msgspec.json.Decoder[T]) -> list[T | NoFrame]:
     """Return what each line of a read is; what is of the type costs no more than its decoding."""
-    decode = decoder.decode
-    frames: list[T | NoFrame] = []
-    for line in lines:
-        if isinstance(line, Oversized):
-            frames.append(line)
-            continue
-        try:
-            frames.append(decode(line))
-        except _REFUSALS:
-            found = _read_kindly(line, decoder)
-            frames.append(found)
-    return frames
+    try:
+        # Nearly always all of them are; where one is not, TypeError says that it was too long.
+        return list(map(decoder.decode, cast("Sequence[bytes]", lines)))
+    except (*_REFUSALS, TypeError):
+        frames: list[T | NoFrame] = []
+        for line in lines:
+            frame = _read(line, decoder)
+            frames.append(frame)
+        return frames
+
+
+def _read(line: Line, decoder: msgspec.json.Decoder[T]) -> T | NoFrame:
+    if isinstance(line, Oversized):
+        return line
+    try:
+        return decoder.decode(line)
+    except _REFUSALS:
+        return _read_kindly(line, decoder)
 
 
 def _read_kindly(line: bytes, decoder: msgspec.json.Decoder[T]) -> T | Untyped | Malformed | Noise:

@@ -60,10 +60,9 @@ def open_writer(options: Options) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise fault(path, error) from error
     try:
+        synchronous = "FULL" if options.durability == "power" else "NORMAL"
+        connection.execute(f"PRAGMA synchronous={synchronous}")
         _prepare(connection, options)
-        connection.execute(
-            f"PRAGMA synchronous={'FULL' if options.durability == 'power' else 'NORMAL'}"
-        )
         connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit={LOG_BYTES}")
         connection.execute("PRAGMA cache_size=-16384")

@@ -44,6 +44,7 @@ _NOT_WRITTEN: Final = frozenset(
         sqlite3.SQLITE_IOERR_TRUNCATE,
     }
 )
+_HEADER: Final = 100  # bytes at the beginning of every database
 _HARDLY_ANYTHING: Final = 1 << 20  # bytes: with less, a disk is full
 
 
@@ -118,6 +119,9 @@ def check_place(path: Path) -> None:
             raise StorePathInvalid(str(path), f"there is no directory {path.parent}")
         if path.exists() and not path.is_file():
             raise StorePathInvalid(str(path), "it is no regular file")
+        # SQLite would take a file of a single byte for an empty one, and write over it.
+        if path.exists() and 0 < path.stat().st_size < _HEADER:
+            raise NotAStore(str(path), "it is too short")
         if lacking := read_only(path):
             raise lacking
     except PermissionError as error:

@@ -1,0 +1,47 @@
+"""A child that opens a store as a user who may not do everything: `unprivileged.py PATH [LIMIT]`.
+
+Prints the class and the text of what is raised. With a limit, no file of it may grow beyond.
+"""
+
+import os
+import resource
+import sys
+
+import trio
+
+from sessionmgr.errors import StoreError
+from sessionmgr.store import Append, EventRow, NewSession, open_sqlite_store
+
+NOBODY = 65534
+
+
+async def fill(path: str) -> None:
+    """Append until something is raised."""
+    async with open_sqlite_store(path) as store:
+        await store.create_session(NewSession(session_id="ses_a", provider="p", at=1, body=b""))
+        number = 0
+        while True:
+            number += 1
+            row = EventRow(number, None, "a", bytes(10_000))
+            append = Append(
+                session_id="ses_a", fence=1, batch=f"b{number}", first=number, at=1, rows=(row,)
+            )
+            await store.append(append)
+            print("acknowledged", number, flush=True)
+
+
+def main(path: str, limit: int | None) -> None:
+    """Give up all privileges, and try."""
+    if os.geteuid() == 0:
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    if limit is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    try:
+        trio.run(fill, path)
+    except StoreError as error:
+        print(type(error).__name__, error)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else None)

@@ -1,4 +1,4 @@
-"""The launcher's place in the tree: it comes up when the first child is wanted, and goes down last."""
+"""The launcher's place in the tree: it comes up when first wanted, and goes down last."""
 
 from __future__ import annotations
 

@@ -182,9 +182,9 @@ class Course:
 
 def _the_one(error: BaseException) -> BaseException:
     """Return the exception itself where a group holds only one, however deeply wrapped."""
-    while isinstance(error, BaseExceptionGroup):
-        inner = cast("BaseExceptionGroup[BaseException]", error).exceptions
-        if len(inner) > 1:
-            break
-        error = inner[0]
+    if isinstance(error, BaseExceptionGroup):
+        inner = list(cast("BaseExceptionGroup[BaseException]", error).exceptions)
+        if len(inner) == 1:
+            return _the_one(inner[0])
+        return cast("BaseException", error)
     return error

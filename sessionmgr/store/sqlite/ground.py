@@ -45,6 +45,8 @@ class Ground:
         self._glance = Glance()
         self._watch = ForeignWatch(self._bells, self._look, poll)
         self._closed = False
+        self.commits = 0
+        """How many transactions have been written, or refused by the disk."""
         writer = Writer(options)
         readers = [Reader(options) for _ in range(READERS)]
         self._writing: Lane
@@ -60,6 +62,11 @@ class Ground:
     def path(self) -> Path:
         """The file."""
         return self._options.path
+
+    @property
+    def pending(self) -> tuple[int, int, int]:
+        """Rows and bytes that are handed over and not written yet, and how many wait for room."""
+        return self._room.rows, self._room.size, self._room.waiting
 
     async def start(self) -> None:
         """Open the file, or make it."""
@@ -94,6 +101,7 @@ class Ground:
 
     def _written(self, jobs: Sequence[Job]) -> None:
         """Tell those who wait for it what is committed now, and not before."""
+        self.commits += 1
         for job in jobs:
             self._room.give(job.rows, job.size)
             if job.ring is not None and isinstance(job.outcome, outcome.Value):

@@ -5,8 +5,7 @@ Nothing in here waits, and nothing outside is changed by it, until the store has
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -28,6 +27,7 @@ from sessionmgr.model import (
     RunTimedOut,
     TokenUsageUpdated,
     TurnCompleted,
+    decode_event,
     encode_event,
     encode_json,
     reduce,
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.effect import Effect
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.model import Run
-
-Redact: TypeAlias = Callable[[bytes], bytes]
+    from sessionmgr.store.redaction import Redactor
 
 _TERMINAL_EVENTS: Final[dict[RunStatus, type[RunEnded]]] = {
     RunStatus.FAILED: RunFailed,
@@ -59,7 +58,7 @@ class Draft:
     """One batch on its way to the store."""
 
     def __init__(
-        self, *, last_seq: int, at: str, session_id: str, provider: str, redact: Redact
+        self, *, last_seq: int, at: str, session_id: str, provider: str, redactor: Redactor
     ) -> None:
         self.first: Final = last_seq + 1
         self.seq = last_seq
@@ -72,7 +71,7 @@ class Draft:
         self.size = 0
         self._session_id = session_id
         self._provider = provider
-        self._redact = redact
+        self._redact = redactor.redact
 
     def fold(self, entry: RunEntry) -> Run:
         """Return a run's record as this draft leaves it."""
@@ -89,12 +88,15 @@ class Draft:
                 run_id=entry.id if entry else None,
                 provider=self._provider,
             )
-            body = self._redact(encode_event(stamped))
+            plain = encode_event(stamped)
+            body = self._redact(plain)
             name = stamped.type
             self.rows.append(EventRow(self.seq, stamped.run_id, name, body))
             if entry is None:
                 continue
-            self.folds[entry] = reduce(self.fold(entry), stamped)
+            # A result is made of what is stored, and so without what was taken out of that.
+            seen = stamped if body is plain else decode_event(body)
+            self.folds[entry] = reduce(self.fold(entry), seen)
             if name not in _PREVIEWS:
                 self.touched[entry] = None
             if isinstance(event, TokenUsageUpdated):

@@ -70,7 +70,7 @@ class Keeper:
             at=self._tables.moment(),
             session_id=live.session.id,
             provider=live.session.provider,
-            redact=self._tables.redact,
+            redactor=live.redactor,
         )
         for item in items:
             self._scribe.take(draft, item)

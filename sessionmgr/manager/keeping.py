@@ -14,9 +14,11 @@ from sessionmgr.errors import (
     ProviderDown,
     StartFailed,
     StoreClosed,
+    StoreError,
     StoreUnusable,
     UnknownId,
 )
+from sessionmgr.manager.identity import is_gone
 from sessionmgr.manager.keeper import Keeper
 from sessionmgr.manager.live import Live
 from sessionmgr.manager.provider_tree import ProviderTree
@@ -30,10 +32,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from sessionmgr.manager.tables import Tables
+    from sessionmgr.store.row import Lease
 
 log: Final = logging.getLogger("sessionmgr.manager")
 
 RENEW_EVERY: Final = 30.0
+RELEASE: Final = 1.0
+"""Seconds in which a lease is given back at the end; else it runs out by itself."""
 
 
 class Keeping:
@@ -88,7 +93,12 @@ class Keeping:
             if live is not None:
                 return live
             live = await self._wake(session)
-            await self.sessions.start_child(child(self._keep, live, restart="temporary"))
+            try:
+                await self.sessions.start_child(child(self._keep, live, restart="temporary"))
+            except StartFailed as error:
+                if isinstance(error.__cause__, StoreError):
+                    raise error.__cause__ from None
+                raise
             return live
 
     async def _wake(self, session: Session) -> Live:
@@ -102,7 +112,11 @@ class Keeping:
     async def _keep(self, live: Live, *, task_status: trio.TaskStatus[None]) -> None:
         tables = self._tables
         lease = await tables.store.acquire(
-            live.session.id, tables.owner, now=tables.milliseconds(), ttl=LEASE_MS
+            live.session.id,
+            tables.owner,
+            now=tables.milliseconds(),
+            ttl=LEASE_MS,
+            gone=is_gone,
         )
         tables.live[live.session.id] = live
         task_status.started()
@@ -113,8 +127,17 @@ class Keeping:
             self._forget(live)
             tables.orphans.put(live)
             raise
-        self._forget(live)
-        await tables.store.release(live.session.id, lease.fence)
+        finally:
+            self._forget(live)
+            with trio.move_on_after(RELEASE, shield=True):
+                await self._release(lease)
+
+    async def _release(self, lease: Lease) -> None:
+        """Give a lease back, so that nobody has to wait until it runs out."""
+        try:
+            await self._tables.store.release(lease.name, lease.fence)
+        except StoreError as error:
+            log.warning("event=lease_not_released session=%s why=%s", lease.name, error)
 
     def _forget(self, live: Live) -> None:
         """Let the session sleep: the next who wants it wakes it from the store."""

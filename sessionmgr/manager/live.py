@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.provider.intake import Intake
+from sessionmgr.store.redaction import Redactor
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.model import Session
     from sessionmgr.store.row import EventRow
@@ -33,6 +36,8 @@ class Live:
         self.tail: Final[deque[EventRow]] = deque(maxlen=TAIL)
         self.committing_since: float | None = None
         self.provider_session_id = session.provider_session_id
+        self.secrets: Final[set[str]] = set()
+        self.redactor = Redactor()
         self.asleep = False
         """Whether it has no work and no keeper any more; the store has all that is known of it."""
         self._rung: trio.Event | None = None
@@ -50,6 +55,13 @@ class Live:
             if self._rung is None:
                 self._rung = trio.Event()
             await self._rung.wait()
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Keep these out of all that is stored from now on."""
+        new = set(secrets) - self.secrets
+        if new:
+            self.secrets.update(new)
+            self.redactor = Redactor(self.secrets)
 
     @property
     def has_work(self) -> bool:

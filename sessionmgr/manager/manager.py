@@ -14,15 +14,21 @@ from sessionmgr.errors import (
     ManagerDown,
     NotResumable,
     OtpError,
+    StoreError,
     UnknownId,
 )
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.cursor import Cursor
+from sessionmgr.manager.desk import Desk
+from sessionmgr.manager.identity import Presence
 from sessionmgr.manager.keeping import Keeping
 from sessionmgr.manager.launching import LateLauncher
 from sessionmgr.manager.plan import RunWish, mode_of
 from sessionmgr.manager.reconciler import Reconciler
 from sessionmgr.manager.session_handle import SessionHandle
+from sessionmgr.manager.spool import Spool
+from sessionmgr.manager.status import Spent, Status, spent
+from sessionmgr.manager.store_keeping import StoreKeeping
 from sessionmgr.manager.tables import Tables
 from sessionmgr.model import (
     Cause,
@@ -35,43 +41,44 @@ from sessionmgr.model import (
     Snapshot,
     decode_run,
     negotiate,
+    new_id,
 )
 from sessionmgr.model.value import known_part
 from sessionmgr.otp import Supervisor, child
 from sessionmgr.provider.context import Budget
 from sessionmgr.provider.course import Stop
-from sessionmgr.store import MemoryStore, Store
-from sessionmgr.store.row import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from types import TracebackType
-    from typing import Self
+    from typing import Literal, Self
 
     from sessionmgr.manager.run_handle import RunHandle
     from sessionmgr.model import Json
     from sessionmgr.process.launcher import Launcher
     from sessionmgr.provider.adapter import ProviderAdapter
     from sessionmgr.provider.question import Approve
+    from sessionmgr.store import Store
 
 
 class Manager:
     """Runs sessions while its block lasts."""
 
-    def __init__(self, tables: Tables, store: Store, gone: Callable[[Owner], bool]) -> None:
+    def __init__(self, tables: Tables, store: StoreKeeping, spool: Spool) -> None:
         self._tables: Final = tables
-        self._given_store: Final = store
-        self._reconciler: Final = Reconciler(tables, gone)
+        self._reconciler: Final = Reconciler(tables, spool)
         self._keeping: Final = Keeping(tables)
+        self._desk: Final = Desk(tables, lambda entry: self._handle(entry.live.session))
         self._token: trio.lowlevel.TrioToken | None = None
         self._root: Final = Supervisor(
             child(tables.launcher.serve, id="launcher"),
-            child(self._keep_store, id="store"),
+            Supervisor(child(store.keep, tables, id="writer"), name="store"),
             child(self._reconcile, id="reconciler"),
             child(self._strike, id="clocks"),
             child(self._keeping.renew, id="leases"),
             self._keeping.sessions,
             self._keeping.providers,
+            child(self._desk.serve, id="desk"),
             child(self._gate, id="gate", shutdown=float("inf")),
             strategy="rest_for_one",
             name="manager",
@@ -86,10 +93,15 @@ class Manager:
             ManagerDown: It does not come up; the cause says why.
         """
         self._token = trio.lowlevel.current_trio_token()
+        self._tables.presence.appear()
         try:
             await self._root.__aenter__()
         except OtpError as error:
-            raise ManagerDown(error) from error
+            self._tables.presence.disappear()
+            raise _what_is_wrong(error) from error
+        except BaseException:
+            self._tables.presence.disappear()
+            raise
         return self
 
     async def __aexit__(
@@ -105,6 +117,8 @@ class Manager:
             if error is exc:
                 raise
             raise ManagerDown(error) from error
+        finally:
+            self._tables.presence.disappear()
 
     @property
     def token(self) -> trio.lowlevel.TrioToken:
@@ -113,11 +127,6 @@ class Manager:
         return self._token
 
     # --- the children ----------------------------------------------------------------------------
-
-    async def _keep_store(self, *, task_status: trio.TaskStatus[None]) -> None:
-        self._tables.store = self._given_store
-        task_status.started()
-        await trio.sleep_forever()
 
     async def _reconcile(self, *, task_status: trio.TaskStatus[None]) -> None:
         await self._reconciler.boot()
@@ -210,7 +219,7 @@ class Manager:
             ProviderUnknown: Its provider is not installed any more.
         """
         stored = await self._tables.store.session(session_id)
-        found = msgspec.convert(known_part(msgspec.json.decode(stored.body), Session), Session)
+        found = _session_of(stored.body)
         self._keeping.know(found.provider)
         return self._handle(found, approve=approve)
 
@@ -335,9 +344,40 @@ class Manager:
         """
         return (await self._reconciler.fold(await self._tables.store.run(run_id))).result()
 
+    async def sessions(
+        self,
+        *,
+        provider: str | None = None,
+        state: Literal["open", "closed"] | None = None,
+        limit: int = 100,
+    ) -> list[Session]:
+        """Return sessions that are stored, the newest first."""
+        page = await self._tables.store.sessions(provider=provider, state=state, limit=limit)
+        return [_session_of(row.body) for row in page.rows]
+
+    async def costs(self, ids: Collection[str]) -> dict[str, Spent]:
+        """Return what sessions, runs or providers' sessions have used; unknown ids are left out."""
+        found = await self._tables.store.costs(ids)
+        return {id: spent(costs) for id, costs in found.items()}
+
+    def status(self) -> Status:
+        """Say how the manager stands now."""
+        entries = self._tables.runs.values()
+        return Status(
+            open=self._tables.open,
+            sessions=len(self._tables.live),
+            running=sum(entry.dispatched and not entry.is_over for entry in entries),
+            queued=sum(not entry.dispatched for entry in entries),
+            providers={name: tree.is_up for name, tree in self._tables.providers.items()},
+        )
+
     def tree(self) -> str:
         """Draw the tree as it is now."""
         return self._root.tree()
+
+
+def _session_of(body: bytes) -> Session:
+    return msgspec.convert(known_part(msgspec.json.decode(body), Session), Session)
 
 
 def _require_resumable(snapshot: Snapshot, run: Run) -> None:
@@ -350,25 +390,44 @@ def _require_resumable(snapshot: Snapshot, run: Run) -> None:
         raise NotResumable(run.id, f"its directory {snapshot.cwd} is not there any more")
 
 
+def _what_is_wrong(error: BaseException) -> BaseException:
+    """Return what a user can do something about: that the store cannot be used, above all."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, StoreError):
+            return cause
+        cause = cause.__cause__
+    return ManagerDown(error)
+
+
 def open_manager(
     *,
-    store: Store | None = None,
+    store: Store | str | Path | None = None,
     adapters: Mapping[str, type[ProviderAdapter]] | None = None,
     clocks: Clocks | None = None,
     budget: Budget | None = None,
     launcher: Launcher | None = None,
+    environ: Mapping[str, str] | None = None,
     now: Callable[[], float] = time.time,
     bits: Callable[[int], int] | None = None,
 ) -> Manager:
-    """Make a session manager, for use as a block."""
+    """Make a session manager, for use as a block.
+
+    `store` is a file, a store of your own, or nothing: then all is forgotten at the end. `adapters`
+    come before those that are installed. `environ` is what children's environments are built from,
+    by default our own. `now` and `bits` are for simulations: the wall clock, and where ids come
+    from.
+    """
+    keeping = StoreKeeping(store)
+    presence_name = new_id(Kind.BATCH) if bits is None else new_id(Kind.BATCH, bits)
     tables = Tables(
-        owner=Owner(boot_id="", pid=os.getpid(), start=0, name=str(id(object()))),
+        presence=Presence(presence_name),
         adapters=adapters or {},
         clocks=clocks or Clocks(),
         budget=budget or Budget(),
-        redact=lambda body: body,
         launcher=LateLauncher(launcher),
+        environ=os.environ if environ is None else environ,
         now=now,
         bits=bits,
     )
-    return Manager(tables, store or MemoryStore(), gone=lambda _: False)
+    return Manager(tables, keeping, Spool(keeping.spool_path))

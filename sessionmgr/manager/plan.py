@@ -10,6 +10,7 @@ import msgspec
 from sessionmgr.errors import CapabilityMissing, DirectoryMissing, ManagerClosing
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.model import Json, Negotiation, PermissionMode, negotiate
+from sessionmgr.process.environment import build_environment
 from sessionmgr.provider.context import Budget, RunSpec
 from sessionmgr.provider.options import settle
 
@@ -92,6 +93,7 @@ def check(tables: Tables, session: Session, wish: RunWish, outer: Clocks, budget
 
     Raises:
         StartRefused: The provider cannot do it, or not so; which of its kinds says why.
+        VariableRefused: A variable may not be given to a child.
     """
     if not tables.open:
         raise ManagerClosing
@@ -120,7 +122,7 @@ def check(tables: Tables, session: Session, wish: RunWish, outer: Clocks, budget
     spec = RunSpec(
         prompt=wish.prompt,
         cwd=session.cwd,
-        env=dict(wish.env),
+        env=build_environment(tables.environ, adapter.environment, wish.env),
         permission=permission,
         system_prompt=wish.system_prompt,
         images=wish.images,

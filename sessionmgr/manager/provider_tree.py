@@ -21,6 +21,7 @@ from sessionmgr.provider.context import RunContext
 if TYPE_CHECKING:
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.otp import Continue
+    from sessionmgr.process.environment import Declared
     from sessionmgr.process.launcher import Launcher
 
 log: Final = logging.getLogger("sessionmgr.manager")
@@ -48,6 +49,11 @@ class ProviderTree:
     def name(self) -> str:
         """The provider's name."""
         return self.adapter_class.name
+
+    @property
+    def declared(self) -> Declared:
+        """What its programs are to find in their environment."""
+        return self.adapter_class.environment
 
     def require_up(self) -> None:
         """Make sure that it is up, or may be tried again.

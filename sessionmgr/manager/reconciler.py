@@ -10,12 +10,14 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.errors import LeaseHeld
+from sessionmgr.errors import LeaseHeld, StoreClosed, StoreUnusable, UnknownId
+from sessionmgr.manager.identity import is_gone
 from sessionmgr.model import (
     Cause,
     Failure,
     FailureKind,
     Run,
+    RunEnded,
     RunFailed,
     RunStatus,
     decode_event,
@@ -28,12 +30,11 @@ from sessionmgr.provider.course import Stop
 from sessionmgr.store.row import Append, EventRow, RunRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sessionmgr.manager.live import Live
+    from sessionmgr.manager.spool import Spool
     from sessionmgr.manager.tables import Tables
     from sessionmgr.model import Event
-    from sessionmgr.store.row import Lease, Owner, StoredRun
+    from sessionmgr.store.row import Lease, StoredRun
 
 log: Final = logging.getLogger("sessionmgr.manager")
 
@@ -44,12 +45,14 @@ UNENDED: Final = (RunStatus.PENDING.value, RunStatus.RUNNING.value)
 class Reconciler:
     """Ends what was left open in the store."""
 
-    def __init__(self, tables: Tables, gone: Callable[[Owner], bool]) -> None:
+    def __init__(self, tables: Tables, spool: Spool) -> None:
         self._tables: Final = tables
-        self._gone: Final = gone
+        self._spool: Final = spool
+        self._spooled: dict[str, RunEnded] = {}
 
     async def boot(self) -> int:
         """End the runs of managers that are no more; return how many there were."""
+        self._spooled = await self._spool.read()
         ended, cursor = 0, None
         sessions: dict[str, None] = {}
         while True:
@@ -63,13 +66,20 @@ class Reconciler:
                 ended += await self.settle(session_id, "its manager is no more")
             except LeaseHeld:
                 continue  # another manager has it, and lives
+        await self._spool.clear()
+        self._spooled = {}
         return ended
 
     async def watch(self) -> None:
         """End what the dead keepers of this manager leave open."""
         while True:
             for live in await self._tables.orphans.take():
-                await self.settle(live.session.id, "its keeper crashed")
+                try:
+                    await self.settle(live.session.id, "its keeper crashed")
+                except UnknownId:
+                    pass  # it never came to be stored
+                except (LeaseHeld, StoreClosed, StoreUnusable) as error:
+                    await self._spool.add(self._lost(live, error))
                 self._release(live)
 
     def _release(self, live: Live) -> None:
@@ -78,13 +88,26 @@ class Reconciler:
             self._tables.runs.pop(entry.id, None)
             entry.course.claim(Stop(cause=Cause.MANAGER_CRASH))
             entry.course.cut()
-            if not entry.is_over:
-                failure = Failure(kind=FailureKind.MANAGER_CRASHED, message="its keeper crashed")
-                lost = RunFailed(run_id=entry.id, failure=failure, synthetic=True)
-                entry.run = reduce(entry.run, lost)
             entry.ended.set()
             entry.admitted.set()
         live.entries.clear()
+
+    def _lost(self, live: Live, error: Exception) -> list[RunEnded]:
+        """End, as far as we know, the runs whose ends cannot be stored now."""
+        lost: list[RunEnded] = []
+        for entry in live.entries.values():
+            if not entry.is_over:
+                failure = Failure(kind=FailureKind.STORE_FAILED, message=str(error))
+                event = RunFailed(failure=failure, synthetic=True).stamped(
+                    seq=0,
+                    at=self._tables.moment(),
+                    session_id=live.session.id,
+                    run_id=entry.id,
+                    provider=live.session.provider,
+                )
+                entry.run = reduce(entry.run, event)
+                lost.append(event)
+        return lost
 
     async def settle(self, session_id: str, why: str) -> int:
         """End all that is open in one session; return how many runs that were.
@@ -94,7 +117,7 @@ class Reconciler:
         """
         tables = self._tables
         lease = await tables.store.acquire(
-            session_id, tables.owner, now=tables.milliseconds(), ttl=LEASE_MS, gone=self._gone
+            session_id, tables.owner, now=tables.milliseconds(), ttl=LEASE_MS, gone=is_gone
         )
         page = await tables.store.runs(session_id=session_id, statuses=UNENDED)
         for stored in page.rows:
@@ -106,15 +129,7 @@ class Reconciler:
         tables = self._tables
         session = await tables.store.session(stored.session_id)
         run = await self.fold(stored)
-        failure = Failure(
-            kind=FailureKind.MANAGER_CRASHED,
-            message=why,
-            retryable=True,
-            resumable=run.provider_session_id is not None and not run.open_tools,
-        )
-        events: list[Event] = [
-            RunFailed(failure=failure, usage=run.usage, cost=run.cost, synthetic=True)
-        ]
+        events: list[Event] = [self._spooled.get(run.id) or _crashed(run, why)]
         rows: list[EventRow] = []
         for seq, event in enumerate(events, session.last_seq + 1):
             stamped = event.stamped(
@@ -161,3 +176,13 @@ class Reconciler:
             entry.course.claim(Stop(cause=Cause.MANAGER_CRASH))
             entry.course.cut()
             entry.ended.set()
+
+
+def _crashed(run: Run, why: str) -> RunFailed:
+    failure = Failure(
+        kind=FailureKind.MANAGER_CRASHED,
+        message=why,
+        retryable=True,
+        resumable=run.provider_session_id is not None and not run.open_tools,
+    )
+    return RunFailed(failure=failure, usage=run.usage, cost=run.cost, synthetic=True)

@@ -12,6 +12,7 @@ from sessionmgr.manager.news import Admitted, Closing
 from sessionmgr.manager.plan import Plan, RunWish, Wishes, check
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.model import Cause, Kind
+from sessionmgr.process.environment import secrets
 from sessionmgr.provider.course import Stop
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ class SessionHandle:
             metadata=plan.metadata,
             follow_up=follow_up,
         )
+        live.hide(secrets(plan.spec.env, self._tables.providers[self.provider].declared))
         live.entries[entry.id] = self._tables.runs[entry.id] = entry
         live.queue.append(entry)
         live.intake.put(Admitted(entry))

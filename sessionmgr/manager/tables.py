@@ -15,14 +15,13 @@ from sessionmgr.provider.intake import Intake
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from sessionmgr.manager.draft import Redact
     from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.manager.identity import Presence
     from sessionmgr.manager.launching import LateLauncher
     from sessionmgr.manager.provider_tree import ProviderTree
     from sessionmgr.provider.adapter import ProviderAdapter
     from sessionmgr.provider.context import Budget
     from sessionmgr.store.contract import Store
-    from sessionmgr.store.row import Owner
 
 
 class Tables:
@@ -31,20 +30,21 @@ class Tables:
     def __init__(
         self,
         *,
-        owner: Owner,
+        presence: Presence,
         adapters: Mapping[str, type[ProviderAdapter]],
         clocks: Clocks,
         budget: Budget,
-        redact: Redact,
         launcher: LateLauncher,
+        environ: Mapping[str, str],
         now: Callable[[], float] = time.time,
         bits: Callable[[int], int] | None = None,
     ) -> None:
-        self.owner: Final = owner
+        self.presence: Final = presence
+        self.owner: Final = presence.owner
         self.adapters: Final = adapters
         self.clocks: Final = clocks.over(DEFAULTS)
         self.budget: Final = budget
-        self.redact: Final = redact
+        self.environ: Final = environ
         self.launcher: Final = launcher
         self.live: Final[dict[str, Live]] = {}
         self.runs: Final[dict[str, RunEntry]] = {}

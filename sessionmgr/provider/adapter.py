@@ -8,6 +8,7 @@ import msgspec
 
 from sessionmgr.model import Capabilities
 from sessionmgr.otp import Actor
+from sessionmgr.process.environment import Declared
 from sessionmgr.provider.options import Options
 from sessionmgr.provider.permission_map import HARMLESS, PermissionMap
 
@@ -35,8 +36,8 @@ class ProviderAdapter(Actor):
     capabilities: ClassVar[Capabilities] = Capabilities()
     permissions: ClassVar[PermissionMap] = HARMLESS
     options: ClassVar[type[Options]] = Options
-    environment: ClassVar[tuple[str, ...]] = ()
-    """Names of variables, or patterns of names, that the provider's programs are to have."""
+    environment: ClassVar[Declared] = Declared()
+    """Which variables of ours the provider's programs are to have."""
 
     async def run(self, run: RunContext) -> None:
         """Play one run: tell what happens, and how it ends.

@@ -1,0 +1,121 @@
+"""The desk for other processes: it takes their requests out of the store and sees to them.
+
+Whoever holds the run that a request is about takes it; other managers on the same store leave it
+alone. Each is seen to by a task of its own, so that none waits for another.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.errors import SessionmgrError, StoreClosed, StoreUnusable
+from sessionmgr.manager.news import Decided
+from sessionmgr.manager.run_handle import RunHandle
+from sessionmgr.model import Json, encode_json
+from sessionmgr.provider.question import Allow, Deny
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.manager.session_handle import SessionHandle
+    from sessionmgr.manager.tables import Tables
+    from sessionmgr.store.row import Request, StoredRequest
+
+log: Final = logging.getLogger("sessionmgr.manager")
+
+AGAIN: Final = 1.0
+"""Seconds to wait for a store that does not answer."""
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request's body says; which fields count depends on its kind."""
+
+    detail: str | None = None
+    content: str = ""
+    approval_id: str | None = None
+    allow: bool = False
+    node: str | None = None
+    message: str | None = None
+
+
+class Desk:
+    """Serves the requests that concern this manager's runs."""
+
+    def __init__(self, tables: Tables, session_of: Callable[[RunEntry], SessionHandle]) -> None:
+        self._tables: Final = tables
+        self._session_of: Final = session_of
+
+    async def serve(self) -> None:
+        """See to requests as they come."""
+        last = 0
+        async with trio.open_nursery() as nursery:
+            while True:
+                try:
+                    await self._tables.store.wait_request(after=last)
+                    for stored in await self._tables.store.requests(after=last):
+                        last = stored.number
+                        await self._take(stored, nursery)
+                except (StoreClosed, StoreUnusable) as error:
+                    log.warning("event=requests_not_read why=%s", error)
+                    await trio.sleep(AGAIN)
+
+    async def _take(self, stored: StoredRequest, nursery: trio.Nursery) -> None:
+        request = stored.request
+        entries = self._about(request.target)
+        if entries and await self._tables.store.take(request.request_id, self._tables.owner):
+            nursery.start_soon(self._see_to, request, entries)
+
+    def _about(self, target: str) -> list[RunEntry]:
+        """Return the runs that a request is about: one, or all of a session."""
+        entry = self._tables.runs.get(target)
+        if entry is not None:
+            return [entry]
+        live = self._tables.live.get(target)
+        return list(live.entries.values()) if live is not None else []
+
+    async def _see_to(self, request: Request, entries: list[RunEntry]) -> None:
+        answer: dict[str, Json]
+        try:
+            order = msgspec.json.decode(request.body or b"{}", type=Order)
+            answer = {"ok": True, **await self._do(request.kind, order, entries)}
+        except (SessionmgrError, msgspec.MsgspecError) as error:
+            answer = {"ok": False, "error": str(error)}
+        await self._tables.store.complete(request.request_id, encode_json(answer))
+
+    async def _do(self, kind: str, order: Order, entries: list[RunEntry]) -> dict[str, Json]:
+        runs = [RunHandle(self._tables, entry, self._session_of(entry)) for entry in entries]
+        match kind:
+            case "cancel":
+                await trio.lowlevel.checkpoint()
+                return {"cancelled": sum(run.cancel(order.detail) for run in runs)}
+            case "pause":
+                snapshot = await runs[0].pause(node=order.node, message=order.message)
+                return {"snapshot": snapshot.id}
+            case "append":
+                follow_up = await runs[0].append(order.content)
+                return {"state": follow_up.state, "run": follow_up.run.id}
+            case "approve":
+                await trio.lowlevel.checkpoint()
+                return {"answered": self._approve(order, entries)}
+            case _:
+                await trio.lowlevel.checkpoint()
+                return {"ok": False, "error": f"there is no request {kind!r}"}
+
+    def _approve(self, order: Order, entries: list[RunEntry]) -> bool:
+        for entry in entries:
+            for approval_id, question in list(entry.course.questions.items()):
+                if order.approval_id in {None, approval_id}:
+                    question.scope.cancel()
+                    decision = (
+                        Allow(reason=order.detail, by="request")
+                        if order.allow
+                        else Deny(reason=order.detail, by="request")
+                    )
+                    entry.live.intake.put(Decided(entry, question, decision))
+                    return True
+        return False

@@ -1,0 +1,63 @@
+"""Where the ends of runs go that the store could not take: a file beside it.
+
+Each line is one terminal event. The next manager of the same store writes them where they belong,
+and takes the file away.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.model import RunEnded, decode_event, encode_event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+log: Final = logging.getLogger("sessionmgr.manager")
+
+
+class Spool:
+    """The file of ends that wait for a store; without a path, they are only logged."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path: Final = path
+
+    async def add(self, events: Iterable[RunEnded]) -> None:
+        """Put ends aside."""
+        lines = [encode_event(event) for event in events]
+        for line in lines:
+            log.error("event=end_not_stored record=%s", line.decode())
+        path = self._path
+        if path is None or not lines:
+            await trio.lowlevel.checkpoint()
+            return
+
+        def write() -> None:
+            with path.open("ab") as file:
+                file.write(b"".join(line + b"\n" for line in lines))
+
+        await trio.to_thread.run_sync(write)
+
+    async def read(self) -> dict[str, RunEnded]:
+        """Return what was put aside, by run."""
+        path = self._path
+        if path is None or not await trio.Path(path).exists():
+            await trio.lowlevel.checkpoint()
+            return {}
+        ends: dict[str, RunEnded] = {}
+        for line in (await trio.Path(path).read_bytes()).splitlines():
+            event = decode_event(line)
+            if isinstance(event, RunEnded) and event.run_id is not None:
+                ends.setdefault(event.run_id, event)
+        return ends
+
+    async def clear(self) -> None:
+        """Forget what was put aside: it is stored."""
+        if self._path is not None:
+            await trio.Path(self._path).unlink(missing_ok=True)
+        else:
+            await trio.lowlevel.checkpoint()

@@ -148,6 +148,11 @@ class RunContext:
         return self._launcher
 
     @property
+    def grace(self) -> float:
+        """How many seconds it has to end by itself, once it is to end."""
+        return self._course.grace
+
+    @property
     def cancelling(self) -> Stop | None:
         """Why the run is to end, once it is."""
         return self._course.stop
@@ -182,6 +187,13 @@ class RunContext:
         else:
             self._course.claim(Stop(cause=Cause.PROVIDER_ERROR, failure=failure))
             await self.emit(RunFailed(failure=failure, stop_reason=stop_reason))
+
+    def time_out(self, detail: str) -> None:
+        """Have the run end because a deadline of the provider's own has passed.
+
+        As with a cancel, `interrupt` is called, and what has been claimed by others stays theirs.
+        """
+        self._course.end(Stop(cause=Cause.DEADLINE, detail=detail))
 
     async def ask(self, request: ApprovalRequest) -> Decision:
         """Ask whether the agent may do something, and wait for the answer, which has been stored.

@@ -206,8 +206,8 @@ class Keeper:
             live.entries.pop(left.id, None)
             self._tables.runs.pop(left.id, None)
         if live.active is None and live.queue:
-            entry = live.active = live.queue.popleft()
-            entry.dispatched = True
+            entry = live.queue.popleft()
+            live.take_turn(entry)
             live.intake.put(news.Dispatching(entry))
 
     async def _launch(self, entry: RunEntry) -> None:

@@ -56,6 +56,18 @@ class Live:
                 self._rung = trio.Event()
             await self._rung.wait()
 
+    def line_up(self, entry: RunEntry) -> None:
+        """Give a run its turn, if nobody has it; else let it wait for that."""
+        if self.active is None and not self.queue:
+            self.take_turn(entry)
+        else:
+            self.queue.append(entry)
+
+    def take_turn(self, entry: RunEntry) -> None:
+        """Give a run its turn."""
+        entry.dispatched = True
+        self.active = entry
+
     def hide(self, secrets: Iterable[str]) -> None:
         """Keep these out of all that is stored from now on."""
         new = set(secrets) - self.secrets

@@ -98,9 +98,9 @@ class Scribe:
     def _admitted(self, draft: Draft, entry: RunEntry) -> None:
         if draft.seq == 0:
             draft.write(None, SessionCreated())
-        draft.write(entry, _message(entry, "queued"))
+        draft.write(entry, _message(entry, "sent" if entry.dispatched else "queued"))
         draft.effects.append(Tell(entry.admitted))
-        draft.effects.append(Next(entry))
+        draft.effects.append(Launch(entry) if entry.dispatched else Next(entry))
 
     def _arrived(self, draft: Draft, entry: RunEntry, events: tuple[Event, ...]) -> None:
         for event in events:

@@ -106,7 +106,7 @@ class SessionHandle:
         )
         live.hide(secrets(plan.spec.env, self._tables.providers[self.provider].declared))
         live.entries[entry.id] = self._tables.runs[entry.id] = entry
-        live.queue.append(entry)
+        live.line_up(entry)
         live.intake.put(Admitted(entry))
         try:
             await entry.admitted.wait()

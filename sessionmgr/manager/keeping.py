@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 import trio
+from msgspec.structs import replace
 
 from sessionmgr.errors import (
     LeaseLost,
@@ -48,6 +49,8 @@ class Keeping:
         self.sessions: Final = DynamicSupervisor(name="sessions")
         self.providers: Final = DynamicSupervisor(name="providers")
         self._tables: Final = tables
+        # Made once: to look at a function's signature takes longer than to start it.
+        self._spec: Final = child(self._keep, restart="temporary")
         self._fences: Final[dict[str, int]] = {}
         self._one_at_a_time: Final[dict[str, trio.Lock]] = {}
 
@@ -61,7 +64,7 @@ class Keeping:
         tables = self._tables
         if provider not in tables.providers:
             adapter = find_adapter(provider, tables.adapters)
-            tables.providers[provider] = ProviderTree(adapter, tables.launcher)
+            tables.providers[provider] = ProviderTree(adapter, tables.launcher, tables.environ)
         return tables.providers[provider]
 
     async def bring_up(self, provider: str) -> None:
@@ -94,7 +97,7 @@ class Keeping:
                 return live
             live = await self._wake(session)
             try:
-                await self.sessions.start_child(child(self._keep, live, restart="temporary"))
+                await self.sessions.start_child(replace(self._spec, args=(live,)))
             except StartFailed as error:
                 if isinstance(error.__cause__, StoreError):
                     raise error.__cause__ from None

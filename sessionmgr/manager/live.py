@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -21,6 +22,12 @@ TAIL: Final = 256
 """How many events are kept at hand for those who follow closely."""
 
 
+@lru_cache(maxsize=64)
+def _redactor(secrets: frozenset[str]) -> Redactor:
+    """Make a redactor, once for all sessions with these secrets: that takes a while."""
+    return Redactor(secrets)
+
+
 class Live:
     """One live session. Only its keeper changes what is stored of it."""
 
@@ -36,8 +43,8 @@ class Live:
         self.tail: Final[deque[EventRow]] = deque(maxlen=TAIL)
         self.committing_since: float | None = None
         self.provider_session_id = session.provider_session_id
-        self.secrets: Final[set[str]] = set()
-        self.redactor = Redactor()
+        self.redactor = _redactor(frozenset())
+        self._secrets: frozenset[str] = frozenset()
         self.asleep = False
         """Whether it has no work and no keeper any more; the store has all that is known of it."""
         self._rung: trio.Event | None = None
@@ -70,10 +77,9 @@ class Live:
 
     def hide(self, secrets: Iterable[str]) -> None:
         """Keep these out of all that is stored from now on."""
-        new = set(secrets) - self.secrets
-        if new:
-            self.secrets.update(new)
-            self.redactor = Redactor(self.secrets)
+        if not self._secrets.issuperset(secrets):
+            self._secrets = self._secrets.union(secrets)
+            self.redactor = _redactor(self._secrets)
 
     @property
     def has_work(self) -> bool:

@@ -415,8 +415,8 @@ def open_manager(
 
     `store` is a file, a store of your own, or nothing: then all is forgotten at the end. `adapters`
     come before those that are installed. `environ` is what children's environments are built from,
-    by default our own. `now` and `bits` are for simulations: the wall clock, and where ids come
-    from.
+    by default our own as it is now. `now` and `bits` are for simulations: the wall clock, and where
+    ids come from.
     """
     keeping = StoreKeeping(store)
     presence_name = new_id(Kind.BATCH) if bits is None else new_id(Kind.BATCH, bits)
@@ -426,7 +426,7 @@ def open_manager(
         clocks=clocks or Clocks(),
         budget=budget or Budget(),
         launcher=LateLauncher(launcher),
-        environ=os.environ if environ is None else environ,
+        environ=dict(os.environ if environ is None else environ),
         now=now,
         bits=bits,
     )

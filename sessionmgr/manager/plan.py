@@ -10,7 +10,6 @@ import msgspec
 from sessionmgr.errors import CapabilityMissing, DirectoryMissing, ManagerClosing
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.model import Json, Negotiation, PermissionMode, negotiate
-from sessionmgr.process.environment import build_environment
 from sessionmgr.provider.context import Budget, RunSpec
 from sessionmgr.provider.options import settle
 
@@ -86,6 +85,8 @@ class Plan(msgspec.Struct, frozen=True):
     clocks: Clocks
     approve: Approve | None
     metadata: dict[str, Json]
+    secrets: tuple[str, ...]
+    """What of its environment must not be stored or shown."""
 
 
 def check(tables: Tables, session: Session, wish: RunWish, outer: Clocks, budget: Budget) -> Plan:
@@ -119,10 +120,11 @@ def check(tables: Tables, session: Session, wish: RunWish, outer: Clocks, budget
     )
     if not Path(session.cwd).is_dir():
         raise DirectoryMissing(session.cwd)
+    environment = tree.environment(wish.env)
     spec = RunSpec(
         prompt=wish.prompt,
         cwd=session.cwd,
-        env=build_environment(tables.environ, adapter.environment, wish.env),
+        env=environment.variables,
         permission=permission,
         system_prompt=wish.system_prompt,
         images=wish.images,
@@ -138,4 +140,4 @@ def check(tables: Tables, session: Session, wish: RunWish, outer: Clocks, budget
         ),
     )
     clocks = wish.clocks.over(outer)
-    return Plan(spec, negotiation, clocks, wish.approve, wish.metadata)
+    return Plan(spec, negotiation, clocks, wish.approve, wish.metadata, environment.secrets)

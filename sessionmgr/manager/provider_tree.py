@@ -8,20 +8,22 @@ wants it and some time has passed, longer each time.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import trio
 
 from sessionmgr.errors import OtpError, ProviderDown
 from sessionmgr.otp import DynamicSupervisor, Supervisor, TaskSupervisor, child
+from sessionmgr.process.environment import build_environment, secrets
 from sessionmgr.provider.adapter import ProviderAdapter
 from sessionmgr.provider.context import RunContext
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.otp import Continue
-    from sessionmgr.process.environment import Declared
     from sessionmgr.process.launcher import Launcher
 
 log: Final = logging.getLogger("sessionmgr.manager")
@@ -30,15 +32,26 @@ FIRST_PAUSE: Final = 5.0
 LONGEST_PAUSE: Final = 300.0
 
 
+class Environment(NamedTuple):
+    """What a child finds, and which of it must not be stored or shown."""
+
+    variables: dict[str, str]
+    secrets: tuple[str, ...]
+
+
 class ProviderTree:
     """A provider, up or down."""
 
-    def __init__(self, adapter: type[ProviderAdapter], launcher: Launcher) -> None:
+    def __init__(
+        self, adapter: type[ProviderAdapter], launcher: Launcher, environ: Mapping[str, str]
+    ) -> None:
         self.adapter_class: Final = adapter
         self.adapter: ProviderAdapter | None = None
         """The adapter's present incarnation."""
         self.is_up = False
         self._launcher: Final = launcher
+        self._environ: Final = environ
+        self._plain: Environment | None = None
         self._runs = TaskSupervisor(name="runs")
         self._contexts: Final[dict[RunEntry, RunContext]] = {}
         self._pause = 0.0
@@ -50,10 +63,22 @@ class ProviderTree:
         """The provider's name."""
         return self.adapter_class.name
 
-    @property
-    def declared(self) -> Declared:
-        """What its programs are to find in their environment."""
-        return self.adapter_class.environment
+    def environment(self, job: Mapping[str, str]) -> Environment:
+        """Build what its programs find in their environment.
+
+        Raises:
+            VariableRefused: The job sets what must not pass.
+        """
+        if job:
+            return self._build(job)
+        if self._plain is None:
+            self._plain = self._build(job)
+        return self._plain
+
+    def _build(self, job: Mapping[str, str]) -> Environment:
+        declared = self.adapter_class.environment
+        env = build_environment(self._environ, declared, job)
+        return Environment(env, secrets(env, declared))
 
     def require_up(self) -> None:
         """Make sure that it is up, or may be tried again.

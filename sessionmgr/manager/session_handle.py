@@ -12,7 +12,6 @@ from sessionmgr.manager.news import Admitted, Closing
 from sessionmgr.manager.plan import Plan, RunWish, Wishes, check
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.model import Cause, Kind
-from sessionmgr.process.environment import secrets
 from sessionmgr.provider.course import Stop
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ class SessionHandle:
     async def follow_up(self, after: RunEntry, content: str) -> RunHandle:
         """Queue a message as a run of its own, with what the run before it was allowed."""
         spec = msgspec.structs.replace(after.spec, prompt=content, provider_session_id=None)
-        plan = Plan(spec, after.negotiation, after.clocks, after.approve, after.metadata)
+        plan = Plan(spec, after.negotiation, after.clocks, after.approve, after.metadata, ())
         return await self._let_in(plan, follow_up=True)
 
     async def _let_in(self, plan: Plan, *, follow_up: bool = False) -> RunHandle:
@@ -104,7 +103,7 @@ class SessionHandle:
             metadata=plan.metadata,
             follow_up=follow_up,
         )
-        live.hide(secrets(plan.spec.env, self._tables.providers[self.provider].declared))
+        live.hide(plan.secrets)
         live.entries[entry.id] = self._tables.runs[entry.id] = entry
         live.line_up(entry)
         live.intake.put(Admitted(entry))

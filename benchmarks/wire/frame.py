@@ -7,7 +7,7 @@ import contextlib
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -51,7 +51,6 @@ class MessageStop(msgspec.Struct, tag="message_stop", gc=False):
 class StreamEvent(msgspec.Struct, tag="stream_event", gc=False):
     event: BlockDelta | MessageStop
     session_id: str
-    parent_tool_use_id: str | None = None
 
 
 class Result(msgspec.Struct, tag="result", gc=False):
@@ -67,14 +66,18 @@ class Streamed(msgspec.Struct, frozen=True, gc=False):
 
     session_id: str
     delta: str
-    kind: Literal["text", "reasoning"]
+
+
+class Reasoned(msgspec.Struct, frozen=True, gc=False):
+    session_id: str
+    delta: str
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False):
     session_id: str
 
 
-Event: TypeAlias = Streamed | Ended
+Event: TypeAlias = Streamed | Reasoned | Ended
 
 
 def normalised(frame: Frame | NoFrame) -> Event | None:
@@ -85,8 +88,8 @@ def normalised(frame: Frame | NoFrame) -> Event | None:
         if isinstance(event, BlockDelta):
             delta = event.delta
             if isinstance(delta, TextDelta):
-                return Streamed(frame.session_id, delta.text, "text")
-            return Streamed(frame.session_id, delta.thinking, "reasoning")
+                return Streamed(frame.session_id, delta.text)
+            return Reasoned(frame.session_id, delta.thinking)
         return None
     return Ended(frame.session_id) if isinstance(frame, Result) else None
 

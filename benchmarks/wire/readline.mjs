@@ -22,7 +22,7 @@ function normalised(text) {
   if (frame.type !== "stream_event") return null;
   const event = frame.event;
   if (event.type !== "content_block_delta" || event.delta.type !== "text_delta") return null;
-  return { session: frame.session_id, delta: event.delta.text, kind: "text" };
+  return { session: frame.session_id, delta: event.delta.text };
 }
 
 const ways = {

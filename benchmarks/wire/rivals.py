@@ -24,7 +24,7 @@ def readline_json(effort: Effort) -> Figures:
         if frame["type"] == "stream_event":
             event = frame["event"]
             if event["type"] == "content_block_delta" and event["delta"]["type"] == "text_delta":
-                return Streamed(frame["session_id"], event["delta"]["text"], "text")
+                return Streamed(frame["session_id"], event["delta"]["text"])
         return None
 
     return asyncio.run(_timed(effort, _by_line(decode)))

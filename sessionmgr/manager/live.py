@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sessionmgr.model import Session
     from sessionmgr.store.row import EventRow
 
+NO_SECRETS: Final = frozenset[str]()
 TAIL: Final = 256
 """How many events are kept at hand for those who follow closely."""
 
@@ -43,8 +44,8 @@ class Live:
         self.tail: Final[deque[EventRow]] = deque(maxlen=TAIL)
         self.committing_since: float | None = None
         self.provider_session_id = session.provider_session_id
-        self.redactor = _redactor(frozenset())
-        self._secrets: frozenset[str] = frozenset()
+        self.redactor = _redactor(NO_SECRETS)
+        self._secrets = NO_SECRETS
         self.asleep = False
         """Whether it has no work and no keeper any more; the store has all that is known of it."""
         self._rung: trio.Event | None = None

@@ -25,6 +25,7 @@ from benchmarks.otp.suite import OTP
 from benchmarks.report import as_json, table, verdicts
 from benchmarks.stage import Stage
 from benchmarks.suite import UnknownNameError, choose
+from benchmarks.wire.suite import WIRE
 
 OURS = figure("ours/cost")
 THEIRS = figure("theirs/cost")
@@ -165,6 +166,13 @@ def test_every_goal_of_otp_has_a_contestant_for_each_figure() -> None:
     assert {*wanted, "G-M1", "G-lin"} <= {each.id for each in OTP.goals}
 
 
+def test_every_goal_of_wire_has_a_contestant_for_each_figure() -> None:
+    names = {each.name for each in WIRE.contestants}
+    assert len(names) == len(WIRE.contestants)
+    assert {each.name for each in WIRE.entrants()} == names
+    assert {"G-E1", "G-E2", "G-E4", "G-E9"} <= {each.id for each in WIRE.goals}
+
+
 def test_what_is_not_installed_is_said_with_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -199,8 +207,14 @@ async def test_a_contestant_that_fails_fails_its_goals_and_no_others() -> None:
     assert "AttributeError" in result.why
 
 
-def test_a_tiny_smoke_runs_and_exits_with_0(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["otp", "--smoke", "--only", "G-A1"]) == 0
+@pytest.mark.parametrize(
+    ("suite", "goal", "contestant"),
+    [("otp", "G-A1", "ours.call"), ("wire", "G-E2", "ours.pipe")],
+)
+def test_a_tiny_smoke_runs_and_exits_with_0(
+    suite: str, goal: str, contestant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([suite, "--smoke", "--only", goal]) == 0
     said = capsys.readouterr()
-    assert "G-A1" in said.out
-    assert "ours.call" in said.err
+    assert goal in said.out
+    assert contestant in said.err

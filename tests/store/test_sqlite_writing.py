@@ -1,7 +1,7 @@
 """How the SQLite store writes: in groups, in bounds, and never in the way of a cancel."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,8 @@ from sessionmgr.store.sqlite import ground
 from sessionmgr.store.sqlite.connection import Options
 from sessionmgr.store.sqlite.hand import Writer
 from sessionmgr.store.sqlite.journal import append as append_row, create_session
-from sessionmgr.store.sqlite.lane import Job
+from sessionmgr.store.sqlite.lane import Job, ThreadLane
+from sessionmgr.store.sqlite.shelf import put_blob
 from sessionmgr.testing.store_conformance.batch import (
     SESSION,
     batch,
@@ -33,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[sqlite3.Connection]:
+def held(path: Path) -> Generator[sqlite3.Connection]:
     """Let nobody write, as a disk that hangs would."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -82,7 +83,7 @@ async def test_a_store_on_a_hung_disk_is_left_in_bounds(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ground, "GRACE", 0.1)
-    async with trio.open_nursery() as nursery, open_sqlite_store(path) as store:
+    async with open_sqlite_store(path) as store, trio.open_nursery() as nursery:
         await new_session(store)
         with held(path):
             nursery.start_soon(partial(store.put_meta, "late", b""))
@@ -93,13 +94,15 @@ async def test_a_store_on_a_hung_disk_is_left_in_bounds(
 
 
 async def test_closing_stores_what_was_handed_over(path: Path) -> None:
-    async with trio.open_nursery() as nursery, open_sqlite_store(path) as store:
+    async with open_sqlite_store(path) as store, trio.open_nursery() as nursery:
         for n in range(30):
             await new_session(store, f"ses_{n}")
-        with held(path):
+        with held(path) as other:
             for n in range(30):
                 nursery.start_soon(partial(store.append, batch(1, "a", session_id=f"ses_{n}")))
             await stalled(store)
+            other.execute("ROLLBACK")
+        await store.aclose()
     async with open_sqlite_store(path) as store:
         assert [(await store.session(f"ses_{n}")).last_seq for n in range(30)] == [1] * 30
 
@@ -112,12 +115,23 @@ async def test_the_log_is_moved_into_the_file_at_the_end(path: Path) -> None:
 
 
 async def test_the_log_is_moved_into_the_file_when_nothing_else_is_to_be_done(path: Path) -> None:
-    async with open_sqlite_store(path) as store:
-        await new_session(store)
-        await store.append(replace(batch(1, "a"), rows=(EventRow(1, None, "a", bytes(50_000)),)))
-        with trio.fail_after(10):
-            while path.stat().st_size < 50_000:
-                await store.session(SESSION)  # the writer has nothing to do meanwhile
+    rested = trio.Event()
+
+    class Resting(Writer):
+        def rest(self) -> bool:
+            more = super().rest()
+            trio.from_thread.run_sync(rested.set, trio_token=token)
+            return more
+
+    token = trio.lowlevel.current_trio_token()
+    lane = ThreadLane("writer", [Resting(Options(path=path))], lambda _: None)
+    await lane.start()
+    await lane.do(Job(lambda connection: put_blob(connection, "key", bytes(50_000))))
+    with trio.fail_after(10):
+        await rested.wait()
+    size = path.stat().st_size
+    await lane.close()
+    assert size > 50_000
 
 
 async def test_power_durability_flushes_each_commit(path: Path) -> None:

@@ -41,7 +41,7 @@ TABLES: Final = (
     )
     """,
     "CREATE INDEX runs_by_session ON runs (session)",
-    "CREATE INDEX runs_alive ON runs (status) WHERE status IN ('pending', 'running')",
+    "CREATE INDEX runs_alive ON runs (key) WHERE status IN ('pending', 'running')",
     "CREATE INDEX runs_to_prune ON runs (ended) WHERE ended IS NOT NULL AND pruned < last",
     """
     CREATE TABLE events (

@@ -200,16 +200,23 @@ class SqliteStore(Ground):
         """Take the lease, with a higher fence than any before."""
         # Who is gone is found out here, not inside the transaction: its fence says that it is
         # still the same one when it is taken over.
-        over: int | None = None
-        while True:
+        try:
+            return await self._acquire(name, owner, now, ttl, None)
+        except LeaseHeld as error:
+            held = error
+        while isinstance(held.holder, Owner) and gone(held.holder):
             try:
-                return await self._write(
-                    partial(holding.acquire, name=name, owner=owner, now=now, ttl=ttl, over=over)
-                )
+                return await self._acquire(name, owner, now, ttl, held.fence)
             except LeaseHeld as error:
-                if not isinstance(error.holder, Owner) or not gone(error.holder):
-                    raise
-                over = error.fence
+                held = error
+        raise held
+
+    async def _acquire(
+        self, name: str, owner: Owner, now: int, ttl: int, over: int | None
+    ) -> Lease:
+        return await self._write(
+            lambda connection: holding.acquire(connection, name, owner, now, ttl, over)
+        )
 
     async def renew(self, name: str, fence: int, *, now: int, ttl: int) -> Lease:
         """Hold the lease until `now + ttl`."""

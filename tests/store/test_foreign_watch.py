@@ -1,0 +1,155 @@
+"""Others' writing is looked for while somebody waits, by one for all, and not otherwise."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import pytest
+import trio
+import trio.testing
+
+from sessionmgr.store.bells import Bells, Key
+from sessionmgr.store.sqlite.foreign import ForeignWatch
+
+KEY: Key = ("session", "a")
+OTHER: Key = ("session", "b")
+
+
+class World:
+    """A file in which others write, and those who wait for it."""
+
+    def __init__(self, interval: float | None = 1.0) -> None:
+        self.bells = Bells()
+        self.written: dict[Key, int] = {}
+        self.looks: list[float] = []
+        self.woken: list[tuple[str, float]] = []
+        self.fails = False
+        self.watch = ForeignWatch(self.bells, self.look, interval)
+
+    async def look(self, keys: Sequence[Key]) -> Sequence[tuple[Key, int]]:
+        await trio.lowlevel.checkpoint()
+        self.looks.append(trio.current_time())
+        if self.fails:
+            self.fails = False
+            raise OSError
+        return [(key, self.written[key]) for key in keys if key in self.written]
+
+    async def wait(self, name: str, key: Key = KEY, after: int = 0) -> None:
+        with self.bells.listen(key, after) as waiter:
+            await self.watch.wait(waiter)
+        self.woken.append((name, trio.current_time()))
+
+
+async def test_nothing_is_looked_at_while_nobody_waits(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    world = World()
+    await trio.sleep(100)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(world.wait, "a")
+        await trio.testing.wait_all_tasks_blocked()
+        world.bells.ring(KEY, 1)
+    await trio.sleep(100)
+    assert world.looks == []
+
+
+async def test_one_looks_for_all(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    world = World()
+    begin = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        for n in range(50):
+            nursery.start_soon(world.wait, str(n))
+        await trio.sleep(2.5)
+        world.written[KEY] = 1
+    assert [each - begin for each in world.looks] == pytest.approx([1, 2, 3])
+    assert {when - begin for _, when in world.woken} == {3}
+    assert len(world.woken) == 50
+
+
+async def test_who_waits_for_something_else_sleeps_on(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    world = World()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(world.wait, "a")
+        nursery.start_soon(world.wait, "b", OTHER)
+        nursery.start_soon(world.wait, "later", KEY, 1)
+        world.written[KEY] = 1
+        await trio.sleep(5.5)
+        assert [name for name, _ in world.woken] == ["a"]
+        world.written[KEY] = world.written[OTHER] = 2
+    assert len(world.looks) == 6
+
+
+async def test_when_the_one_who_looks_goes_another_takes_over(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    world = World()
+    scopes = [trio.CancelScope() for _ in range(5)]
+
+    async def wait(scope: trio.CancelScope) -> None:
+        with scope:
+            await world.wait("x")
+
+    async with trio.open_nursery() as nursery:
+        for scope in scopes:
+            nursery.start_soon(wait, scope)
+        for scope in scopes[:4]:
+            await trio.sleep(10)
+            scope.cancel()
+        await trio.sleep(10)
+        before = len(world.looks)
+        assert before >= 40
+        world.written[KEY] = 1
+    assert len(world.woken) == 1
+    assert len(world.looks) == before + 1
+
+
+async def test_all_leave_at_once(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    world = World()
+    async with trio.open_nursery() as nursery:
+        for n in range(20):
+            nursery.start_soon(world.wait, str(n))
+        await trio.sleep(1.5)
+        nursery.cancel_scope.cancel()
+    assert len(world.bells) == 0
+    await trio.sleep(50)
+    assert len(world.looks) == 1
+
+
+async def test_a_look_that_fails_fails_for_one_and_the_others_wait_on(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    world = World()
+    world.fails = True
+    failed: list[str] = []
+
+    async def wait(name: str) -> None:
+        try:
+            await world.wait(name)
+        except OSError:
+            failed.append(name)
+
+    async with trio.open_nursery() as nursery:
+        for n in range(3):
+            nursery.start_soon(wait, str(n))
+        await trio.sleep(1.5)
+        world.written[KEY] = 1
+    assert len(failed) == 1
+    assert len(world.woken) == 2
+
+
+async def test_without_an_interval_only_our_own_writing_wakes(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    world = World(interval=None)
+    world.written[KEY] = 1
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(world.wait, "a"))
+        await trio.sleep(1000)
+        assert world.woken == []
+        world.bells.ring(KEY, 1)
+    assert world.looks == []

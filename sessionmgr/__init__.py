@@ -1,5 +1,31 @@
-"""Supervised actors on trio, for programs that run AI coding agents.
+"""Sessions with AI coding agents as supervised actors, on trio.
 
-What is here today is the foundation, `sessionmgr.otp`: supervisors and actors with the rules of
-Erlang's OTP in the shapes of Python. The names at this level are for sessions with agents.
+`open_manager` runs sessions with whatever has an adapter; what happens in them is told in events,
+and what became of them in results (`sessionmgr.model`). Below it lie libraries of their own:
+`sessionmgr.otp` (supervisors and actors), `sessionmgr.process` (child process trees),
+`sessionmgr.wire` (frames), `sessionmgr.store` (where events are kept).
 """
+
+from sessionmgr.manager import (
+    Clocks as Clocks,
+    FollowUp as FollowUp,
+    Manager as Manager,
+    RunHandle as RunHandle,
+    SessionHandle as SessionHandle,
+    open_manager as open_manager,
+)
+from sessionmgr.model import (
+    PermissionMode as PermissionMode,
+    RunResult as RunResult,
+    RunStatus as RunStatus,
+    Snapshot as Snapshot,
+)
+from sessionmgr.provider import (
+    Allow as Allow,
+    ApprovalRequest as ApprovalRequest,
+    Budget as Budget,
+    Decision as Decision,
+    Deny as Deny,
+    ProviderAdapter as ProviderAdapter,
+    RunContext as RunContext,
+)

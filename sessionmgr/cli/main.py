@@ -1,7 +1,6 @@
 """Where the command line is parsed and handed to a verb.
 
-Nothing heavy is imported before a verb is known, so that `--version`, `--help` and a typing
-mistake are answered at once.
+What only some verbs need is imported when one of them is asked for.
 """
 
 import argparse

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.process.opening import open_launcher
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -30,6 +28,8 @@ class LateLauncher:
         if self._given is not None:
             await trio.sleep_forever()
         await self._wanted.wait()
+        from sessionmgr.process.opening import open_launcher  # not everybody needs it
+
         async with open_launcher(state_dir=self._state_dir) as launcher:
             self._launcher = launcher
             self._ready.set()

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.store import MemoryStore, Store
-from sessionmgr.store.sqlite import open_sqlite_store
+from sessionmgr.store import MemoryStore, Store, open_sqlite_store
 
 if TYPE_CHECKING:
     from sessionmgr.manager.tables import Tables

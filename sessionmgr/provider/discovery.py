@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.errors import AdapterBroken, ProviderUnknown
@@ -17,6 +16,8 @@ GROUP: Final = "sessionmgr.adapters"
 
 def installed() -> list[str]:
     """Return the names of all adapters that installed packages bring."""
+    from importlib.metadata import entry_points  # takes a while, and is not always needed
+
     return sorted({each.name for each in entry_points(group=GROUP)})
 
 
@@ -31,6 +32,8 @@ def find_adapter(
     """
     if given and name in given:
         return given[name]
+    from importlib.metadata import entry_points
+
     for each in entry_points(group=GROUP, name=name):
         try:
             found: object = each.load()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
 import msgspec
 
 from sessionmgr.errors import CapabilityMissing, DirectoryMissing, ManagerClosing
 from sessionmgr.manager.clocks import Clocks
-from sessionmgr.model import Json, Negotiation, PermissionMode, negotiate
+from sessionmgr.model import UNSUPPORTED, Json, Negotiation, PermissionMode, negotiate
 from sessionmgr.provider.context import Budget, RunSpec
 from sessionmgr.provider.options import settle
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.manager.tables import Tables
     from sessionmgr.model import Session
+    from sessionmgr.provider.adapter import ProviderAdapter
     from sessionmgr.provider.question import Approve
 
 
@@ -101,17 +102,12 @@ def check(tables: Tables, session: Session, wish: RunWish, outer: Clocks, budget
     tree = tables.providers[session.provider]
     tree.require_up()
     adapter = tree.adapter_class
-    negotiation = negotiate(
-        adapter.capabilities,
-        require=wish.require,
-        prefer=wish.prefer,
-        require_native=wish.require_native,
-    )
-    if negotiation.missing:
-        raise CapabilityMissing(adapter.name, negotiation)
+    model = wish.model or session.model
+    wish, negotiation = _negotiated(adapter, wish, model)
     mode = mode_of(wish.permission_mode or session.permission_mode)
     permission = adapter.permissions.ask(adapter.name, mode)
-    model = wish.model or session.model
+    if adapter.capabilities.model_choice is UNSUPPORTED:
+        model = None
     options = settle(
         adapter.name,
         adapter.options,
@@ -141,3 +137,40 @@ def check(tables: Tables, session: Session, wish: RunWish, outer: Clocks, budget
     )
     clocks = wish.clocks.over(outer)
     return Plan(spec, negotiation, clocks, wish.approve, wish.metadata, environment.secrets)
+
+
+# What a wish takes of the provider by its mere being there.
+_NEEDS: Final = {
+    "system_prompt": "system_prompt",
+    "images": "images_in",
+    "schema": "structured_output",
+    "max_turns": "max_turns",
+}
+
+
+def _negotiated(
+    adapter: type[ProviderAdapter], wish: RunWish, model: str | None
+) -> tuple[RunWish, Negotiation]:
+    """Ask for what the wish names, and for what it takes to grant the rest of it.
+
+    What the caller only prefers, and the provider lacks, is left out of the wish.
+    """
+    takes = [need for field, need in _NEEDS.items() if getattr(wish, field)]
+    if model is not None:
+        takes.append("model_choice")
+    preferred = set(wish.prefer)
+    negotiation = negotiate(
+        adapter.capabilities,
+        require=[*wish.require, *(need for need in takes if need not in preferred)],
+        prefer=wish.prefer,
+        require_native=wish.require_native,
+    )
+    if negotiation.missing:
+        raise CapabilityMissing(adapter.name, negotiation)
+    default = RunWish(prompt=wish.prompt)
+    lacking = {
+        field: getattr(default, field)
+        for field, need in _NEEDS.items()
+        if need in preferred and adapter.capabilities.support(need) is UNSUPPORTED
+    }
+    return msgspec.structs.replace(wish, **lacking), negotiation

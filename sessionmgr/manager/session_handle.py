@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 import msgspec
 import trio
 
+from sessionmgr.errors import ManagerClosing
 from sessionmgr.manager.entry import RunEntry
 from sessionmgr.manager.news import Admitted, Closing
 from sessionmgr.manager.plan import Plan, RunWish, Wishes, check
@@ -85,7 +86,14 @@ class SessionHandle:
         return await self._let_in(plan)
 
     async def follow_up(self, after: RunEntry, content: str) -> RunHandle:
-        """Queue a message as a run of its own, with what the run before it was allowed."""
+        """Queue a message as a run of its own, with what the run before it was allowed.
+
+        Raises:
+            StartRefused: The manager or the provider is not there any more.
+        """
+        if not self._tables.open:
+            raise ManagerClosing
+        await self._keeping.bring_up(self.provider)
         spec = msgspec.structs.replace(after.spec, prompt=content, provider_session_id=None)
         plan = Plan(spec, after.negotiation, after.clocks, after.approve, after.metadata, ())
         return await self._let_in(plan, follow_up=True)

@@ -1,0 +1,78 @@
+"""A manager with a scripted provider, whose record is read by the laws when it is over."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import trio
+
+from sessionmgr.manager import Clocks, Manager, RunHandle, open_manager
+from sessionmgr.model import AnyEvent, RunResult
+from sessionmgr.provider import Budget, ProviderAdapter
+from sessionmgr.store import MemoryStore, Store
+from sessionmgr.testing.laws import broken_laws
+from sessionmgr.testing.scripted import Script, ScriptedProvider, Step, scripted, write_script
+
+
+@dataclass
+class House:
+    manager: Manager
+    store: Store
+    actor: type[ScriptedProvider]
+
+    async def result(self, *steps: Step) -> RunResult:
+        session = await self.manager.open_session("actor")
+        return await (await session.submit(play(*steps))).result()
+
+    async def start(self, *steps: Step) -> RunHandle:
+        session = await self.manager.open_session("actor")
+        return await session.submit(play(*steps))
+
+    def saw(self, what: str) -> list[str]:
+        return [entry.text for entry in self.actor.diary if entry.what == what]
+
+
+def play(*steps: Step, **how: object) -> str:
+    return write_script(Script(steps=steps, **how))  # type: ignore[arg-type]
+
+
+def virtual_now() -> float:
+    return 1_800_000_000 + trio.current_time()
+
+
+async def stored(house: House, session_id: str) -> list[str]:
+    page = await house.store.events(session_id)
+    return [row.type for row in page.rows]
+
+
+async def events(run: RunHandle) -> list[AnyEvent]:
+    return [event async for event in run]
+
+
+async def types(run: RunHandle) -> list[str]:
+    return [event.type async for event in run]
+
+
+@asynccontextmanager
+async def open_house(
+    *,
+    store: Store | None = None,
+    actor: type[ScriptedProvider] | None = None,
+    others: Mapping[str, type[ProviderAdapter]] | None = None,
+    clocks: Clocks | None = None,
+    budget: Budget | None = None,
+    lawful: bool = True,
+) -> AsyncGenerator[House, None]:
+    store = MemoryStore() if store is None else store
+    actor = scripted("actor") if actor is None else actor
+    async with open_manager(
+        store=store,
+        adapters={"actor": actor, **(others or {})},
+        clocks=clocks,
+        budget=budget,
+        now=virtual_now,
+    ) as manager:
+        yield House(manager, store, actor)
+    if lawful:
+        broken = await broken_laws(store)
+        assert not broken, broken

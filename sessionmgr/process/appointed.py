@@ -71,13 +71,22 @@ class AppointedWarden:
         """End it."""
         self._process.send_signal(signal.SIGKILL)
 
+    async def end(self) -> None:
+        """Kill it and bury it."""
+        self.kill()
+        with trio.CancelScope(shield=True):
+            await self.wait()
+        self.close()
+
     def close(self) -> None:
         """Give up the socket."""
         self._control.close()
 
 
-async def appoint(launcher: int) -> AppointedWarden:
+async def appoint(launcher: int, open_files: int) -> AppointedWarden:
     """Start a warden, and wait until it has taken office.
+
+    `open_files` is the soft limit that children are to have.
 
     Raises:
         LauncherFailed: it did not come up.
@@ -89,7 +98,7 @@ async def appoint(launcher: int) -> AppointedWarden:
         ours.setblocking(False)
         owner = os.pidfd_open(os.getpid())
         try:
-            process = await _start(launcher, theirs.fileno(), owner)
+            process = await _start(launcher, theirs.fileno(), owner, open_files)
         except BaseException:
             ours.close()
             raise
@@ -101,23 +110,22 @@ async def appoint(launcher: int) -> AppointedWarden:
             await trio.lowlevel.wait_readable(ours)
         if not ours.recv(64):
             raise ConnectionResetError
-    except BaseException as error:
-        warden.kill()
-        with trio.CancelScope(shield=True):
-            await warden.wait()
-        warden.close()
-        if isinstance(error, (ConnectionError, trio.TooSlowError)):
-            raise LauncherFailed(f"the warden did not come up ({error!r})") from error
+    except (ConnectionError, trio.TooSlowError) as error:
+        await warden.end()  # shielded  # noqa: ASYNC120
+        raise LauncherFailed(f"the warden did not come up ({error!r})") from error
+    except BaseException:
+        await warden.end()  # shielded, and a kill is quick  # noqa: ASYNC102
         raise
     return warden
 
 
-async def _start(launcher: int, control: int, owner: int) -> trio.Process:
+async def _start(*numbers: int) -> trio.Process:
+    _, control, owner, _ = numbers
     try:
         return await trio.lowlevel.open_process(
             [
                 *(sys.executable, "-I", "-S", "-E", "-X", "utf8", _PROGRAM),
-                *(str(launcher), str(control), str(owner)),
+                *map(str, numbers),
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -63,6 +63,8 @@ class Course:
         if self._emptied is None:
             self._emptied = emptied
             self._left = left
+            if emptied is Emptied.SWEPT and self._stood is None:
+                self._stood = Ending.LOST
             self.changed()
 
     def changed(self) -> None:

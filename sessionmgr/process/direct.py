@@ -19,6 +19,7 @@ import trio
 from sessionmgr.errors import LauncherFailed
 from sessionmgr.process import mark
 from sessionmgr.process.course import Course
+from sessionmgr.process.descriptors import Descriptors
 from sessionmgr.process.facts import Emptied, LeftRunning
 from sessionmgr.process.failure import failure_of
 from sessionmgr.process.program import NotStartedError, find
@@ -132,6 +133,7 @@ class DirectLauncher:
     def __init__(self, number: int, boot: BootReport) -> None:
         self.number = number
         self.boot = boot
+        self._descriptors = Descriptors()
         self.trees: dict[int, DirectTree] = {}
         self._numbers = itertools.count(1)
         self._nursery: trio.Nursery | None = None
@@ -142,7 +144,8 @@ class DirectLauncher:
             raise LauncherFailed("the launcher is closed")
         number = mark.mark_of(self.number, next(self._numbers) % mark.TREES)
         around = mark.inside(os.environ.get(mark.VARIABLE), number)
-        process = await _start(command, around)
+        with self._descriptors.claimed():
+            process = await _start(command, around)
         tree = DirectTree(number, process, self)
         self.trees[number] = tree
         self._nursery.start_soon(tree.watch)
@@ -167,7 +170,7 @@ class DirectLauncher:
     async def close(self) -> bool:
         """Kill all groups that are left; True if they are gone."""
         proved = True
-        with trio.CancelScope(shield=True):
+        with trio.CancelScope(shield=True):  # noqa: ASYNC912  # each wait in it is bounded
             for tree in list(self.trees.values()):
                 tree.kill()
                 with trio.move_on_after(KILL_WITHIN):

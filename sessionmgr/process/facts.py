@@ -19,7 +19,7 @@ class Ending(Enum):
     STILL_RUNNING = "still_running"
     """It ran, until it was ended."""
     LOST = "lost"
-    """Its guard was killed: nobody was there to see how it ended."""
+    """Its guard was killed: nobody was there to see how all of it ended."""
 
 
 class Emptied(Enum):

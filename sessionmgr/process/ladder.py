@@ -56,7 +56,7 @@ async def end_tree(
                 facts = await tree.wait_empty()
         finally:
             tree.kill()
-        with trio.move_on_after(ladder.kill):
+        with trio.move_on_after(ladder.kill):  # noqa: ASYNC912  # it may be over
             facts = facts or await tree.wait_empty()
         facts = facts or await tree.abandon()
     assert facts is not None

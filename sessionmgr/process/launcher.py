@@ -77,6 +77,7 @@ class Launcher(Protocol):
             NoSuchDirectory: there is no such directory to run it in, or not for us.
             SpawnFailed: the system refused for another reason; the three above are such, too.
             TreeLost: whoever was to start it was killed meanwhile; what had begun was ended.
+            DescriptorsExhausted: it would leave us too few open files for everything else.
             LauncherFailed: the launcher is over.
         """
         ...

@@ -7,12 +7,14 @@ import os
 import sys
 from contextlib import asynccontextmanager
 from enum import Enum
+from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
 from sessionmgr.errors import LauncherFailed
 from sessionmgr.process import mark, roll
+from sessionmgr.process.descriptors import Raised, raise_limit
 from sessionmgr.process.direct import DirectLauncher
 from sessionmgr.process.launcher import Launcher
 from sessionmgr.process.roll import BootReport
@@ -68,7 +70,7 @@ async def open_launcher(
             await nursery.start(launcher.run)
             try:
                 yield launcher
-            except BaseException as error:  # noqa: BLE001  # raised again below, and bare
+            except BaseException as error:  # raised again below  # noqa: ASYNC103, BLE001
                 failure = error
             finally:
                 proved = await launcher.close()  # shielded and bounded  # noqa: ASYNC102
@@ -94,8 +96,15 @@ def _launcher(kind: Kind, boot: BootReport) -> WardedLauncher | DirectLauncher:
     if kind is Kind.DIRECT or not warded:
         if sys.platform == "linux" and kind is Kind.BEST:
             log.warning("no_pidfd: children are owned by process groups, which is weaker")
+        _raised()
         return DirectLauncher(mark.new_launcher(), boot)
-    return WardedLauncher(mark.new_launcher(), boot)
+    return WardedLauncher(mark.new_launcher(), boot, _raised().before)
+
+
+@cache
+def _raised() -> Raised:
+    """Raise the limit of open files, once; what it was before is what children get."""
+    return raise_limit()
 
 
 def _has_subreapers() -> bool:

@@ -1,6 +1,6 @@
 """Where the warden begins: this file is run by a bare interpreter, not imported.
 
-    python -I -S -E standalone.py LAUNCHER CONTROL OWNER
+    python -I -S -E standalone.py LAUNCHER CONTROL OWNER FILES
 
 It must not import our packages as everybody does, for their first lines import trio and more.
 So they are empty boxes here, with the right path; the modules in them are the real ones.
@@ -21,7 +21,7 @@ def open_boxes(root: str) -> None:
         sys.modules[name] = box
 
 
-def main(launcher: str, control: str, owner: str) -> None:
+def main(launcher: str, control: str, owner: str, open_files: str) -> None:
     """Be the warden."""
     import socket
 
@@ -29,7 +29,7 @@ def main(launcher: str, control: str, owner: str) -> None:
 
     for each in (control, owner):
         os.set_inheritable(int(each), False)
-    warden(int(launcher), socket.socket(fileno=int(control)), int(owner))
+    warden(int(launcher), socket.socket(fileno=int(control)), int(owner), int(open_files))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import trio
 from sessionmgr.errors import LauncherFailed, TreeLost
 from sessionmgr.process import mark, proc
 from sessionmgr.process.appointed import appoint
+from sessionmgr.process.descriptors import Descriptors
 from sessionmgr.process.facts import LeftRunning
 from sessionmgr.process.guarded import GuardedTree, Stage
 from sessionmgr.process.packet import pack
@@ -49,10 +50,12 @@ SWEEP_FOR: Final = 5.0
 class WardedLauncher:
     """Starts children as trees with guards. It fits `Launcher`."""
 
-    def __init__(self, number: int, boot: BootReport) -> None:
+    def __init__(self, number: int, boot: BootReport, open_files: int) -> None:
         self.number = number
         """The part of their marks that all its trees have in common."""
         self.boot = boot
+        self._open_files = open_files
+        self._descriptors = Descriptors()
         self.switchboard = Switchboard()
         self._warden: AppointedWarden | None = None
         self._new_warden = trio.lowlevel.ParkingLot()
@@ -64,6 +67,7 @@ class WardedLauncher:
         self._nursery: trio.Nursery | None = None
         self._failure: LauncherFailed | None = None
         self._closing = trio.Event()
+        self._closed = trio.Event()
 
     @property
     def warden(self) -> int:
@@ -76,7 +80,8 @@ class WardedLauncher:
         """Start a child; see `Launcher`."""
         async with self._room:
             for _ in range(ATTEMPTS):
-                tree = await self._with_guard(command)
+                with self._descriptors.claimed():
+                    tree = await self._with_guard(command)
                 if tree is not None:
                     return await self._started(tree, command)
         raise LauncherFailed(f"{ATTEMPTS} wardens or guards in a row were killed")
@@ -95,7 +100,7 @@ class WardedLauncher:
             if not sent:
                 await warden.gone.wait()
         except BaseException:
-            await self._give_up(tree)
+            await self._give_up(tree)  # shielded and bounded  # noqa: ASYNC102
             raise
         failure = tree.failure
         tree.close()
@@ -115,7 +120,7 @@ class WardedLauncher:
                 log.error("guard_crashed tree=%s\n%s", tree.id, tree.crash)
             raise tree.failure or TreeLost(command.argv[0])
         except BaseException:
-            await self._give_up(tree)
+            await self._give_up(tree)  # shielded and bounded  # noqa: ASYNC102
             raise
 
     def _plan(self, command: Command) -> tuple[GuardedTree, list[int]]:
@@ -210,11 +215,12 @@ class WardedLauncher:
         """
         with trio.CancelScope(shield=True):
             try:
-                self._warden = await appoint(self.number)
+                self._warden = await appoint(self.number, self._open_files)
                 task_status.started()
                 async with trio.open_nursery() as self._nursery:
                     self._nursery.start_soon(self.switchboard.run)
-                    await self._replace_wardens()
+                    self._nursery.start_soon(self._replace_wardens)
+                    await self._closed.wait()
                     self._nursery.cancel_scope.cancel()
             finally:
                 self._nursery = None
@@ -235,7 +241,7 @@ class WardedLauncher:
             try:
                 if len(deaths) > WARDENS:
                     raise LauncherFailed(f"{len(deaths)} wardens died in {WARDENS_WITHIN:g} s")
-                self._warden = await appoint(self.number)
+                self._warden = await appoint(self.number, self._open_files)
                 if self._closing.is_set() and self._nursery is not None:
                     self._nursery.start_soon(_dismiss, self._warden)
             except LauncherFailed as error:
@@ -244,19 +250,18 @@ class WardedLauncher:
                 self._failure = error
             self._new_warden.unpark_all()
             if self._failure is not None:
-                await self._closing.wait()
                 return
 
     async def close(self) -> bool:
         """Kill all trees that are left, dismiss the warden; True if all is proved to be empty."""
         proved = True
-        with trio.CancelScope(shield=True):
+        with trio.CancelScope(shield=True):  # noqa: ASYNC912  # each wait in it is bounded
             self._closing.set()
             self._new_warden.unpark_all()
             trees = list(self._trees.values())
             for tree in trees:
                 tree.kill()
-            with trio.move_on_after(KILL_WITHIN):
+            with trio.move_on_after(KILL_WITHIN):  # noqa: ASYNC912  # there may be none
                 for tree in trees:
                     await tree.wait_empty()
             for tree in trees:
@@ -267,6 +272,7 @@ class WardedLauncher:
                 tree.close()
             if self._warden is not None:
                 await _dismiss(self._warden)
+            self._closed.set()
         return proved
 
 

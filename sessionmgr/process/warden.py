@@ -14,6 +14,7 @@ import array
 import contextlib
 import gc
 import os
+import resource
 import signal
 import socket
 import time
@@ -39,13 +40,20 @@ _IGNORED: Final = (
 )  # fmt: skip
 
 
-def warden(launcher: int, control: socket.socket, owner: int) -> None:
-    """Be the warden of a launcher until its owner is gone and everything with it."""
+def warden(launcher: int, control: socket.socket, owner: int, open_files: int) -> None:
+    """Be the warden of a launcher until its owner is gone and everything with it.
+
+    `owner` is a pidfd, `open_files` the soft limit that children are to have.
+    """
     for each in _IGNORED:
         signal.signal(each, signal.SIG_IGN)
     subreaper.become()
     mark.bear(mark.mark_of(launcher, 0))
     control.sendall(pack(b"ready"))
+    # Our own is the owner's, which may be raised; children would walk through all there could be.
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, hard))
     gc.collect()
     gc.freeze()  # a collection would copy every page into every guard
     gc.disable()
@@ -110,7 +118,7 @@ class _Warden:
             line = socket.socket(fileno=descriptors[0])
             at_rest = mark.mark_of(self._launcher, 0)
             code = guard(tree, at_rest, line, self._owner, descriptors[1:])
-        except BaseException:  # noqa: BLE001  # a process ends here, and says why
+        except BaseException:  # noqa: ASYNC103, BLE001  # a process ends here, and says why
             _tell(descriptors[0], traceback.format_exc())
         finally:
             os._exit(code)

@@ -1,7 +1,7 @@
-"""A program that owns trees, for tests to kill: `python -m tests.process.owner STATE NOTES SHAPES…`.
+"""A program that owns trees, for tests to kill: `… tests.process.owner STATE NOTES SHAPES…`.
 
-Each SHAPES is a tree, its shapes joined by commas. When all run it prints one line of JSON, and
-does what it is told by lines on its standard input.
+Each SHAPES is a tree, its shapes joined by commas. When all of them run it prints a line of JSON,
+and does what it is told by lines on its standard input.
 """
 
 import json
@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+import msgspec
 import trio
 
 from sessionmgr.process.command import Command
@@ -36,35 +37,67 @@ async def spawn_for_ever(launcher: WardedLauncher, notes: str) -> None:
         await launcher.spawn(command(notes, "daemon,plain"))
 
 
+class Orders:
+    """Lines on standard input."""
+
+    def __init__(self) -> None:
+        self._stream = trio.lowlevel.FdStream(os.dup(0))
+        self._held = b""
+
+    async def next(self) -> str:
+        while b"\n" not in self._held:
+            piece = await self._stream.receive_some()
+            if not piece:
+                return "leave"
+            self._held += piece
+        line, _, self._held = self._held.partition(b"\n")
+        return line.decode()
+
+
 async def obey(launcher: WardedLauncher, trees: list[GuardedTree], notes: str) -> None:
-    """Read orders: `facts`, `spawn`, `storm`, `leave`."""
-    orders = trio.lowlevel.FdStream(os.dup(0))
+    """Read orders."""
+    orders = Orders()
     async with trio.open_nursery() as nursery:
-        async for order in orders:
-            match order.decode().strip():
-                case "facts":
+        while True:
+            match await orders.next():
+                case "facts":  # of all trees, when they are over
+                    facts = [await tree.wait_empty() for tree in trees]
+                    say(facts=msgspec.to_builtins(facts))
+                case "kill":
                     for tree in trees:
-                        facts = await tree.wait_empty()
-                        say(emptied=facts.emptied.value, ending=facts.ending.value)
+                        tree.kill()
                 case "spawn":
                     trees.append(await launcher.spawn(command(notes, "plain")))
-                    say(warden=launcher.warden, alive=[tree.is_over for tree in trees])
-                case "storm":
-                    for _ in range(4):
+                    say(warden=launcher.warden, over=[tree.is_over for tree in trees])
+                case "storm":  # spawns without end
+                    for _ in range(3):
                         nursery.start_soon(spawn_for_ever, launcher, notes)
+                case "fork":  # leaves a copy of itself that holds all its descriptors
+                    copy = os.fork()
+                    if not copy:
+                        hold()
+                    say(copy=copy)
                 case _:
                     nursery.cancel_scope.cancel()
+                    return
 
 
-async def main(state: str, notes: str, *shapes: str) -> None:
+def hold() -> None:
+    while True:
+        os.read(os.pipe()[0], 1)
+
+
+async def main(*arguments: str) -> None:
+    state, notes, *shapes = arguments
     async with open_launcher(state_dir=Path(state), kind=Kind.WARDED) as launcher:
         assert isinstance(launcher, WardedLauncher)
         trees = [await launcher.spawn(command(notes, each)) for each in shapes]
         say(
+            pid=os.getpid(),
             launcher=launcher.number,
             warden=launcher.warden,
             guards=[tree.guard[0] for tree in trees],
-            boot=[len(launcher.boot.killed), len(launcher.boot.dead)],
+            boot=msgspec.to_builtins(launcher.boot),
         )
         await obey(launcher, trees, notes)
 

@@ -13,8 +13,9 @@ NOTES = sys.argv[1]
 
 
 def note() -> None:
-    with open("/proc/self/stat", "rb") as file:
-        started = file.read().rsplit(b")", 1)[1].split()[19]
+    stat = os.open("/proc/self/stat", os.O_RDONLY)
+    started = os.read(stat, 4096).rsplit(b")", 1)[1].split()[19]
+    os.close(stat)
     line = b"%d %s\n" % (os.getpid(), started)
     file = os.open(NOTES, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
     os.write(file, line)
@@ -77,6 +78,21 @@ def namespaced() -> None:
     inner = "setsid sleep 1000 & exec sleep 1000"
     note()
     os.execvp("unshare", ["unshare", *flags, "sh", "-c", inner])
+
+
+def nested() -> None:
+    """An owner of trees itself."""
+    note()
+    os.chdir(__file__.rpartition("/tests/")[0])
+    shapes = ["own_session,daemon", "bare_environment,plain"]
+    program = [sys.executable, "-m", "tests.process.owner", f"{NOTES}.inner", NOTES, *shapes]
+    os.execv(sys.executable, program)
+
+
+def another_user() -> None:
+    """Becomes root, by a program of root's that is set up for it."""
+    become = NOTES.rpartition("/")[0] + "/become"
+    os.execv(become, [become, "--reuid=0", "--regid=0", "--clear-groups", "sleep", "1000"])
 
 
 def forking() -> None:

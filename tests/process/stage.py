@@ -1,30 +1,34 @@
 """Where owners are started, watched and killed: what a test of child trees needs.
 
-It finds processes in two ways which share nothing: by the mark that they carry, and by what
-they noted of themselves in a file.
+It finds processes in three ways which share nothing: by the mark that they carry, by what they
+noted of themselves in a file, and by a reaper above, which ends when nothing below it is left.
 """
 
+import contextlib
 import json
 import os
 import shutil
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import trio
 
 from sessionmgr.process import mark, proc
 
-ROOT = Path(__file__).parents[2]
-NOBODY = 65534
-WITHIN = 1.0
+ROOT: Final = Path(__file__).parents[2]
+REAPER: Final = str(Path(__file__).with_name("reaper.py"))
+NOBODY: Final = 65534
+WITHIN: Final = 1.0
 """Seconds until a tree is to be empty."""
-USERS = ["root", "nobody"] if os.getuid() == 0 else ["user"]
+PATIENCE: Final = 60.0
+"""Seconds for what has no bound of its own, on a machine that does much else."""
+USERS: Final = ["root", "nobody"] if os.getuid() == 0 else ["user"]
 
 
 def carriers(launcher: int) -> list[int]:
@@ -36,14 +40,13 @@ def carriers(launcher: int) -> list[int]:
 
 def crew(launcher: int) -> list[int]:
     """Return a launcher's warden and guards."""
-    marks = mark.mark_of(launcher, 0)
-    return [pid for pid, each in _marked() if each == marks]
+    return [pid for pid, each in _marked() if each == mark.mark_of(launcher, 0)]
 
 
 def _marked() -> Iterable[tuple[int, int]]:
     for pid in proc.pids():
-        for each in mark.marks_of(pid):
-            if is_alive(pid):
+        if is_alive(pid):
+            for each in mark.marks_of(pid):
                 yield pid, each
 
 
@@ -54,57 +57,30 @@ def is_alive(pid: int, started: int | None = None) -> bool:
     return found.state not in (b"Z", b"X")
 
 
-def noted(notes: Path) -> list[tuple[int, int]]:
-    """Return pid and start of whoever noted itself; in its own PID namespace, perhaps."""
-    if not notes.exists():
-        return []
-    lines = notes.read_text().splitlines()
-    return [(int(pid), int(start)) for pid, start in map(str.split, lines)]
-
-
-def left(launcher: int, notes: Path) -> list[int]:
-    """Return whatever lives of a launcher's trees."""
-    return sorted(
-        {*carriers(launcher), *(pid for pid, start in noted(notes) if is_alive(pid, start))}
-    )
-
-
-async def until_empty(launcher: int, notes: Path, within: float = WITHIN) -> float:
-    """Wait until nothing lives; return the seconds it took. Fails after `within`."""
-    begin = time.monotonic()
-    while alive := left(launcher, notes):
-        if time.monotonic() - begin > within:
-            names = [(pid, found.name, found.parent) for pid in alive if (found := proc.stat(pid))]
-            raise AssertionError(f"after {within} s there are {names}")
-        await trio.sleep(0.005)
-    return time.monotonic() - begin
-
-
 def kill(*pids: int) -> None:
     for pid in pids:
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it may have died of another's death
+            os.kill(pid, signal.SIGKILL)
 
 
 class Owner:
     """An owner's process, and what it told."""
 
-    def __init__(self, process: trio.Process, notes: Path) -> None:
-        self.process = process
+    def __init__(self, reaper: trio.Process, notes: Path) -> None:
+        self.reaper = reaper
         self.notes = notes
+        self.pid = 0
         self.launcher = 0
         self.warden = 0
         self.guards: list[int] = []
-        self.boot: list[int] = []
+        self.boot: dict[str, Any] = {}
         self._lines = b""
 
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
     async def hear(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
+        """Return the next line that it says."""
+        assert self.reaper.stdout is not None
         while b"\n" not in self._lines:
-            piece = await self.process.stdout.receive_some()
+            piece = await self.reaper.stdout.receive_some()
             if not piece:
                 raise AssertionError("the owner ended")
             self._lines += piece
@@ -113,14 +89,51 @@ class Owner:
         return heard
 
     async def tell(self, order: str) -> None:
-        assert self.process.stdin is not None
-        await self.process.stdin.send_all(order.encode() + b"\n")
+        """Give an order."""
+        assert self.reaper.stdin is not None
+        await self.reaper.stdin.send_all(order.encode() + b"\n")
+
+    def noted(self) -> list[tuple[int, int]]:
+        """Return pid and start of whoever noted itself."""
+        lines = self.notes.read_text().splitlines() if self.notes.exists() else []
+        return [(int(pid), int(start)) for pid, start in map(str.split, lines)]
 
     async def until_noted(self, count: int) -> None:
         """Wait until so many processes have noted themselves."""
-        with trio.fail_after(30):
-            while len(noted(self.notes)) < count:
-                await trio.sleep(0.005)
+        await until(lambda: len(self.noted()) >= count)
+
+    def left(self) -> list[int]:
+        """Return whatever lives of its trees."""
+        noted = (pid for pid, start in self.noted() if is_alive(pid, start))
+        return sorted({*carriers(self.launcher), *noted})
+
+    async def until_empty(self, within: float = WITHIN) -> float:
+        """Wait until its trees are empty; return the seconds that it took."""
+        begin = time.monotonic()
+        while alive := self.left():
+            if time.monotonic() - begin > within:
+                names = [
+                    (pid, found.name, found.parent) for pid in alive if (found := proc.stat(pid))
+                ]
+                raise AssertionError(f"after {within} s there are {names}")
+            await trio.sleep(0.005)
+        return time.monotonic() - begin
+
+    async def until_nothing(self, within: float = WITHIN) -> None:
+        """Wait until there is nothing left below the reaper, warden and guards included."""
+        with trio.move_on_after(within):
+            await self.reaper.wait()
+            return
+        alive = proc.descendants([self.reaper.pid])
+        names = [(pid, found.name, found.state) for pid in alive if (found := proc.stat(pid))]
+        raise AssertionError(f"after {within} s there are {names}")
+
+
+async def until(came: Callable[[], bool], within: float = PATIENCE) -> None:
+    """Wait for what nobody tells of."""
+    with trio.fail_after(within):  # noqa: ASYNC912
+        while not came():  # noqa: ASYNC110  # the state of other processes
+            await trio.sleep(0.005)
 
 
 def as_nobody() -> list[str]:
@@ -138,8 +151,9 @@ def _is_for_all(path: Path) -> bool:
     return all(each.stat().st_mode & 0o001 for each in (path, *path.parents))
 
 
-def _open_way(place: Path) -> None:
+def open_way(place: Path) -> None:
     """Let everybody into this directory; those above, which pytest made, are root's alone."""
+    place.mkdir(exist_ok=True)
     for each in place.parents:
         if not each.stat().st_mode & 0o001:
             each.chmod(0o711)
@@ -151,15 +165,14 @@ async def owner(
     place: Path, user: str, *shapes: str, state: Path | None = None
 ) -> AsyncGenerator[Owner, None]:
     """Run an owner of trees of these shapes, as this user; at the end nothing of it is left."""
-    place.mkdir(exist_ok=True)
+    open_way(place)
     notes = place / "notes"
-    state = state or place / "state"
-    if user == "nobody":
-        _open_way(place)
-    process = await trio.lowlevel.open_process(
+    program = (sys.executable, "-m", "tests.process.owner")
+    reaper = await trio.lowlevel.open_process(
         [
+            *(sys.executable, "-I", "-S", REAPER),
             *(as_nobody() if user == "nobody" else ()),
-            *(sys.executable, "-m", "tests.process.owner", str(state), str(notes), *shapes),
+            *(*program, str(state or place / "state"), str(notes), *shapes),
         ],
         stdin=-1,
         stdout=-1,
@@ -171,33 +184,30 @@ async def owner(
             "PYTHONDONTWRITEBYTECODE": "1",
         },
     )
-    run = Owner(process, notes)
+    run = Owner(reaper, notes)
     try:
-        with trio.fail_after(60):
+        with trio.fail_after(PATIENCE):
             told = await run.hear()
-        run.launcher, run.warden = told["launcher"], told["warden"]
+        run.pid, run.launcher, run.warden = told["pid"], told["launcher"], told["warden"]
         run.guards, run.boot = told["guards"], told["boot"]
         yield run
     finally:
         with trio.CancelScope(shield=True):
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-            assert process.stdin is not None
-            assert process.stdout is not None
-            await process.stdin.aclose()
-            await process.stdout.aclose()
-            _clean_up(run)
+            await _clean_up(run)
 
 
-def _clean_up(run: Owner) -> None:
-    if not run.launcher:
-        return
-    for _ in range(200):
-        alive = [*left(run.launcher, run.notes), *crew(run.launcher)]
-        if not alive:
-            return
-        for pid in alive:
-            os.kill(pid, signal.SIGCONT)
-            os.kill(pid, signal.SIGKILL)
-        time.sleep(0.005)
+async def _clean_up(run: Owner) -> None:
+    """Kill whatever is below the reaper until that ends, for nothing is left."""
+    while run.reaper.returncode is None:
+        for pid in proc.descendants([run.reaper.pid])[1:]:
+            for number in (signal.SIGCONT, signal.SIGKILL):
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    break
+        with trio.move_on_after(0.005):
+            await run.reaper.wait()
+    assert run.reaper.stdin is not None
+    assert run.reaper.stdout is not None
+    await run.reaper.stdin.aclose()
+    await run.reaper.stdout.aclose()

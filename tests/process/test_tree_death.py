@@ -1,35 +1,192 @@
-"""Whoever of owner, warden and guards is killed: the trees end (invariant I10)."""
+"""Whoever of owner, warden and guards is killed: the trees end (invariants I10 and I11)."""
 
+import os
+import shutil
+import signal
 from pathlib import Path
 
 import pytest
+import trio
 
-from tests.process.stage import (
-    USERS,
-    carriers,
-    crew,
-    is_alive,
-    kill,
-    left,
-    owner,
-    until_empty,
-)
+from sessionmgr.process.mark import launcher_of, marks_of
+from sessionmgr.process.proc import owner_of
+from tests.process.stage import USERS, carriers, crew, is_alive, kill, open_way, owner, until
 
 FAMILY = "plain,own_session,own_group,daemon,bare_environment,deep,namespaced,deaf"
 NOTES = 18
 """How many processes of a family note themselves."""
+ENDLESS = ("forking", "forking_sessions", "brood")
 
 
 @pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize(
-    "killed", ["owner", "guards", "owner+warden", "owner+guards", "warden+guards"]
-)
-async def test_any_but_all_three_killed_leave_nothing(
+@pytest.mark.parametrize("killed", ["owner", "owner+warden", "owner+guards"])
+async def test_with_the_owner_all_ends_and_so_do_warden_and_guards(
     tmp_path: Path, user: str, killed: str
 ) -> None:
-    async with owner(tmp_path, user, FAMILY, "forking_sessions", "brood") as run:
+    async with owner(tmp_path, user, FAMILY, *ENDLESS) as run:
         await run.until_noted(NOTES)
-        assert len(carriers(run.launcher)) > NOTES
         who = {"owner": [run.pid], "warden": [run.warden], "guards": run.guards}
         kill(*(pid for each in killed.split("+") for pid in who[each]))
-        print(await until_empty(run.launcher, run.notes))
+        await run.until_nothing()
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("killed", ["guards", "warden+guards"])
+async def test_without_guards_trees_end_and_the_owner_knows_it(
+    tmp_path: Path, user: str, killed: str
+) -> None:
+    async with owner(tmp_path, user, FAMILY, *ENDLESS) as run:
+        await run.until_noted(NOTES)
+        kill(*run.guards, *([run.warden] if "warden" in killed else []))
+        await run.until_empty()
+        await run.tell("facts")
+        told = await run.hear()
+        assert [each["emptied"] for each in told["facts"]] == ["swept"] * 4
+        assert {each["ending"] for each in told["facts"]} == {"lost"}
+        assert is_alive(run.pid)
+        await run.tell("spawn")  # and goes on
+        await run.hear()
+
+
+@pytest.mark.parametrize("user", USERS)
+async def test_no_run_dies_of_its_warden_which_is_replaced(tmp_path: Path, user: str) -> None:
+    async with owner(tmp_path, user, FAMILY, "plain") as run:
+        await run.until_noted(NOTES + 1)
+        before = carriers(run.launcher)
+        kill(run.warden)
+        await run.tell("spawn")
+        told = await run.hear()
+        assert told["over"] == [False, False, False]
+        assert told["warden"] not in (0, run.warden)
+        assert set(before) <= set(carriers(run.launcher))
+        # The new one was never an ancestor of the old trees, and stands in for them all the same.
+        kill(run.pid, *run.guards)
+        await run.until_nothing()
+
+
+@pytest.mark.parametrize("user", USERS)
+async def test_after_all_three_the_next_launcher_sweeps_and_says_so(
+    tmp_path: Path, user: str
+) -> None:
+    state = tmp_path / "state"
+    open_way(state)
+    async with owner(tmp_path / "1", user, FAMILY, *ENDLESS, state=state) as run:
+        await run.until_noted(NOTES)
+        kill(run.warden, *run.guards, run.pid)
+        await until(lambda: not crew(run.launcher))
+        assert len(carriers(run.launcher)) >= NOTES
+        async with owner(tmp_path / "2", user, "plain", state=state) as second:
+            assert second.boot["dead"] == [f"{run.launcher:010x}"]
+            killed = {each["pid"] for each in second.boot["killed"]}
+            # Some die by themselves, of another's death.
+            assert len({pid for pid, _ in run.noted()} & killed) > NOTES // 2
+            assert second.boot["left_running"] == []
+            await run.until_nothing()
+            await second.tell("leave")
+            await second.until_nothing(10)
+        assert list(state.iterdir()) == []
+
+
+@pytest.mark.parametrize("user", USERS)
+async def test_an_owner_that_was_stopped_and_goes_on_harms_nothing(
+    tmp_path: Path, user: str
+) -> None:
+    async with owner(tmp_path, user, FAMILY) as run:
+        await run.until_noted(NOTES)
+        before = carriers(run.launcher)
+        os.kill(run.pid, signal.SIGSTOP)
+        await trio.sleep(float(os.environ.get("SESSIONMGR_TEST_STOPPED", "2")))
+        assert carriers(run.launcher) == before
+        os.kill(run.pid, signal.SIGCONT)
+        await run.tell("spawn")
+        assert (await run.hear())["over"] == [False, False]
+        os.kill(run.pid, signal.SIGSTOP)
+        kill(run.pid)
+        await run.until_nothing()
+
+
+@pytest.mark.parametrize("user", USERS)
+async def test_a_kill_proves_that_each_tree_is_empty(tmp_path: Path, user: str) -> None:
+    async with owner(tmp_path, user, FAMILY, *ENDLESS) as run:
+        await run.until_noted(NOTES)
+        await run.tell("kill")
+        await run.until_empty()
+        await run.tell("facts")
+        told = await run.hear()
+        assert [each["emptied"] for each in told["facts"]] == ["no_child"] * 4
+
+
+async def test_a_forked_copy_of_the_owner_keeps_nothing_alive(tmp_path: Path) -> None:
+    async with owner(tmp_path, USERS[-1], FAMILY) as run:
+        await run.until_noted(NOTES)
+        await run.tell("fork")
+        copy = (await run.hear())["copy"]
+        kill(run.pid)
+        await run.until_empty()
+        assert is_alive(copy)
+        await until(lambda: not crew(run.launcher), 1.0)
+        async with owner(tmp_path / "2", USERS[-1], state=tmp_path / "state") as second:
+            assert second.boot["dead"] == [f"{run.launcher:010x}"]
+
+
+@pytest.mark.parametrize("after", [0.0, 0.003, 0.01, 0.03, 0.1])
+@pytest.mark.parametrize("too", ["", "warden"])
+async def test_an_owner_that_dies_while_it_starts_children_leaves_nothing(
+    tmp_path: Path, after: float, too: str
+) -> None:
+    async with owner(tmp_path, USERS[-1], "plain") as run:
+        await run.tell("storm")
+        await run.until_noted(2)
+        await trio.sleep(after)
+        kill(run.pid, *([run.warden] if too else []))
+        await run.until_nothing()
+
+
+@pytest.mark.parametrize("user", USERS)
+async def test_wardens_may_die_while_children_are_started(tmp_path: Path, user: str) -> None:
+    async with owner(tmp_path, user, "plain") as run:
+        for _ in range(3):
+            await run.tell("storm")
+            kill(run.warden)
+            await run.tell("spawn")
+            told = await run.hear()
+            assert not any(told["over"])
+            run.warden = told["warden"]
+        kill(run.pid)
+        await run.until_nothing()
+
+
+@pytest.mark.parametrize("killed", ["owner", "owner+warden+guards"])
+async def test_an_owner_inside_a_tree_dies_with_all_of_its_own(tmp_path: Path, killed: str) -> None:
+    async with owner(tmp_path, USERS[-1], "nested") as run:
+        await run.until_noted(5)
+        inner = [each for pid, _ in run.noted() for each in marks_of(pid)]
+        assert {launcher_of(each) for each in inner} > {run.launcher}
+        assert carriers(run.launcher), "the outer mark stands in the environment, at least"
+        kill(run.pid)
+        if killed != "owner":
+            kill(run.warden, *run.guards)
+            async with owner(tmp_path / "2", USERS[-1], state=tmp_path / "state"):
+                await run.until_nothing()
+        await run.until_nothing()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a program that becomes another")
+async def test_a_process_of_another_user_is_reported_and_not_waited_for(tmp_path: Path) -> None:
+    setpriv = shutil.which("setpriv")
+    assert setpriv is not None
+    shutil.copy(setpriv, tmp_path / "become")
+    (tmp_path / "become").chmod(0o4755)
+    async with owner(tmp_path, "nobody", "another_user,plain") as run:
+        await run.until_noted(1)
+        await until(lambda: any(owner_of(pid) == 0 for pid in run.left()))
+        await run.tell("kill")
+        await run.tell("facts")
+        with trio.fail_after(5):
+            (facts,) = (await run.hear())["facts"]
+        (other,) = facts["left_running"]
+        assert (other["name"], other["uid"]) == ("sleep", 0)
+        assert is_alive(other["pid"])
+        assert facts["emptied"] == "unproved"
+        await run.tell("leave")
+        await until(lambda: not is_alive(run.pid), 10)

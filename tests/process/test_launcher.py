@@ -1,0 +1,391 @@
+"""What a launcher starts, how it ends, and what is known of it: with a warden, and without."""
+
+import contextlib
+import os
+import resource
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+import trio
+
+from sessionmgr.errors import (
+    DescriptorsExhausted,
+    LauncherFailed,
+    NoSuchDirectory,
+    NotExecutable,
+    ProgramNotFound,
+    SpawnFailed,
+)
+from sessionmgr.process.command import Command
+from sessionmgr.process.facts import Emptied, Ending, LeaderExit
+from sessionmgr.process.guarded import GuardedTree
+from sessionmgr.process.ladder import Ladder, open_tree
+from sessionmgr.process.launcher import ChildTree, Launcher
+from sessionmgr.process.mark import VARIABLE, marks_in
+from sessionmgr.process.opening import (
+    Kind,
+    _raised as raised,  # pyright: ignore[reportPrivateUsage]
+    open_launcher,
+)
+from sessionmgr.process.warded import AT_ONCE, WardedLauncher
+from tests.process.stage import until
+
+HASTY = Ladder(polite=0.2, term=0.2, linger=0.2)
+EMPTY = {Kind.WARDED: Emptied.NO_CHILD, Kind.DIRECT: Emptied.GROUP_GONE}
+BOTH = pytest.mark.parametrize("kind", EMPTY, ids=lambda kind: kind.value)
+
+
+def command(
+    *argv: str, cwd: str = "/", stdin: bool = True, env: dict[str, str] | None = None
+) -> Command:
+    env = {"PATH": os.environ["PATH"], **(env or {})}
+    return Command(argv=argv, cwd=cwd, env=env, stdin=stdin)
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def is_gone(pid: str) -> bool:
+    """Whether nothing but a zombie has this number."""
+    try:
+        return not Path("/proc", pid, "cmdline").read_bytes()
+    except OSError:
+        return True
+
+
+def shell(text: str) -> Command:
+    return command("sh", "-c", text)
+
+
+@contextlib.asynccontextmanager
+async def launching(place: Path, kind: Kind) -> AsyncGenerator[Launcher, None]:
+    with trio.fail_after(60):
+        async with open_launcher(state_dir=place / "state", kind=kind) as launcher:
+            yield launcher
+
+
+async def read_all(stream: trio.abc.ReceiveStream) -> bytes:
+    return b"".join([piece async for piece in stream])
+
+
+async def said(launcher: Launcher, what: Command) -> bytes:
+    async with open_tree(launcher, what) as tree:
+        text = await read_all(tree.stdout)
+        await tree.wait_empty()
+        return text
+
+
+@BOTH
+async def test_a_child_reads_writes_complains_and_exits(tmp_path: Path, kind: Kind) -> None:
+    async with launching(tmp_path, kind) as launcher:
+        async with open_tree(launcher, shell("cat; echo no >&2; exit 3")) as tree:
+            assert tree.stdin is not None
+            await tree.stdin.send_all(b"yes")
+            await tree.stdin.aclose()
+            assert await read_all(tree.stdout) == b"yes"
+            assert await read_all(tree.stderr) == b"no\n"
+            assert await tree.wait_exit() == LeaderExit(exit_code=3)
+            facts = await tree.wait_empty()
+        assert facts == await tree.wait_empty(), "and it is known after the block, too"
+        assert (facts.exit_code, facts.signal) == (3, None)
+        assert facts.ending is Ending.EXITED
+        assert facts.emptied is EMPTY[kind]
+        assert not facts.forced
+        assert not facts.killed_by_os
+        assert facts.left_running == ()
+
+
+@BOTH
+async def test_a_child_has_its_command_and_nothing_of_ours(tmp_path: Path, kind: Kind) -> None:
+    program = (
+        "import os, signal, sys; print(sorted(os.listdir('/proc/self/fd'))[:4], os.getcwd(),"
+        "os.getsid(0) == os.getpid(), signal.getsignal(signal.SIGTERM) == signal.SIG_DFL,"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, []), sys.argv[1:], sys.stdin.read())"
+    )
+    what = command(
+        *(sys.executable, "-S", "-c", program, "", "ä b", "\udcff"),
+        cwd=str(tmp_path),
+        stdin=False,
+        env={"LC_ALL": "C.UTF-8"},
+    )
+    async with launching(tmp_path, kind) as launcher:
+        text = await said(launcher, what)
+        # 3 is the directory that it lists.
+        expected = f"['0', '1', '2', '3'] {tmp_path} True True set() ['', 'ä b', '\\udcff'] \n"
+        assert text.decode() == expected
+        names = (await said(launcher, command("env", env={"A": "1\n2"}))).decode()
+        assert "A=1\n2\n" in names
+        assert {each.split("=")[0] for each in names.splitlines()} <= {
+            *("A", "2", "PATH", VARIABLE, "PWD", "SHLVL", "_")
+        }
+
+
+async def test_an_environment_of_two_megabytes_arrives(tmp_path: Path) -> None:
+    many = {f"V{number}": "x" * 100_000 for number in range(20)}
+    async with launching(tmp_path, Kind.WARDED) as launcher:
+        what = command("sh", "-c", "env | wc -c", env=many)
+        assert int(await said(launcher, what)) > 2_000_000
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("argv", "cwd", "error", "path"),
+    [
+        (("no-such-program",), "/", ProgramNotFound, "no-such-program"),
+        (("/no/such/program",), "/", ProgramNotFound, "/no/such/program"),
+        (("here/plain",), "", NotExecutable, "here/plain"),
+        (("here",), "", ProgramNotFound, "here"),
+        (("./here",), "", NotExecutable, "./here"),
+        (("here/script",), "", ProgramNotFound, "here/script"),
+        (("here/garbage",), "", NotExecutable, "here/garbage"),
+        (("sh",), "/no/such/directory", NoSuchDirectory, "/no/such/directory"),
+        (("sh", "x" * 200_000), "/", SpawnFailed, "sh"),
+    ],
+)
+async def test_what_cannot_be_started_is_named(
+    tmp_path: Path, kind: Kind, argv: tuple[str, ...], cwd: str, error: type, path: str
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "plain").write_text("")
+    for name, text in (("script", "#!/no/interpreter\n"), ("garbage", "\0\1\2")):
+        (here / name).write_text(text)
+        (here / name).chmod(0o755)
+    async with launching(tmp_path, kind) as launcher:
+        with pytest.raises(SpawnFailed) as failed:
+            await launcher.spawn(command(*argv, cwd=cwd or str(tmp_path)))
+        assert type(failed.value) is error
+        assert failed.value.path.endswith(path)
+        assert failed.value.path in str(failed.value)
+        assert await said(launcher, shell("echo on")) == b"on\n"
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("script", "ending", "code", "sent"),
+    [
+        ("sleep 1000 & echo; exit 4", Ending.LEFT_DESCENDANTS, 4, None),
+        ("trap '' TERM; exec >&-; echo >&2; sleep 1000; sleep 1000", Ending.CLOSED_STDOUT, None, 9),
+        ("trap '' TERM; echo; sleep 1000; sleep 1000", Ending.STILL_RUNNING, None, 9),
+        ("echo; exec sleep 1000", Ending.STILL_RUNNING, None, 15),
+    ],
+    ids=["grandchild holds the pipe", "closes stdout", "deaf", "runs"],
+)
+async def test_whatever_lives_on_is_ended_and_named(
+    tmp_path: Path, kind: Kind, script: str, ending: Ending, code: int | None, sent: int | None
+) -> None:
+    async with launching(tmp_path, kind) as launcher:
+        async with open_tree(launcher, shell(script), ladder=HASTY) as tree:
+            await (tree.stderr if ">&2" in script else tree.stdout).receive_some()
+            if code is not None:
+                await tree.wait_exit()
+        facts = await tree.wait_empty()
+        assert facts.ending is ending
+        assert (facts.exit_code, facts.signal) == (code, sent)
+        assert facts.forced
+        assert not facts.killed_by_os
+        assert facts.emptied is EMPTY[kind]
+
+
+@BOTH
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_a_deadly_signal_that_we_did_not_send_was_the_system(
+    tmp_path: Path, kind: Kind, number: signal.Signals
+) -> None:
+    async with launching(tmp_path, kind) as launcher:
+        async with open_tree(launcher, shell("exec sleep 1000")) as tree:
+            os.kill(tree.pid, number)
+            await tree.wait_exit()
+        facts = await tree.wait_empty()
+        assert facts.killed_by_os
+        assert facts.signal == number
+        assert not facts.forced
+
+
+@BOTH
+async def test_a_signal_reaches_the_program_alone(tmp_path: Path, kind: Kind) -> None:
+    async with launching(tmp_path, kind) as launcher:
+        what = shell("trap 'echo got it; exit 5' INT; echo; while :; do sleep 0.01; done")
+        async with open_tree(launcher, what) as tree:
+            await tree.stdout.receive_some()
+            tree.signal(signal.SIGINT)
+            assert await read_all(tree.stdout) == b"got it\n"
+            assert (await tree.wait_empty()).exit_code == 5
+            assert not (await tree.wait_empty()).forced
+
+
+@BOTH
+async def test_many_are_started_at_once_and_several_wait_for_each(
+    tmp_path: Path, kind: Kind
+) -> None:
+    ended: list[int | None] = []
+
+    async def wait(tree: ChildTree) -> None:
+        ended.append((await tree.wait_empty()).exit_code)
+
+    async def one(launcher: Launcher, number: int) -> None:
+        async with (
+            open_tree(launcher, shell(f"read x; exit {number}")) as tree,
+            trio.open_nursery() as nursery,
+        ):
+            for _ in range(3):
+                nursery.start_soon(wait, tree)
+            with trio.move_on_after(0.001):
+                await tree.wait_empty()  # one who gives up disturbs nobody
+            assert tree.stdin is not None
+            await tree.stdin.aclose()
+
+    async with launching(tmp_path, kind) as launcher, trio.open_nursery() as nursery:
+        for number in range(AT_ONCE + 8):
+            nursery.start_soon(one, launcher, number)
+    assert sorted(map(str, ended)) == sorted(str(n) for n in range(AT_ONCE + 8) for _ in range(3))
+
+
+@BOTH
+async def test_a_start_that_is_cancelled_leaves_nothing(tmp_path: Path, kind: Kind) -> None:
+    notes = tmp_path / "notes"
+    async with launching(tmp_path, kind) as launcher:
+        for step in range(30):
+            with trio.move_on_after(step * 0.0002):
+                await launcher.spawn(shell(f"echo $$ >>{notes}; exec sleep 1000"))
+        # Those that came through are ended with the launcher.
+    pids = notes.read_text().split() if notes.exists() else []
+    assert all(map(is_gone, pids))
+
+
+@BOTH
+async def test_what_the_block_leaves_ends_with_it_and_the_error_is_bare(
+    tmp_path: Path, kind: Kind
+) -> None:
+    seen: list[tuple[Launcher, ChildTree]] = []
+
+    async def break_off() -> None:
+        async with launching(tmp_path, kind) as launcher:
+            seen.append((launcher, await launcher.spawn(shell("trap '' TERM; sleep 1000"))))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await break_off()
+    ((launcher, tree),) = seen
+    assert (await tree.wait_empty()).emptied is EMPTY[kind]
+    assert os.listdir(tmp_path / "state") == []  # noqa: PTH208
+    with pytest.raises(LauncherFailed):
+        await launcher.spawn(shell("exit"))
+
+
+@BOTH
+async def test_a_cancelled_block_ends_its_trees_and_is_cancelled_alone(
+    tmp_path: Path, kind: Kind
+) -> None:
+    deaf = shell("trap '' TERM; echo; sleep 1000")
+    trees: list[ChildTree] = []
+    with trio.CancelScope() as scope:
+        async with (
+            launching(tmp_path, kind) as launcher,
+            open_tree(launcher, deaf, ladder=HASTY) as tree,
+        ):
+            trees.append(tree)
+            await tree.stdout.receive_some()
+            scope.cancel()
+            await trio.lowlevel.checkpoint()
+    assert scope.cancelled_caught
+    assert (await trees[0].wait_empty()).emptied is EMPTY[kind]
+
+
+@BOTH
+async def test_a_tree_that_is_given_up_is_killed(tmp_path: Path, kind: Kind) -> None:
+    async with launching(tmp_path, kind) as launcher:
+        tree = await launcher.spawn(shell("echo $$; exec sleep 1000"))
+        pid = (await tree.stdout.receive_some()).decode().strip()
+        await tree.aclose()
+        await until(lambda: is_gone(pid), 5)
+
+
+async def test_a_guard_that_somebody_stopped_is_killed_and_its_tree_with_it(
+    tmp_path: Path,
+) -> None:
+    async with launching(tmp_path, Kind.WARDED) as launcher:
+        what = shell("setsid sleep 1000 & echo; sleep 1000")
+        async with open_tree(launcher, what, ladder=Ladder(term=0.2, kill=0.2)) as tree:
+            assert isinstance(tree, GuardedTree)
+            await tree.stdout.receive_some()
+            os.kill(tree.guard[0], signal.SIGSTOP)
+        facts = await tree.wait_empty()
+        assert facts.emptied is Emptied.SWEPT
+        assert facts.forced
+
+
+async def test_a_child_costs_its_owner_four_descriptors_and_gives_them_back(
+    tmp_path: Path,
+) -> None:
+    async with launching(tmp_path, Kind.WARDED) as launcher:
+        await said(launcher, shell("exit"))
+        before = open_files()
+        trees = [await launcher.spawn(shell("read x")) for _ in range(10)]
+        assert open_files() - before == 40
+        for tree in trees:
+            tree.kill()
+            await tree.wait_empty()
+            await tree.aclose()
+        assert open_files() == before
+
+
+async def test_a_start_that_would_exhaust_the_descriptors_is_refused_by_name(
+    tmp_path: Path,
+) -> None:
+    async with launching(tmp_path, Kind.WARDED) as launcher:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        tree = await launcher.spawn(shell("read x; exit 6"))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (open_files() + 8, hard))
+        try:
+            with pytest.raises(DescriptorsExhausted):
+                await launcher.spawn(shell("read x"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert tree.stdin is not None
+        await tree.stdin.aclose()
+        assert (await tree.wait_empty()).exit_code == 6
+
+
+async def test_marks_say_whose_a_process_is(tmp_path: Path) -> None:
+    async with launching(tmp_path, Kind.WARDED) as launcher:
+        assert isinstance(launcher, WardedLauncher)
+        tree = await launcher.spawn(shell(f"echo ${VARIABLE}; grep locks /proc/self/limits"))
+        environment, _, _, _, limit, *_ = (await read_all(tree.stdout)).decode().split()
+        assert marks_in(environment)[-1] == int(limit) == int(tree.id, 16)
+        await tree.wait_empty()
+        await tree.aclose()
+
+
+async def kill_wardens(launcher: WardedLauncher) -> None:
+    while True:
+        os.kill(launcher.warden, signal.SIGKILL)
+        other = await launcher.spawn(shell("exit"))
+        await other.wait_empty()
+        await other.aclose()
+
+
+async def test_children_get_the_limit_of_open_files_that_we_had(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with launching(tmp_path, Kind.WARDED) as launcher:
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= soft
+        assert int(await said(launcher, shell("ulimit -n"))) == raised().before
+    assert hard == resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+
+async def test_wardens_that_keep_dying_are_given_up_and_what_runs_runs_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with launching(tmp_path, Kind.WARDED) as launcher:
+        assert isinstance(launcher, WardedLauncher)
+        tree = await launcher.spawn(shell("read x; exit 7"))
+        with pytest.raises(LauncherFailed, match="wardens died"):
+            await kill_wardens(launcher)
+        assert "launcher_failed" in caplog.text
+        assert tree.stdin is not None
+        await tree.stdin.aclose()
+        assert (await tree.wait_empty()).exit_code == 7

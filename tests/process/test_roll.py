@@ -1,0 +1,236 @@
+"""The roll of launchers: who is taken for dead, what is swept, what is left alone."""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from sessionmgr.errors import LauncherFailed
+from sessionmgr.process import mark, proc, roll
+from sessionmgr.process.opening import open_launcher
+from sessionmgr.process.sweep import Sweep
+from sessionmgr.process.warded import (
+    _kill_if_it_is as kill_if_it_is,  # pyright: ignore[reportPrivateUsage]
+)
+
+MARKED = """
+import resource, subprocess, sys, time
+resource.setrlimit(10, (int(sys.argv[1]), resource.getrlimit(10)[1]))
+print(flush=True)
+time.sleep(1000)
+"""
+
+
+@contextmanager
+def marked(number: int) -> Generator[subprocess.Popen[bytes]]:
+    """Run a process with this mark and no other sign."""
+    program = [sys.executable, "-I", "-S", "-c", MARKED, str(number)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, env={}) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            yield process
+        finally:
+            process.kill()
+
+
+def die(signature: roll.Signature) -> None:
+    """Let the lock go, as the kernel does at the owner's death."""
+    signature.leave()
+
+
+def test_what_a_dead_launcher_left_is_killed_and_its_file_removed(tmp_path: Path) -> None:
+    launcher, other = mark.new_launcher(), mark.new_launcher()
+    die(roll.sign(tmp_path, launcher))
+    with marked(mark.mark_of(launcher, 5)) as ours, marked(mark.mark_of(other, 5)) as foreign:
+        report = roll.call(tmp_path)
+        assert report.dead == (f"{launcher:010x}",)
+        assert [each.pid for each in report.killed] == [ours.pid]
+        assert ours.wait(10) == -9
+        assert foreign.poll() is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stuck_guard_is_killed_too(tmp_path: Path) -> None:
+    launcher = mark.new_launcher()
+    die(roll.sign(tmp_path, launcher))
+    with marked(mark.mark_of(launcher, 0)) as guard:
+        assert [each.pid for each in roll.call(tmp_path).killed] == [guard.pid]
+
+
+def test_a_launcher_that_lives_is_left_in_peace(tmp_path: Path) -> None:
+    launcher = mark.new_launcher()
+    signature = roll.sign(tmp_path, launcher)
+    with marked(mark.mark_of(launcher, 1)) as neighbour:
+        assert roll.call(tmp_path) == roll.BootReport()
+        assert neighbour.poll() is None
+    assert signature.path.exists()
+    signature.strike_out()
+    assert not signature.path.exists()
+
+
+def rewrite(path: Path, **fields: object) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def test_a_lock_that_a_forked_copy_holds_saves_no_dead_owner(tmp_path: Path) -> None:
+    launcher = mark.new_launcher()
+    signature = roll.sign(tmp_path, launcher)
+    rewrite(signature.path, started=1)  # our pid, and not our start: the number was reused
+    with marked(mark.mark_of(launcher, 1)) as left:
+        assert [each.pid for each in roll.call(tmp_path).killed] == [left.pid]
+    # Where the numbers are another namespace's they prove nothing.
+    signature = roll.sign(tmp_path, launcher)
+    rewrite(signature.path, started=1, namespace="pid:[1]")
+    assert roll.call(tmp_path) == roll.BootReport()
+
+
+def test_the_numbers_of_another_boot_mean_nothing(tmp_path: Path) -> None:
+    launcher = mark.new_launcher()
+    signature = roll.sign(tmp_path, launcher)
+    rewrite(signature.path, boot="another")
+    with marked(mark.mark_of(launcher, 1)) as process:
+        report = roll.call(tmp_path)
+        assert report.dead == (f"{launcher:010x}",)
+        assert report.killed == ()
+        assert process.poll() is None
+    assert not signature.path.exists()
+
+
+def test_a_pid_that_was_reused_is_never_killed(tmp_path: Path) -> None:
+    with marked(1) as innocent:
+        signature = roll.sign(tmp_path, mark.new_launcher())
+        rewrite(signature.path, pid=innocent.pid, started=1)
+        die(signature)
+        roll.call(tmp_path)
+        kill_if_it_is(innocent.pid, 1)
+        assert innocent.poll() is None
+        kill_if_it_is(innocent.pid, proc.start_time(innocent.pid))
+        assert innocent.wait(10) == -9
+
+
+def test_a_number_that_passes_to_another_while_it_is_looked_at_is_not_killed() -> None:
+    # The pidfd is of the first process; by the time its mark is read the number is another's.
+    number = mark.mark_of(mark.new_launcher(), 1)
+    asked: list[int] = []
+
+    def wanted(each: int) -> bool:
+        if each == number and not asked:
+            asked.append(each)
+            first.kill()
+            first.wait()
+        return each == number
+
+    with marked(number) as first:
+        sweep = Sweep(wanted)
+        sweep.look()
+        assert asked == [number]
+        assert sweep.killed == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("notes.txt", "mine"),
+        ("ff.launcher", ""),
+        ("ff.launcher", "{"),
+        ("ff.launcher", "\udcff"),
+        ("ff.launcher", '{"kind": "another thing"}'),
+        ("ff.launcher", "x" * 100_000),
+    ],
+)
+def test_a_strange_file_is_named_and_left_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, text: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(text, errors="surrogateescape")
+    assert roll.call(tmp_path) == roll.BootReport(strange=(str(path),))
+    assert str(path) in caplog.text
+    assert path.read_text(errors="surrogateescape") == text
+
+
+def test_what_is_no_file_is_named_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.launcher").mkdir()
+    (tmp_path / "b.launcher").symlink_to("/etc/passwd")
+    os.mkfifo(tmp_path / "c.launcher")
+    assert roll.call(tmp_path).strange == tuple(str(tmp_path / f"{n}.launcher") for n in "abc")
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    signature = roll.sign(tmp_path, mark.new_launcher())
+    rewrite(signature.path, version=2)
+    die(signature)
+    assert roll.call(tmp_path).strange == (str(signature.path),)
+
+
+def test_a_file_that_is_being_born_is_not_strange_and_an_old_one_goes(tmp_path: Path) -> None:
+    new = tmp_path / ".ff.launcher.new"
+    new.write_text("")
+    assert roll.call(tmp_path) == roll.BootReport()
+    assert new.exists()
+    os.utime(new, (0, 0))
+    with new.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        roll.call(tmp_path)
+        assert new.exists()
+    roll.call(tmp_path)
+    assert not new.exists()
+
+
+async def test_managers_that_start_at_once_sweep_once_and_spare_each_other(tmp_path: Path) -> None:
+    launcher = mark.new_launcher()
+    die(roll.sign(tmp_path, launcher))
+    reports: list[roll.BootReport] = []
+
+    async def manage() -> None:
+        async with open_launcher(state_dir=tmp_path) as opened:
+            reports.append(opened.boot)
+            Meeting.arrive()
+            await Meeting.all_here.wait()
+
+    class Meeting:
+        count = 0
+        all_here = trio.Event()
+
+        @classmethod
+        def arrive(cls) -> None:
+            cls.count += 1
+            if cls.count == 4:
+                cls.all_here.set()
+
+    with marked(mark.mark_of(launcher, 1)) as left:
+        async with trio.open_nursery() as nursery:
+            for _ in range(4):
+                nursery.start_soon(manage)
+    killers = [report for report in reports if report.killed]
+    assert [each.pid for each in killers[0].killed] == [left.pid]
+    assert len(killers) == 1
+    assert not any(report.strange for report in reports)
+    assert os.listdir(tmp_path) == []  # noqa: PTH208
+
+
+async def test_a_state_directory_that_is_none_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("")
+    with pytest.raises(LauncherFailed, match=str(path)):
+        async with open_launcher(state_dir=path):
+            pass
+    with pytest.raises(LauncherFailed, match=str(path / "below")):
+        async with open_launcher(state_dir=path / "below"):
+            pass
+
+
+def test_the_default_directory_is_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/x")
+    assert roll.default_directory() == Path("/x/sessionmgr/launchers")
+    monkeypatch.setenv("XDG_STATE_HOME", "")
+    monkeypatch.setenv("HOME", "/home/me")
+    assert roll.default_directory() == Path("/home/me/.local/state/sessionmgr/launchers")

@@ -1,0 +1,38 @@
+"""What may be set for a shell command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from sessionmgr.provider import Options
+
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class ShellOptions(Options, frozen=True, kw_only=True):
+    """How a command is run, and which ones may be.
+
+    The lists hold names (`git`) or paths (`/usr/bin/git`, `./tool`). In the mode `default` only
+    `allowed_commands` run; null is all of them. What is in `denied_commands` runs in no mode.
+    A list is about which programs are started by this adapter: it is no fence round what an
+    interpreter, or a script, or a copy of a program does once it runs.
+    """
+
+    shell: bool = False
+    """Have /bin/sh read the prompt. Otherwise it is an argv: `;` and `$` are characters."""
+    cwd: str | None = None
+    """Where it starts, seen from the session's directory. It is no fence."""
+    timeout: Seconds | None = 30.0
+    """Seconds; null is no limit. The run is then timed_out, by its deadline."""
+    allowed_commands: tuple[str, ...] | None = None
+    denied_commands: tuple[str, ...] = ()
+    success_exit_codes: tuple[int, ...] = (0,)
+    env: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    """Beside what the run's environment holds, and in place of it."""
+
+    def __post_init__(self) -> None:
+        for each in (*(self.allowed_commands or ()), *self.denied_commands):
+            if not each or each != each.strip() or any(map(str.isspace, each)):
+                raise ValueError(f"a list holds names or paths of commands, and {each!r} is none")

@@ -1,0 +1,176 @@
+"""One command on its way, from its start to the end of all that came of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.model import (
+    ErrorOccurred,
+    Failure,
+    FailureKind,
+    MessageReceived,
+    MessageStreamed,
+    OutputReceived,
+    ToolCallCompleted,
+    ToolCallFailed,
+)
+from sessionmgr.process import Pump
+from sessionmgr.process.facts import ExitFacts
+from sessionmgr.process.ladder import Ladder, end_tree, open_tree
+from sessionmgr.provider.child_end import process_exited
+from sessionmgr_adapters.shell.output import Output, Pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessionmgr.model import Event, Json
+    from sessionmgr.model.event.tool import ToolCallEnded
+    from sessionmgr.process import Command, Tail
+    from sessionmgr.process.launcher import ChildTree
+    from sessionmgr.provider import RunContext
+    from sessionmgr.wire import Line
+
+TOOL: Final = "bash"
+LAST_WORDS: Final = 0.5
+"""Seconds for what a dead command's children still have to say through its pipes."""
+_TERM: Final = 2.0
+_LINGER: Final = 0.5
+
+
+class Performance:
+    """Plays one command. Whatever becomes of it, what it said until then is told."""
+
+    def __init__(self, run: RunContext, tool_input: Json, success: Sequence[int]) -> None:
+        self.tool_call_id: Final = f"{run.run_id}.1"
+        self.asked_to_end: Final = trio.Event()
+        self.facts: ExitFacts | None = None
+        self._run: Final = run
+        self._tool_input: Final = tool_input
+        self._success: Final = frozenset(success)
+        self._out = Output()
+        self._err = Output()
+        self._ladder: Final = Ladder(
+            polite=0, term=min(_TERM, run.grace / 2), linger=min(_LINGER, run.grace / 8)
+        )
+        self._pump: Final = Pump(
+            self._take,
+            take_error=self._take_error,
+            room=run.room,
+            decoder=Pieces(),
+            grace=LAST_WORDS,
+        )
+
+    @property
+    def tail(self) -> Tail:
+        """The end of what it complained."""
+        return self._pump.tail
+
+    @property
+    def went_well(self) -> bool:
+        """Whether it ended by itself, and as it should."""
+        return (
+            self._run.cancelling is None
+            and self.facts is not None
+            and self.facts.exit_code in self._success
+        )
+
+    async def play(self, command: Command, limit: float | None) -> None:
+        """Run the command until nothing of it is left, for `limit` seconds, and tell how it went.
+
+        Raises:
+            ProcessError: It could not be started.
+        """
+        tree: ChildTree | None = None
+        try:
+            async with (
+                open_tree(self._run.launcher, command, ladder=self._ladder) as tree,
+                trio.open_nursery() as nursery,
+            ):
+                nursery.start_soon(self._end_when_asked, tree)
+                if limit is not None:
+                    nursery.start_soon(self._strike, limit)
+                await self._pump.run(
+                    stdin=tree.stdin,
+                    stdout=tree.stdout,
+                    stderr=tree.stderr,
+                    exited=tree.wait_exit,
+                )
+                await tree.wait_exit()
+                nursery.cancel_scope.cancel()
+        except trio.Cancelled:
+            if tree is None:
+                self._run.emit_nowait(self._ended(ToolCallFailed, "it was not started"))
+            raise
+        finally:
+            if tree is not None:
+                await self._see_it_over(tree)  # shielded in there, and over  # noqa: ASYNC102
+
+    async def _see_it_over(self, tree: ChildTree) -> None:
+        with trio.CancelScope(shield=True):  # it is over: this does not wait
+            self.facts = await tree.wait_empty()
+            self._tell_the_end(self.facts)
+
+    async def _end_when_asked(self, tree: ChildTree) -> None:
+        await self.asked_to_end.wait()
+        await end_tree(tree, self._ladder)
+
+    async def _strike(self, limit: float) -> None:
+        await trio.sleep(limit)
+        self._run.time_out(f"the command was to be done in {limit:g} s")
+
+    # --- what it says ----------------------------------------------------------------------------
+
+    def _take(self, lines: Sequence[Line]) -> None:
+        self._stream("".join(self._out.take(each) for each in lines if isinstance(each, bytes)))
+
+    def _stream(self, text: str) -> None:
+        if text:
+            self._run.emit_nowait(MessageStreamed(delta=text, message_id=self.tool_call_id))
+        else:
+            self._run.alive()
+
+    def _take_error(self, lines: Sequence[Line]) -> None:
+        text = "".join(self._err.take(each + b"\n") for each in lines if isinstance(each, bytes))
+        if text:
+            self._run.emit_nowait(OutputReceived(stream="stderr", text=text))
+        else:
+            self._run.alive()
+
+    def _tell_the_end(self, facts: ExitFacts) -> None:
+        if rest := self._out.close():
+            self._stream(rest)
+        events: list[Event] = [
+            _left_out(name, output.left_out)
+            for name, output in (("stdout", self._out), ("stderr", self._err))
+            if output.left_out
+        ]
+        tool_output: Json = {
+            "exit_code": facts.exit_code,
+            "signal": facts.signal,
+            "stderr": self._pump.tail.text(),
+        }
+        events += [
+            self._ended(ToolCallCompleted if self.went_well else ToolCallFailed, tool_output),
+            MessageReceived(content=self._out.text(), message_id=self.tool_call_id),
+            process_exited(facts),
+        ]
+        self._run.emit_nowait(*events)
+
+    def _ended(self, how: type[ToolCallEnded], tool_output: Json) -> ToolCallEnded:
+        return how(
+            tool_call_id=self.tool_call_id,
+            tool_name=TOOL,
+            tool_input=self._tool_input,
+            tool_output=tool_output,
+        )
+
+
+def _left_out(name: str, count: int) -> ErrorOccurred:
+    failure = Failure(
+        kind=FailureKind.PROVIDER_ERROR,
+        message=f"{name} grew past what is kept: the last {count} bytes are left out",
+        phase="turn",
+    )
+    return ErrorOccurred(failure=failure, severity="warning")

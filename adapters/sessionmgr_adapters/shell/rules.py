@@ -1,0 +1,235 @@
+"""Which commands may be run: lists of them, held against what a prompt would really start.
+
+A command is what its name leads to: the file that PATH, a relative path or a link ends at, and
+the names on the way there. Programs that start other programs are looked into. What cannot be told
+for certain is refused, and the refusal says why.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sessionmgr.process.program import NotStartedError, find
+from sessionmgr_adapters.shell.script import Plain, read_script, written
+from sessionmgr_adapters.shell.words import NotPlainError, Word
+from sessionmgr_adapters.shell.wrapper import (
+    KNOWN,
+    MULTI_CALL,
+    SHELLS,
+    WRAPPERS,
+    found_by,
+    is_opaque,
+    script_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BUILTINS: Final = frozenset({":", "cd", "exit", "false", "true"})
+"""What a shell does itself and what may be listed; the rest of its own commands is refused."""
+_MOST_LINKS: Final = 40
+
+
+class CommandRefusedError(Exception):
+    """A command that may not be run, or of which that cannot be told."""
+
+
+class Program(NamedTuple):
+    """What a word leads to when it is called as a command."""
+
+    word: str
+    path: str | None
+    """The file, by the way it is called; None if there is none."""
+    identity: tuple[int, int] | None
+    names: frozenset[str]
+    """The names on the way to it."""
+
+
+class Rules:
+    """The lists, for commands that start in `cwd` with this PATH."""
+
+    def __init__(
+        self, allowed: Sequence[str] | None, denied: Sequence[str], *, path: str, cwd: str
+    ) -> None:
+        self._cwd = cwd
+        self._path = path
+        self._known: dict[tuple[int, int], set[str]] = {}
+        for folder in path.split(":"):
+            if not Path(folder).is_absolute():
+                raise CommandRefusedError(
+                    f"PATH holds {folder!r}, which is not absolute: what a name means there "
+                    "cannot be told"
+                )
+        self._allowed = None if allowed is None else [self._program(each) for each in allowed]
+        self._denied = [self._program(each) for each in denied]
+        for name in KNOWN:
+            found = self._program(name)
+            if found.identity is not None and not found.names & MULTI_CALL:
+                self._known.setdefault(found.identity, set()).add(name)
+
+    def check(self, argv: Sequence[str]) -> list[str]:
+        """Return the argv of a command that may be run: with paths where it had names.
+
+        Raises:
+            CommandRefusedError: It may not.
+        """
+        try:
+            return self._checked([Word(each, each) for each in argv], builtins=False)
+        except NotPlainError as error:
+            raise CommandRefusedError(_cannot_tell(error)) from None
+
+    def check_script(self, text: str) -> str:
+        """Return a script that does the same and nothing else, if its commands may be run.
+
+        Raises:
+            CommandRefusedError: One of them may not, or they cannot be told.
+        """
+        try:
+            return self._script(text)
+        except NotPlainError as error:
+            raise CommandRefusedError(_cannot_tell(error)) from None
+
+    def _script(self, text: str) -> str:
+        script = read_script(text)
+        moves = any(isinstance(each, Plain) and _calls(each, "cd") for each in script)
+        pieces: list[str] = []
+        for each in script:
+            if isinstance(each, str):
+                pieces.append(each)
+                continue
+            words = self._checked(each.words, builtins=True, moves=moves) if each.words else []
+            for given, checked in zip(each.words, words, strict=False):
+                pieces.append(written(given if given.glob else Word(checked, checked)))
+            pieces.extend(redirection.written() for redirection in each.redirections)
+        return " ".join(pieces)
+
+    def _checked(
+        self, words: Sequence[Word], *, builtins: bool, moves: bool = False, inside: bool = False
+    ) -> list[str]:
+        """Check a command, and those that it would start."""
+        program = self._program(words[0].text)
+        self._require_allowed(program)
+        texts = [each.text for each in words]
+        if any(map(is_opaque, program.names)) or Path(program.word).name in MULTI_CALL:
+            raise NotPlainError(f"what {program.word} would start")
+        if program.path is None:
+            if inside:
+                raise NotPlainError(f"there is no program {program.word}")
+            if builtins and program.word not in BUILTINS:
+                raise NotPlainError(f"there is no program {program.word}, if the shell has one")
+            return texts
+        if moves and "/" in program.word and not Path(program.word).is_absolute():
+            raise NotPlainError(f"what {program.word} is after a cd")
+        texts[0] = program.path
+        return self._unwrapped(program, words, texts, moves=moves)
+
+    def _unwrapped(
+        self, program: Program, words: Sequence[Word], texts: list[str], *, moves: bool
+    ) -> list[str]:
+        """Look into a program that starts others."""
+        assert program.identity is not None
+        names = program.names | self._known.get(program.identity, set())
+        called = Path(program.word).name
+        starters = names & KNOWN
+        if any(map(is_opaque, names)):
+            raise NotPlainError(f"what {called} would start")
+        if not starters:
+            return texts
+        if any(word.glob for word in words):
+            raise NotPlainError(f"what {called} is given: it starts other programs")
+        if starters & SHELLS:
+            place = script_of(called, [each.text for each in words])
+            texts[place] = self._script(texts[place])
+            return texts
+        if "find" in starters:
+            for begin, end in found_by(texts):
+                inner = texts[begin:end] = self._inner(words[begin:end], moves=moves)
+                if self._names(inner[0]) & KNOWN and any("{}" in each for each in inner):
+                    raise NotPlainError(f"what {inner[0]} makes of what is found")
+            return texts
+        if len(starters) > 1:
+            raise NotPlainError(f"which of {', '.join(sorted(starters))} {called} is")
+        (name,) = starters
+        at = WRAPPERS[name].inner(called, texts)
+        if at is None:
+            return texts
+        if "=" in texts[at]:
+            raise NotPlainError(f"what is found once {texts[at]} is set")
+        inner = self._inner(words[at:], moves=moves)
+        if name == "xargs" and self._names(inner[0]) & KNOWN:
+            raise NotPlainError(f"what {inner[0]} is given by xargs")
+        return [*texts[:at], *inner]
+
+    def _inner(self, words: Sequence[Word], *, moves: bool) -> list[str]:
+        if not words or "{}" in words[0].text:
+            raise NotPlainError("what is found, run as a command,")
+        return self._checked(words, builtins=False, moves=moves, inside=True)
+
+    def _names(self, word: str) -> frozenset[str]:
+        program = self._program(word)
+        known = self._known.get(program.identity, set()) if program.identity else set[str]()
+        return program.names | known
+
+    # --- the lists -------------------------------------------------------------------------------
+
+    def _require_allowed(self, program: Program) -> None:
+        for denied in self._denied:
+            if _is_denied(program, denied):
+                raise CommandRefusedError(f"{program.word} is denied ({denied.word} is listed)")
+        if self._allowed is None or any(_is_allowed(program, each) for each in self._allowed):
+            return
+        listed = ", ".join(each.word for each in self._allowed) or "none"
+        raise CommandRefusedError(f"{program.word} is not allowed; allowed are: {listed}")
+
+    def _program(self, word: str) -> Program:
+        """Find out what a word means as a command."""
+        name = Path(word).name or word
+        try:
+            found = find(*map(os.fsencode, (word, self._path, self._cwd)))
+        except NotStartedError:
+            return Program(word, None, None, frozenset({name}))
+        path = os.fsdecode(found)
+        status = Path(path).stat()
+        return Program(word, path, (status.st_dev, status.st_ino), _names_on_the_way(path))
+
+
+def _is_allowed(program: Program, listed: Program) -> bool:
+    """The same file under the same name, so that one file for many programs is not all of them."""
+    same_name = Path(program.word).name == Path(listed.word).name
+    return same_name and program.identity == listed.identity
+
+
+def _is_denied(program: Program, listed: Program) -> bool:
+    if "/" not in listed.word and listed.word in program.names:
+        return True
+    if program.identity is None or program.identity != listed.identity:
+        return False
+    if program.names & MULTI_CALL:
+        return Path(program.word).name == Path(listed.word).name
+    return True
+
+
+def _names_on_the_way(path: str) -> frozenset[str]:
+    """Return the names of all links that lead from a path to its file, and of that."""
+    names: set[str] = set()
+    at = Path(path)
+    for _ in range(_MOST_LINKS):
+        names.add(at.name)
+        if not at.is_symlink():
+            break
+        at = at.parent / at.readlink()
+    names.add(Path(path).resolve().name)
+    return frozenset(names)
+
+
+def _calls(plain: Plain, name: str) -> bool:
+    return bool(plain.words) and plain.words[0].text == name
+
+
+def _cannot_tell(error: NotPlainError) -> str:
+    return (
+        f"{error}: commands are listed, and which ones this would start cannot be told; "
+        "write plain commands, one after the other, without expansions"
+    )

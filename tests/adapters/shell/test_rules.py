@@ -1,0 +1,305 @@
+"""Nobody gets round the lists, by any of the ways that are known."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sessionmgr_adapters.shell.rules import CommandRefusedError, Rules
+from sessionmgr_adapters.shell.words import split
+
+PATH = os.defpath.lstrip(":") + ":/usr/sbin:/sbin"
+
+
+def rules(cwd: Path, allowed: list[str] | None = None, denied: list[str] | None = None) -> Rules:
+    return Rules(allowed, denied or [], path=PATH, cwd=str(cwd))
+
+
+def program(name: str) -> str:
+    found = shutil.which(name, path=PATH)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def cwd(tmp_path: Path) -> Path:
+    """A directory with links to `id` and `env`, and an `echo` that is none."""
+    (tmp_path / "linked").symlink_to(program("id"))
+    (tmp_path / "twice").symlink_to("linked")
+    (tmp_path / "environ").symlink_to(program("env"))
+    (tmp_path / "bin").symlink_to(Path(program("id")).parent)
+    false = tmp_path / "echo"
+    false.write_text("#!/bin/sh\nid\n")
+    false.chmod(0o755)
+    (tmp_path / "{}").symlink_to(program("id"))
+    return tmp_path
+
+
+ROUND_A_DENIAL = [
+    "id",
+    "id -u",
+    "/usr/bin/id",
+    "/usr/bin/../bin/id",
+    "./linked",
+    "./twice -u",
+    "./bin/id",
+    "env id",
+    "env -i id",
+    "env -u HOME id",
+    "env PATH=. linked",
+    "env -S id",
+    "env -S 'id -u'",
+    "env env id",
+    "./environ id",
+    "/usr/bin/env /usr/bin/id",
+    "env ./linked",
+    "sh -c id",
+    "sh -ec 'id -u'",
+    "sh -c 'echo ok; id'",
+    'sh -c "$0" id',
+    "sh -c 'i\"\"d'",
+    "sh -c 'sh -c id'",
+    "sh -c 'eval id'",
+    "sh -c 'exec id'",
+    "sh -c 'command id'",
+    "sh -c '. ./echo'",
+    "sh -c 'echo $(id)'",
+    "sh ./echo",
+    "sh -s",
+    "dash -c id",
+    "bash -c id",
+    "bash -lc id",
+    "bash -O extglob -c id",
+    "nice id",
+    "nice -n 5 id",
+    "nice -5 id",
+    "nice --adjustment=5 id",
+    "nice env id",
+    "timeout 5 id",
+    "timeout -k 1 5 id",
+    "timeout --signal=TERM 5 id",
+    "timeout 5 env id",
+    "xargs id",
+    "xargs -n 1 id",
+    "xargs -I x x",
+    "xargs env",
+    "xargs sh -c",
+    "nohup id",
+    "setsid -w id",
+    "stdbuf -oL id",
+    "stdbuf -o L id",
+    "time -p id",
+    "find . -exec id ;",
+    "find . -maxdepth 0 -exec id {} +",
+    "find . -name linked -exec {} ;",
+    "find . -exec env {} ;",
+    "find . -exec sh -c {} ;",
+    "find . -exec true ; -exec id ;",
+    "sudo id",
+    "busybox id",
+    "unshare id",
+    "watch id",
+    "script -c id",
+    "/lib64/ld-linux-x86-64.so.2 /usr/bin/id",
+]
+
+
+@pytest.mark.parametrize("prompt", ROUND_A_DENIAL)
+def test_a_denied_command_is_denied_however_it_is_called(cwd: Path, prompt: str) -> None:
+    with pytest.raises(CommandRefusedError):
+        rules(cwd, denied=["id"]).check(split(prompt))
+
+
+@pytest.mark.parametrize("listed", ["id", "/usr/bin/id", "./linked"])
+def test_a_denial_by_path_or_link_is_about_the_file(cwd: Path, listed: str) -> None:
+    for prompt in ("id", "./twice", "/usr/bin/id", "env id"):
+        with pytest.raises(CommandRefusedError):
+            rules(cwd, denied=[listed]).check([*split(prompt)])
+
+
+def test_a_second_name_of_the_same_file_is_the_same_command(cwd: Path, tmp_path: Path) -> None:
+    original = tmp_path / "original"
+    original.write_text("#!/bin/sh\n")
+    original.chmod(0o755)
+    (tmp_path / "other").hardlink_to(original)
+    with pytest.raises(CommandRefusedError, match="is denied"):
+        rules(cwd, denied=["./original"]).check(["./other"])
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "id",
+        "./echo",
+        "./linked",
+        "env echo",
+        "sh -c 'echo x'",
+        "nice echo",
+        "timeout 5 echo",
+        "xargs echo",
+        "echo2",
+    ],
+)
+def test_what_is_not_allowed_is_refused_and_so_is_what_would_start_it(
+    cwd: Path, prompt: str
+) -> None:
+    with pytest.raises(CommandRefusedError, match="is not allowed; allowed are: echo"):
+        rules(cwd, allowed=["echo"]).check(split(prompt))
+
+
+@pytest.mark.parametrize("prompt", ["env id", "sh -c id", "sh -c 'echo; id'", "timeout 1 id"])
+def test_that_a_wrapper_is_allowed_does_not_allow_what_it_starts(cwd: Path, prompt: str) -> None:
+    with pytest.raises(CommandRefusedError, match="id is not allowed"):
+        rules(cwd, allowed=["env", "sh", "timeout", "echo"]).check(split(prompt))
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "echo id",
+        "echo ok; id -u",
+        "/bin/echo id",
+        "env echo id",
+        "env -i echo id",
+        "nice -n 5 echo id",
+        "timeout 5 nice echo id",
+        "sh -c 'echo a; echo id | cat'",
+        "find . -name id",
+        "find . -exec echo id {} +",
+        "env",
+        "xargs -n1 echo id",
+    ],
+)
+def test_what_is_allowed_runs_as_it_would_without_a_list(cwd: Path, prompt: str) -> None:
+    allowed = ["echo", "cat", "env", "nice", "timeout", "sh", "find", "xargs"]
+    argv = rules(cwd, allowed=allowed).check(split(prompt))
+    assert outcome(argv, cwd) == outcome(split(prompt), cwd)
+
+
+def outcome(argv: list[str], cwd: Path) -> tuple[int, bytes]:
+    env = {"PATH": PATH}
+    found = subprocess.run(
+        argv, cwd=cwd, env=env, capture_output=True, check=False, stdin=subprocess.DEVNULL
+    )
+    return found.returncode, found.stdout
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo ok; id -u",
+        "echo ok\nid",
+        "echo ok && id",
+        "echo ok || id",
+        "echo ok | id",
+        "echo ok & id",
+        "> x id",
+        "echo 'id' | sh",
+        "echo id | xargs env",
+        "echo id | xargs -I{} {}",
+        "echo id | xargs nice",
+        "'id'",
+        "i\\d",
+        "env i''d",
+        "cd /usr/bin; ./id",
+        "exec id",
+        "eval id",
+        "command id",
+        "builtin id",
+        ". ./echo",
+        "trap id EXIT",
+        "alias echo=id\necho",
+        "export PATH=.; linked",
+        "hash -p /usr/bin/id echo; echo",
+        "echo $(id)",
+        "echo `id`",
+        "X=$(id)",
+        "PATH=. linked",
+        "time id",
+        "coproc id",
+        "{ id; }",
+        "(id)",
+        "./l*",
+        "env ./l*",
+        "find . -exec ./l* ;",
+        "function echo { id; }\necho",
+    ],
+)
+def test_a_script_does_not_get_round_a_denial(cwd: Path, script: str) -> None:
+    with pytest.raises(CommandRefusedError):
+        rules(cwd, denied=["id"]).check_script(script)
+    allowed = ["echo", "env", "xargs", "nice", "cd", "printf", "find", "true"]
+    with pytest.raises(CommandRefusedError):
+        rules(cwd, allowed=allowed).check_script(script)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo a; echo b",
+        "echo 'a  b' | cat > out && cat out 2>&1",
+        "echo a || echo b\necho c",
+        "ls *.txt 'a b'*",
+        "ls *x*; echo '*x*' *.none",
+        "cd sub && echo moved > out; cat sub/out",
+        "echo a &\n",
+        "exit 3",
+    ],
+)
+def test_a_plain_script_does_what_it_would_do_without_a_list(cwd: Path, script: str) -> None:
+    (cwd / "sub").mkdir()
+    for name in ("x.txt", "y.txt", "a b1"):
+        (cwd / name).write_text(name)
+    listed = rules(cwd, allowed=["echo", "cat", "ls", "cd", "exit"])
+    if "'a b'*" in script:
+        with pytest.raises(CommandRefusedError, match="pattern with quotes"):
+            listed.check_script(script)
+        return
+    checked = listed.check_script(script)
+    assert outcome(["/bin/sh", "-c", checked], cwd) == outcome(["/bin/sh", "-c", script], cwd)
+
+
+def test_the_commands_of_the_shell_itself_give_way_to_programs(cwd: Path) -> None:
+    checked = rules(cwd, denied=["id"]).check_script("printf -v 'a[$(id)]' x")
+    assert checked.split()[0] == program("printf")
+    shell = "bash" if shutil.which("bash", path=PATH) else "sh"
+    assert b"uid" not in outcome([shell, "-c", checked], cwd)[1]
+
+
+def test_an_own_program_of_an_allowed_name_is_not_allowed(cwd: Path) -> None:
+    with pytest.raises(CommandRefusedError, match=r"\./echo is not allowed"):
+        rules(cwd, allowed=["echo"]).check(["./echo"])
+    assert rules(cwd, allowed=["./echo"]).check(["./echo"])[0].endswith("/echo")
+
+
+def test_a_relative_directory_on_path_is_refused(cwd: Path) -> None:
+    with pytest.raises(CommandRefusedError, match=r"PATH holds '\.'"):
+        Rules(["echo"], [], path=".:/usr/bin", cwd=str(cwd))
+
+
+def test_one_file_for_many_programs_is_not_all_of_them(tmp_path: Path) -> None:
+    many = tmp_path / "bin" / "busybox"
+    many.parent.mkdir()
+    many.write_text("#!/bin/sh\n")
+    many.chmod(0o755)
+    for name in ("list", "show", "sh"):
+        (many.parent / name).symlink_to("busybox")
+    on_path = str(many.parent)
+    denying = Rules(None, ["show"], path=on_path, cwd=str(tmp_path))
+    assert denying.check(["list"]) == [f"{on_path}/list"]
+    for argv in (["show"], ["busybox", "show"], ["sh", "-c", "show"]):
+        with pytest.raises(CommandRefusedError):
+            denying.check(argv)
+    allowing = Rules(["list"], [], path=on_path, cwd=str(tmp_path))
+    assert allowing.check(["list"]) == [f"{on_path}/list"]
+    with pytest.raises(CommandRefusedError):
+        allowing.check(["show"])
+
+
+def test_the_refusal_says_what_and_how_to_do_better(cwd: Path) -> None:
+    with pytest.raises(CommandRefusedError) as caught:
+        rules(cwd, denied=["id"]).check_script("echo $HOME")
+    assert "put it in single quotes" in str(caught.value)
+    assert "write plain commands" in str(caught.value)

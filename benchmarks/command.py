@@ -13,10 +13,11 @@ from benchmarks.goal import exit_code
 from benchmarks.otp.suite import OTP
 from benchmarks.report import as_json, conditions, table, verdicts
 from benchmarks.stage import Stage
+from benchmarks.store.suite import STORE
 from benchmarks.suite import Suite, UnknownNameError, choose
 from benchmarks.wire.suite import WIRE
 
-SUITES: Final = (OTP, WIRE)
+SUITES: Final = (OTP, WIRE, STORE)
 ROUNDS: Final = 7
 
 EPILOG: Final = """

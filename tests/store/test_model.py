@@ -26,7 +26,7 @@ Step: TypeAlias = tuple[object, ...]
 Last: TypeAlias = tuple[int, int]
 
 SESSIONS: Final = ("ses_a", "ses_ab", "ses_b")
-OWN_RUNS: Final = ("run_1", "run_2", "run_3", "run_4", "run_5")  # of each session its own
+OWN_RUNS: Final = tuple(f"run_{n}" for n in range(12))  # of each session its own
 RUNS: Final = ("run_a", "run_ab", "run_b")
 DELTAS: Final = ("message_streamed", "reasoning_streamed", "tool_call_updated")
 TYPES: Final = (*DELTAS, *DELTAS, "message_received", "run_started")
@@ -42,9 +42,9 @@ appends = st.tuples(
     session,
     st.sampled_from((0, 0, 0, 0, 0, 0, -1, -2, 1)),  # away from the next number
     st.lists(st.sampled_from(TYPES), min_size=1, max_size=5) | st.just([]),
-    st.sampled_from((None, *RUNS, *OWN_RUNS, *OWN_RUNS, *OWN_RUNS)),
+    st.sampled_from((None, *RUNS, *OWN_RUNS)),
     st.sampled_from(("fitting", "fitting", "fitting", "fitting", None, "pending", *ENDS)),
-    st.sampled_from((None, None, None, *ENDS)),
+    st.sampled_from((None, None, None, None, None, None, *ENDS)),
     st.sampled_from((0, 0, 0, 0, 0, 0, 1, -1)),  # away from the present fence
     st.sampled_from(("x", "y")),
     small,

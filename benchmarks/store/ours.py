@@ -1,0 +1,214 @@
+"""What our store costs."""
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import trio
+
+from benchmarks.effort import Effort, Figures, Stopwatch, cpu, wall
+from benchmarks.store.place import BODY, batch, place
+from sessionmgr.store import NewSession, SqliteStore, open_sqlite_store
+from sessionmgr.store.redaction import Redactor
+
+ROOT = Path(__file__).parents[2]
+GROUP = 256
+PRODUCERS = 64
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the value that this share of them does not exceed."""
+    return sorted(values)[min(int(len(values) * share), len(values) - 1)]
+
+
+async def new_session(store: SqliteStore, session_id: str) -> None:
+    """Create a session."""
+    await store.create_session(NewSession(session_id=session_id, provider="p", at=1, body=b"{}"))
+
+
+def groups(effort: Effort) -> Figures:
+    """Append batches of 256 events; µs of CPU per event, of all threads."""
+
+    async def main(path: Path) -> float:
+        async with open_sqlite_store(path) as store:
+            last = 0
+            await new_session(store, "ses_a")
+
+            async def run(watch: Stopwatch, events: int) -> None:
+                nonlocal last
+                batches = [
+                    batch("ses_a", first, GROUP)
+                    for first in range(last + 1, last + events + 1, GROUP)
+                ]
+                last = batches[-1].rows[-1].seq
+                with watch:
+                    for each in batches:
+                        await store.append(each)
+
+            return await effort.time_part(run, 256 * 200, cpu)
+
+    with place() as path:
+        return {"event": trio.run(main, path)}
+
+
+def commits(effort: Effort) -> Figures:
+    """Append batches of 256 events; µs by the wall from the call to the acknowledgement."""
+
+    async def main(path: Path) -> list[float]:
+        times: list[float] = []
+        async with open_sqlite_store(path) as store:
+            await new_session(store, "ses_a")
+            for place_ in range(effort.operations(4000)):
+                append = batch("ses_a", place_ * GROUP + 1, GROUP)
+                begin = wall()
+                await store.append(append)
+                times.append((wall() - begin) * 1e6)
+        return times
+
+    with place() as path:
+        times = trio.run(main, path)
+    return {"p50": percentile(times, 0.5), "p99": percentile(times, 0.99)}
+
+
+def stall(effort: Effort) -> Figures:
+    """How late a task wakes that sleeps 1 ms, while four others store at full speed; in ms."""
+
+    async def tick(late: list[float], ticks: int) -> None:
+        for _ in range(ticks):
+            due = wall() + 0.001
+            await trio.sleep(0.001)
+            late.append((wall() - due) * 1e3)
+
+    async def store_on(store: SqliteStore, session_id: str) -> None:
+        await new_session(store, session_id)
+        first = 1
+        while True:
+            await store.append(batch(session_id, first, GROUP))
+            first += GROUP
+
+    async def main(path: Path) -> Figures:
+        idle: list[float] = []
+        busy: list[float] = []
+        ticks = effort.operations(2000)
+        await tick(idle, ticks)
+        async with open_sqlite_store(path) as store, trio.open_nursery() as nursery:
+            for n in range(4):
+                nursery.start_soon(store_on, store, f"ses_{n}")
+            await tick(busy, ticks)
+            nursery.cancel_scope.cancel()
+        return {"idle": percentile(idle, 0.99), "busy": percentile(busy, 0.99)}
+
+    with place() as path:
+        return trio.run(main, path)
+
+
+def singles(effort: Effort) -> Figures:
+    """64 tasks append one event at a time; µs of CPU per event."""
+
+    async def main(path: Path) -> float:
+        async with open_sqlite_store(path) as store:
+            lasts = [0] * PRODUCERS
+            for n in range(PRODUCERS):
+                await new_session(store, f"ses_{n}")
+
+            async def produce(n: int, events: int) -> None:
+                for _ in range(events):
+                    lasts[n] += 1
+                    await store.append(batch(f"ses_{n}", lasts[n], 1))
+
+            async def run(events: int) -> None:
+                async with trio.open_nursery() as nursery:
+                    for n in range(PRODUCERS):
+                        nursery.start_soon(produce, n, max(events // PRODUCERS, 1))
+
+            return await effort.time(run, 64 * 100, cpu)
+
+    with place() as path:
+        return {"event": trio.run(main, path)}
+
+
+def pages(effort: Effort) -> Figures:
+    """Read a long session in pages of 500; µs of CPU per event."""
+
+    async def main(path: Path) -> float:
+        async with open_sqlite_store(path) as store:
+            await new_session(store, "ses_a")
+            for first in range(1, 20_000, 1000):
+                await store.append(batch("ses_a", first, 1000))
+
+            async def run(events: int) -> None:
+                after = 0
+                for _ in range(0, events, 500):
+                    page = await store.events("ses_a", after=after, limit=500)
+                    after = page.last if page.more else 0
+
+            return await effort.time(run, 50_000, cpu)
+
+    with place() as path:
+        return {"event": trio.run(main, path)}
+
+
+def wake(effort: Effort) -> Figures:
+    """From an append's start to another task that waited for it; µs by the wall."""
+
+    async def main(path: Path) -> list[float]:
+        times: list[float] = []
+        async with open_sqlite_store(path) as store:
+            await new_session(store, "ses_a")
+            for number in range(1, effort.operations(2000)):
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(partial(store.wait, "ses_a", after=number - 1))
+                    await trio.sleep(0.0005)
+                    begin = wall()
+                    nursery.start_soon(store.append, batch("ses_a", number, 1))
+                times.append((wall() - begin) * 1e6)
+        return times
+
+    with place() as path:
+        times = trio.run(main, path)
+    return {"p50": percentile(times, 0.5), "p99": percentile(times, 0.99)}
+
+
+def wake_across(effort: Effort) -> Figures:
+    """From another process's append to a task that waits here; ms by the wall."""
+
+    async def main(path: Path) -> list[float]:
+        woken: list[float] = []
+        async with open_sqlite_store(path) as store, trio.open_nursery() as nursery:
+            await new_session(store, "ses_a")
+            number = effort.operations(100)
+            neighbour = await nursery.start(
+                partial(
+                    trio.run_process,
+                    [sys.executable, "-m", "benchmarks.store.neighbour", str(path), "ses_a"],
+                    cwd=ROOT,
+                    stdin=subprocess.PIPE,
+                    capture_stdout=True,
+                )
+            )
+            for after in range(number):
+                await neighbour.stdin.send_all(b"\n")
+                await store.wait("ses_a", after=after)
+                woken.append(time.monotonic())
+            stored = [float(row.body) for row in (await store.events("ses_a", limit=number)).rows]
+            await neighbour.stdin.aclose()
+        return [max(late - when, 0) * 1e3 for late, when in zip(woken, stored, strict=True)]
+
+    with place() as path:
+        late = trio.run(main, path)
+    return {"p50": statistics.median(late), "p99": percentile(late, 0.99)}
+
+
+def redaction(effort: Effort) -> Figures:
+    """Redact a record that holds no secret, with three secrets known; µs of CPU."""
+    redact = Redactor([f"secret-{n}-abcdefghijkl" for n in range(3)]).redact
+
+    async def run(events: int) -> None:
+        for _ in range(events):
+            redact(BODY)
+
+    return {"event": trio.run(effort.time, run, 20_000)}

@@ -1,0 +1,109 @@
+"""The goals of `research/performance.md`, part 3, that concern `sessionmgr.store`."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.contestant import Contestant
+from benchmarks.goal import Figure, Goal, Ratio, Samples, Score, figure
+from benchmarks.suite import Suite
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A figure that is judged for itself; the anchor stands beside it for comparison."""
+
+    id: str
+    what: str
+    ours: Figure
+    anchor: Figure
+    bound: float | None
+    ceiling: float | None = None
+    unit: str = "ms"
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return what must be measured."""
+        return (self.ours, self.anchor)
+
+    def score(self, samples: Samples) -> Score:
+        """Return the figures of one round."""
+        return Score(samples[self.ours], samples[self.anchor], samples[self.ours])
+
+
+def _ours(name: str) -> Contestant:
+    return Contestant(f"store.{name}", f"benchmarks.store.ours:{name}")
+
+
+def _direct(name: str) -> Contestant:
+    return Contestant(f"sqlite.{name}", f"benchmarks.store.direct:{name}")
+
+
+CONTESTANTS: Final = (
+    _ours("groups"),
+    _direct("groups"),
+    _ours("commits"),
+    _ours("stall"),
+    _ours("singles"),
+    _direct("singles"),
+    _ours("pages"),
+    _direct("pages"),
+    _ours("wake"),
+    _ours("wake_across"),
+    _ours("redaction"),
+)
+
+
+def _ratio(name: str, what: str, ours: str, anchor: str, bound: float | None) -> Ratio:
+    return Ratio(name, what, figure(ours), (figure(anchor),), bound)
+
+
+GOALS: Final[tuple[Goal, ...]] = (
+    # At least three quarters of the throughput is at most four thirds of the cost.
+    _ratio(
+        "G-D1",
+        "store 256 events ÷ executemany of them",
+        "store.groups/event",
+        "sqlite.groups/event",
+        4 / 3,
+    ),
+    _ratio(
+        "G-D2", "commit of 256 events, p99 ÷ p50", "store.commits/p99", "store.commits/p50", 3.0
+    ),
+    Limit(
+        "G-D3",
+        "p99 of a loop's stall, storing; idle",
+        figure("store.stall/busy"),
+        figure("store.stall/idle"),
+        5.0,
+    ),
+    _ratio(
+        "store-1",
+        "one event, of 64 tasks ÷ one a commit",
+        "store.singles/event",
+        "sqlite.singles/event",
+        None,
+    ),
+    _ratio(
+        "store-2",
+        "read an event, pages of 500 ÷ fetchall",
+        "store.pages/event",
+        "sqlite.pages/event",
+        None,
+    ),
+    _ratio("store-3", "append wakes a waiter, p99 ÷ p50", "store.wake/p99", "store.wake/p50", None),
+    Limit(
+        "store-4",
+        "another process's append wakes, p99; p50",
+        figure("store.wake_across/p99"),
+        figure("store.wake_across/p50"),
+        250.0,
+    ),
+    _ratio(
+        "store-5",
+        "redact an event ÷ store it",
+        "store.redaction/event",
+        "store.groups/event",
+        None,
+    ),
+)
+
+STORE: Final = Suite("store", GOALS, CONTESTANTS)

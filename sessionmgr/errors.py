@@ -13,6 +13,7 @@ SessionmgrError
 │   │   ├── PermissionRefused       the provider has no such mode
 │   │   ├── OptionInvalid           an option is unknown or of a wrong type (a ValueError too)
 │   │   ├── DirectoryMissing        the session's directory is not there
+│   │   ├── SessionIsClosed         the session takes no more runs
 │   │   ├── ProviderDown            the provider's tree gave up; it is tried again later
 │   │   └── ManagerClosing          the manager admits nothing any more
 │   ├── NotPausable                 the run could not be resumed
@@ -184,6 +185,14 @@ class DirectoryMissing(StartRefused):
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} is no directory: a run cannot start there")
         self.path = path
+
+
+class SessionIsClosed(StartRefused):
+    """The session takes no more runs."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"{session_id} is closed: it takes no more runs")
+        self.session_id = session_id
 
 
 class ProviderDown(StartRefused):

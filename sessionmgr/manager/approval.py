@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import trio
 
 from sessionmgr.manager.news import Decided, Noted
-from sessionmgr.model import ErrorOccurred, Failure, FailureKind
-from sessionmgr.provider.question import Deny
+from sessionmgr.model import ErrorOccurred, Failure, FailureKind, encode_json
+from sessionmgr.provider.question import Allow, Deny
 
 if TYPE_CHECKING:
     from sessionmgr.manager.entry import RunEntry
@@ -36,7 +37,7 @@ async def _ask(entry: RunEntry, question: Question) -> Decision:
     patience = entry.clocks.of("approval")
     with trio.move_on_after(patience or float("inf")):  # noqa: ASYNC912  # approve() may answer at once
         try:
-            return await entry.approve(question.request)
+            return _checked(await entry.approve(question.request))
         except Exception as error:
             log.exception("event=approve_crashed run=%s", entry.id)
             message = f"approve() raised {type(error).__name__}: {error}"
@@ -44,3 +45,11 @@ async def _ask(entry: RunEntry, question: Question) -> Decision:
             entry.live.intake.put(Noted(entry, (ErrorOccurred(failure=failure),)))
             return Deny(reason=message, by="default")
     return Deny(reason=f"nobody answered within {patience:g} s", by="deadline")
+
+
+def _checked(decision: object) -> Decision:
+    """Return the decision, if it is one that can be written down."""
+    if not isinstance(decision, Allow | Deny):
+        raise TypeError(f"it returned {decision!r}, which is neither Allow nor Deny")
+    encode_json(msgspec.to_builtins(decision))
+    return decision

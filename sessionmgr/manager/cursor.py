@@ -78,6 +78,10 @@ class Cursor:
             self._rows.extend(row for row in recent if self._wanted(row))
             self._after = live.last_seq
             return
+        opened = self._tables.opened.get(self._session_id)
+        if opened is not None:
+            await opened.wait()
+            return
         if live is None or (live.stored and self._after < live.last_seq):
             page = await self._tables.store.events(
                 self._session_id,

@@ -12,6 +12,7 @@ import msgspec
 from sessionmgr.model import (
     TERMINAL,
     TERMINAL_TYPES,
+    TRANSITIONS,
     Cause,
     ErrorOccurred,
     Event,
@@ -33,6 +34,7 @@ from sessionmgr.model import (
     reduce,
 )
 from sessionmgr.model.end import ENDS
+from sessionmgr.model.status import STEPS
 from sessionmgr.provider.course import Stop
 from sessionmgr.store.row import EventRow, LedgerRow, RunRow
 
@@ -51,6 +53,7 @@ _TERMINAL_EVENTS: Final[dict[RunStatus, type[RunEnded]]] = {
 }
 # Previews do not change a record so that it would have to be written again.
 _PREVIEWS: Final = frozenset({"message_streamed", "reasoning_streamed", "tool_call_updated"})
+_BEFORE_START: Final = TRANSITIONS[RunStatus.PENDING]
 _NANO: Final = 10**9
 
 
@@ -69,6 +72,8 @@ class Draft:
         self.ledger: list[LedgerRow] = []
         self.effects: list[Effect] = []
         self.size = 0
+        self.closes = False
+        """Whether the session ends with it."""
         self._session_id = session_id
         self._provider = provider
         self._redact = redactor.redact
@@ -116,6 +121,9 @@ class Draft:
         if run.status in TERMINAL:
             return
         end = ENDS[stop.cause]
+        if run.status is RunStatus.PENDING and STEPS[f"run_{end.status}"] not in _BEFORE_START:
+            self.write(entry, started(entry, RunStarted(synthetic=True)))
+            run = self.fold(entry)
         failure = stop.failure
         if failure is None and end.kind is not None:
             failure = Failure(kind=end.kind, message=stop.detail or stop.cause.value)

@@ -24,6 +24,8 @@ from sessionmgr.provider.question import Deny
 from sessionmgr.store.row import Append, NewSession, Snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.live import Live
     from sessionmgr.manager.tables import Tables
@@ -43,11 +45,11 @@ class Keeper:
         self._fence: Final = fence
         self._scribe: Final = Scribe(live)
 
-    async def keep(self) -> None:
-        """Write down what comes in, for as long as the session is live."""
+    async def keep(self, asleep: Callable[[], None]) -> None:
+        """Write down what comes in, for as long as the session is live; then say `asleep`."""
         live = self._live
         async with trio.open_nursery() as nursery:
-            while live.has_work or await self._lingers():
+            while live.has_work or await self._lingers() or live.has_work:
                 items = await live.intake.take()
                 draft = self._draft(items)
                 if draft.rows:
@@ -55,6 +57,10 @@ class Keeper:
                 self._adopt(draft)
                 for each in draft.effects:
                     self._let(each, nursery)
+            # From here on nobody reads the session's news: it must not be found any more, even
+            # if a task beside us does not let itself be stopped.
+            asleep()
+            nursery.cancel_scope.cancel()
 
     async def _lingers(self) -> bool:
         """Wait a while for news; False if there were none."""
@@ -119,6 +125,8 @@ class Keeper:
 
     async def _store(self, draft: Draft, append: Append) -> None:
         live, store = self._live, self._tables.store
+        if draft.closes and live.stored:
+            await store.close_session(live.session.id, at=append.at)
         if not live.stored:
             await store.create_session(
                 NewSession(
@@ -178,7 +186,7 @@ class Keeper:
     def _let(self, asked: effect.Effect, nursery: trio.Nursery) -> None:
         match asked:
             case effect.Tell(event=event):
-                event.set()
+                self._live.keep_word(event)
             case effect.Decide(entry=entry, question=question):
                 nursery.start_soon(decide, entry, question)
             case effect.Answer(decided=decided):
@@ -205,6 +213,8 @@ class Keeper:
         if left.is_over and (left.course.over.is_set() or not left.dispatched):
             live.entries.pop(left.id, None)
             self._tables.runs.pop(left.id, None)
+        if live.closing and not live.is_busy:
+            live.intake.put(news.Closing())
         if live.active is None and live.queue:
             entry = live.queue.popleft()
             live.take_turn(entry)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -92,6 +93,9 @@ class Keeping:
             LeaseHeld: Another manager keeps it.
         """
         async with self._alone(session.id):
+            settling = self._tables.settling.get(session.id)
+            if settling is not None:
+                await settling.wait()
             live = self._tables.live.get(session.id)
             if live is not None:
                 return live
@@ -110,7 +114,9 @@ class Keeping:
         except UnknownId:
             return Live(session, stored=False, last_seq=0)
         known = msgspec.convert(known_part(msgspec.json.decode(stored.body), Session), Session)
-        return Live(known, stored=True, last_seq=stored.last_seq)
+        live = Live(known, stored=True, last_seq=stored.last_seq)
+        live.closing = stored.state == "closed"
+        return live
 
     async def _keep(self, live: Live, *, task_status: trio.TaskStatus[None]) -> None:
         tables = self._tables
@@ -122,12 +128,16 @@ class Keeping:
             gone=is_gone,
         )
         tables.live[live.session.id] = live
+        opened = tables.opened.pop(live.session.id, None)
+        if opened is not None:
+            opened.set()
         task_status.started()
         self._fences[live.session.id] = lease.fence
         try:
-            await Keeper(live, tables, lease.fence).keep()
+            await Keeper(live, tables, lease.fence).keep(partial(self._forget, live))
         except Exception:
             self._forget(live)
+            tables.settling[live.session.id] = trio.Event()
             tables.orphans.put(live)
             raise
         finally:

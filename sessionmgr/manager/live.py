@@ -46,6 +46,9 @@ class Live:
         self.provider_session_id = session.provider_session_id
         self.redactor = _redactor(NO_SECRETS)
         self._secrets = NO_SECRETS
+        self.closing = False
+        """Whether it takes no more runs, or has taken its last."""
+        self._promised: set[trio.Event] = set()
         self.asleep = False
         """Whether it has no work and no keeper any more; the store has all that is known of it."""
         self._rung: trio.Event | None = None
@@ -63,6 +66,26 @@ class Live:
             if self._rung is None:
                 self._rung = trio.Event()
             await self._rung.wait()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a run is on or waits."""
+        return any(not entry.is_over for entry in self.entries.values())
+
+    def promise(self, event: trio.Event) -> trio.Event:
+        """Note that somebody waits for this; if the keeper dies, he is not kept waiting."""
+        self._promised.add(event)
+        return event
+
+    def keep_word(self, event: trio.Event) -> None:
+        """Tell who waits that it has happened."""
+        self._promised.discard(event)
+        event.set()
+
+    def break_word(self) -> None:
+        """Let nobody wait any longer for what will not happen."""
+        while self._promised:
+            self._promised.pop().set()
 
     def line_up(self, entry: RunEntry) -> None:
         """Give a run its turn, if nobody has it; else let it wait for that."""

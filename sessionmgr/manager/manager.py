@@ -40,6 +40,7 @@ from sessionmgr.model import (
     Session,
     Snapshot,
     decode_run,
+    encode_json,
     negotiate,
     new_id,
 )
@@ -183,6 +184,7 @@ class Manager:
         """
         await trio.lowlevel.checkpoint()
         self._keeping.know(provider)
+        encode_json(metadata)  # what is no JSON is the caller's mistake, here and now
         session = Session(
             id=self._tables.new_id(Kind.SESSION),
             provider=provider,
@@ -192,6 +194,7 @@ class Manager:
             created_at=self._tables.moment(),
             metadata=metadata or {},
         )
+        self._tables.opened[session.id] = trio.Event()
         return self._handle(session, clocks=clocks, budget=budget, approve=approve)
 
     def _handle(
@@ -207,7 +210,7 @@ class Manager:
             self._keeping,
             session,
             clocks=(clocks or Clocks()).over(self._tables.clocks),
-            budget=budget or self._tables.budget,
+            budget=(budget or Budget()).over(self._tables.budget),
             approve=approve,
         )
 

@@ -67,6 +67,6 @@ class Overdue(msgspec.Struct, frozen=True):
 
 
 class Closing(msgspec.Struct, frozen=True):
-    """The session takes no more runs."""
+    """The session takes no more runs, and is closed when the last one is over."""
 
-    written: trio.Event
+    written: trio.Event | None = None

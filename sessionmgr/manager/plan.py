@@ -9,7 +9,7 @@ import msgspec
 
 from sessionmgr.errors import CapabilityMissing, DirectoryMissing, ManagerClosing
 from sessionmgr.manager.clocks import Clocks
-from sessionmgr.model import UNSUPPORTED, Json, Negotiation, PermissionMode, negotiate
+from sessionmgr.model import UNSUPPORTED, Json, Negotiation, PermissionMode, encode_json, negotiate
 from sessionmgr.provider.context import Budget, RunSpec
 from sessionmgr.provider.options import settle
 
@@ -99,6 +99,7 @@ def check(tables: Tables, session: Session, wish: RunWish, outer: Clocks, budget
     """
     if not tables.open:
         raise ManagerClosing
+    encode_json(wish.metadata)  # what is no JSON is the caller's mistake, here and now
     tree = tables.providers[session.provider]
     tree.require_up()
     adapter = tree.adapter_class
@@ -130,10 +131,7 @@ def check(tables: Tables, session: Session, wish: RunWish, outer: Clocks, budget
         resumed_from=wish.resumed_from,
         schema=wish.schema,
         max_turns=wish.max_turns,
-        budget=Budget(
-            usd=wish.budget.usd if wish.budget.usd is not None else budget.usd,
-            tokens=wish.budget.tokens if wish.budget.tokens is not None else budget.tokens,
-        ),
+        budget=wish.budget.over(budget),
     )
     clocks = wish.clocks.over(outer)
     return Plan(spec, negotiation, clocks, wish.approve, wish.metadata, environment.secrets)

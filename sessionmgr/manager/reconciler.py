@@ -8,7 +8,10 @@ keeper can write nothing any more.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
+
+import trio
+from msgspec.structs import replace
 
 from sessionmgr.errors import LeaseHeld, StoreClosed, StoreUnusable, UnknownId
 from sessionmgr.manager.identity import is_gone
@@ -16,6 +19,7 @@ from sessionmgr.model import (
     Cause,
     Failure,
     FailureKind,
+    MessageSent,
     Run,
     RunEnded,
     RunFailed,
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.manager")
 
 LEASE_MS: Final = 90_000
+RETRY: Final = 0.1
 UNENDED: Final = (RunStatus.PENDING.value, RunStatus.RUNNING.value)
 
 
@@ -72,15 +77,34 @@ class Reconciler:
 
     async def watch(self) -> None:
         """End what the dead keepers of this manager leave open."""
-        while True:
-            for live in await self._tables.orphans.take():
+        async with trio.open_nursery() as nursery:
+            while True:
+                for live in await self._tables.orphans.take():
+                    nursery.start_soon(self._take_over, live)
+
+    async def _take_over(self, live: Live) -> None:
+        """Put in order what a keeper has left, as soon as the store lets us."""
+        tables, session_id = self._tables, live.session.id
+        began = trio.current_time()
+        patience = tables.clocks.of("store") or float("inf")
+        try:
+            while True:
                 try:
-                    await self.settle(live.session.id, "its keeper crashed")
+                    await self.settle(session_id, "its keeper crashed")
                 except UnknownId:
-                    pass  # it never came to be stored
+                    break  # it never came to be stored
                 except (LeaseHeld, StoreClosed, StoreUnusable) as error:
-                    await self._spool.add(self._lost(live, error))
-                self._release(live)
+                    if trio.current_time() - began >= patience:
+                        await self._spool.add(self._lost(live, error))
+                        break
+                    await trio.sleep(RETRY)
+                else:
+                    break
+        finally:
+            self._release(live)
+            settled = tables.settling.pop(session_id, None)
+            if settled is not None:
+                settled.set()
 
     def _release(self, live: Live) -> None:
         """Let go of runs that were never stored: nobody will hear of them any more."""
@@ -89,8 +113,8 @@ class Reconciler:
             entry.course.claim(Stop(cause=Cause.MANAGER_CRASH))
             entry.course.cut()
             entry.ended.set()
-            entry.admitted.set()
         live.entries.clear()
+        live.break_word()
 
     def _lost(self, live: Live, error: Exception) -> list[RunEnded]:
         """End, as far as we know, the runs whose ends cannot be stored now."""
@@ -128,8 +152,12 @@ class Reconciler:
     async def _end(self, lease: Lease, stored: StoredRun, why: str) -> None:
         tables = self._tables
         session = await tables.store.session(stored.session_id)
-        run = await self.fold(stored)
-        events: list[Event] = [self._spooled.get(run.id) or _crashed(run, why)]
+        run, said = await self._read(stored)
+        fate: Literal["dropped", "unknown"] = "dropped" if run.started_at is None else "unknown"
+        events: list[Event] = [
+            replace(said[message_id], state=fate) for message_id in run.open_messages
+        ]
+        events.append(self._spooled.get(run.id) or _crashed(run, why))
         rows: list[EventRow] = []
         for seq, event in enumerate(events, session.last_seq + 1):
             stamped = event.stamped(
@@ -157,16 +185,26 @@ class Reconciler:
 
     async def fold(self, stored: StoredRun) -> Run:
         """Make a run's record from its stored events."""
+        run, _ = await self._read(stored)
+        return run
+
+    async def _read(self, stored: StoredRun) -> tuple[Run, dict[str, MessageSent]]:
+        """Return a run's record, and the messages that were sent to it."""
         run = Run(id=stored.run_id, session_id=stored.session_id, provider=stored.provider)
+        said: dict[str, MessageSent] = {}
         after = (stored.first_seq or 1) - 1
         while True:
             page = await self._tables.store.events(
                 stored.session_id, after=after, run_id=stored.run_id
             )
-            run = reduce_all(run, [decode_event(row.body) for row in page.rows])
+            events = [decode_event(row.body) for row in page.rows]
+            run = reduce_all(run, events)
+            said.update(
+                (event.message_id, event) for event in events if isinstance(event, MessageSent)
+            )
             after = page.last
             if not page.more:
-                return run
+                return run, said
 
     def _tell(self, run: Run) -> None:
         """Let those who hold the run know, if it was one of ours."""

@@ -11,7 +11,7 @@ from sessionmgr.errors import NotPausable
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.entry import PauseOrder
 from sessionmgr.manager.news import FollowUpSent
-from sessionmgr.model import Cause, Kind, RunResult, Snapshot
+from sessionmgr.model import Cause, Kind, RunResult, Snapshot, encode_json
 from sessionmgr.provider.course import Stop
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class RunHandle:
         steers = tree is not None and tree.adapter_class.can_append()
         if steers and entry.dispatched and not entry.is_over and entry.course.stop is None:
             message_id = self._tables.new_id(Kind.MESSAGE)
-            sent = FollowUpSent(entry, message_id, content, trio.Event(), [])
+            sent = FollowUpSent(entry, message_id, content, entry.live.promise(trio.Event()), [])
             entry.live.intake.put(sent)
             await sent.written.wait()
             if sent.accepted == [True]:
@@ -102,6 +102,7 @@ class RunHandle:
             NotPausable: It could not be resumed, or has ended.
         """
         entry = self._entry
+        encode_json(state)  # what is no JSON is the caller's mistake, here and now
         self._require_pausable()
         snapshot_id = self._tables.new_id(Kind.SNAPSHOT)
         entry.pause = PauseOrder(snapshot_id, node, state, message)
@@ -116,6 +117,8 @@ class RunHandle:
         entry = self._entry
         if entry.is_over:
             raise NotPausable(self.id, f"it is {entry.run.status}")
+        if entry.pause is not None:
+            raise NotPausable(self.id, "it is being paused already")
         if entry.run.provider_session_id is None:
             raise NotPausable(self.id, "the provider has not named its session yet")
         adapter = self._tables.providers[entry.run.provider].adapter_class

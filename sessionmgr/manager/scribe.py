@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from sessionmgr.manager import news
 from sessionmgr.manager.draft import crashed, started
@@ -70,6 +71,7 @@ class Scribe:
                 self._task_ended(draft, self._entry(course), error)
             case news.Overdue(entry=entry):
                 self._end(draft, entry)
+                draft.effects.append(Next(entry))
             case Asked(course=course, question=question):
                 self._asked(draft, self._entry(course), question)
             case Withdrawn(course=course, question=question):
@@ -85,8 +87,9 @@ class Scribe:
             case news.Noted(entry=entry, events=events):
                 draft.write(entry, *events)
             case news.Closing(written=written):
-                draft.write(None, SessionClosed())
-                draft.effects.append(Tell(written))
+                self._close(draft)
+                if written is not None:
+                    draft.effects.append(Tell(written))
             case _:
                 raise TypeError(f"no news: {item!r}")
 
@@ -150,6 +153,14 @@ class Scribe:
     def _end(self, draft: Draft, entry: RunEntry) -> None:
         assert entry.course.stop is not None
         draft.end(entry, entry.course.stop)
+
+    def _close(self, draft: Draft) -> None:
+        live = self._live
+        live.closing = True
+        if not live.is_busy and live.session.state == "open":
+            live.session = replace(live.session, state="closed", closed_at=draft.at)
+            draft.write(None, SessionClosed())
+            draft.closes = True
 
     # --- questions -------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 import msgspec
 import trio
 
-from sessionmgr.errors import ManagerClosing
+from sessionmgr.errors import ManagerClosing, SessionIsClosed
 from sessionmgr.manager.entry import RunEntry
 from sessionmgr.manager.news import Admitted, Closing
 from sessionmgr.manager.plan import Plan, RunWish, Wishes, check
@@ -100,6 +100,8 @@ class SessionHandle:
 
     async def _let_in(self, plan: Plan, *, follow_up: bool = False) -> RunHandle:
         live = await self._keeping.live(self._session)
+        if live.closing:
+            raise SessionIsClosed(self.id)
         entry = RunEntry(
             live=live,
             run_id=self._tables.new_id(Kind.RUN),
@@ -115,6 +117,7 @@ class SessionHandle:
         live.entries[entry.id] = self._tables.runs[entry.id] = entry
         live.line_up(entry)
         live.intake.put(Admitted(entry))
+        live.promise(entry.admitted)
         try:
             await entry.admitted.wait()
         except BaseException:
@@ -130,15 +133,14 @@ class SessionHandle:
             entry.course.end(Stop(cause=Cause.CALLER, detail=detail))
 
     async def close(self) -> None:
-        """Have it take no more runs."""
-        live = self._tables.live.get(self.id)
-        if live is None or not live.stored:
-            await trio.lowlevel.checkpoint()
-            return
-        written = trio.Event()
+        """Have it take no more runs; it is closed when those that are on or wait are over."""
+        live = await self._keeping.live(self._session)
+        live.closing = True
+        if not live.stored and not live.is_busy:
+            return  # nobody has heard of it, and nobody will
+        written = live.promise(trio.Event())
         live.intake.put(Closing(written))
         await written.wait()
-        await self._tables.store.close_session(self.id, at=self._tables.milliseconds())
 
 
 class RunBlock:

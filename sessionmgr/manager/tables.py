@@ -15,6 +15,8 @@ from sessionmgr.provider.intake import Intake
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    import trio
+
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.identity import Presence
     from sessionmgr.manager.launching import LateLauncher
@@ -48,6 +50,10 @@ class Tables:
         self.launcher: Final = launcher
         self.live: Final[dict[str, Live]] = {}
         self.runs: Final[dict[str, RunEntry]] = {}
+        self.opened: Final[dict[str, trio.Event]] = {}
+        """Sessions that are not stored yet, and what tells that they come to life."""
+        self.settling: Final[dict[str, trio.Event]] = {}
+        """Sessions whose keeper has died, until their record is in order."""
         self.providers: Final[dict[str, ProviderTree]] = {}
         self.orphans: Final = Intake[Live]()
         """Live sessions whose keeper has died."""

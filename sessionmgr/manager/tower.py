@@ -80,7 +80,7 @@ class Tower:
         watched = watch(
             entry.run,
             entry.clocks,
-            seen=course.last_sign > (course.dispatched_at or 0.0),
+            seen=course.seen,
             in_turn=entry.in_turn,
         )
         if watched is None:

@@ -12,12 +12,10 @@ from sessionmgr.model import (
     Failure,
     FailureKind,
     Json,
-    Kind,
     Permission,
     RunCompleted,
     RunFailed,
     RunRateLimited,
-    new_id,
 )
 from sessionmgr.provider.course import Question, Stop
 from sessionmgr.provider.options import Options
@@ -37,6 +35,13 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
     usd: float | None = None
     tokens: int | None = None
+
+    def over(self, outer: Budget) -> Budget:
+        """Return this budget, with what `outer` says where this says nothing."""
+        return Budget(
+            usd=outer.usd if self.usd is None else self.usd,
+            tokens=outer.tokens if self.tokens is None else self.tokens,
+        )
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,7 +207,7 @@ class RunContext:
         """
         request = msgspec.structs.replace(
             request,
-            approval_id=request.approval_id or new_id(Kind.APPROVAL),
+            approval_id=self._course.free_approval_id(request.approval_id),
             session_id=self.session_id,
             run_id=self.run_id,
             provider=self._course.provider,

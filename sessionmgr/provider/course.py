@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 import trio
 
-from sessionmgr.model import Cause, Failure, encode_event
+from sessionmgr.model import Cause, Failure, Kind, encode_event, new_id
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event
@@ -98,6 +98,8 @@ class Course:
         self.dispatched_at: float | None = None
         """When its task began, by trio's clock."""
         self.last_sign = 0.0
+        self.seen = False
+        """Whether there ever was a sign of life."""
         self.over = trio.Event()
         self._scope = trio.CancelScope()
         self._nursery: trio.Nursery | None = None
@@ -105,7 +107,7 @@ class Course:
 
     def arrive(self, events: tuple[Event, ...], size: int | None = None) -> None:
         """Take in events; a sign of life, too."""
-        self.last_sign = trio.current_time()
+        self.alive()
         if size is None:
             size = sum(len(encode_event(event)) for event in events)
         self.intake.put(Arrived(self, events, size, self.last_sign), size)
@@ -113,6 +115,11 @@ class Course:
     def alive(self) -> None:
         """Note a sign of life."""
         self.last_sign = trio.current_time()
+        self.seen = True
+
+    def free_approval_id(self, wanted: str) -> str:
+        """Return `wanted`, or another id if an open question has it: providers reuse theirs."""
+        return new_id(Kind.APPROVAL) if not wanted or wanted in self.questions else wanted
 
     def ask(self, question: Question) -> None:
         """Take in a question."""

@@ -28,10 +28,11 @@ from sessionmgr.model import (
     RunTimedOut,
     TokenUsageUpdated,
     TurnCompleted,
+    UnknownEvent,
     decode_event,
     encode_event,
     encode_json,
-    reduce,
+    reduce_all,
 )
 from sessionmgr.model.end import ENDS
 from sessionmgr.model.status import STEPS
@@ -68,6 +69,7 @@ class Draft:
         self.at = at
         self.rows: list[EventRow] = []
         self.folds: dict[RunEntry, Run] = {}
+        self._unfolded: dict[RunEntry, list[Event | UnknownEvent]] = {}
         self.touched: dict[RunEntry, None] = {}
         self.ledger: list[LedgerRow] = []
         self.effects: list[Effect] = []
@@ -80,7 +82,16 @@ class Draft:
 
     def fold(self, entry: RunEntry) -> Run:
         """Return a run's record as this draft leaves it."""
-        return self.folds.get(entry, entry.run)
+        run = self.folds.get(entry, entry.run)
+        events = self._unfolded.pop(entry, None)
+        if events is not None:
+            run = self.folds[entry] = reduce_all(run, events)
+        return run
+
+    def fold_all(self) -> None:
+        """Bring all records up to date."""
+        for entry in list(self._unfolded):
+            self.fold(entry)
 
     def write(self, entry: RunEntry | None, *events: Event) -> None:
         """Add events to the record."""
@@ -101,7 +112,7 @@ class Draft:
                 continue
             # A result is made of what is stored, and so without what was taken out of that.
             seen = stamped if body is plain else decode_event(body)
-            self.folds[entry] = reduce(self.fold(entry), seen)
+            self._unfolded.setdefault(entry, []).append(seen)
             if name not in _PREVIEWS:
                 self.touched[entry] = None
             if isinstance(event, TokenUsageUpdated):
@@ -111,7 +122,7 @@ class Draft:
         """Return the records that have changed; what is half said is left to the events."""
         rows: list[RunRow] = []
         for entry in self.touched:
-            run = msgspec.structs.replace(self.fold(entry), partial="", partial_id=None)
+            run = msgspec.structs.replace(self.fold(entry), partial=(), partial_id=None)
             rows.append(RunRow(entry.id, run.status.value, self._redact(encode_json(run))))
         return tuple(rows)
 

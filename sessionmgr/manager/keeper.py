@@ -80,6 +80,7 @@ class Keeper:
         )
         for item in items:
             self._scribe.take(draft, item)
+        draft.fold_all()
         return draft
 
     async def _commit(self, draft: Draft) -> None:

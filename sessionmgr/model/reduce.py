@@ -7,7 +7,7 @@ agree needs no care, because nothing else makes a result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -57,11 +57,35 @@ def reduce(run: Run, event: Event | UnknownEvent) -> Run:
 def reduce_all(run: Run, events: Iterable[Event | UnknownEvent]) -> Run:
     """Return the record after all the `events`: what reducing one by one gives, for less."""
     own = [event for event in events if event.run_id == run.id]
-    for event in own:
+    for event in _joined(own):
         if type(event) in _CHANGES:
             run = _changed(run, event)
     numbers = [event.seq for event in own if event.seq]
     return _placed(run, min(numbers), max(numbers)) if numbers else run
+
+
+def _joined(events: list[Event | UnknownEvent]) -> Iterator[Event | UnknownEvent]:
+    """Join what was streamed in one go: for a record it makes no difference in how many pieces."""
+    held: list[MessageStreamed] = []
+    for event in events:
+        if isinstance(event, MessageStreamed) and not event.parent_tool_call_id:
+            if held and held[0].message_id != event.message_id:
+                yield _one(held)
+                held = []
+            held.append(event)
+            continue
+        if held and type(event) in _CHANGES:
+            yield _one(held)
+            held = []
+        yield event
+    if held:
+        yield _one(held)
+
+
+def _one(streamed: list[MessageStreamed]) -> MessageStreamed:
+    if len(streamed) == 1:
+        return streamed[0]
+    return replace(streamed[0], delta="".join(event.delta for event in streamed))
 
 
 def _placed(run: Run, first: int, last: int) -> Run:
@@ -113,7 +137,7 @@ def _ended(run: Run, event: RunEnded) -> Run:
         failure=event.failure,
         stop_reason=event.stop_reason or run.stop_reason,
         structured=event.structured,
-        text=run.partial or run.text,
+        text="".join(run.partial) or run.text,
         usage=event.usage or run.usage,
         cost=event.cost or run.cost,
         ended_at=event.at or None,
@@ -156,18 +180,29 @@ def _sent(run: Run, event: MessageSent) -> Run:
 def _streamed(run: Run, event: MessageStreamed) -> Run:
     if event.parent_tool_call_id:
         return run
-    before = run.partial if event.message_id == run.partial_id else ""
-    return replace(run, partial=before + event.delta, partial_id=event.message_id)
+    before = run.partial if event.message_id == run.partial_id else ()
+    return replace(run, partial=_grown(before, event.delta), partial_id=event.message_id)
+
+
+def _grown(pieces: tuple[str, ...], more: str) -> tuple[str, ...]:
+    """Add to a text in pieces, so that no character is copied more than a few times.
+
+    Each piece is longer than the one after it: a hundred thousand deltas make some seventeen.
+    """
+    while pieces and len(pieces[-1]) <= len(more):
+        more = pieces[-1] + more
+        pieces = pieces[:-1]
+    return (*pieces, more)
 
 
 def _received(run: Run, event: MessageReceived) -> Run:
     if event.parent_tool_call_id or event.role != "assistant":
         return run
-    return replace(run, text=event.content, partial="", partial_id=None)
+    return replace(run, text=event.content, partial=(), partial_id=None)
 
 
 def _retried(run: Run, event: RetryScheduled) -> Run:
-    return replace(run, partial="", partial_id=None)  # what was streamed will come again
+    return replace(run, partial=(), partial_id=None)  # what was streamed will come again
 
 
 def _pictured(run: Run, event: ImageReceived) -> Run:

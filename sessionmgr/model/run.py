@@ -77,8 +77,8 @@ class Run(RunResult, frozen=True, kw_only=True):
     open_tasks: int = 0
     open_messages: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     """Messages that were queued, or of which nobody knows whether they arrived: id and state."""
-    partial: str = ""
-    """What was streamed of a message that is not whole yet."""
+    partial: tuple[str, ...] = ()
+    """What was streamed of a message that is not whole yet, in pieces."""
     partial_id: str | None = None
     signal: int | None = None
     forced: bool = False

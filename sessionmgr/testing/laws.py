@@ -151,8 +151,8 @@ def _folded(run: StoredRun, rows: list[EventRow]) -> Run:
 def _comparable(run: Run) -> Run:
     """Leave out what a record need not be written again for: how far the last preview has come."""
     if run.status in TERMINAL:
-        return msgspec.structs.replace(run, partial="", partial_id=None, last_seq=0)
-    return msgspec.structs.replace(run, partial="", partial_id=None, last_seq=0, text="")
+        return msgspec.structs.replace(run, partial=(), partial_id=None, last_seq=0)
+    return msgspec.structs.replace(run, partial=(), partial_id=None, last_seq=0, text="")
 
 
 def _used(name: str, record: Run, rows: list[EventRow]) -> Iterator[str]:

@@ -68,9 +68,11 @@ class Bells:
         return sum(map(len, self._waiting.values()))
 
     @property
-    def keys(self) -> list[Key]:
-        """What is waited for by anybody."""
-        return list(self._waiting)
+    def awaited(self) -> dict[Key, int]:
+        """What is waited for by anybody, and the lowest number that is to be passed."""
+        return {
+            key: min(waiter.after for waiter in waiters) for key, waiters in self._waiting.items()
+        }
 
     def __iter__(self) -> Iterator[Waiter]:
         for waiters in self._waiting.values():

@@ -4,6 +4,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import trio
 
 from sessionmgr.store import open_memory_store, open_sqlite_store
 from sessionmgr.store.sqlite.ground import Executor
@@ -24,9 +25,24 @@ async def test_the_memory_store_conforms(behaviour: Behaviour) -> None:
     await behaviour(open_memory_store)
 
 
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """An empty store's file: to make one each time would flush the disk again and again."""
+    path = tmp_path_factory.mktemp("empty") / "s.db"
+
+    async def make() -> None:
+        async with open_sqlite_store(path):
+            pass
+
+    trio.run(make)
+    return path.read_bytes()
+
+
 @pytest.mark.parametrize("executor", ["thread", "inline"])
 @pytest.mark.parametrize("behaviour", [*STORE_BEHAVIOURS, *LASTING_BEHAVIOURS], ids=str)
 async def test_the_sqlite_store_conforms(
-    behaviour: Behaviour, executor: Executor, tmp_path: Path
+    behaviour: Behaviour, executor: Executor, empty: bytes, tmp_path: Path
 ) -> None:
-    await behaviour(partial(open_sqlite_store, tmp_path / "s.db", executor=executor))
+    path = tmp_path / "s.db"
+    path.write_bytes(empty)
+    await behaviour(partial(open_sqlite_store, path, executor=executor))

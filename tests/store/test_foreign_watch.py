@@ -1,6 +1,6 @@
 """Others' writing is looked for while somebody waits, by one for all, and not otherwise."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import pytest
@@ -25,13 +25,13 @@ class World:
         self.fails = False
         self.watch = ForeignWatch(self.bells, self.look, interval)
 
-    async def look(self, keys: Sequence[Key]) -> Sequence[tuple[Key, int]]:
+    async def look(self, awaited: Mapping[Key, int]) -> Sequence[tuple[Key, int]]:
         await trio.lowlevel.checkpoint()
         self.looks.append(trio.current_time())
         if self.fails:
             self.fails = False
             raise OSError
-        return [(key, self.written[key]) for key in keys if key in self.written]
+        return [(key, self.written[key]) for key in awaited if key in self.written]
 
     async def wait(self, name: str, key: Key = KEY, after: int = 0) -> None:
         with self.bells.listen(key, after) as waiter:

@@ -1,7 +1,7 @@
 """How the SQLite store writes: in groups, in bounds, and never in the way of a cancel."""
 
 import sqlite3
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -214,6 +214,19 @@ def test_a_job_that_fails_halfway_leaves_nothing_behind(writer: Writer) -> None:
         "Value",
     ]
     assert last_seq(writer) == 2
+
+
+async def test_a_mistake_of_ours_is_told_to_those_who_wait(path: Path) -> None:
+    class Mistaken(Writer):
+        def work(self, jobs: Sequence[Job]) -> None:
+            raise ZeroDivisionError
+
+    lane = ThreadLane("writer", [Mistaken(Options(path=path))], lambda _: None)
+    await lane.start()
+    for _ in range(2):
+        with trio.fail_after(10), pytest.raises(ZeroDivisionError):
+            await lane.do(Job(lambda _: None))
+    await lane.close()
 
 
 def test_an_abandoned_job_is_not_done(writer: Writer) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from sqlite3 import Connection
 
     from sessionmgr.store.bells import Bells, Key, Waiter
@@ -25,7 +25,7 @@ class ForeignWatch:
     def __init__(
         self,
         bells: Bells,
-        look: Callable[[Sequence[Key]], Awaitable[Sequence[tuple[Key, int]]]],
+        look: Callable[[Mapping[Key, int]], Awaitable[Sequence[tuple[Key, int]]]],
         interval: float | None,
     ) -> None:
         self._bells = bells
@@ -52,7 +52,7 @@ class ForeignWatch:
             with trio.move_on_after(interval):
                 await waiter.park()
             if not waiter.passed:
-                for key, number in await self._look(self._bells.keys):
+                for key, number in await self._look(self._bells.awaited):
                     self._bells.ring(key, number)
 
     def _hand_over(self, leaving: Waiter) -> None:
@@ -68,22 +68,24 @@ class Glance:
     def __init__(self) -> None:
         self._versions: dict[int, int] = {}
 
-    def look(self, connection: Connection, keys: Sequence[Key]) -> list[tuple[Key, int]]:
-        """Return how far the keys are, if anything has changed since this connection looked."""
+    def look(self, connection: Connection, awaited: Mapping[Key, int]) -> list[tuple[Key, int]]:
+        """Return what has been passed, if anything has changed since this connection looked."""
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         if self._versions.get(id(connection)) == version:
             return []
         self._versions[id(connection)] = version
-        sessions = json.dumps([id for kind, id in keys if kind == "session"])
+        sessions = json.dumps(
+            {id: last for (kind, id), last in awaited.items() if kind == "session"}
+        )
         found: list[tuple[Key, int]] = [
             (("session", session_id), last)
             for session_id, last in connection.execute(
-                "SELECT session_id, last FROM sessions"
-                " WHERE session_id IN (SELECT value FROM json_each(?))",
+                "SELECT session_id, last FROM json_each(?) AS awaited"
+                " CROSS JOIN sessions ON session_id = awaited.key WHERE last > awaited.value",
                 (sessions,),
             )
         ]
-        results = json.dumps([id for kind, id in keys if kind == "result"])
+        results = json.dumps([id for kind, id in awaited if kind == "result"])
         found += [
             (("result", request_id), 1)
             for (request_id,) in connection.execute(

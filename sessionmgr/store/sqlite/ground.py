@@ -15,7 +15,7 @@ from sessionmgr.store.sqlite.lane import InlineLane, Job, Lane, ThreadLane
 from sessionmgr.store.sqlite.room import Room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from sqlite3 import Connection
 
@@ -111,8 +111,8 @@ class Ground:
         self._check_open()
         return cast("T", await self._reading.do(Job(work)))
 
-    async def _look(self, keys: Sequence[Key]) -> Sequence[tuple[Key, int]]:
-        return await self._read(lambda connection: self._glance.look(connection, keys))
+    async def _look(self, awaited: Mapping[Key, int]) -> Sequence[tuple[Key, int]]:
+        return await self._read(lambda connection: self._glance.look(connection, awaited))
 
     async def _wait(self, key: Key, after: int, read: Callable[[Connection], int]) -> int:
         """Wait until `key` passes `after`; `read` says how far it is."""

@@ -39,14 +39,13 @@ def acquire(
 def renew(connection: Connection, name: str, fence: int, now: int, ttl: int) -> Lease:
     """Hold the lease until `now + ttl`."""
     found = connection.execute(
-        "UPDATE leases SET expires = ? WHERE name = ? AND fence = ? AND expires IS NOT NULL"
-        " RETURNING boot_id, pid, start, owner",
-        (now + ttl, name, fence),
+        "SELECT fence, expires, boot_id, pid, start, owner FROM leases WHERE name = ?", (name,)
     ).fetchone()
-    if found is None:
-        current = connection.execute("SELECT fence FROM leases WHERE name = ?", (name,)).fetchone()
-        raise LeaseLost(name, fence, current[0] if current else 0)
-    return Lease(name=name, owner=Owner(*found), fence=fence, expires=now + ttl)
+    current, expires, *owner = found or (0, None)
+    if current != fence or expires is None:
+        raise LeaseLost(name, fence, current)
+    connection.execute("UPDATE leases SET expires = ? WHERE name = ?", (now + ttl, name))
+    return Lease(name=name, owner=Owner(*owner), fence=fence, expires=now + ttl)
 
 
 def release(connection: Connection, name: str, fence: int) -> None:

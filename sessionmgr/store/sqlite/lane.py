@@ -72,7 +72,7 @@ class Hand(Protocol):
         ...
 
     def work(self, jobs: Sequence[Job]) -> None:
-        """Do the jobs and note their outcomes; it does not raise."""
+        """Do the jobs and note their outcomes; what it raises is the outcome of all of them."""
         ...
 
     def rest(self) -> bool:
@@ -119,7 +119,7 @@ class InlineLane:
 
     async def do(self, job: Job) -> object:
         """Do the job."""
-        self._hand.work([job])
+        _work(self._hand, [job])
         self._done([job])
         await cancel_shielded_checkpoint()  # what is stored is to be known
         assert job.outcome is not None
@@ -130,6 +130,13 @@ class InlineLane:
         if self._is_open:
             self._hand.close()
         await cancel_shielded_checkpoint()
+
+
+def _work(hand: Hand, jobs: Sequence[Job]) -> None:
+    worked = outcome.capture(hand.work, jobs)
+    if isinstance(worked, outcome.Error):  # a mistake of ours: nobody is to wait for ever
+        for job in jobs:
+            job.outcome = outcome.Error(worked.error)
 
 
 class ThreadLane:
@@ -194,7 +201,7 @@ class ThreadLane:
             while more_to_come:
                 jobs, more_to_come = self._take(hand)
                 if jobs:
-                    hand.work(jobs)
+                    _work(hand, jobs)
                     self._post(self._answer, jobs)
             outcome.capture(hand.close)
         self._post(self._end)

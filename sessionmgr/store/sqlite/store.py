@@ -96,7 +96,8 @@ class SqliteStore(Ground):
         return await self._write(
             lambda connection: journal.append(connection, append),
             rows=len(append.rows) or 1,
-            size=sum([len(row.body) for row in append.rows]),
+            size=sum([len(row.body) for row in append.rows])
+            + sum([len(run.body) for run in append.runs]),
             ring=(("session", append.session_id), append.first + len(append.rows) - 1),
         )
 

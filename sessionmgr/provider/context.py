@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sessionmgr.model import Event
+    from sessionmgr.otp import DynamicSupervisor
     from sessionmgr.process.launcher import Launcher
     from sessionmgr.provider.course import Course
     from sessionmgr.provider.question import ApprovalRequest, Decision
@@ -67,10 +68,17 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 class RunContext:
     """One run, as its adapter sees it."""
 
-    def __init__(self, course: Course, spec: RunSpec, launcher: Launcher) -> None:
+    def __init__(
+        self,
+        course: Course,
+        spec: RunSpec,
+        launcher: Launcher,
+        connections: DynamicSupervisor | None = None,
+    ) -> None:
         self._course = course
         self._spec = spec
         self._launcher = launcher
+        self._connections = connections
 
     @property
     def run_id(self) -> str:
@@ -153,6 +161,12 @@ class RunContext:
         return self._launcher
 
     @property
+    def connections(self) -> DynamicSupervisor:
+        """Who owns what is kept alive between runs: the parent of a pool's connections."""
+        assert self._connections is not None, "this run's branch has no connections"
+        return self._connections
+
+    @property
     def grace(self) -> float:
         """How many seconds it has to end by itself, once it is to end."""
         return self._course.grace
@@ -181,17 +195,25 @@ class RunContext:
 
     async def finish(self, *, stop_reason: str | None = None, structured: Json = None) -> None:
         """Tell that the run is done, and well. What has been claimed by others stays theirs."""
-        self._course.claim(Stop(cause=Cause.PROVIDER))
-        await self.emit(RunCompleted(stop_reason=stop_reason, structured=structured))
+        self._end(
+            Stop(cause=Cause.PROVIDER),
+            RunCompleted(stop_reason=stop_reason, structured=structured),
+        )
+        await self.room()
 
     async def fail(self, failure: Failure, *, stop_reason: str | None = None) -> None:
         """Tell that the run went wrong. A rate limit that nobody waits for is such an end, too."""
         if failure.kind is FailureKind.RATE_LIMITED:
-            self._course.claim(Stop(cause=Cause.RATE_LIMIT, failure=failure))
-            await self.emit(RunRateLimited(failure=failure, stop_reason=stop_reason))
+            stop = Stop(cause=Cause.RATE_LIMIT, failure=failure)
+            self._end(stop, RunRateLimited(failure=failure, stop_reason=stop_reason))
         else:
-            self._course.claim(Stop(cause=Cause.PROVIDER_ERROR, failure=failure))
-            await self.emit(RunFailed(failure=failure, stop_reason=stop_reason))
+            stop = Stop(cause=Cause.PROVIDER_ERROR, failure=failure)
+            self._end(stop, RunFailed(failure=failure, stop_reason=stop_reason))
+        await self.room()
+
+    def _end(self, stop: Stop, event: Event) -> None:
+        self._course.arrive((event,))  # first: what cannot be written is no end
+        self._course.claim(stop)
 
     def time_out(self, detail: str) -> None:
         """Have the run end because a deadline of the provider's own has passed.

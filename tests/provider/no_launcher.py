@@ -1,0 +1,9 @@
+"""A launcher for tests that start nothing."""
+
+from sessionmgr.process import Command
+from sessionmgr.process.launcher import ChildTree
+
+
+class NoLauncher:
+    async def spawn(self, command: Command) -> ChildTree:
+        raise AssertionError(f"{command} was not to be started")

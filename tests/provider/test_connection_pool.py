@@ -1,0 +1,335 @@
+"""The pool in virtual time, with connections that do nothing but live."""
+
+from collections.abc import AsyncGenerator, Hashable
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+import trio
+from hypothesis import given, settings, strategies as st
+from trio.testing import MockClock
+
+from sessionmgr.otp import DynamicSupervisor
+from sessionmgr.process import Command
+from sessionmgr.provider.connection import ConnectionSpec
+from sessionmgr.provider.connection_pool import ConnectionPool, State
+from tests.provider.no_launcher import NoLauncher
+
+
+class Spec(msgspec.Struct, frozen=True):
+    key: Hashable = "a"
+
+
+class Line:
+    """A connection: it lives until it is hung up."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.hung_up = trio.Event()
+        self.is_closed = False
+
+    async def wait_closed(self) -> None:
+        await self.hung_up.wait()
+
+
+class Exchange:
+    """Connects, and remembers whom."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self.slow = 0.0
+        self.broken = False
+
+    @asynccontextmanager
+    async def connect(self, spec: Spec) -> AsyncGenerator[Line, None]:
+        await trio.sleep(self.slow)
+        if self.broken:
+            raise ConnectionError("nobody answers")
+        line = Line(len(self.lines))
+        self.lines.append(line)
+        try:
+            yield line
+        finally:
+            line.is_closed = True
+
+    def open(self) -> list[int]:
+        return [line.number for line in self.lines if not line.is_closed]
+
+
+async def settle() -> None:
+    await trio.testing.wait_all_tasks_blocked()
+
+
+@pytest.fixture
+async def owner() -> AsyncGenerator[DynamicSupervisor, None]:
+    async with DynamicSupervisor(name="connections") as supervisor:
+        yield supervisor
+
+
+@pytest.fixture
+def exchange() -> Exchange:
+    return Exchange()
+
+
+async def test_an_idle_connection_is_leased_again(
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+) -> None:
+    pool = ConnectionPool(exchange.connect)
+    for _ in range(3):
+        async with pool.lease(Spec(), owner) as lease:
+            assert lease.connection.number == 0
+            assert pool.states() == [State.BUSY]
+        assert pool.states() == [State.IDLE]
+
+
+async def test_a_busy_one_is_not_shared_unless_it_has_seats(
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+) -> None:
+    pool = ConnectionPool(exchange.connect)
+    async with pool.lease(Spec(), owner) as a, pool.lease(Spec(), owner) as b:
+        assert a.connection is not b.connection
+    shared = ConnectionPool(exchange.connect, seats=2)
+    async with shared.lease(Spec(), owner) as a, shared.lease(Spec(), owner) as b:
+        assert a.connection is b.connection
+        async with shared.lease(Spec(), owner) as c:
+            assert c.connection is not a.connection
+
+
+async def test_what_differs_in_its_key_has_another_connection(
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+) -> None:
+    pool = ConnectionPool(exchange.connect)
+    for key in "aba":
+        async with pool.lease(Spec(key), owner):
+            pass
+    assert len(exchange.lines) == 2
+
+
+async def test_who_comes_while_it_connects_waits_for_it(
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+) -> None:
+    exchange.slow = 3.0
+    pool = ConnectionPool(exchange.connect, seats=10)
+
+    async def use() -> None:
+        async with pool.lease(Spec(), owner):
+            await trio.sleep(1)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(use)
+    assert len(exchange.lines) == 1
+
+
+async def test_an_idle_one_is_closed_when_its_time_is_over(
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+) -> None:
+    pool = ConnectionPool(exchange.connect)
+    async with pool.lease(Spec(), owner):
+        await trio.sleep(1000)
+    await trio.sleep(299)
+    async with pool.lease(Spec(), owner):
+        pass
+    await trio.sleep(299)
+    assert exchange.open() == [0]
+    await trio.sleep(2)
+    assert exchange.open() == []
+    assert pool.states() == []
+
+
+async def test_of_the_idle_ones_five_are_kept_and_the_least_recently_used_goes(
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+) -> None:
+    pool = ConnectionPool(exchange.connect)
+
+    async def use(key: int) -> None:
+        async with pool.lease(Spec(key), owner):
+            await trio.sleep(1)
+
+    async with trio.open_nursery() as nursery:
+        for key in range(8):  # it does not limit how many are busy
+            nursery.start_soon(use, key)
+            await settle()
+        assert len(exchange.open()) == 8
+    await settle()
+    assert exchange.open() == [3, 4, 5, 6, 7]
+    await use(3)
+    await use(100)
+    await settle()
+    assert exchange.open() == [3, 5, 6, 7, 8]
+
+
+async def test_a_connection_that_ends_by_itself_is_leased_no_more(
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+) -> None:
+    pool = ConnectionPool(exchange.connect)
+    async with pool.lease(Spec(), owner) as lease:
+        lease.connection.hung_up.set()
+        await settle()
+        async with pool.lease(Spec(), owner) as other:
+            assert other.connection.number == 1
+    assert exchange.open() == [1]
+
+
+async def test_a_lease_left_by_an_exception_closes_its_connection(
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+) -> None:
+    pool = ConnectionPool(exchange.connect)
+    with pytest.raises(ValueError, match="in between"):
+        async with pool.lease(Spec(), owner):
+            raise ValueError("in between")
+    with trio.move_on_after(1):
+        async with pool.lease(Spec(), owner):
+            await trio.sleep_forever()
+    await settle()
+    assert exchange.open() == []
+
+
+async def test_one_deaf_conversation_does_not_cost_its_neighbours(
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+) -> None:
+    pool = ConnectionPool(exchange.connect, seats=3)
+    async with pool.lease(Spec(), owner) as neighbour:
+        async with pool.lease(Spec(), owner) as deaf:
+            deaf.abandon()
+        await trio.sleep(500)
+        assert not neighbour.connection.is_closed
+        async with pool.lease(Spec(), owner) as newcomer:
+            assert newcomer.connection is not neighbour.connection
+    await settle()
+    assert exchange.open() == [1]
+
+
+async def test_an_abandoned_connection_is_closed_at_a_deadline_at_the_latest(
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+) -> None:
+    pool = ConnectionPool(exchange.connect, seats=2, abandoned_for=60)
+    async with pool.lease(Spec(), owner) as neighbour:
+        async with pool.lease(Spec(), owner) as deaf:
+            deaf.abandon()
+        await trio.sleep(59)
+        assert not neighbour.connection.is_closed
+        await trio.sleep(2)
+        assert neighbour.connection.is_closed
+
+
+async def test_what_cannot_be_connected_says_why_to_everybody_who_waits(
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+) -> None:
+    exchange.slow, exchange.broken = 1.0, True
+    pool = ConnectionPool(exchange.connect, seats=2)
+    refused: list[str] = []
+
+    async def use() -> None:
+        try:
+            async with pool.lease(Spec(), owner):
+                raise AssertionError("it is connected")
+        except ConnectionError as error:
+            refused.append(str(error))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(use)
+        nursery.start_soon(use)
+    assert refused == ["nobody answers"] * 2
+    assert pool.states() == []
+
+
+async def test_who_is_cancelled_while_it_connects_leaves_nothing(
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+) -> None:
+    exchange.slow = 5.0
+    pool = ConnectionPool(exchange.connect)
+    with trio.move_on_after(1) as scope:
+        async with pool.lease(Spec(), owner):
+            raise AssertionError("it is connected")
+    assert scope.cancelled_caught
+    await trio.sleep(10)
+    assert (exchange.lines, pool.states()) == ([], [])
+
+
+async def test_all_are_closed_with_their_owner(
+    autojump_clock: MockClock, exchange: Exchange
+) -> None:
+    pool = ConnectionPool(exchange.connect)
+    async with DynamicSupervisor() as owner:
+        for key in range(3):
+            async with pool.lease(Spec(key), owner):
+                pass
+        assert len(exchange.open()) == 3
+    assert (exchange.open(), pool.states()) == ([], [])
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2),  # key
+            st.integers(0, 400),  # begins
+            st.integers(0, 400),  # lasts
+            st.sampled_from(["well", "abandons", "raises", "is cancelled", "hangs up"]),
+        ),
+        max_size=25,
+    ),
+    st.integers(1, 3),
+)
+def test_whatever_happens_no_lease_and_no_connection_is_left(
+    uses: list[tuple[int, int, int, str]], seats: int
+) -> None:
+    exchange = Exchange()
+    pool = ConnectionPool(exchange.connect, seats=seats, keep=2)
+    now_used: dict[int, int] = {}
+
+    async def use(owner: DynamicSupervisor, key: int, begin: int, last: int, how: str) -> None:
+        await trio.sleep(begin)
+        try:
+            with trio.CancelScope() as scope:
+                async with pool.lease(Spec(key), owner) as lease:
+                    line = lease.connection
+                    assert not line.is_closed
+                    now_used[line.number] = now_used.get(line.number, 0) + 1
+                    assert now_used[line.number] <= seats
+                    try:
+                        await trio.sleep(last)
+                        await end(how, lease.connection, scope)
+                        if how == "abandons":
+                            lease.abandon()
+                    finally:
+                        now_used[line.number] -= 1
+        except ValueError:
+            pass
+
+    async def end(how: str, line: Line, scope: trio.CancelScope) -> None:
+        await trio.lowlevel.checkpoint()
+        if how == "raises":
+            raise ValueError
+        if how == "is cancelled":
+            scope.cancel()
+            await trio.sleep_forever()
+        if how == "hangs up":
+            line.hung_up.set()
+
+    async def main() -> None:
+        async with DynamicSupervisor() as owner:
+            async with trio.open_nursery() as nursery:
+                for each in uses:
+                    nursery.start_soon(use, owner, *each)
+            assert len(exchange.open()) <= 2 + 1  # one may be closing in this instant
+            assert State.BUSY not in pool.states()
+            await trio.sleep(301)
+            assert exchange.open() == []
+            assert pool.states() == []
+
+    trio.run(main, clock=MockClock(autojump_threshold=0))
+
+
+def test_two_commands_are_one_connection_if_nothing_that_matters_differs() -> None:
+    def spec(cwd: str = "/a", account: str = "", *, any_directory: bool = False) -> Hashable:
+        command = Command(argv=("x",), cwd=cwd, env={"A": "1"})
+        return ConnectionSpec(
+            launcher=NoLauncher(), command=command, account=account, any_directory=any_directory
+        ).key
+
+    assert spec() == spec()
+    assert spec("/b") != spec()
+    assert spec("/b", any_directory=True) == spec(any_directory=True)
+    assert spec(account="other") != spec()

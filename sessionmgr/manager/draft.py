@@ -131,6 +131,8 @@ class Draft:
         run = self.fold(entry)
         if run.status in TERMINAL:
             return
+        if stop.cause is Cause.PROVIDER:  # it said so, and that could not be written down
+            stop = Stop(cause=Cause.ADAPTER_CRASH, failure=crashed(None))
         end = ENDS[stop.cause]
         if run.status is RunStatus.PENDING and STEPS[f"run_{end.status}"] not in _BEFORE_START:
             self.write(entry, started(entry, RunStarted(synthetic=True)))

@@ -52,6 +52,8 @@ class RunEntry:
         )
         self.admitted: Final = trio.Event()
         self.ended: Final = trio.Event()
+        self.at_once = False
+        """Whether it did not have to wait for its turn."""
         self.dispatched = False
         """Whether it has had its turn, or is having it."""
         self.in_turn = True

@@ -19,7 +19,7 @@ from sessionmgr.manager.approval import decide
 from sessionmgr.manager.draft import Draft
 from sessionmgr.manager.scribe import Scribe
 from sessionmgr.model import Cause, Snapshot as SnapshotValue, encode_json
-from sessionmgr.provider.course import Stop, TaskEnded
+from sessionmgr.provider.course import Stop
 from sessionmgr.provider.question import Deny
 from sessionmgr.store.row import Append, NewSession, Snapshot
 
@@ -224,7 +224,7 @@ class Keeper:
     async def _launch(self, entry: RunEntry) -> None:
         if entry.course.stop is not None or not await self._tables.launch(entry):
             entry.course.over.set()
-            self._live.intake.put(TaskEnded(entry.course))
+            self._live.intake.put(news.NotLaunched(entry))
 
     async def _wind_down(self, entry: RunEntry) -> None:
         """See to it that a run's task ends; what goes on beyond all bounds is left behind."""
@@ -239,9 +239,9 @@ class Keeper:
             self._live.intake.put(news.Overdue(entry))
 
     async def _steer(self, sent: news.FollowUpSent) -> None:
-        accepted = await self._tables.steer(sent.entry, sent.content, sent.message_id)
-        sent.accepted.append(accepted)
-        self._live.intake.put(news.FollowUpFate(sent, accepted))
+        fate = await self._tables.steer(sent.entry, sent.content, sent.message_id)
+        sent.fate.append(fate)
+        self._live.intake.put(news.FollowUpFate(sent, fate))
 
 
 async def _for(seconds: float, event: trio.Event) -> None:

@@ -90,6 +90,7 @@ class Live:
     def line_up(self, entry: RunEntry) -> None:
         """Give a run its turn, if nobody has it; else let it wait for that."""
         if self.active is None and not self.queue:
+            entry.at_once = True
             self.take_turn(entry)
         else:
             self.queue.append(entry)

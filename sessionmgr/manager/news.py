@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from sessionmgr.provider.question import Decision
 
 
+Fate: TypeAlias = Literal["sent", "dropped", "unknown"]
+"""What can become of a message to a turn that is on."""
+
+
 class Admitted(msgspec.Struct, frozen=True):
     """A run was let in: it is to be written down, and dispatched when its turn comes."""
 
@@ -23,6 +27,12 @@ class Admitted(msgspec.Struct, frozen=True):
 
 class Dispatching(msgspec.Struct, frozen=True):
     """A run has its turn: its prompt is on its way to the provider."""
+
+    entry: RunEntry
+
+
+class NotLaunched(msgspec.Struct, frozen=True):
+    """A run's turn came to nothing: it was ended just then, or its provider is not there."""
 
     entry: RunEntry
 
@@ -42,15 +52,15 @@ class FollowUpSent(msgspec.Struct, frozen=True):
     message_id: str
     content: str
     written: trio.Event
-    accepted: list[bool]
-    """What became of it, once `written` says so."""
+    fate: list[Fate]
+    """What became of it, once `written` says so; nothing, if its keeper died."""
 
 
 class FollowUpFate(msgspec.Struct, frozen=True):
     """What became of such a message."""
 
     sent: FollowUpSent
-    accepted: bool
+    fate: Fate
 
 
 class Noted(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.manager.news import Fate
     from sessionmgr.otp import Continue
     from sessionmgr.process.launcher import Launcher
 
@@ -141,17 +142,18 @@ class ProviderTree:
         finally:
             del self._contexts[entry]
 
-    async def steer(self, entry: RunEntry, content: str, message_id: str) -> bool:
-        """Give a message to the turn that runs, and say whether it was taken."""
+    async def steer(self, entry: RunEntry, content: str, message_id: str) -> Fate:
+        """Give a message to the turn that runs, and say what became of it."""
         context = self._contexts.get(entry)
         if context is None or self.adapter is None or not self.adapter.can_append():
-            return False
+            return "dropped"
         try:
             with trio.fail_after(entry.clocks.of("close") or 5.0):
-                return await self.adapter.append(context, content, message_id)
-        except Exception:
+                taken = await self.adapter.append(context, content, message_id)
+                return "sent" if taken else "dropped"
+        except Exception:  # it may have been taken all the same
             log.exception("event=append_crashed run=%s", entry.id)
-            return False
+            return "unknown"
 
 
 def _seated(tree: ProviderTree) -> type[ProviderAdapter]:

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
 
 class FollowUp(msgspec.Struct, frozen=True):
-    """What became of a message to a run: taken into its turn, or queued as the run `run`."""
+    """What became of a message to a run: taken into its turn, or queued as the run `run`.
 
-    state: Literal["accepted", "queued"]
+    Or the provider did not answer: then it may have it, and it is not sent again.
+    """
+
+    state: Literal["accepted", "queued", "unknown"]
     run: RunHandle
 
     @property
@@ -89,8 +92,10 @@ class RunHandle:
             sent = FollowUpSent(entry, message_id, content, entry.live.promise(trio.Event()), [])
             entry.live.intake.put(sent)
             await sent.written.wait()
-            if sent.accepted == [True]:
+            if sent.fate == ["sent"]:
                 return FollowUp("accepted", self)
+            if sent.fate == ["unknown"]:
+                return FollowUp("unknown", self)
         return FollowUp("queued", await self._session.follow_up(entry, content))
 
     async def pause(

@@ -14,6 +14,8 @@ from sessionmgr.model import (
     TERMINAL,
     Cause,
     ErrorOccurred,
+    Failure,
+    FailureKind,
     MessageSent,
     RunEnded,
     RunStarted,
@@ -63,8 +65,9 @@ class Scribe:
             case news.Admitted(entry=entry):
                 self._admitted(draft, entry)
             case news.Dispatching(entry=entry):
-                draft.write(entry, _message(entry, "sent"))
-                draft.effects.append(Launch(entry))
+                self._dispatch(draft, entry)
+            case news.NotLaunched(entry=entry):
+                self._not_launched(draft, entry)
             case Stopped(course=course):
                 self._stopped(draft, self._entry(course))
             case TaskEnded(course=course, error=error):
@@ -82,7 +85,7 @@ class Scribe:
                 self._follow_up(draft, item, "queued")
                 draft.effects.append(Steer(item))
             case news.FollowUpFate():
-                self._follow_up(draft, item.sent, "sent" if item.accepted else "dropped")
+                self._follow_up(draft, item.sent, item.fate)
                 draft.effects.append(Tell(item.sent.written))
             case news.Noted(entry=entry, events=events):
                 draft.write(entry, *events)
@@ -101,9 +104,31 @@ class Scribe:
     def _admitted(self, draft: Draft, entry: RunEntry) -> None:
         if draft.seq == 0:
             draft.write(None, SessionCreated())
-        draft.write(entry, _message(entry, "sent" if entry.dispatched else "queued"))
         draft.effects.append(Tell(entry.admitted))
-        draft.effects.append(Launch(entry) if entry.dispatched else Next(entry))
+        if entry.at_once and entry.course.stop is None:
+            self._dispatch(draft, entry)
+        elif entry.at_once:
+            draft.write(entry, _message(entry, "queued"))
+            self._not_launched(draft, entry)
+        else:
+            draft.write(entry, _message(entry, "queued"))
+            draft.effects.append(Next(entry))
+
+    def _dispatch(self, draft: Draft, entry: RunEntry) -> None:
+        """Say that a prompt is on its way, before it is; but not if it shall not be any more."""
+        if entry.course.stop is None:
+            draft.write(entry, _message(entry, "sent"))
+            draft.effects.append(Launch(entry))
+        else:
+            self._not_launched(draft, entry)
+
+    def _not_launched(self, draft: Draft, entry: RunEntry) -> None:
+        """End a run that never came to its provider."""
+        failure = Failure(kind=FailureKind.ADAPTER_CRASHED, message="its provider went down")
+        entry.course.claim(Stop(cause=Cause.ADAPTER_CRASH, failure=failure))
+        draft.write(entry, _message(entry, "dropped"))
+        self._end(draft, entry)
+        draft.effects.append(Next(entry))
 
     def _arrived(self, draft: Draft, entry: RunEntry, events: tuple[Event, ...]) -> None:
         for event in events:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.identity import Presence
     from sessionmgr.manager.launching import LateLauncher
+    from sessionmgr.manager.news import Fate
     from sessionmgr.manager.provider_tree import ProviderTree
     from sessionmgr.provider.adapter import ProviderAdapter
     from sessionmgr.provider.context import Budget
@@ -98,7 +99,7 @@ class Tables:
         self.tower.watch(entry)
         return True
 
-    async def steer(self, entry: RunEntry, content: str, message_id: str) -> bool:
-        """Give a message to the turn that runs, and say whether it was taken."""
+    async def steer(self, entry: RunEntry, content: str, message_id: str) -> Fate:
+        """Give a message to the turn that runs, and say what became of it."""
         tree = self.providers.get(entry.run.provider)
-        return tree is not None and await tree.steer(entry, content, message_id)
+        return "dropped" if tree is None else await tree.steer(entry, content, message_id)

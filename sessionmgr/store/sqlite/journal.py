@@ -168,19 +168,25 @@ def _book(
 
 def prune_some(
     connection: Connection, before: int, session_id: str | None
-) -> list[tuple[int, int]] | None:
-    """Drop some deltas of ended runs; return their runs' keys and sizes, or None: all is done."""
+) -> dict[int, tuple[int, int]] | None:
+    """Drop some deltas of ended runs; return how many and how large by run, or None: all is done.
+
+    One run may take several steps.
+    """
     runs = connection.execute(
         "SELECT key, session, pruned, last FROM runs"
         " WHERE ended IS NOT NULL AND pruned < last AND ended < ?1 AND"
         " (?2 IS NULL OR session = (SELECT key FROM sessions WHERE session_id = ?2)) LIMIT ?3",
         (before, session_id, PRUNED_RUNS),
     ).fetchall()
-    dropped: list[tuple[int, int]] = []
+    dropped: dict[int, tuple[int, int]] = {}
+    total = 0
     for key, session, pruned, last in runs:
         sizes = _prune_run(connection, key, session, pruned, last)
-        dropped += [(key, size) for size in sizes]
-        if len(dropped) >= PRUNED_AT_ONCE:
+        if sizes:
+            dropped[key] = len(sizes), sum(sizes)
+        total += len(sizes)
+        if total >= PRUNED_AT_ONCE:
             break
     return dropped if runs else None
 

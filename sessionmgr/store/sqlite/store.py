@@ -128,7 +128,7 @@ class SqliteStore(Ground):
 
     async def prune(self, *, before: int, session_id: str | None = None) -> Pruned:
         """Drop streamed deltas of runs that ended before then, some at a time."""
-        dropped: list[int] = []
+        events = size = 0
         runs: set[int] = set()
         while True:
             some = await self._write(
@@ -136,9 +136,10 @@ class SqliteStore(Ground):
                 rows=journal.PRUNED_AT_ONCE,
             )
             if some is None:
-                return Pruned(len(dropped), len(runs), sum(dropped))
-            runs.update(run for run, _ in some)
-            dropped += [size for _, size in some]
+                return Pruned(events, len(runs), size)
+            runs.update(some)
+            events += sum(count for count, _ in some.values())
+            size += sum(bytes_ for _, bytes_ in some.values())
 
     # --- the shelf ---------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import trio
 
 from benchmarks.contestant import Contestant
 from benchmarks.goal import exit_code
+from benchmarks.manager.suite import MANAGER
 from benchmarks.otp.suite import OTP
 from benchmarks.report import as_json, conditions, table, verdicts
 from benchmarks.stage import Stage
@@ -17,7 +18,7 @@ from benchmarks.store.suite import STORE
 from benchmarks.suite import Suite, UnknownNameError, choose
 from benchmarks.wire.suite import WIRE
 
-SUITES: Final = (OTP, WIRE, STORE)
+SUITES: Final = (OTP, WIRE, STORE, MANAGER)
 ROUNDS: Final = 7
 
 EPILOG: Final = """

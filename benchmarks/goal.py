@@ -91,6 +91,28 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
+class Weight:
+    """Our figure alone: what a thing may weigh, whatever it weighs elsewhere."""
+
+    id: str
+    what: str
+    ours: Figure
+    anchor: float
+    bound: float | None = 1.0
+    ceiling: float | None = None
+    unit: str = "KiB"
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return what must be measured."""
+        return (self.ours,)
+
+    def score(self, samples: Samples) -> Score:
+        """Compare the figure of one round with what it may be."""
+        ours = samples[self.ours]
+        return Score(ours, self.anchor, ours / self.anchor)
+
+
+@dataclass(frozen=True, slots=True)
 class Curve:
     """How far our cost per item is from being the same at every size.
 

@@ -16,11 +16,13 @@ from benchmarks.goal import (
     Result,
     Samples,
     Verdict,
+    Weight,
     deviation,
     exit_code,
     figure,
     judge,
 )
+from benchmarks.manager.suite import MANAGER
 from benchmarks.otp.suite import OTP
 from benchmarks.report import as_json, table, verdicts
 from benchmarks.stage import Stage
@@ -60,6 +62,12 @@ def test_a_ceiling_is_for_our_own_figure() -> None:
     heavy = Ratio("G-M", "memory", OURS, (THEIRS,), 1.6, ceiling=4.5, unit="KiB")
     assert judge(heavy, rounds((4.4, 4.0))).verdict is Verdict.HOLDS
     assert judge(heavy, rounds((4.6, 4.0))).verdict is Verdict.BROKEN
+
+
+def test_a_weight_is_compared_with_what_it_may_be() -> None:
+    heavy = Weight("G-M", "memory", OURS, 18.0)
+    assert judge(heavy, [{OURS: 17.9}]).verdict is Verdict.HOLDS
+    assert judge(heavy, [{OURS: 18.1}]).verdict is Verdict.BROKEN
 
 
 def test_several_anchors_are_added_up() -> None:
@@ -173,6 +181,14 @@ def test_every_goal_of_wire_has_a_contestant_for_each_figure() -> None:
     assert {"G-E1", "G-E2", "G-E4", "G-E9"} <= {each.id for each in WIRE.goals}
 
 
+def test_every_goal_of_the_manager_has_a_contestant_for_each_figure() -> None:
+    names = {each.name for each in MANAGER.contestants}
+    assert len(names) == len(MANAGER.contestants)
+    assert {each.name for each in MANAGER.entrants()} == names
+    wanted = {*(f"G-E{n}" for n in range(1, 9)), "G-E10", "G-M2", "G-lin", "run"}
+    assert wanted <= {each.id for each in MANAGER.goals}
+
+
 def test_what_is_not_installed_is_said_with_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -209,7 +225,11 @@ async def test_a_contestant_that_fails_fails_its_goals_and_no_others() -> None:
 
 @pytest.mark.parametrize(
     ("suite", "goal", "contestant"),
-    [("otp", "G-A1", "ours.call"), ("wire", "G-E2", "ours.pipe")],
+    [
+        ("otp", "G-A1", "ours.call"),
+        ("wire", "G-E2", "ours.pipe"),
+        ("manager", "G-E6", "ours.whole"),
+    ],
 )
 def test_a_tiny_smoke_runs_and_exits_with_0(
     suite: str, goal: str, contestant: str, capsys: pytest.CaptureFixture[str]

@@ -1,0 +1,85 @@
+"""The least it could cost: lines to events in memory by one loop, and rows into a bare table."""
+
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
+from benchmarks.manager.claude import normalised
+from benchmarks.wire.frame import LENGTH, written
+from benchmarks.wire.ours import DECODER, EVENTS, chunks_of
+from sessionmgr.model import Event, MessageStreamed, encode_event
+
+BATCH: Final = 256
+AUTOCHECKPOINT: Final = 16_384
+
+
+def limit(effort: Effort) -> Figures:
+    """Split, decode, normalise to the very events that the manager takes."""
+    lines = effort.operations(EVENTS)
+    with written(lines) as path:
+        chunks = chunks_of(path)
+    costs: list[float] = []
+    for _ in range(1 + effort.repeats(BLOCKS)):
+        watch = Stopwatch(cpu)
+        with watch:
+            _normalise(chunks)
+        costs.append(watch.micros / lines)
+    return {"event": median(costs[1:])}
+
+
+def _normalise(chunks: list[bytes]) -> None:
+    tail, decode = b"", DECODER.decode
+    for chunk in chunks:
+        lines = (tail + chunk).split(b"\n")
+        tail = lines.pop()
+        events: list[Event] = []
+        for line in lines:
+            event = normalised(decode(line))
+            if event is not None:
+                events.append(event)
+
+
+def executemany(effort: Effort, events: int = EVENTS) -> Figures:
+    """Append rows of the size of our events to a table with integer keys, 256 a transaction."""
+    rows = effort.operations(events)
+    body = example()
+    costs: list[float] = []
+    for _ in range(1 + effort.repeats(BLOCKS)):
+        watch = Stopwatch(cpu)
+        with tempfile.TemporaryDirectory(prefix="sessionmgr-benchmark-") as directory:
+            _append(Path(directory, "bare.db"), body, rows, watch)
+        costs.append(watch.micros / rows)
+    return {"event": median(costs[1:])}
+
+
+def example() -> bytes:
+    """Return the record of an event such as is measured."""
+    event = MessageStreamed(delta="x" * (LENGTH // 3)).stamped(
+        seq=123_456,
+        at="2026-01-02T03:04:05.678Z",
+        session_id="ses_0123456789abcdefghjk",
+        run_id="run_0123456789abcdefghjk",
+        provider="claude-like",
+    )
+    return encode_event(event)
+
+
+def _append(path: Path, body: bytes, rows: int, watch: Stopwatch) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        execute = connection.execute
+        execute("PRAGMA journal_mode=WAL")
+        execute("PRAGMA synchronous=NORMAL")
+        execute(f"PRAGMA wal_autocheckpoint={AUTOCHECKPOINT}")
+        execute("CREATE TABLE events (id INTEGER PRIMARY KEY, run INTEGER, seq INTEGER, body BLOB)")
+        with watch:
+            for first in range(1, rows + 1, BATCH):
+                execute("BEGIN IMMEDIATE")
+                connection.executemany(
+                    "INSERT INTO events (run, seq, body) VALUES (?, ?, ?)",
+                    [(1, seq, body) for seq in range(first, min(first + BATCH, rows + 1))],
+                )
+                execute("COMMIT")

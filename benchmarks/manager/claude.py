@@ -1,0 +1,77 @@
+"""The adapter that is measured: it reads Claude's frames and tells them as our events.
+
+The frames are those of `benchmarks.wire.frame`; the prompt is the file that a child sends. Nothing
+of Claude is in it but the shape of a streamed piece of text, which is nearly all that it sends.
+"""
+
+import subprocess
+from collections.abc import Sequence
+from typing import ClassVar, Final
+
+import trio
+
+from benchmarks.wire.frame import BlockDelta, Frame, StreamEvent, TextDelta, ThinkingDelta
+from benchmarks.wire.ours import DECODER
+from sessionmgr.model import Event, MessageStreamed, ReasoningStreamed, RunStarted, TurnCompleted
+from sessionmgr.process.pump import Pump
+from sessionmgr.provider import NATIVE, Capabilities, ProviderAdapter, RunContext
+from sessionmgr.wire.frame import NoFrame, read_frames
+from sessionmgr.wire.lines import Line
+
+CAT: Final = ("cat",)
+
+
+def normalised(frame: Frame | NoFrame) -> Event | None:
+    """Return the event that a frame is; None if it says nothing that anybody needs."""
+    if isinstance(frame, StreamEvent):
+        event = frame.event
+        if isinstance(event, BlockDelta):
+            delta = event.delta
+            if isinstance(delta, TextDelta):
+                return MessageStreamed(delta=delta.text)
+            assert isinstance(delta, ThinkingDelta)
+            return ReasoningStreamed(delta=delta.thinking)
+        return None
+    return TurnCompleted() if not isinstance(frame, NoFrame) else None
+
+
+def events_of(lines: Sequence[Line]) -> list[Event]:
+    """Decode what one read brought."""
+    frames = read_frames(lines, DECODER)
+    return [event for frame in frames if (event := normalised(frame)) is not None]
+
+
+def weight(lines: Sequence[Line]) -> int:
+    """Return about how many bytes the events of these lines will have in the store."""
+    return sum(len(line) if isinstance(line, bytes) else line.bytes_seen for line in lines)
+
+
+async def tell(run: RunContext, command: Sequence[str]) -> None:
+    """Tell what a child writes, until it has written all."""
+
+    def take(lines: Sequence[Line]) -> None:
+        if events := events_of(lines):
+            run.emit_nowait(*events, size=weight(lines))
+
+    child = await trio.lowlevel.open_process(
+        list(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert child.stdout is not None
+    assert child.stderr is not None
+    await Pump(take, room=run.room).run(
+        stdin=None, stdout=child.stdout, stderr=child.stderr, exited=child.wait
+    )
+    await child.wait()
+
+
+class ClaudeLike(ProviderAdapter):
+    """Has a child send the file that the prompt names."""
+
+    name: ClassVar[str] = "claude-like"
+    capabilities: ClassVar[Capabilities] = Capabilities(streaming=NATIVE)
+    command: ClassVar[Sequence[str]] = CAT
+
+    async def run(self, run: RunContext) -> None:
+        await run.emit(RunStarted(provider_session_id=run.session_id))
+        await tell(run, (*self.command, run.prompt))
+        await run.finish(stop_reason="end_turn")

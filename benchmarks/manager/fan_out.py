@@ -1,0 +1,70 @@
+"""What one more subscriber costs for each event, where a hundred follow one session."""
+
+from functools import partial
+from typing import ClassVar, Final
+
+import trio
+import trio.testing
+
+from benchmarks.effort import Effort, Figures, Stopwatch
+from benchmarks.manager.whole import managed
+from sessionmgr.manager import Manager
+from sessionmgr.model import TERMINAL_TYPES, MessageStreamed, RunStarted
+from sessionmgr.provider import ProviderAdapter, RunContext
+
+FOLLOWERS: Final = 100
+EVENTS: Final = 10_000
+BATCH: Final = 220
+"""As many lines as one read of a pipe holds, when we are behind."""
+
+
+class Streaming(ProviderAdapter):
+    """Sends as many pieces of text as the prompt says, by the read, once it is let go."""
+
+    name: ClassVar[str] = "streaming"
+    go: ClassVar[trio.Event]
+
+    async def run(self, run: RunContext) -> None:
+        await run.emit(RunStarted(provider_session_id=run.session_id))
+        await self.go.wait()
+        left = int(run.prompt)
+        while left:
+            batch = min(left, BATCH)
+            events = [MessageStreamed(delta="x" * 100) for _ in range(batch)]
+            run.emit_nowait(*events, size=batch * 300)
+            left -= batch
+            await run.room()
+        await run.finish(stop_reason="end_turn")
+
+
+def followers(effort: Effort) -> Figures:
+    """Take what a hundred cost, without what it costs that there are events at all."""
+
+    async def main() -> Figures:
+        alone = await effort.time_part(partial(_once, 0), EVENTS)
+        followed = await effort.time_part(partial(_once, FOLLOWERS), EVENTS)
+        return {"event": (followed - alone) / FOLLOWERS}
+
+    return trio.run(main)
+
+
+async def _once(count: int, watch: Stopwatch, events: int) -> None:
+    Streaming.go = trio.Event()
+    async with managed(Streaming, sqlite=False) as manager:
+        session = await manager.open_session(Streaming.name)
+        run = await session.submit(str(events))
+        async with trio.open_nursery() as nursery:
+            for _ in range(count):
+                nursery.start_soon(_follow, manager, session.id)
+            await trio.testing.wait_all_tasks_blocked()
+            with watch:
+                Streaming.go.set()
+                await run.result()
+                while len(nursery.child_tasks):
+                    await trio.testing.wait_all_tasks_blocked()
+
+
+async def _follow(manager: Manager, session_id: str) -> None:
+    async for event in manager.subscribe(session_id):
+        if event.type in TERMINAL_TYPES:
+            break

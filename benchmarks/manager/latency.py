@@ -1,0 +1,95 @@
+"""How long a single line takes from a child's `write` to whoever follows the session: wall, p50."""
+
+import asyncio  # noqa: TID251  # a contestant
+import json
+import sys
+import time
+from statistics import median
+from subprocess import PIPE
+from typing import Any, ClassVar, Final, cast
+
+import trio
+
+from benchmarks.effort import Effort, Figures
+from benchmarks.manager.claude import tell
+from benchmarks.manager.whole import managed
+from benchmarks.wire.frame import MEBI, line_of
+from sessionmgr.model import MessageStreamed, RunStarted
+from sessionmgr.provider import ProviderAdapter, RunContext
+
+LINES: Final = 1000
+EVERY: Final = 0.002
+# The text of each line is the moment when it was written, by the clock that all processes share.
+WRITER: Final = """
+import os, sys, time
+line, lines, every = sys.argv[1].encode() + b"\\n", int(sys.argv[2]), float(sys.argv[3])
+for _ in range(lines):
+    time.sleep(every)
+    os.write(1, line.replace(b"MOMENT", b"%d" % time.monotonic_ns()))
+"""
+
+
+def writer(lines: int) -> list[str]:
+    """Return the command of the child."""
+    shape = line_of("MOMENT").decode().strip()
+    return [sys.executable, "-c", WRITER, shape, str(lines), str(EVERY)]
+
+
+class Timed(ProviderAdapter):
+    """Has that child write."""
+
+    name: ClassVar[str] = "timed"
+
+    async def run(self, run: RunContext) -> None:
+        await run.emit(RunStarted(provider_session_id=run.session_id))
+        await tell(run, writer(int(run.prompt)))
+        await run.finish()
+
+
+def _late(moment: str) -> float:
+    return (time.monotonic_ns() - int(moment)) / 1000
+
+
+def through_memory(effort: Effort) -> Figures:
+    """Adapter, keeper, subscriber; the store is memory."""
+    return trio.run(_through, effort, False)
+
+
+def through_sqlite(effort: Effort) -> Figures:
+    """The same, where nobody hears of what is not in the file."""
+    return trio.run(_through, effort, True)
+
+
+async def _through(effort: Effort, sqlite: bool) -> Figures:
+    lines = effort.operations(LINES)
+    async with managed(Timed, sqlite=sqlite) as manager:
+        session = await manager.open_session(Timed.name)
+        async with session.start(str(lines)) as run:
+            found = [
+                _late(event.delta) async for event in run if isinstance(event, MessageStreamed)
+            ]
+    return {"line": median(found)}
+
+
+def readline_json(effort: Effort) -> Figures:
+    """Take lines as asyncio is mostly used: `readline`, `json.loads`, a `Queue` to the consumer."""
+    return asyncio.run(_readline_json(effort.operations(LINES)))
+
+
+async def _readline_json(lines: int) -> Figures:
+    queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(64)
+    found: list[float] = []
+
+    async def consume() -> None:
+        for _ in range(lines):
+            frame = await queue.get()
+            found.append(_late(frame["event"]["delta"]["text"]))
+
+    child = await asyncio.create_subprocess_exec(*writer(lines), stdout=PIPE, limit=64 * MEBI)
+    assert child.stdout is not None
+    consumer = asyncio.create_task(consume())
+    while line := await child.stdout.readline():
+        await queue.put(cast("dict[str, Any]", json.loads(line)))
+    await consumer
+    await child.wait()
+    return {"line": median(found)}

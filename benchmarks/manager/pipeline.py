@@ -1,0 +1,63 @@
+"""From a child's pipe through the port to who takes the batches: no keeper yet, and no store."""
+
+from functools import partial
+from typing import Final, TypeAlias
+
+import trio
+
+from benchmarks.effort import Effort, Figures, Stopwatch
+from benchmarks.manager.claude import CAT, tell
+from benchmarks.wire.frame import written
+from benchmarks.wire.ours import EVENTS
+from sessionmgr.manager.launching import LateLauncher
+from sessionmgr.model import Event, Fidelity, Permission, PermissionMode
+from sessionmgr.provider import RunContext, RunSpec
+from sessionmgr.provider.course import Arrived, Course
+from sessionmgr.provider.intake import Intake
+
+Batches: TypeAlias = Intake[tuple[Event, ...]]
+
+PERMISSION: Final = Permission(
+    asked=PermissionMode.DEFAULT, effective="default", fidelity=Fidelity.EXACT
+)
+
+
+def pipe(effort: Effort, hops: int) -> Figures:
+    """Have the batches pass through so many more hands after the one that takes them first."""
+
+    async def main() -> Figures:
+        return {"event": await effort.time_part(partial(_once, hops), EVENTS)}
+
+    return trio.run(main)
+
+
+async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
+    arrivals = Intake[object]()
+    course = Course(run_id="run_1", session_id="ses_1", provider="bare", intake=arrivals, grace=5.0)
+    with written(lines) as path:
+        spec = RunSpec(prompt=path, cwd="/", env={}, permission=PERMISSION)
+        run = RunContext(course, spec, LateLauncher())
+        with watch:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(tell, run, (*CAT, path))
+                passed = Batches()
+                nursery.start_soon(_take, arrivals, passed, lines)
+                for _ in range(hops):
+                    taken, passed = passed, Batches()
+                    nursery.start_soon(_pass_on, taken, passed, lines)
+
+
+async def _take(arrivals: Intake[object], passed: Batches, wanted: int) -> None:
+    while wanted > 0:
+        for item in await arrivals.take():
+            assert isinstance(item, Arrived)
+            wanted -= len(item.events)
+            passed.put(item.events)
+            arrivals.stored(item.size)
+
+
+async def _pass_on(taken: Batches, passed: Batches, wanted: int) -> None:
+    while wanted > 0:
+        for events in await taken.take():
+            wanted -= len(events)
+            passed.put(events)

@@ -1,0 +1,97 @@
+"""What sessions and runs take: to start and end one among many, and to keep one at rest."""
+
+import gc
+from typing import ClassVar, Final
+
+import trio
+
+from benchmarks.effort import Effort, Figures, Stopwatch, adopt_gc_policy, cpu, rss_kib
+from benchmarks.manager.whole import managed
+from sessionmgr.manager import Manager, RunHandle
+from sessionmgr.model import MessageReceived, RunStarted, RunStatus
+from sessionmgr.provider import ProviderAdapter, RunContext
+
+RUNS: Final = 2_000
+"""How many there are in one process, at least."""
+STARTERS: Final = 100
+"""How many callers start them."""
+
+
+class Short(ProviderAdapter):
+    """Answers in one word, once it is let go."""
+
+    name: ClassVar[str] = "short"
+    go: ClassVar[trio.Event]
+
+    async def run(self, run: RunContext) -> None:
+        await run.emit(RunStarted(provider_session_id=run.session_id))
+        await self.go.wait()
+        await run.emit(MessageReceived(content=run.prompt))
+        await run.finish(stop_reason="end_turn")
+
+
+def runs(effort: Effort, at_once: int) -> Figures:
+    """Have so many runs on at once, each in a session of its own, from start to terminal."""
+    adopt_gc_policy()
+    at_once = min(at_once, effort.population(at_once) if at_once > 1 else 1)
+    return trio.run(_runs, effort, at_once)
+
+
+async def _runs(effort: Effort, at_once: int) -> Figures:
+    watch = Stopwatch(cpu)
+    rounds = max(effort.operations(RUNS) // at_once, 1)
+    async with managed(Short, sqlite=False) as manager:
+        await _together(manager, 1, Stopwatch(cpu))  # warm
+        for _ in range(rounds):
+            await _together(manager, at_once, watch)
+    return {"run": watch.micros / (rounds * at_once)}
+
+
+async def _together(manager: Manager, count: int, watch: Stopwatch) -> None:
+    Short.go = trio.Event()
+    with watch:
+        started = await _start(manager, count)
+        Short.go.set()
+        for run in started:
+            result = await run.result()
+            assert result.status is RunStatus.COMPLETED
+
+
+async def _start(manager: Manager, count: int) -> list[RunHandle]:
+    """Start runs in sessions of their own, some at a time, as callers do."""
+    started: list[RunHandle] = []
+
+    async def start(some: int) -> None:
+        for _ in range(some):
+            session = await manager.open_session(Short.name)
+            started.append(await session.submit("hello"))
+
+    starters = min(STARTERS, count)
+    async with trio.open_nursery() as nursery:
+        for number in range(starters):
+            nursery.start_soon(start, count // starters + (number < count % starters))
+    return started
+
+
+def parked(effort: Effort, size: int) -> Figures:
+    """Weigh sessions whose runs wait, in SQLite, and take the time of their start."""
+    return trio.run(_parked, effort, size)
+
+
+async def _parked(effort: Effort, size: int) -> Figures:
+    Short.go = trio.Event()
+    count = effort.population(size)
+    watch = Stopwatch(cpu)
+    async with managed(Short) as manager:
+        adopt_gc_policy()
+        held = await _start(manager, STARTERS)
+        gc.collect()
+        before = rss_kib()
+        with watch:
+            held += await _start(manager, count)
+        gc.collect()
+        figures = {"kib": (rss_kib() - before) / count, "start": watch.micros / count}
+        Short.go.set()
+        for run in held:
+            await run.result()
+    return figures

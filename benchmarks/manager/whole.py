@@ -1,0 +1,87 @@
+"""The whole way: children, adapter, keeper, SQLite, and two subscribers for each session."""
+
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from benchmarks.effort import Effort, Figures, Stopwatch
+from benchmarks.manager.claude import ClaudeLike
+from benchmarks.wire.frame import written
+from benchmarks.wire.ours import EVENTS
+from sessionmgr.manager import Manager, open_manager
+from sessionmgr.model import TERMINAL_TYPES, RunStatus
+from sessionmgr.provider import ProviderAdapter
+
+SUBSCRIBERS: Final = 2
+
+
+@asynccontextmanager
+async def managed(
+    adapter: type[ProviderAdapter], *, sqlite: bool = True
+) -> AsyncGenerator[Manager, None]:
+    """Open a manager with a store in a file, or in memory."""
+    with tempfile.TemporaryDirectory(prefix="sessionmgr-benchmark-") as directory:
+        store = Path(directory, "store.db") if sqlite else None
+        async with open_manager(adapters={adapter.name: adapter}, store=store) as manager:
+            yield manager
+
+
+def through_sqlite(effort: Effort, sessions: int, events: int = EVENTS) -> Figures:
+    """Have as many sessions at once send so many events together, each followed by two."""
+    return trio.run(_main, effort, sessions, events, SUBSCRIBERS, True)
+
+
+def through_memory(effort: Effort, sessions: int, events: int = EVENTS) -> Figures:
+    """The same, kept in memory."""
+    return trio.run(_main, effort, sessions, events, SUBSCRIBERS, False)
+
+
+def unheard(effort: Effort, sessions: int, events: int = EVENTS) -> Figures:
+    """The same in SQLite, and nobody follows."""
+    return trio.run(_main, effort, sessions, events, 0, True)
+
+
+async def _main(
+    effort: Effort, sessions: int, events: int, subscribers: int, sqlite: bool
+) -> Figures:
+    once = partial(_once, sessions, subscribers, sqlite)
+    return {"event": await effort.time_part(once, events)}
+
+
+async def _once(
+    sessions: int, subscribers: int, sqlite: bool, watch: Stopwatch, events: int
+) -> None:
+    each = max(events // sessions, 1)
+    with written(each) as path:
+        async with managed(ClaudeLike, sqlite=sqlite) as manager:
+            with watch:
+                async with trio.open_nursery() as nursery:
+                    for _ in range(sessions):
+                        nursery.start_soon(_session, manager, path, each, subscribers)
+
+
+async def _session(manager: Manager, path: str, events: int, subscribers: int) -> None:
+    session = await manager.open_session(ClaudeLike.name)
+    run = await session.submit(path)
+    async with trio.open_nursery() as nursery:
+        for _ in range(subscribers):
+            nursery.start_soon(_follow, manager, session.id, events)
+        result = await run.result()
+    if result.status is not RunStatus.COMPLETED:
+        raise AssertionError(f"{result.status}: {result.failure}")
+
+
+async def _follow(manager: Manager, session_id: str, events: int) -> None:
+    streamed = 0
+    async for event in manager.subscribe(session_id):
+        if event.type == "message_streamed":
+            streamed += 1
+        elif event.type in TERMINAL_TYPES:
+            break
+    if streamed != events:
+        raise AssertionError(f"{streamed} of {events} events arrived")

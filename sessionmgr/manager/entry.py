@@ -57,6 +57,7 @@ class RunEntry:
         self.dispatched = False
         """Whether it has had its turn, or is having it."""
         self.in_turn = True
+        self.watch_number = 0
         self.warned_at: float | None = None
         self.pause: PauseOrder | None = None
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.live import Live
     from sessionmgr.manager.tables import Tables
+    from sessionmgr.model import Run
 
 LINGER: Final = 5.0
 """Seconds for which a session without work is kept: its next run may come soon."""
@@ -174,7 +175,10 @@ class Keeper:
         live.tail.extend(draft.rows)
         for entry, run in draft.folds.items():
             ended = draft.has_ended(entry)
+            explained = _explains(entry.run) != _explains(run)
             entry.run = run
+            if explained and not ended:
+                self._tables.tower.watch(entry)
             if run.provider_session_id is not None:
                 live.provider_session_id = run.provider_session_id
             if ended:
@@ -244,6 +248,11 @@ class Keeper:
         self._live.intake.put(news.FollowUpFate(sent, fate))
 
 
+def _explains(run: Run) -> tuple[object, ...]:
+    """Return what of a record says why it is silent."""
+    return bool(run.open_tools), bool(run.open_approvals), bool(run.open_tasks), run.turns
+
+
 async def _for(seconds: float, event: trio.Event) -> None:
     with trio.move_on_after(seconds):
         await event.wait()
@@ -253,5 +262,6 @@ def _answer(decided: news.Decided) -> None:
     question, decision = decided.question, decided.decision
     question.decision = decision
     question.answered.set()
+    decided.entry.course.alive()  # it was our silence until now
     if isinstance(decision, Deny) and decision.stop:
         decided.entry.course.end(Stop(cause=Cause.CALLER, detail=decision.reason))

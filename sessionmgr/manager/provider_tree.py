@@ -54,6 +54,7 @@ class ProviderTree:
         self._environ: Final = environ
         self._plain: Environment | None = None
         self._runs = TaskSupervisor(name="runs")
+        self._connections = DynamicSupervisor(name="connections")
         self._contexts: Final[dict[RunEntry, RunContext]] = {}
         self._pause = 0.0
         self._down_until = 0.0
@@ -94,9 +95,10 @@ class ProviderTree:
     async def live(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Be the branch, until it is stopped or gives up."""
         self._runs = TaskSupervisor(name="runs")
+        self._connections = DynamicSupervisor(name="connections")
         branch = Supervisor(
             child(_seated(self), id="adapter"),
-            DynamicSupervisor(name="connections"),
+            self._connections,
             self._runs,
             strategy="rest_for_one",
             name=self.name,
@@ -128,7 +130,9 @@ class ProviderTree:
             entry.spec = msgspec.structs.replace(
                 entry.spec, provider_session_id=live.provider_session_id
             )
-        context = self._contexts[entry] = RunContext(entry.course, entry.spec, self._launcher)
+        context = self._contexts[entry] = RunContext(
+            entry.course, entry.spec, self._launcher, self._connections
+        )
         try:
             await self._runs.async_nolink(self._play, entry, self.adapter, context)
         except OtpError:

@@ -102,6 +102,8 @@ class SessionHandle:
         live = await self._keeping.live(self._session)
         if live.closing:
             raise SessionIsClosed(self.id)
+        if not self._tables.open:  # closed while the session was woken
+            raise ManagerClosing
         entry = RunEntry(
             live=live,
             run_id=self._tables.new_id(Kind.RUN),

@@ -7,6 +7,7 @@ back if it has been heard of since.
 from __future__ import annotations
 
 import heapq
+import math
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.model import Json
 
+NEVER: Final = math.inf
 SOON: Final = 0.05
 """How long to look away at least, so that nothing is looked at without end."""
 
@@ -34,7 +36,7 @@ class Tower:
         self._earlier: trio.Event | None = None
 
     def watch(self, entry: RunEntry) -> None:
-        """Begin to watch a run."""
+        """Look at a run soon: it is new here, or what explains its silence has changed."""
         self._put(entry, trio.current_time())
 
     async def strike(self) -> None:
@@ -42,33 +44,34 @@ class Tower:
         while True:
             now = trio.current_time()
             while self._due and self._due[0][0] <= now:
-                _, _, entry = heapq.heappop(self._due)
-                at = self._look(entry, now)
-                if at is not None:
+                _, number, entry = heapq.heappop(self._due)
+                at = self._look(entry, now) if entry.watch_number == number else NEVER
+                if at < NEVER:
                     self._put(entry, max(at, now + SOON))
             self._earlier = trio.Event()
-            until = self._due[0][0] if self._due else float("inf")
+            until = self._due[0][0] if self._due else NEVER
             with trio.move_on_at(until):
                 await self._earlier.wait()
 
     def _put(self, entry: RunEntry, at: float) -> None:
-        heapq.heappush(self._due, (at, next(self._numbers), entry))
+        entry.watch_number = next(self._numbers)  # where it lay in the heap before, it is void
+        heapq.heappush(self._due, (at, entry.watch_number, entry))
         if self._earlier is not None and self._due[0][2] is entry:
             self._earlier.set()
 
-    def _look(self, entry: RunEntry, now: float) -> float | None:
-        """Strike if something is due; return when to look again, None for never."""
+    def _look(self, entry: RunEntry, now: float) -> float:
+        """Strike if something is due; return when to look again."""
         course = entry.course
         if entry.is_over or course.over.is_set() or course.stop is not None:
-            return None
+            return NEVER
         if course.dispatched_at is None:
-            return now + 1.0
+            return now + SOON
         deadline = entry.clocks.of("deadline")
-        ends = course.dispatched_at + deadline if deadline else float("inf")
+        ends = course.dispatched_at + deadline if deadline else NEVER
         if now >= ends:
             detail = f"it was to be done in {deadline:g} s"
             course.end(Stop(cause=Cause.DEADLINE, detail=detail))
-            return None
+            return NEVER
         return min(ends, self._listen(entry, now))
 
     def _listen(self, entry: RunEntry, now: float) -> float:
@@ -84,7 +87,7 @@ class Tower:
             in_turn=entry.in_turn,
         )
         if watched is None:
-            return now + 1.0
+            return NEVER  # until that changes
         silent = now - course.last_sign
         evidence: dict[str, Json] = {
             "clock": watched.clock,
@@ -105,6 +108,7 @@ class Tower:
         if watched.warn and silent >= watched.warn and entry.warned_at != course.last_sign:
             entry.warned_at = course.last_sign
             live.intake.put(Noted(entry, (stalled,)))
-        warned = entry.warned_at == course.last_sign or not watched.warn
-        limit = watched.act if warned else watched.warn
-        return course.last_sign + limit if limit else now + 1.0
+        to_come = [watched.act] if watched.act else []
+        if watched.warn and entry.warned_at != course.last_sign:
+            to_come.append(watched.warn)
+        return course.last_sign + min(to_come, default=NEVER)

@@ -113,7 +113,7 @@ def _started(run: Run, event: RunStarted) -> Run:
         run,
         status=status,
         started_at=event.at or None,
-        provider_session_id=event.provider_session_id,
+        provider_session_id=event.provider_session_id or run.provider_session_id,
         model=event.model,
         cwd=event.cwd,
         permission=event.permission,

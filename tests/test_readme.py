@@ -1,5 +1,6 @@
 """The README's programs run, and print what the README says they print."""
 
+import os
 import re
 import subprocess
 import sys
@@ -49,6 +50,7 @@ def test_a_program_of_the_readme_does_what_the_readme_says(
     ran = subprocess.run(
         [sys.executable, "-X", "utf8", "-W", "error", str(path)],
         cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")},
         capture_output=True,
         encoding="utf-8",
         check=False,

@@ -1,9 +1,38 @@
 """Where events are kept: the contract, and the stores that fulfil it."""
 
+from sessionmgr.errors import (
+    AlreadyEnded as AlreadyEnded,
+    AmbiguousId as AmbiguousId,
+    AppendInvalid as AppendInvalid,
+    AppendRefused as AppendRefused,
+    IdTaken as IdTaken,
+    LeaseHeld as LeaseHeld,
+    LeaseLost as LeaseLost,
+    NotAStore as NotAStore,
+    NumberGap as NumberGap,
+    NumberTaken as NumberTaken,
+    StaleFence as StaleFence,
+    StoreBusy as StoreBusy,
+    StoreClosed as StoreClosed,
+    StoreDamaged as StoreDamaged,
+    StoreError as StoreError,
+    StoreFailed as StoreFailed,
+    StoreFull as StoreFull,
+    StorePathInvalid as StorePathInvalid,
+    StoreReadOnly as StoreReadOnly,
+    StoreTooNew as StoreTooNew,
+    StoreUnusable as StoreUnusable,
+    UnknownId as UnknownId,
+)
 from sessionmgr.store.contract import Store as Store
 from sessionmgr.store.memory import (
     MemoryStore as MemoryStore,
     open_memory_store as open_memory_store,
+)
+from sessionmgr.store.redaction import (
+    Redactor as Redactor,
+    Unstored as Unstored,
+    redacted_append as redacted_append,
 )
 from sessionmgr.store.row import (
     Append as Append,

@@ -19,6 +19,7 @@ from sessionmgr.errors import (
     StoreBusy,
     StoreClosed,
     StoreDamaged,
+    StoreFailed,
     StoreFull,
     StorePathInvalid,
     StoreReadOnly,
@@ -26,6 +27,8 @@ from sessionmgr.errors import (
     StoreUnusable,
 )
 from sessionmgr.store import EventRow, open_sqlite_store
+from sessionmgr.store.sqlite.connection import Options, open_reader
+from sessionmgr.store.sqlite.fault import fault
 from sessionmgr.store.sqlite.schema import SCHEMA_VERSION
 from sessionmgr.testing.store_conformance.batch import SESSION, batch, new_session, numbers
 
@@ -185,6 +188,48 @@ async def test_a_full_store_refuses_what_is_too_large_and_takes_what_is_not(path
             await store.append(large)
         await store.append(batch(1, "a"))
         assert numbers(await store.events(SESSION)) == [1]
+
+
+async def test_a_store_whose_log_was_switched_off_gets_it_back(path: Path) -> None:
+    await filled(path, 1)
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("PRAGMA journal_mode=DELETE").fetchone() == ("delete",)
+    await filled_further(path)
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+async def filled_further(path: Path) -> None:
+    async with open_sqlite_store(path) as store:
+        await store.append(batch(2, "a"))
+        assert numbers(await store.events(SESSION)) == [1, 2]
+
+
+def test_a_file_that_is_nowhere_cannot_be_read(path: Path) -> None:
+    with pytest.raises(StoreFailed) as caught:
+        open_reader(Options(path=path.with_name("missing") / "s.db"))
+    assert "missing" in str(caught.value)
+
+
+def test_what_the_system_says_is_told_apart() -> None:
+    path = Path("/nowhere/s.db")
+    for code, expected in (
+        (sqlite3.SQLITE_BUSY, StoreBusy),
+        (sqlite3.SQLITE_PROTOCOL, StoreBusy),
+        (sqlite3.SQLITE_CORRUPT, StoreDamaged),
+        (sqlite3.SQLITE_NOTADB, NotAStore),
+        (sqlite3.SQLITE_FULL, StoreFull),
+        (sqlite3.SQLITE_READONLY, StoreReadOnly),
+        (sqlite3.SQLITE_IOERR_READ, StoreFailed),
+        (sqlite3.SQLITE_IOERR_WRITE, StoreFailed),
+        (sqlite3.SQLITE_TOOBIG, StoreFailed),
+    ):
+        error = sqlite3.OperationalError("said")
+        error.sqlite_errorcode = code
+        found = fault(path, error)
+        assert type(found) is expected, code
+        assert str(path) in str(found)
+    assert type(fault(path, sqlite3.ProgrammingError("said"))) is StoreFailed
 
 
 async def test_a_closed_store_says_that_it_is_closed(path: Path) -> None:

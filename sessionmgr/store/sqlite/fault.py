@@ -95,9 +95,9 @@ def _size_limit() -> float:
 
 def read_only(path: Path) -> StoreReadOnly | None:
     """Say whether it is permission that is lacking, and for what."""
-    if path.exists() and not os.access(path, os.W_OK):
+    if os.access(path, os.F_OK) and not os.access(path, os.W_OK):
         return StoreReadOnly(str(path), "the file is read-only")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
+    if os.access(path.parent, os.F_OK) and not os.access(path.parent, os.W_OK | os.X_OK):
         return StoreReadOnly(str(path), f"the directory {path.parent} is read-only")
     return None
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from sessionmgr.testing.store_conformance.appending import APPENDING
 from sessionmgr.testing.store_conformance.behaviour import Behaviour
+from sessionmgr.testing.store_conformance.ending import ENDING
 from sessionmgr.testing.store_conformance.finding import FINDING
 from sessionmgr.testing.store_conformance.holding import HOLDING
 from sessionmgr.testing.store_conformance.lasting import LASTING
@@ -13,6 +14,7 @@ from sessionmgr.testing.store_conformance.waiting import WAITING
 
 STORE_BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
     *APPENDING.behaviours,
+    *ENDING.behaviours,
     *READING.behaviours,
     *WAITING.behaviours,
     *FINDING.behaviours,

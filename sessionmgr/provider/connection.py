@@ -22,6 +22,7 @@ import msgspec
 if TYPE_CHECKING:
     from sessionmgr.process.command import Command
     from sessionmgr.process.launcher import Launcher
+    from sessionmgr.provider.question import Decision
 
 Told_contra = TypeVar("Told_contra", contravariant=True)
 Frame_co = TypeVar("Frame_co", covariant=True)
@@ -84,7 +85,7 @@ class Conversation(Protocol[Told_contra, Frame_co]):
         """Ask the provider to end the turn. Its events go on until it has."""
         ...
 
-    async def answer(self, question: str, answer: Told_contra) -> None:
+    async def answer(self, question: str, decision: Decision) -> None:
         """Answer a question of the provider's, by the name that it gave it."""
         ...
 

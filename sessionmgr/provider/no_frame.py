@@ -1,0 +1,44 @@
+"""What becomes of a line that is no frame of a known type: it is told, and the run goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sessionmgr.model import (
+    ErrorOccurred,
+    Failure,
+    FailureKind,
+    OutputReceived,
+    RawReceived,
+)
+from sessionmgr.wire import Malformed, Noise, Untyped
+
+if TYPE_CHECKING:
+    from sessionmgr.model import Event
+    from sessionmgr.wire import NoFrame
+
+SHOWN = 200
+"""Characters of a bad line that are shown."""
+
+
+def told(line: NoFrame) -> Event:
+    """Return the event that a line of a child's output is, if not a frame."""
+    match line:
+        case Untyped(value=value):
+            return RawReceived(frame=value)
+        case Noise(line=text):
+            return OutputReceived(stream="stdout", text=text.decode(errors="replace"))
+        case Malformed(line=text, why=why):
+            return _protocol_error(f"a malformed frame ({why}): {_shown(text)}")
+        case _:
+            head = _shown(line.head)
+            return _protocol_error(f"a frame of {line.bytes_seen} bytes was skipped: {head}…")
+
+
+def _protocol_error(message: str) -> ErrorOccurred:
+    failure = Failure(kind=FailureKind.PROTOCOL_ERROR, message=message, phase="turn")
+    return ErrorOccurred(failure=failure, severity="warning")
+
+
+def _shown(line: bytes) -> str:
+    return line[:SHOWN].decode(errors="replace")

@@ -1,0 +1,272 @@
+"""A double of an adapter's `sdk`, played by a script: no child, no network, no sleep.
+
+An adapter connects by its class attribute `connect`; a mock is put in its place, and all else of
+the adapter runs as it is. The script is an async function, which gets each conversation that the
+adapter opens. It hears what the adapter sends, and says frames; where the test must come first,
+it waits at a gate.
+
+    async def script(it: MockConversation[Told, Frame]) -> None:
+        await it.expect(Say("hi"))
+        it.says(Text("hello", "m1"))
+        await it.gate("half way")
+        await it.expect(INTERRUPTED)
+        it.says(TurnEnded("cancelled"))
+
+    async with (
+        MockSdk(script) as sdk,
+        open_manager(adapters={"toy": with_sdk(ToyAdapter, sdk)}) as manager,
+    ):
+        session = await manager.open_session("toy")
+        run = await session.submit("hi")
+        await sdk.reached("half way")
+        run.cancel()
+        sdk.open_gate("half way")
+
+What a script asserts in vain leaves the block of the mock, bare, and so ends the test.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast
+
+import msgspec
+import trio
+
+from sessionmgr.provider.arrivals import Arrivals
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from sessionmgr.process.facts import ExitFacts
+    from sessionmgr.provider.adapter import ProviderAdapter
+    from sessionmgr.provider.question import Decision
+
+Told = TypeVar("Told")
+Frame = TypeVar("Frame")
+A = TypeVar("A", bound="ProviderAdapter")
+
+
+class Interrupted(msgspec.Struct, frozen=True):
+    """The adapter asked for the end of the turn."""
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """The adapter answered a question."""
+
+    question: str
+    decision: Decision
+
+
+INTERRUPTED: Final = Interrupted()
+
+
+class MockConversation(Generic[Told, Frame]):
+    """A conversation, seen from both ends: the adapter's, and the script's."""
+
+    def __init__(self, sdk: MockSdk[Told, Frame], opening: object) -> None:
+        self.opening: Final = opening
+        """What it was opened with."""
+        self.heard_so_far: Final[list[Told | Interrupted | Answered]] = []
+        """All that the adapter has sent, in its order."""
+        self._sdk: Final = sdk
+        self._unheard: Final[deque[Told | Interrupted | Answered]] = deque()
+        self._news = trio.Event()
+        self._arrivals: Final = Arrivals[Frame]()
+        self._failure: BaseException | None = None
+
+    # --- the adapter's end -----------------------------------------------------------------------
+
+    async def send(self, message: Told) -> None:
+        """Be told something."""
+        await trio.lowlevel.checkpoint()
+        self._hear(message)
+
+    async def interrupt(self) -> None:
+        """Be asked to end the turn."""
+        await trio.lowlevel.checkpoint()
+        self._hear(INTERRUPTED)
+
+    async def answer(self, question: str, decision: Decision) -> None:
+        """Be given an answer."""
+        await trio.lowlevel.checkpoint()
+        self._hear(Answered(question, decision))
+
+    def events(self) -> AsyncIterator[Sequence[Frame]]:
+        """Iterate over what the script says."""
+        return self._arrivals
+
+    def _hear(self, message: Told | Interrupted | Answered) -> None:
+        self.heard_so_far.append(message)
+        self._unheard.append(message)
+        self._news.set()
+
+    # --- the script's end ------------------------------------------------------------------------
+
+    def says(self, *frames: Frame) -> None:
+        """Send frames, as one read."""
+        self._arrivals.put(frames, len(frames))
+
+    def ends(self) -> None:
+        """Send nothing more: the adapter finds the end of the events."""
+        self._arrivals.close()
+
+    async def heard(self) -> Told | Interrupted | Answered:
+        """Wait for the next thing that the adapter sends."""
+        await trio.lowlevel.checkpoint()
+        while not self._unheard:
+            self._news = trio.Event()
+            await self._news.wait()
+        return self._unheard.popleft()
+
+    async def expect(self, message: Told | Interrupted | Answered) -> None:
+        """Wait for the next thing that the adapter sends, which has to be this.
+
+        Raises:
+            AssertionError: It is something else.
+        """
+        heard = await self.heard()
+        assert heard == message, f"the adapter sent {heard!r}, and not {message!r}"
+
+    async def gate(self, name: str) -> None:
+        """Wait here until the test opens the gate of that name."""
+        await self._sdk.pass_gate(name)
+
+
+Script: TypeAlias = Callable[[MockConversation[Told, Frame]], Awaitable[None]]
+
+
+class MockConnection(Generic[Told, Frame]):
+    """A connection to nobody."""
+
+    facts: ExitFacts | None = None
+    """How its child ended; a mock has none, unless a test says so."""
+
+    def __init__(self, sdk: MockSdk[Told, Frame], spec: object) -> None:
+        self.spec: Final = spec
+        self.conversations: Final[list[MockConversation[Told, Frame]]] = []
+        self.is_closed = False
+        self._sdk: Final = sdk
+        self._hung_up = trio.Event()
+
+    async def open(self, spec: object) -> MockConversation[Told, Frame]:
+        """Open a conversation, and have the script play it."""
+        await trio.lowlevel.checkpoint()
+        conversation = MockConversation(self._sdk, spec)
+        self.conversations.append(conversation)
+        self._sdk.play(conversation)
+        return conversation
+
+    async def wait_closed(self) -> None:
+        """Wait until it is hung up."""
+        await self._hung_up.wait()
+
+    def hang_up(self) -> None:
+        """End it from the other side, and all conversations with it."""
+        self._hung_up.set()
+        for each in self.conversations:
+            each.ends()
+
+
+class _Gate:
+    def __init__(self) -> None:
+        self.reached = trio.Event()
+        self.opened = trio.Event()
+
+
+class MockSdk(Generic[Told, Frame]):
+    """Connects to nobody, and plays a script; used as a block, outside of the manager's."""
+
+    def __init__(self, script: Script[Told, Frame]) -> None:
+        self.connections: Final[list[MockConnection[Told, Frame]]] = []
+        self._script: Final = script
+        self._gates: Final[dict[str, _Gate]] = {}
+        self._manager = trio.open_nursery()
+        self._nursery: trio.Nursery | None = None
+
+    async def __aenter__(self) -> Self:
+        """Be there."""
+        self._nursery = await self._manager.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        """Stop what scripts still play.
+
+        Raises:
+            BaseException: The first that a script has raised.
+        """
+        assert self._nursery is not None
+        self._nursery.cancel_scope.cancel()
+        try:
+            return await self._manager.__aexit__(  # noqa: ASYNC102  # the scripts are cancelled
+                exc_type, exc, traceback
+            )
+        except BaseExceptionGroup as group:
+            raise _first(group) from None
+
+    @property
+    def conversations(self) -> list[MockConversation[Told, Frame]]:
+        """All that were opened, in the order of their connections."""
+        return [each for connection in self.connections for each in connection.conversations]
+
+    @asynccontextmanager
+    async def connect(self, spec: object) -> AsyncGenerator[MockConnection[Told, Frame], None]:
+        """Connect, as an `sdk` does."""
+        await trio.lowlevel.checkpoint()
+        connection = MockConnection(self, spec)
+        self.connections.append(connection)
+        try:
+            yield connection
+        finally:
+            connection.is_closed = True
+
+    def play(self, conversation: MockConversation[Told, Frame]) -> None:
+        """Have the script play a conversation."""
+        assert self._nursery is not None, "a MockSdk is used as a block"
+        self._nursery.start_soon(self._script, conversation)
+
+    # --- gates -----------------------------------------------------------------------------------
+
+    async def reached(self, name: str) -> None:
+        """Wait until a script stands at the gate."""
+        await self._gate(name).reached.wait()
+
+    def open_gate(self, name: str) -> None:
+        """Let pass who stands at the gate, and who will."""
+        self._gate(name).opened.set()
+
+    async def pass_gate(self, name: str) -> None:
+        """Stand at the gate until it is open."""
+        gate = self._gate(name)
+        gate.reached.set()
+        await gate.opened.wait()
+
+    def _gate(self, name: str) -> _Gate:
+        return self._gates.setdefault(name, _Gate())
+
+
+def with_sdk(adapter: type[A], sdk: MockSdk[Told, Frame]) -> type[A]:
+    """Return the adapter with a mock in the place of its sdk: of its attribute `connect`."""
+    assert hasattr(adapter, "connect"), f"{adapter.__name__} does not connect by `connect`"
+    made = type(f"Mocked{adapter.__name__}", (adapter,), {"connect": staticmethod(sdk.connect)})
+    return cast("type[A]", made)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return what a script raised, rather than that others were cancelled for it."""
+    leaves: list[BaseException] = []
+    for each in group.exceptions:
+        nested = isinstance(each, BaseExceptionGroup)
+        leaves.append(_first(cast("BaseExceptionGroup[BaseException]", each)) if nested else each)
+    failed = [each for each in leaves if isinstance(each, AssertionError)]
+    raised = [each for each in leaves if not isinstance(each, trio.Cancelled)]
+    return (failed or raised or leaves)[0]

@@ -1,0 +1,143 @@
+"""What the toy agent says, and what is said to it: one JSON object a line.
+
+The frames are open, as every provider's should be: fields that we do not know are passed over, and
+a type that we do not know comes out of the decoder as what it is, not as an error.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from sessionmgr.model import Json, encode_json
+
+
+class Hello(msgspec.Struct, frozen=True, tag_field="type", tag="hello"):
+    """The session is open."""
+
+    session: str
+    version: str = "1"
+    model: str | None = None
+
+
+class TextDelta(msgspec.Struct, frozen=True, tag_field="type", tag="text_delta"):
+    """Some more text of a message."""
+
+    text: str
+    message: str
+
+
+class Text(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
+    """A whole message."""
+
+    text: str
+    message: str
+
+
+class ToolBegan(msgspec.Struct, frozen=True, tag_field="type", tag="tool_began"):
+    """A tool is at work."""
+
+    id: str
+    name: str
+    input: Json = None
+
+
+class ToolEnded(msgspec.Struct, frozen=True, tag_field="type", tag="tool_ended"):
+    """A tool is done."""
+
+    id: str
+    ok: bool = True
+    output: Json = None
+
+
+class Question(msgspec.Struct, frozen=True, tag_field="type", tag="question"):
+    """The agent asks whether a tool may be used."""
+
+    id: str
+    name: str
+    input: Json = None
+    effect: Literal["read", "edit", "command", "network", "other"] = "other"
+
+
+class Withdrawn(msgspec.Struct, frozen=True, tag_field="type", tag="withdrawn"):
+    """The question needs no answer any more."""
+
+    id: str
+
+
+class Took(msgspec.Struct, frozen=True, tag_field="type", tag="took"):
+    """Whether another message was taken into the turn."""
+
+    id: str
+    taken: bool
+
+
+class Tokens(msgspec.Struct, frozen=True, tag_field="type", tag="tokens"):
+    """What was used since it was last told."""
+
+    input: int = 0
+    output: int = 0
+
+
+class TurnEnded(msgspec.Struct, frozen=True, tag_field="type", tag="turn_ended"):
+    """The turn is over; with an error, it went wrong."""
+
+    reason: str = "done"
+    error: str | None = None
+
+
+Frame: TypeAlias = (
+    Hello
+    | TextDelta
+    | Text
+    | ToolBegan
+    | ToolEnded
+    | Question
+    | Withdrawn
+    | Took
+    | Tokens
+    | TurnEnded
+)
+
+
+class Open(msgspec.Struct, frozen=True, tag_field="type", tag="open"):
+    """Open a session, a new one or one that was."""
+
+    session: str | None = None
+
+
+class Say(msgspec.Struct, frozen=True, tag_field="type", tag="say"):
+    """A prompt: the turn begins."""
+
+    text: str
+
+
+class More(msgspec.Struct, frozen=True, tag_field="type", tag="more"):
+    """Another message for the turn that is on."""
+
+    id: str
+    text: str
+
+
+class Answer(msgspec.Struct, frozen=True, tag_field="type", tag="answer"):
+    """The answer to a question, perhaps with another input than it wanted."""
+
+    id: str
+    allow: bool
+    input: Json | msgspec.UnsetType = msgspec.UNSET
+    reason: str | None = None
+
+
+class Cancel(msgspec.Struct, frozen=True, tag_field="type", tag="cancel"):
+    """End the turn."""
+
+
+Told: TypeAlias = Open | Say | More | Answer | Cancel
+
+DECODER: Final = msgspec.json.Decoder[Frame](Frame)
+
+
+def encode(message: Told) -> bytes:
+    """Return the line that says it."""
+    return encode_json(message) + b"\n"

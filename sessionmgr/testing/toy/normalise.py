@@ -1,0 +1,74 @@
+"""The toy agent's frames to events. Pure: no I/O, no clock, nothing that waits, nothing raised."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sessionmgr.model import (
+    MessageReceived,
+    MessageStreamed,
+    RunStarted,
+    TokenUsageUpdated,
+    ToolCallCompleted,
+    ToolCallFailed,
+    ToolCallStarted,
+    Usage,
+)
+from sessionmgr.provider.no_frame import told
+from sessionmgr.testing.toy.frames import (
+    Frame,
+    Hello,
+    Question,
+    Text,
+    TextDelta,
+    Tokens,
+    Took,
+    ToolBegan,
+    ToolEnded,
+    TurnEnded,
+    Withdrawn,
+)
+
+if TYPE_CHECKING:
+    from sessionmgr.model import Event
+    from sessionmgr.wire import NoFrame
+
+
+class State:
+    """What must be remembered from one frame to the next: the agent does not repeat itself."""
+
+    def __init__(self) -> None:
+        self.tools: dict[str, ToolBegan] = {}
+
+
+def normalise(frame: Frame | NoFrame, state: State) -> list[Event]:
+    """Return the events that a frame is; none if it is not about what happens in the run."""
+    match frame:
+        case Hello(session=session, version=version, model=model):
+            return [RunStarted(provider_session_id=session, cli_version=version, model=model)]
+        case TextDelta(text=text, message=message):
+            return [MessageStreamed(delta=text, message_id=message)]
+        case Text(text=text, message=message):
+            return [MessageReceived(content=text, message_id=message)]
+        case ToolBegan(id=id_, name=name, input=tool_input):
+            state.tools[id_] = frame
+            return [ToolCallStarted(tool_call_id=id_, tool_name=name, tool_input=tool_input)]
+        case ToolEnded():
+            return [_tool_ended(frame, state)]
+        case Tokens(input=read, output=written):
+            return [TokenUsageUpdated(usage=Usage(input=read, output=written))]
+        case Question() | Withdrawn() | Took() | TurnEnded():
+            return []  # the adapter's business
+        case _:
+            return [told(frame)]
+
+
+def _tool_ended(frame: ToolEnded, state: State) -> Event:
+    began = state.tools.pop(frame.id, None)
+    ended = ToolCallCompleted if frame.ok else ToolCallFailed
+    return ended(
+        tool_call_id=frame.id,
+        tool_name=began.name if began else "",
+        tool_input=began.input if began else None,
+        tool_output=frame.output,
+    )

@@ -1,0 +1,149 @@
+"""The connection to a toy agent: a child that is spawned, told lines, and read.
+
+A mock puts another `connect` in the place of this one; all else of the adapter is then as it is.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+import trio
+from msgspec import UNSET
+
+from sessionmgr.process import Pump
+from sessionmgr.process.ladder import Ladder, end_tree, open_tree
+from sessionmgr.provider.arrivals import Arrivals
+from sessionmgr.provider.question import Allow
+from sessionmgr.testing.toy.frames import (
+    DECODER,
+    Answer,
+    Cancel,
+    Frame,
+    More,
+    Open,
+    Say,
+    encode,
+)
+from sessionmgr.wire import NoFrame, read_frames
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+
+    from sessionmgr.process import Tail
+    from sessionmgr.process.facts import ExitFacts
+    from sessionmgr.process.launcher import ChildTree
+    from sessionmgr.provider.connection import ConnectionSpec
+    from sessionmgr.provider.question import Decision
+    from sessionmgr.testing.toy.frames import Told
+    from sessionmgr.wire import Line
+
+LADDER: Final = Ladder(polite=0.5, term=1.0)
+
+
+@asynccontextmanager
+async def connect(spec: ConnectionSpec) -> AsyncGenerator[ToyConnection, None]:
+    """Start an agent, and own it for the length of the block.
+
+    Raises:
+        ProcessError: It could not be started.
+    """
+    connection = ToyConnection()
+    async with (
+        open_tree(spec.launcher, spec.command, ladder=LADDER, polite=part) as tree,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(connection.run, tree)
+        yield connection
+        nursery.cancel_scope.cancel()
+
+
+async def part(tree: ChildTree) -> None:
+    """Ask an agent to end, in its own language: it does when its input has."""
+    if tree.stdin is not None:
+        await tree.stdin.aclose()
+
+
+class ToyConnection:
+    """One agent. It has one conversation after the other."""
+
+    def __init__(self) -> None:
+        self.facts: ExitFacts | None = None
+        """How it ended, when it has."""
+        self._conversation: ToyConversation | None = None
+        self._closed = trio.Event()
+        self._pump: Final = Pump(self._take, room=self._room)
+
+    @property
+    def tail(self) -> Tail:
+        """The last of what it complained."""
+        return self._pump.tail
+
+    async def run(self, tree: ChildTree) -> None:
+        """Talk with the agent until it is gone."""
+        await self._pump.run(
+            stdin=tree.stdin, stdout=tree.stdout, stderr=tree.stderr, exited=tree.wait_exit
+        )
+        # It may have closed its output and live on: who does not talk is of no use.
+        self.facts = await end_tree(tree, LADDER)
+        self._closed.set()
+        if self._conversation is not None:
+            self._conversation.arrivals.close()
+
+    async def wait_closed(self) -> None:
+        """Wait until the agent is gone."""
+        await self._closed.wait()
+
+    async def open(self, spec: Open) -> ToyConversation:
+        """Begin a session, or go on with one; the agent says hello."""
+        await trio.lowlevel.checkpoint()
+        self._conversation = ToyConversation(self)
+        if self._closed.is_set():
+            self._conversation.arrivals.close()
+        self.tell(spec)
+        return self._conversation
+
+    def tell(self, message: Told) -> None:
+        """Have a message written. That the agent has gone is told by the end of its events."""
+        self._pump.outbox.send(encode(message))
+
+    def _take(self, lines: Sequence[Line]) -> None:
+        if self._conversation is not None:  # what it says to nobody is not listened to
+            size = sum(len(line) if isinstance(line, bytes) else 0 for line in lines)
+            self._conversation.arrivals.put(read_frames(lines, DECODER), size)
+
+    async def _room(self) -> None:
+        await trio.lowlevel.checkpoint()
+        if self._conversation is not None:
+            await self._conversation.arrivals.room()
+
+
+class ToyConversation:
+    """One session of the agent's."""
+
+    def __init__(self, connection: ToyConnection) -> None:
+        self.arrivals: Final = Arrivals[Frame | NoFrame]()
+        self._connection: Final = connection
+
+    async def send(self, message: Say | More) -> None:
+        """Say something."""
+        await trio.lowlevel.checkpoint()
+        self._connection.tell(message)
+
+    async def interrupt(self) -> None:
+        """Ask the agent to end the turn."""
+        await trio.lowlevel.checkpoint()
+        self._connection.tell(Cancel())
+
+    async def answer(self, question: str, decision: Decision) -> None:
+        """Answer a question."""
+        await trio.lowlevel.checkpoint()
+        allow = isinstance(decision, Allow)
+        changed = decision.tool_input if isinstance(decision, Allow) else UNSET
+        self._connection.tell(
+            Answer(id=question, allow=allow, input=changed, reason=decision.reason)
+        )
+
+    def events(self) -> AsyncIterator[Sequence[Frame | NoFrame]]:
+        """Iterate over what the agent says, a read at a time."""
+        return self.arrivals

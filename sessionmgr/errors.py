@@ -14,6 +14,7 @@ SessionmgrError
 │   │   ├── OptionInvalid           an option is unknown or of a wrong type (a ValueError too)
 │   │   ├── DirectoryMissing        the session's directory is not there
 │   │   ├── SessionIsClosed         the session takes no more runs
+│   │   ├── KeeperLost              nobody could write down that the run was let in
 │   │   ├── ProviderDown            the provider's tree gave up; it is tried again later
 │   │   └── ManagerClosing          the manager admits nothing any more
 │   ├── NotPausable                 the run could not be resumed
@@ -192,6 +193,14 @@ class SessionIsClosed(StartRefused):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(f"{session_id} is closed: it takes no more runs")
+        self.session_id = session_id
+
+
+class KeeperLost(StartRefused):
+    """Nobody could write down that the run was let in, and so it was not."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"the record of {session_id} cannot be kept now: nothing was started")
         self.session_id = session_id
 
 

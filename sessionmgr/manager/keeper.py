@@ -228,7 +228,8 @@ class Keeper:
     async def _launch(self, entry: RunEntry) -> None:
         if entry.course.stop is not None or not await self._tables.launch(entry):
             entry.course.over.set()
-            self._live.intake.put(news.NotLaunched(entry))
+            why = self._tables.why_down(entry.run.provider)
+            self._live.intake.put(news.NotLaunched(entry, why))
 
     async def _wind_down(self, entry: RunEntry) -> None:
         """See to it that a run's task ends; what goes on beyond all bounds is left behind."""

@@ -35,6 +35,7 @@ class NotLaunched(msgspec.Struct, frozen=True):
     """A run's turn came to nothing: it was ended just then, or its provider is not there."""
 
     entry: RunEntry
+    why: str
 
 
 class Decided(msgspec.Struct, frozen=True):

@@ -31,6 +31,8 @@ log: Final = logging.getLogger("sessionmgr.manager")
 
 FIRST_PAUSE: Final = 5.0
 LONGEST_PAUSE: Final = 300.0
+SOON: Final = 0.02
+"""Seconds between two attempts to start a run in a branch that is being started again."""
 
 
 class Environment(NamedTuple):
@@ -122,8 +124,25 @@ class ProviderTree:
         log.error("event=provider_down provider=%s retry_in=%g why=%s", self.name, self._pause, why)
 
     async def launch(self, entry: RunEntry) -> bool:
-        """Start a run's task; False if it is not there to do so."""
-        if self.adapter is None or not self.is_up:
+        """Start a run's task; False if it is not there to do so, or the run is to end.
+
+        While the branch is being started again it is waited for.
+        """
+        await trio.lowlevel.checkpoint()
+        with trio.move_on_after(entry.clocks.of("start") or LONGEST_PAUSE):  # noqa: ASYNC912
+            while self.is_up and entry.course.stop is None:
+                if await self._try_to_launch(entry):
+                    return True
+                await trio.sleep(SOON)
+        return False
+
+    @property
+    def why_down(self) -> str:
+        """Say why a run could not be started."""
+        return f"{self.name} is down: {self._why or 'it was stopped'}"
+
+    async def _try_to_launch(self, entry: RunEntry) -> bool:
+        if self.adapter is None:
             return False
         live = entry.live
         if entry.spec.provider_session_id is None:

@@ -66,8 +66,8 @@ class Scribe:
                 self._admitted(draft, entry)
             case news.Dispatching(entry=entry):
                 self._dispatch(draft, entry)
-            case news.NotLaunched(entry=entry):
-                self._not_launched(draft, entry)
+            case news.NotLaunched(entry=entry, why=why):
+                self._not_launched(draft, entry, why)
             case Stopped(course=course):
                 self._stopped(draft, self._entry(course))
             case TaskEnded(course=course, error=error):
@@ -122,9 +122,9 @@ class Scribe:
         else:
             self._not_launched(draft, entry)
 
-    def _not_launched(self, draft: Draft, entry: RunEntry) -> None:
+    def _not_launched(self, draft: Draft, entry: RunEntry, why: str = "") -> None:
         """End a run that never came to its provider."""
-        failure = Failure(kind=FailureKind.ADAPTER_CRASHED, message="its provider went down")
+        failure = Failure(kind=FailureKind.ADAPTER_CRASHED, message=why, retryable=True)
         entry.course.claim(Stop(cause=Cause.ADAPTER_CRASH, failure=failure))
         draft.write(entry, _message(entry, "dropped"))
         self._end(draft, entry)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 import msgspec
 import trio
 
-from sessionmgr.errors import ManagerClosing, SessionIsClosed
+from sessionmgr.errors import KeeperLost, ManagerClosing, SessionIsClosed
 from sessionmgr.manager.entry import RunEntry
 from sessionmgr.manager.news import Admitted, Closing
 from sessionmgr.manager.plan import Plan, RunWish, Wishes, check
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from sessionmgr.model import Session
     from sessionmgr.provider.context import Budget
     from sessionmgr.provider.question import Approve
+
+
+ATTEMPTS: Final = 3
 
 
 class SessionHandle:
@@ -99,6 +102,18 @@ class SessionHandle:
         return await self._let_in(plan, follow_up=True)
 
     async def _let_in(self, plan: Plan, *, follow_up: bool = False) -> RunHandle:
+        """Let a run in; a keeper that dies just then has not, and the next one is asked.
+
+        Raises:
+            KeeperLost: Nobody could write down that it was let in.
+        """
+        for _ in range(ATTEMPTS):
+            entry = await self._admit(plan, follow_up)
+            if entry.run.first_seq:
+                return RunHandle(self._tables, entry, self)
+        raise KeeperLost(self.id)
+
+    async def _admit(self, plan: Plan, follow_up: bool) -> RunEntry:
         live = await self._keeping.live(self._session)
         if live.closing:
             raise SessionIsClosed(self.id)
@@ -125,7 +140,7 @@ class SessionHandle:
         except BaseException:
             entry.course.end(Stop(cause=Cause.CALLER, detail="nobody waited for its start"))
             raise
-        return RunHandle(self._tables, entry, self)
+        return entry
 
     async def cancel(self, detail: str | None = None) -> None:
         """End what runs, and what waits."""

@@ -99,6 +99,11 @@ class Tables:
         self.tower.watch(entry)
         return True
 
+    def why_down(self, provider: str) -> str:
+        """Say why a provider starts no run."""
+        tree = self.providers.get(provider)
+        return f"{provider} is not there" if tree is None else tree.why_down
+
     async def steer(self, entry: RunEntry, content: str, message_id: str) -> Fate:
         """Give a message to the turn that runs, and say what became of it."""
         tree = self.providers.get(entry.run.provider)

@@ -1,6 +1,7 @@
 """How the SQLite store writes: in groups, in bounds, and never in the way of a cancel."""
 
 import sqlite3
+import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
@@ -66,17 +67,27 @@ async def test_an_append_that_hangs_is_cancelled_at_once(path: Path) -> None:
 
 
 async def test_a_cancelled_append_that_waits_behind_a_hung_one_is_withdrawn(path: Path) -> None:
-    async with open_sqlite_store(path) as store:
-        await new_session(store)
-        with held(path), trio.move_on_after(10):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(partial(store.put_meta, "first", b""))
-                await stalled(store)
-                nursery.start_soon(partial(store.append, batch(1, "a")))
-                await stalled(store)
-                nursery.cancel_scope.cancel()
-        await store.put_meta("last", b"")
-        assert numbers(await store.events(SESSION)) == []
+    hung = trio.Event()
+    thaw = threading.Event()
+    token = trio.lowlevel.current_trio_token()
+
+    def hang(_: sqlite3.Connection) -> None:
+        token.run_sync_soon(hung.set)
+        assert thaw.wait(30)
+
+    done: list[str] = []
+    lane = ThreadLane("writer", [Writer(Options(path=path))], lambda _: None)
+    await lane.start()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(lane.do, Job(hang))
+        await hung.wait()
+        with trio.move_on_after(0.01) as scope:
+            await lane.do(Job(lambda _: done.append("withdrawn")))
+        assert scope.cancelled_caught
+        thaw.set()
+    await lane.do(Job(lambda _: done.append("last")))
+    await lane.close()
+    assert done == ["last"]
 
 
 async def test_a_store_on_a_hung_disk_is_left_in_bounds(

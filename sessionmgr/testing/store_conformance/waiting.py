@@ -57,10 +57,12 @@ async def an_append_elsewhere_wakes_nobody(store: Store) -> None:
     await new_session(store)
     await new_session(store, OTHER)
     woken: list[str] = []
+    one_woke = trio.Event()
 
     async def wait(session_id: str) -> None:
         await store.wait(session_id, after=0)
         woken.append(session_id)
+        one_woke.set()
 
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
@@ -68,6 +70,7 @@ async def an_append_elsewhere_wakes_nobody(store: Store) -> None:
             nursery.start_soon(wait, OTHER)
             await trio.testing.wait_all_tasks_blocked()
             await store.append(batch(1, "a", session_id=OTHER))
+            await one_woke.wait()
             await trio.testing.wait_all_tasks_blocked(SILENCE)
             assert woken == [OTHER]
             await store.append(batch(1, "a"))

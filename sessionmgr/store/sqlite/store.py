@@ -300,8 +300,8 @@ async def open_sqlite_store(
     `durability="power"` flushes each commit to the disk, so that it survives a power failure as
     well as our own end. `patience` is how long another process's lock is waited for, `poll` how
     often other processes' writing is looked for while somebody waits (None: never, nobody else
-    uses the file). `executor="inline"` runs everything in the calling task, in virtual time for
-    instance. The file does not grow beyond `max_bytes`.
+    uses the file). `executor="inline"` runs everything in the calling task: for virtual time, which
+    does not wait for threads. The file does not grow beyond `max_bytes`.
 
     Raises:
         StoreUnusable: The file cannot be used; the class and the text say why. Nothing was

@@ -12,13 +12,14 @@ from benchmarks.contestant import Contestant
 from benchmarks.goal import exit_code
 from benchmarks.manager.suite import MANAGER
 from benchmarks.otp.suite import OTP
+from benchmarks.process.suite import PROCESS
 from benchmarks.report import as_json, conditions, table, verdicts
 from benchmarks.stage import Stage
 from benchmarks.store.suite import STORE
 from benchmarks.suite import Suite, UnknownNameError, choose
 from benchmarks.wire.suite import WIRE
 
-SUITES: Final = (OTP, WIRE, STORE, MANAGER)
+SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER)
 ROUNDS: Final = 7
 
 EPILOG: Final = """

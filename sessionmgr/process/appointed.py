@@ -10,16 +10,13 @@ import subprocess
 import sys
 from array import array
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import trio
 
 from sessionmgr.errors import LauncherFailed
 from sessionmgr.process import standalone
 from sessionmgr.process.mark import VARIABLE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 READY_WITHIN: Final = 30.0
 """Seconds that a bare interpreter may take to start; on a quiet machine it takes 0.1."""
@@ -42,11 +39,11 @@ class AppointedWarden:
         """The number of its process."""
         return self._process.pid
 
-    async def ask_for_guard(self, mark: int, descriptors: Sequence[int]) -> bool:
-        """Ask for a guard with these descriptors; False if this warden is dead or dying."""
+    async def ask_for_guard(self, mark: int, line: int) -> bool:
+        """Ask for a guard at the end of this line; False if this warden is dead or dying."""
         async with self._turn:
             while not self.gone.is_set():
-                rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", descriptors))
+                rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [line]))
                 try:
                     self._control.sendmsg([b"%d" % mark], [rights])
                 except BlockingIOError:

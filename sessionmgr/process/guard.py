@@ -11,10 +11,13 @@ Forked from the warden: the standard library, and little of it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 import signal
+import socket
 import time
+from array import array
 
 from sessionmgr.process import mark, proc, program, subreaper
 from sessionmgr.process.alarm import Alarm
@@ -24,7 +27,6 @@ from sessionmgr.process.sweep import Sweep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Sequence
     from typing import Final
 
@@ -36,7 +38,7 @@ LEFT: Final = 64
 """How many of those left running are named."""
 
 
-def guard(tree: int, at_rest: int, line: socket.socket, owner: int, stdio: Sequence[int]) -> int:
+def guard(tree: int, at_rest: int, line: socket.socket, owner: int) -> int:
     """Be the guard of one tree, marked `tree`, until it is empty; return the exit code.
 
     `at_rest` is the mark that guards carry themselves, `owner` a pidfd.
@@ -45,7 +47,7 @@ def guard(tree: int, at_rest: int, line: socket.socket, owner: int, stdio: Seque
     alarm = Alarm(line.fileno(), owner)
     try:
         line.sendall(pack(b"ready", b"%d" % os.getpid(), b"%d" % proc.start_time(os.getpid())))
-        request = _request(alarm, line, owner)
+        request, stdio = _request(alarm, line, owner)
         if request is None:
             line.sendall(pack(b"empty"))
             return 0
@@ -54,20 +56,33 @@ def guard(tree: int, at_rest: int, line: socket.socket, owner: int, stdio: Seque
     return _Guard(tree, at_rest, alarm, line, owner).live(request, stdio)
 
 
-def _request(alarm: Alarm, line: socket.socket, owner: int) -> list[bytes] | None:
-    """Read what is to be started; None if the owner does not want it any more."""
+def _request(
+    alarm: Alarm, line: socket.socket, owner: int
+) -> tuple[list[bytes] | None, Sequence[int]]:
+    """Read what is to be started, and on which descriptors; None if nothing is, any more."""
     unpacker = Unpacker()
+    stdio = array("i")
     while True:
         ready = alarm.wait()
         if owner in ready:
-            return None
+            return None, ()
         if line.fileno() not in ready:
             continue
-        data = line.recv(1 << 16)
+        data, ancillary, _, _ = line.recvmsg(
+            1 << 16, socket.CMSG_SPACE(3 * stdio.itemsize), socket.MSG_CMSG_CLOEXEC
+        )
         if not data:
-            return None
+            return None, ()
+        for _, _, each in ancillary:
+            stdio.frombytes(each)
         for packet in unpacker.feed(data):
-            return packet
+            if len(stdio) != 3:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            return packet, stdio
+
+
+def _ignored() -> list[int]:
+    return [each for each in signal.valid_signals() if signal.getsignal(each) == signal.SIG_IGN]
 
 
 class _Guard:
@@ -113,7 +128,7 @@ class _Guard:
         limit = resource.getrlimit(mark.RLIMIT_LOCKS)
         mark.bear(self._tree)
         try:
-            return program.start(arguments, environment, stdio)
+            return program.start(arguments, environment, stdio, _ignored())
         finally:
             resource.setrlimit(mark.RLIMIT_LOCKS, limit)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from array import array
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.errors import SpawnFailed
     from sessionmgr.process.facts import ExitFacts, LeaderExit
+    from sessionmgr.process.pipes import Pipes
     from sessionmgr.process.switchboard import Switchboard
 
 _DEADLY: Final = (9, 15)
@@ -67,13 +69,11 @@ class GuardedTree:
     """A tree with a guard of its own, which proves its end. It fits `ChildTree`."""
 
     __slots__ = (
-        "_course", "_heard", "_keeper", "_left", "_line", "crash", "failure", "guard", "mark",
-        "pid", "stage", "started", "stderr", "stdin", "stdout",
+        "_course", "_heard", "_keeper", "_left", "_line", "_pipes", "crash", "failure", "guard",
+        "mark", "pid", "stage", "started",
     )  # fmt: skip
 
-    def __init__(
-        self, mark: int, line: socket.socket, pipes: Sequence[int | None], keeper: Keeper
-    ) -> None:
+    def __init__(self, mark: int, line: socket.socket, keeper: Keeper) -> None:
         self.mark = mark
         self.pid = 0
         self.started = 0
@@ -84,12 +84,7 @@ class GuardedTree:
         self.failure: SpawnFailed | None = None
         self.crash = ""
         """What a guard said that broke by itself, which none should."""
-        stdin, stdout, stderr = pipes
-        assert stdout is not None
-        assert stderr is not None
-        self.stdin = None if stdin is None else trio.lowlevel.FdStream(stdin)
-        self.stdout = trio.lowlevel.FdStream(stdout)
-        self.stderr = trio.lowlevel.FdStream(stderr)
+        self._pipes: list[trio.lowlevel.FdStream | None] = []
         self._line: socket.socket | None = line
         self._keeper = keeper
         self._heard = Unpacker()
@@ -106,26 +101,58 @@ class GuardedTree:
         return text_of(self.mark)
 
     @property
+    def stdin(self) -> trio.lowlevel.FdStream | None:
+        """Where to write to it; None if it reads /dev/null."""
+        return self._pipes[0]
+
+    @property
+    def stdout(self) -> trio.lowlevel.FdStream:
+        """What it writes."""
+        return _not_none(self._pipes[1])
+
+    @property
+    def stderr(self) -> trio.lowlevel.FdStream:
+        """What it complains."""
+        return _not_none(self._pipes[2])
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is a guard with nothing to guard yet, as far as we have heard."""
+        self._listen()
+        return self.stage is Stage.READY and not self.is_over
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing more is to come."""
         return self._course.is_over
 
     # What its owner wants.
 
-    async def ask(self, request: bytes) -> None:
-        """Tell the guard what to start, and wait until it has, or could not."""
-        view = memoryview(request)
+    async def ask(self, request: bytes, pipes: Pipes) -> None:
+        """Tell the guard what to start on which pipes, and wait until it has, or could not."""
         self.stage = Stage.ASKED
+        self._pipes = [
+            each if each is None else trio.lowlevel.FdStream(each) for each in pipes.near
+        ]
+        try:
+            await self._send(request, pipes.theirs)
+        finally:
+            pipes.close_theirs()
+        await self._course.until(
+            lambda: self.stage in (Stage.STARTED, Stage.FAILED) or self.is_over
+        )
+
+    async def _send(self, request: bytes, descriptors: Sequence[int]) -> None:
+        view = memoryview(request)
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", descriptors))]
         while view and self._line is not None:
             try:
-                view = view[self._line.send(view) :]
+                view = view[self._line.sendmsg([view], rights) :]
+                rights.clear()  # they went with the first bytes
             except BlockingIOError:
                 await trio.lowlevel.wait_writable(self._line)
             except ConnectionError:
                 break  # it could not start it, or was killed: we shall hear
-        await self._course.until(
-            lambda: self.stage in (Stage.STARTED, Stage.FAILED) or self.is_over
-        )
 
     async def wait_ready(self) -> bool:
         """Wait until there is a guard; False if there will be none."""
@@ -138,7 +165,7 @@ class GuardedTree:
         if self._line is None or self._course.exit is not None:
             return
         if number in _DEADLY:
-            self._course.force(self.stdout.fileno())
+            self._course.force(self._stdout_number())
         # Only a guard that somebody stopped lets so much pile up; there is `kill` for it.
         with contextlib.suppress(BlockingIOError, ConnectionError):
             self._line.send(pack(b"%d" % number))
@@ -148,9 +175,12 @@ class GuardedTree:
         self._listen()
         if self._line is None:
             return
-        self._course.force(self.stdout.fileno())
+        self._course.force(self._stdout_number())
         with contextlib.suppress(OSError):
             self._line.shutdown(socket.SHUT_WR)
+
+    def _stdout_number(self) -> int:
+        return self.stdout.fileno() if self._pipes else -1
 
     async def wait_exit(self) -> LeaderExit:
         """Wait for the end of the program."""
@@ -175,10 +205,9 @@ class GuardedTree:
     def close(self) -> None:
         """Do so at once."""
         self._hang_up()
-        if self.stdin is not None:
-            self.stdin.close()
-        self.stdout.close()
-        self.stderr.close()
+        for each in self._pipes:
+            if each is not None:
+                each.close()
         self._course.over(Emptied.UNPROVED)
         self._keeper.forget(self)
 
@@ -246,3 +275,8 @@ class GuardedTree:
                 self.crash = text.decode(errors="replace")
             case _:
                 raise AssertionError(packet)
+
+
+def _not_none(stream: trio.lowlevel.FdStream | None) -> trio.lowlevel.FdStream:
+    assert stream is not None
+    return stream

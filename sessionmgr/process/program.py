@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import stat
 
 TYPE_CHECKING = False
@@ -68,9 +67,14 @@ def enter(directory: bytes) -> None:
 
 
 def start(
-    arguments: Sequence[bytes], environment: dict[bytes, bytes], descriptors: Sequence[int]
+    arguments: Sequence[bytes],
+    environment: dict[bytes, bytes],
+    descriptors: Sequence[int],
+    ignored: Sequence[int],
 ) -> int:
-    """Start it in a session of its own, with default signals, on these as its 0, 1 and 2.
+    """Start it in a session of its own, on these as its 0, 1 and 2.
+
+    All its signals are the default, for `ignored` are all those that we ignore.
 
     Raises:
         NotStartedError: it cannot be started.
@@ -84,15 +88,10 @@ def start(
             file_actions=[(os.POSIX_SPAWN_DUP2, each, at) for at, each in enumerate(descriptors)],
             setsid=True,
             setsigmask=(),
-            setsigdef=_CATCHABLE,
+            setsigdef=ignored,
         )
     except OSError as error:
         # The file is there: what ENOENT misses is the interpreter that its first line names.
         what = {errno.ENOENT: b"interpreter", errno.ENOEXEC: b"executable"}
         number = error.errno or 0
         raise NotStartedError(what.get(number, b"system"), path, number) from None
-
-
-_CATCHABLE = [
-    each for each in signal.valid_signals() if each not in (signal.SIGKILL, signal.SIGSTOP)
-]

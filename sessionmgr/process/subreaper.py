@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from typing import Final
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
+# Loaded once, in the warden: each guard would have its own copy.
+_LIBRARY: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def become() -> None:
@@ -21,7 +23,6 @@ def become() -> None:
     Raises:
         OSError: the system has no such thing.
     """
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    if prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+    if _LIBRARY.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -1,13 +1,13 @@
 """The launcher with a warden: Linux.
 
-The strategy: one warden, replaced when it dies, for all trees; one task that reads the lines of
-all guards; a sweep, in a thread, for the trees whose guards were killed. All of it is shielded:
-a cancel ends the body of the block first, and the trees in it, and this after them.
+The strategy: one warden, replaced when it dies, for all trees; one guard ahead of the need, as
+making one takes longer than starting a program; one task that reads the lines of all guards; a
+sweep, in a thread, for the trees whose guards were killed. All of it is shielded: a cancel ends
+the body of the block first, and the trees in it, and this after them.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
 import os
@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.errors import LauncherFailed, TreeLost
+from sessionmgr.errors import LauncherFailed, ProcessError, TreeLost
 from sessionmgr.process import mark, proc
 from sessionmgr.process.appointed import appoint
 from sessionmgr.process.descriptors import Descriptors
 from sessionmgr.process.facts import LeftRunning
 from sessionmgr.process.guarded import GuardedTree, Stage
 from sessionmgr.process.packet import pack
+from sessionmgr.process.pipes import Pipes
 from sessionmgr.process.sweep import Sweep
 from sessionmgr.process.switchboard import Switchboard
 
@@ -64,6 +65,8 @@ class WardedLauncher:
         self._trees: dict[int, GuardedTree] = {}
         self._lost: list[GuardedTree] = []
         self._sweeping = False
+        self._spare: GuardedTree | None = None
+        self._sparing = False
         self._nursery: trio.Nursery | None = None
         self._failure: LauncherFailed | None = None
         self._closing = trio.Event()
@@ -72,49 +75,32 @@ class WardedLauncher:
     @property
     def warden(self) -> int:
         """The process of the present warden; 0 if there is none."""
-        return self._warden.pid if self._warden is not None else 0
+        gone = self._warden is None or self._warden.gone.is_set()
+        return self._warden.pid if self._warden is not None and not gone else 0
 
     # Starting.
 
     async def spawn(self, command: Command) -> GuardedTree:
         """Start a child; see `Launcher`."""
         async with self._room:
-            for _ in range(ATTEMPTS):
-                with self._descriptors.claimed():
-                    tree = await self._with_guard(command)
-                if tree is not None:
-                    return await self._started(tree, command)
-        raise LauncherFailed(f"{ATTEMPTS} wardens or guards in a row were killed")
+            with self._descriptors.claimed():
+                tree = await self._guard()
+                try:
+                    pipes = Pipes(stdin=command.stdin)
+                except BaseException:
+                    tree.close()
+                    raise
+            await self._start(tree, command, pipes)
+        self._have_spare()
+        return tree
 
-    async def _with_guard(self, command: Command) -> GuardedTree | None:
-        """Return a tree with a guard and nothing to guard; None if the warden died over it."""
-        warden = await self._present_warden()
-        tree, theirs = self._plan(command)
-        try:
-            with contextlib.ExitStack() as stack:
-                for each in theirs:
-                    stack.callback(os.close, each)
-                sent = await warden.ask_for_guard(tree.mark, theirs)
-            if sent and await tree.wait_ready():
-                return tree
-            if not sent:
-                await warden.gone.wait()
-        except BaseException:
-            await self._give_up(tree)  # shielded and bounded  # noqa: ASYNC102
-            raise
-        failure = tree.failure
-        tree.close()
-        if failure is not None:
-            raise failure
-        return None
-
-    async def _started(self, tree: GuardedTree, command: Command) -> GuardedTree:
+    async def _start(self, tree: GuardedTree, command: Command, pipes: Pipes) -> None:
         around = os.environ.get(mark.VARIABLE)
         request = _request(command, mark.inside(around, tree.mark))
         try:
-            await tree.ask(request)
+            await tree.ask(request, pipes)
             if tree.stage is Stage.STARTED:
-                return tree
+                return
             await tree.wait_empty()
             if tree.crash:
                 log.error("guard_crashed tree=%s\n%s", tree.id, tree.crash)
@@ -123,34 +109,61 @@ class WardedLauncher:
             await self._give_up(tree)  # shielded and bounded  # noqa: ASYNC102
             raise
 
-    def _plan(self, command: Command) -> tuple[GuardedTree, list[int]]:
-        """Make the pipes and the line; return our side, and theirs: line, 0, 1, 2."""
+    async def _guard(self) -> GuardedTree:
+        """Return a tree that has a guard, and nothing to guard yet."""
+        await trio.lowlevel.checkpoint()
+        spare, self._spare = self._spare, None
+        if spare is not None and self._failure is None and not self._closing.is_set():
+            if spare.is_ready:
+                return spare
+            spare.close()  # somebody killed it meanwhile
+        for _ in range(ATTEMPTS):
+            tree = await self._new_guard()
+            if tree is not None:
+                return tree
+        raise LauncherFailed(f"{ATTEMPTS} wardens or guards in a row were killed")
+
+    async def _new_guard(self) -> GuardedTree | None:
+        """Have a guard made; None if it, or the warden, died over that."""
+        warden = await self._present_warden()
         number = next(each for each in self._numbers if each not in self._trees)
-        with contextlib.ExitStack() as on_failure:
-            made: list[int] = []
+        near, far = socket.socketpair()
+        with far:
+            near.setblocking(False)
+            tree = GuardedTree(mark.mark_of(self.number, number), near, self)
+            self._trees[number] = tree
+            try:
+                sent = await warden.ask_for_guard(tree.mark, far.fileno())
+                far.close()
+                if sent and await tree.wait_ready():
+                    return tree
+                if not sent:
+                    await warden.gone.wait()
+            except BaseException:
+                tree.close()
+                raise
+        tree.close()
+        if tree.failure is not None:
+            raise tree.failure
+        return None
 
-            def keep(*descriptors: int) -> tuple[int, ...]:
-                for each in descriptors:
-                    made.append(each)
-                    on_failure.callback(os.close, each)
-                return descriptors
+    def _have_spare(self) -> None:
+        """Have a guard at hand for the next child."""
+        if self._spare is None and not self._sparing and self._nursery is not None:
+            self._sparing = True
+            self._nursery.start_soon(self._make_spare)
 
-            line, far_line = (each.detach() for each in socket.socketpair())
-            keep(line, far_line)
-            if command.stdin:
-                far_in, near_in = keep(*os.pipe())
-            else:
-                (far_in,), near_in = keep(os.open(os.devnull, os.O_RDONLY)), None
-            near_out, far_out = keep(*os.pipe())
-            near_err, far_err = keep(*os.pipe())
-            on_failure.pop_all()
-        near = socket.socket(fileno=line)
-        near.setblocking(False)
-        tree = GuardedTree(
-            mark.mark_of(self.number, number), near, (near_in, near_out, near_err), self
-        )
-        self._trees[number] = tree
-        return tree, [far_line, far_in, far_out, far_err]
+    async def _make_spare(self) -> None:
+        try:
+            spare = await self._new_guard()
+        except (ProcessError, OSError):
+            return  # whoever needs one will meet the same, and say so
+        finally:
+            self._sparing = False
+        if self._spare is None:
+            self._spare = spare
+        elif spare is not None:
+            spare.close()
 
     async def _give_up(self, tree: GuardedTree) -> None:
         """End what may have begun, though we are cancelled."""
@@ -220,6 +233,7 @@ class WardedLauncher:
                 async with trio.open_nursery() as self._nursery:
                     self._nursery.start_soon(self.switchboard.run)
                     self._nursery.start_soon(self._replace_wardens)
+                    self._have_spare()
                     await self._closed.wait()
                     self._nursery.cancel_scope.cancel()
             finally:
@@ -270,6 +284,7 @@ class WardedLauncher:
                 facts = await tree.wait_empty()
                 proved = proved and not facts.left_running
                 tree.close()
+            self._spare = None
             if self._warden is not None:
                 await _dismiss(self._warden)
             self._closed.set()

@@ -18,7 +18,6 @@ import resource
 import signal
 import socket
 import time
-import traceback
 
 from sessionmgr.process import mark, subreaper
 from sessionmgr.process.alarm import Alarm
@@ -94,19 +93,16 @@ class _Warden:
         for _, _, each in ancillary:
             descriptors.frombytes(each[: len(each) - len(each) % descriptors.itemsize])
         if data and descriptors:
-            self._make_guard(int(data), descriptors.tolist())
+            self._make_guard(int(data), descriptors[0])
         for descriptor in descriptors:
             os.close(descriptor)
         return bool(data)
 
-    def _make_guard(self, tree: int, descriptors: list[int]) -> None:
-        if len(descriptors) < 4:
-            _refuse(descriptors[0], OSError(24, os.strerror(24)))
-            return
+    def _make_guard(self, tree: int, line: int) -> None:
         try:
             pid = os.fork()
         except OSError as error:
-            _refuse(descriptors[0], error)
+            _refuse(line, error)
             return
         if pid:
             self._guards.add(pid)
@@ -115,11 +111,12 @@ class _Warden:
         try:
             self._alarm.close()
             self._control.close()
-            line = socket.socket(fileno=descriptors[0])
             at_rest = mark.mark_of(self._launcher, 0)
-            code = guard(tree, at_rest, line, self._owner, descriptors[1:])
+            code = guard(tree, at_rest, socket.socket(fileno=line), self._owner)
         except BaseException:  # noqa: ASYNC103, BLE001  # a process ends here, and says why
-            _tell(descriptors[0], traceback.format_exc())
+            import traceback  # it is large, and of use only here
+
+            _tell(line, traceback.format_exc())
         finally:
             os._exit(code)
 

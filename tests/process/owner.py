@@ -57,12 +57,21 @@ class Orders:
 async def obey(launcher: WardedLauncher, trees: list[GuardedTree], notes: str) -> None:
     """Read orders."""
     orders = Orders()
+    first = launcher.warden
     async with trio.open_nursery() as nursery:
         while True:
             match await orders.next():
                 case "facts":  # of all trees, when they are over
                     facts = [await tree.wait_empty() for tree in trees]
                     say(facts=msgspec.to_builtins(facts))
+                case "successor":  # of the first warden
+                    while launcher.warden in (0, first):  # noqa: ASYNC110
+                        await trio.sleep(0.005)
+                    say(warden=launcher.warden)
+                case "warden":
+                    while not launcher.warden:  # noqa: ASYNC110
+                        await trio.sleep(0.005)
+                    say(warden=launcher.warden)
                 case "kill":
                     for tree in trees:
                         tree.kill()

@@ -1,0 +1,1 @@
+"""What owning a tree of processes costs, against starting the process alone."""

@@ -1,0 +1,48 @@
+"""The three pipes of a child: our ends and its ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+
+class Pipes:
+    """Both ends of a child's standard streams; `stdin=False` gives it /dev/null to read.
+
+    Raises:
+        OSError: the system has no more descriptors for us. None was kept.
+    """
+
+    __slots__ = ("near", "theirs")
+
+    def __init__(self, *, stdin: bool) -> None:
+        with contextlib.ExitStack() as on_failure:
+
+            def keep(first: int, second: int) -> tuple[int, int]:
+                on_failure.callback(os.close, first)
+                on_failure.callback(os.close, second)
+                return first, second
+
+            near_in: int | None = None
+            if stdin:
+                far_in, near_in = keep(*os.pipe())
+            else:
+                far_in = os.open(os.devnull, os.O_RDONLY)
+                on_failure.callback(os.close, far_in)
+            near_out, far_out = keep(*os.pipe())
+            near_err, far_err = keep(*os.pipe())
+            on_failure.pop_all()
+        self.near = (near_in, near_out, near_err)
+        self.theirs = (far_in, far_out, far_err)
+
+    def close_theirs(self) -> None:
+        """Let the child alone have them."""
+        for each in self.theirs:
+            os.close(each)
+
+    def close(self) -> None:
+        """Give up all of them."""
+        self.close_theirs()
+        for each in self.near:
+            if each is not None:
+                os.close(each)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sessionmgr.model import Json
-    from sessionmgr.store import EventRow, Store, StoredRun, StoredSession
+    from sessionmgr.store import Costs, EventRow, Store, StoredRun, StoredSession
 
 _END: Final = {
     "run_completed": "completed",
@@ -28,9 +28,9 @@ _END: Final = {
     "run_paused": "paused",
 }
 _FATES: Final = {
-    None: {"queued", "sent"},
+    None: {"queued", "sent", "dropped"},
     "queued": {"sent", "dropped", "unknown"},
-    "sent": set[str](),
+    "sent": {"dropped", "unknown"},  # it was about to be, and then was not
     "dropped": set[str](),
     "unknown": {"sent", "dropped"},
 }
@@ -45,9 +45,13 @@ async def broken_laws(store: Store, *, settled: bool = True) -> list[str]:
     dropped, not both; an answer has a question, and an end for each beginning.
     """
     found: list[str] = []
+    of_session: dict[str, dict[str, StoredRun]] = defaultdict(dict)
+    for run in await _runs(store):
+        of_session[run.session_id][run.run_id] = run
     for session in await _sessions(store):
         rows = await _events(store, session.session_id)
-        runs = {run.run_id: run for run in await _runs(store, session.session_id)}
+        runs = of_session[session.session_id]
+        booked = await store.costs(list(runs))
         found += _numbers(session, rows)
         of_run: dict[str, list[EventRow]] = defaultdict(list)
         for row in rows:
@@ -56,7 +60,7 @@ async def broken_laws(store: Store, *, settled: bool = True) -> list[str]:
         found += [f"{each} has events and no record" for each in of_run.keys() - runs.keys()]
         for run in runs.values():
             found += _run(run, of_run[run.run_id], settled=settled)
-            found += await _ledger(store, run.run_id, of_run[run.run_id])
+            found += _ledger(run.run_id, booked.get(run.run_id), of_run[run.run_id])
         found += _turns(rows)
     return found
 
@@ -73,11 +77,11 @@ async def _sessions(store: Store) -> list[StoredSession]:
     return rows
 
 
-async def _runs(store: Store, session_id: str) -> list[StoredRun]:
-    page = await store.runs(session_id=session_id)
+async def _runs(store: Store) -> list[StoredRun]:
+    page = await store.runs()
     rows = list(page.rows)
     while page.cursor is not None:
-        page = await store.runs(session_id=session_id, cursor=page.cursor)
+        page = await store.runs(cursor=page.cursor)
         rows += page.rows
     return rows
 
@@ -169,8 +173,7 @@ def _used(name: str, record: Run, rows: list[EventRow]) -> Iterator[str]:
         yield f"{name}: it has used {dict(tokens)} by its events, and {recorded} by its record"
 
 
-async def _ledger(store: Store, run_id: str, rows: list[EventRow]) -> list[str]:
-    booked = (await store.costs([run_id])).get(run_id)
+def _ledger(run_id: str, booked: Costs | None, rows: list[EventRow]) -> Iterator[str]:
     told: Counter[str] = Counter()
     for row in rows:
         if row.type != "token_usage_updated":
@@ -185,8 +188,7 @@ async def _ledger(store: Store, run_id: str, rows: list[EventRow]) -> list[str]:
     names = (*_TOKENS, "rows", "nano_usd")
     ledger = {key: getattr(booked, key) if booked else 0 for key in names}
     if ledger != {key: told[key] for key in names}:
-        return [f"{run_id}: the ledger has {ledger}, its events say {dict(told)}"]
-    return []
+        yield f"{run_id}: the ledger has {ledger}, its events say {dict(told)}"
 
 
 def _messages(name: str, rows: list[EventRow], *, settled: bool) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import trio
 
-from sessionmgr.manager import Clocks, Manager, RunHandle, open_manager
+from sessionmgr.manager import Clocks, Cursor, Manager, RunHandle, open_manager
 from sessionmgr.model import AnyEvent, RunResult
 from sessionmgr.provider import Budget, ProviderAdapter
 from sessionmgr.store import MemoryStore, Store
@@ -51,6 +51,11 @@ async def events(run: RunHandle) -> list[AnyEvent]:
 
 async def types(run: RunHandle) -> list[str]:
     return [event.type async for event in run]
+
+
+async def collect(cursor: Cursor, into: list[AnyEvent]) -> None:
+    while (event := await anext(cursor, None)) is not None:
+        into.append(event)
 
 
 @asynccontextmanager

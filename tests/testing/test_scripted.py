@@ -147,8 +147,9 @@ async def test_a_crash_of_the_adapter_is_not_a_crash_of_the_run_alone(
 ) -> None:
     async with open_manager(adapters={"actor": scripted("actor")}) as manager:
         session, other = [await manager.open_session("actor") for _ in range(2)]
-        run = await session.submit(write_script(Script(steps=(CrashAdapter(), Hang()))))
         neighbour = await other.submit(write_script(Script(steps=(Hang(),))))
+        await trio.sleep(1)
+        run = await session.submit(write_script(Script(steps=(CrashAdapter(), Hang()))))
         for each in (run, neighbour):
             result = await each.result()
             assert result.failure is not None

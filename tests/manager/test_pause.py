@@ -1,0 +1,255 @@
+"""What was paused can go on: here, or under another manager, with what it was allowed."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sessionmgr.errors import NotPausable, NotResumable, PermissionRefused, UnknownId
+from sessionmgr.manager import RunHandle
+from sessionmgr.model import (
+    NATIVE,
+    Capabilities,
+    PermissionMode,
+    ProviderSessionUpdated,
+    Reason,
+    RunStarted,
+    RunStatus,
+    Snapshot,
+)
+from sessionmgr.provider import Mapped, PermissionMap
+from sessionmgr.store import MemoryStore
+from sessionmgr.testing.scripted import (
+    Deaf,
+    Emit,
+    Finish,
+    Hang,
+    Say,
+    Step,
+    Tool,
+    Use,
+    Wait,
+    scripted,
+)
+from tests.manager.house import House, events, open_house, play, types
+
+
+async def paused(house: House, *steps: Step, **how: str) -> tuple[RunHandle, Snapshot]:
+    session = await house.manager.open_session("actor", permission_mode="plan")
+    run = await session.submit(play(*steps, Hang()), metadata={"ticket": 1})
+    await trio.sleep(1)
+    return run, await run.pause(node=how.get("node"), message=how.get("message"))
+
+
+async def test_a_pause_leaves_a_snapshot_in_the_store(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor", permission_mode="plan")
+        run = await session.submit(play(Say(text="half"), Hang()))
+        await trio.sleep(1)
+        snapshot = await run.pause(node="step 3", state={"left": [1, 2]}, message="go on")
+        result = await run.result()
+        assert (result.status, result.reason, result.text) == ("paused", "pause", "half")
+        assert snapshot.run_id == run.id
+        assert snapshot.session_id == session.id
+        assert snapshot.provider_session_id == f"of-{session.id}"
+        assert snapshot.cwd == str(Path.cwd())
+        assert snapshot.permission == result.permission
+        assert (snapshot.node, snapshot.state) == ("step 3", {"left": [1, 2]})
+        assert snapshot.message == "go on"
+        [kept] = await house.store.snapshots(session.id)
+        assert kept.snapshot_id == snapshot.id
+        assert house.saw("interrupt") == ["pause"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "said"),
+    [(None, None, "continue"), ("go on", None, "go on"), ("go on", "stop that", "stop that")],
+)
+async def test_it_goes_on_with_a_message(
+    autojump_clock: MockClock, stored: str | None, given: str | None, said: str
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor", model=None)
+        run = await session.submit(play(Hang()), metadata={"ticket": 1})
+        await trio.sleep(1)
+        snapshot = await run.pause(message=stored)
+        result = await house.manager.resume(snapshot, given)
+        assert (result.status, result.text) == (RunStatus.COMPLETED, said)
+        assert result.resumed_from == run.id
+        assert (result.session_id, result.id != run.id) == (session.id, True)
+        assert result.metadata == {"ticket": 1}
+        seen = house.actor.diary[-2]
+        assert (seen.text, seen.resumed_from) == (said, run.id)
+        assert seen.provider_session_id == f"of-{session.id}"
+
+
+async def test_the_permission_is_asserted_again(autojump_clock: MockClock) -> None:
+    store = MemoryStore()
+    async with open_house(store=store) as house:
+        _, snapshot = await paused(house)
+        again = await house.manager.submit_resume(snapshot)
+        result = await again.result()
+        assert result.permission == snapshot.permission
+        [started] = [each for each in await events(again) if isinstance(each, RunStarted)]
+        assert started.permission == snapshot.permission
+        assert house.actor.diary[-2].mode is PermissionMode.PLAN
+    wider = scripted("actor", permissions=PermissionMap({PermissionMode.FULL_AUTO: Mapped("all")}))
+    async with open_house(store=store, actor=wider) as house:
+        with pytest.raises(PermissionRefused):
+            await house.manager.resume(snapshot)
+        assert wider.diary == []
+
+
+async def test_it_goes_on_under_another_manager_by_its_id_alone(
+    autojump_clock: MockClock,
+) -> None:
+    store = MemoryStore()
+    async with open_house(store=store) as house:
+        run, snapshot = await paused(house, Use(output=7), node="here")
+    async with open_house(store=store) as house:
+        result = await house.manager.resume(snapshot.id)
+        assert (result.status, result.resumed_from) == (RunStatus.COMPLETED, run.id)
+        assert result.session_id == run.session_id
+        assert house.actor.diary[0].provider_session_id == snapshot.provider_session_id
+        assert result.usage.output == 0
+
+
+async def test_a_snapshot_that_nobody_has_is_unknown(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        with pytest.raises(UnknownId):
+            await house.manager.resume("snp_nothing")
+
+
+async def test_without_its_directory_it_cannot_go_on(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with open_house() as house:
+        place = tmp_path / "place"
+        place.mkdir()
+        session = await house.manager.open_session("actor", cwd=place)
+        run = await session.submit(play(Hang()))
+        await trio.sleep(1)
+        snapshot = await run.pause()
+        shutil.rmtree(place)
+        with pytest.raises(NotResumable, match="place is not there"):
+            await house.manager.resume(snapshot)
+        assert len((await house.store.runs()).rows) == 1
+
+
+async def test_with_a_tool_call_cut_half_way_it_cannot_go_on(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        _, snapshot = await paused(house, Tool(name="make", takes=100))
+        with pytest.raises(NotResumable, match="half way: make"):
+            await house.manager.resume(snapshot)
+
+
+async def test_what_cannot_be_paused_says_why_and_runs_on(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(Wait(seconds=5), Say(text="well"), starts=False))
+        await trio.sleep(1)
+        with pytest.raises(NotPausable, match="has not named its session"):
+            await run.pause()
+        waiting = await session.submit("later")
+        with pytest.raises(NotPausable):
+            await waiting.pause()
+        assert (await run.result()).text == "well"
+        with pytest.raises(NotPausable, match="it is completed"):
+            await run.pause()
+
+
+async def test_a_provider_that_cannot_resume_cannot_be_paused(autojump_clock: MockClock) -> None:
+    plain = scripted("actor", capabilities=Capabilities(streaming=NATIVE))
+    async with open_house(actor=plain) as house:
+        run = await house.start(Wait(seconds=5))
+        await trio.sleep(1)
+        with pytest.raises(NotPausable, match="cannot resume"):
+            await run.pause()
+        assert (await run.result()).status is RunStatus.COMPLETED
+
+
+async def test_what_is_being_cancelled_is_not_paused(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        run = await house.start(Deaf(seconds=3))
+        await trio.sleep(1)
+        run.cancel()
+        with pytest.raises(NotPausable, match="ending already"):
+            await run.pause()
+        assert (await run.result()).reason is Reason.USER
+        assert await house.store.snapshots(run.session_id) == []
+
+
+async def test_of_two_pauses_at_once_one_has_the_snapshot(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        run = await house.start(Hang())
+        await trio.sleep(1)
+        snapshots: list[Snapshot] = []
+        refused: list[NotPausable] = []
+
+        async def pause(node: str) -> None:
+            try:
+                snapshots.append(await run.pause(node=node))
+            except NotPausable as error:
+                refused.append(error)
+
+        async with trio.open_nursery() as nursery:
+            for node in "abc":
+                nursery.start_soon(pause, node)
+        assert (len(snapshots), len(refused)) == (1, 2)
+        [kept] = await house.store.snapshots(run.session_id)
+        assert kept.snapshot_id == snapshots[0].id
+
+
+async def test_who_is_paused_and_says_done_is_paused(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(Hang(), interrupt="done"))
+        await trio.sleep(1)
+        snapshot = await run.pause()
+        assert run.status is RunStatus.PAUSED
+        assert (await house.manager.resume(snapshot)).status is RunStatus.COMPLETED
+
+
+async def test_a_pause_that_comes_too_late_is_refused(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        run = await house.start(Finish(), Wait(seconds=3))
+        await trio.sleep(1)
+        with pytest.raises(NotPausable):
+            await run.pause()
+        assert (await run.result()).status is RunStatus.COMPLETED
+
+
+async def test_a_session_that_is_named_before_the_run_starts_can_be_paused_or_not(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        named = Emit(event=ProviderSessionUpdated(provider_session_id="p-1"))
+        run = await session.submit(play(named, Hang(), starts=False))
+        await trio.sleep(1)
+        snapshot = await run.pause()
+        assert snapshot.provider_session_id == "p-1"
+        assert run.status is RunStatus.PAUSED
+        names = await types(run)
+        assert names.index("run_started") < names.index("run_paused")
+
+
+async def test_what_is_no_json_is_refused_at_the_call(autojump_clock: MockClock) -> None:
+    nonsense = object()
+    async with open_house() as house:
+        run = await house.start(Wait(seconds=5))
+        await trio.sleep(1)
+        with pytest.raises((TypeError, ValueError)):
+            await run.pause(state=nonsense)  # type: ignore[arg-type]
+        assert (await run.result()).status is RunStatus.COMPLETED
+
+
+async def test_one_snapshot_serves_more_than_once(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        run, snapshot = await paused(house)
+        first = await house.manager.resume(snapshot, "one way")
+        second = await house.manager.resume(snapshot, "another way")
+        assert {first.text, second.text} == {"one way", "another way"}
+        assert {first.resumed_from, second.resumed_from} == {run.id}

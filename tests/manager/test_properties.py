@@ -1,0 +1,197 @@
+"""Small random lives: whatever happens in them, each run ends once and everybody sees the same."""
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import msgspec
+import trio
+from hypothesis import given, strategies as st
+from trio.testing import MockClock
+
+from sessionmgr.errors import NotPausable, NotResumable, StartRefused
+from sessionmgr.manager import Clocks, FollowUp, RunHandle, SessionHandle
+from sessionmgr.model import TERMINAL, Snapshot
+from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
+from sessionmgr.testing.scripted import (
+    Ask,
+    Crash,
+    CrashAdapter,
+    Deaf,
+    Fail,
+    Finish,
+    Flood,
+    Hang,
+    Hear,
+    Leave,
+    RateLimited,
+    Say,
+    Script,
+    Step,
+    Think,
+    Tool,
+    TurnEnd,
+    Use,
+    Wait,
+    write_script,
+)
+from tests.manager.faulty import FaultyStore
+from tests.manager.house import House, open_house, stored
+
+MOMENTS = st.sampled_from([0.0, 0.0, 0.01, 0.5, 1.0, 2.0, 5.0, 6.0])
+
+STEPS: st.SearchStrategy[Step] = st.one_of(
+    st.builds(Say, text=st.sampled_from(["", "a", "hello"]), deltas=st.integers(0, 2)),
+    st.builds(Think, text=st.just("hm")),
+    st.builds(Tool, name=st.just("make"), takes=MOMENTS, fails=st.booleans()),
+    st.builds(
+        Ask,
+        tool=st.sampled_from(["yes", "no", "slow", "broken", "stop"]),
+        withdraw_after=st.none() | MOMENTS,
+    ),
+    st.builds(Wait, seconds=MOMENTS),
+    st.builds(Use, output=st.integers(0, 9), usd=st.none() | st.just(0.25)),
+    st.builds(Flood, events=st.integers(1, 20)),
+    st.builds(TurnEnd, open_tasks=st.integers(0, 1)),
+    st.builds(Deaf, seconds=MOMENTS),
+    st.sampled_from(
+        [Finish(), Fail(), RateLimited(), Crash(depth=1), Leave(), Hear(), Hang(), CrashAdapter()]
+    ),
+)
+
+SCRIPTS = st.builds(
+    Script,
+    steps=st.lists(STEPS, max_size=6).map(tuple),
+    starts=st.sampled_from([True, True, True, False]),
+    interrupt=st.sampled_from(["end", "done", "ignore", "crash", "hang"]),
+    unwinds=st.sampled_from([0.0, 1.0]),
+    append=st.sampled_from(["accept", "accept", "refuse", "crash", "hang", "slow"]),
+)
+
+
+class Act(msgspec.Struct, frozen=True):
+    """Something that the caller does, to a run or a session, some time after the act before."""
+
+    after: float
+    what: str
+    which: int
+    script: Script
+
+
+ACTS = st.builds(
+    Act,
+    after=MOMENTS,
+    what=st.sampled_from(
+        ["submit"] * 4 + ["append"] * 3 + ["cancel", "cancel session", "pause", "resume", "block"]
+    ),
+    which=st.integers(0, 9),
+    script=SCRIPTS,
+)
+
+
+async def approve(request: ApprovalRequest) -> Decision:
+    match request.tool_name:
+        case "yes":
+            await trio.lowlevel.checkpoint()
+            return Allow()
+        case "slow":
+            await trio.sleep(30)
+            return Allow()
+        case "broken":
+            raise LookupError("nobody knows")
+        case "stop":
+            return Deny(stop=True)
+        case _:
+            return Deny()
+
+
+@dataclass
+class Life:
+    house: House
+    sessions: list[SessionHandle]
+    runs: list[RunHandle] = field(default_factory=list[RunHandle])
+    snapshots: list[Snapshot] = field(default_factory=list[Snapshot])
+    appended: dict[str, FollowUp] = field(default_factory=dict[str, FollowUp])
+    seen: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+
+    async def act(self, act: Act, number: int) -> None:
+        session = self.sessions[act.which % len(self.sessions)]
+        run = self.runs[act.which % len(self.runs)] if self.runs else None
+        with suppress(StartRefused, NotPausable, NotResumable):
+            await self._act(act, session, run, number)
+
+    async def _act(
+        self, act: Act, session: SessionHandle, run: RunHandle | None, number: int
+    ) -> None:
+        match act.what:
+            case "submit":
+                self.runs.append(await session.submit(write_script(act.script)))
+            case "block":
+                async with session.start(write_script(act.script)) as started:
+                    self.runs.append(started)
+                    await trio.sleep(act.after)
+            case "append" if run:
+                content = f"follow-up {number}"
+                self.appended[content] = await run.append(content)
+                self.runs.append(self.appended[content].run)
+            case "cancel" if run:
+                run.cancel()
+            case "cancel session":
+                await session.cancel()
+            case "pause" if run:
+                self.snapshots.append(await run.pause())
+            case "resume" if self.snapshots:
+                snapshot = self.snapshots[act.which % len(self.snapshots)]
+                self.runs.append(await self.house.manager.submit_resume(snapshot))
+            case _:
+                await trio.lowlevel.checkpoint()
+
+    async def read(self, session: SessionHandle, pause: float) -> None:
+        numbers = self.seen.setdefault(session.id, [])
+        async for event in self.house.manager.subscribe(session.id):
+            numbers.append(event.seq)
+            await trio.sleep(pause)
+
+
+async def live(acts: list[Act], delay: float, *, patient: bool) -> None:
+    store = FaultyStore()
+    store.delay = lambda _: delay
+    clocks = Clocks(start=20, model=20, idle=20, drain=20, tool=20, approval=10, close=2, store=60)
+    async with open_house(store=store, clocks=clocks) as house:
+        sessions = [
+            await house.manager.open_session("actor", approve=approve, cwd="/") for _ in range(2)
+        ]
+        life = Life(house, sessions)
+        async with trio.open_nursery() as readers:
+            for session in sessions:
+                readers.start_soon(life.read, session, 0.01)
+            async with trio.open_nursery() as nursery:
+                for number, act in enumerate(acts):
+                    await trio.sleep(act.after)
+                    nursery.start_soon(life.act, act, number)
+            if patient:
+                for run in life.runs:
+                    with trio.fail_after(2000):
+                        await run.result()
+                await trio.sleep(30)
+            readers.cancel_scope.cancel()
+    for run in life.runs:
+        assert run.status in TERMINAL
+        assert (await store.run(run.id)).status == run.status
+    if patient:
+        for session in sessions:
+            if life.seen[session.id]:
+                total = len(await stored(house, session.id))
+                assert life.seen[session.id] == list(range(1, total + 1))
+    times = Counter(house.saw("append") + house.saw("prompt"))
+    assert all(times[content] <= 1 for content in life.appended)
+
+
+@given(acts=st.lists(ACTS, max_size=8), delay=st.sampled_from([0.0, 0.05]), patient=st.booleans())
+def test_whatever_happens_each_run_ends_once_and_everybody_sees_the_same(
+    acts: list[Act], delay: float, patient: bool
+) -> None:
+    async def main() -> None:
+        await live(acts, delay, patient=patient)
+
+    trio.run(main, clock=MockClock(autojump_threshold=0))

@@ -1,0 +1,239 @@
+"""What is refused is refused before anything starts, and leaves nothing behind."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sessionmgr.errors import (
+    CapabilityMissing,
+    DirectoryMissing,
+    ManagerClosing,
+    OptionInvalid,
+    PermissionRefused,
+    ProviderUnknown,
+    StartRefused,
+)
+from sessionmgr.model import (
+    EMULATED,
+    NATIVE,
+    Capabilities,
+    Fidelity,
+    PermissionMode,
+    RunStarted,
+    RunStatus,
+)
+from sessionmgr.provider import Mapped, Options, PermissionMap, ProviderAdapter, RunContext
+from sessionmgr.testing.scripted import Hang, Say, ScriptedProvider, scripted
+from tests.manager.house import House, events, open_house, play, stored
+
+
+class Own(Options, frozen=True, kw_only=True):
+    colour: str = "red"
+    size: int = 1
+    model: str | None = None
+
+
+CHOOSY = scripted(
+    "actor",
+    capabilities=Capabilities(streaming=NATIVE, resume=EMULATED, model_choice=NATIVE),
+    permissions=PermissionMap(
+        {
+            PermissionMode.DEFAULT: Mapped("ask"),
+            PermissionMode.PLAN: Mapped("look", Fidelity.EMULATED),
+            PermissionMode.FULL_AUTO: Mapped("all", Fidelity.REFUSED),
+        }
+    ),
+    options=Own,
+)
+
+
+async def nothing_is_stored(house: House) -> bool:
+    return not (await house.store.sessions()).rows and not (await house.store.runs()).rows
+
+
+@pytest.mark.parametrize(
+    ("wishes", "refusal"),
+    [
+        ({"require": ["mcp"]}, CapabilityMissing),
+        ({"require_native": ["resume"]}, CapabilityMissing),
+        ({"require": ["no such thing"]}, CapabilityMissing),
+        ({"permission_mode": "accept_edits"}, PermissionRefused),
+        ({"permission_mode": "full_auto"}, PermissionRefused),
+        ({"options": {"couler": "red"}}, OptionInvalid),
+        ({"options": {"size": "large"}}, OptionInvalid),
+        ({"options": Options()}, OptionInvalid),
+        ({"system_prompt": "be good"}, CapabilityMissing),
+        ({"images": ("a.png",)}, CapabilityMissing),
+        ({"schema": {"type": "object"}}, CapabilityMissing),
+        ({"max_turns": 2}, CapabilityMissing),
+    ],
+    ids=str,
+)
+async def test_what_a_provider_cannot_do_is_refused_and_nothing_is_stored(
+    autojump_clock: MockClock, wishes: dict[str, Any], refusal: type[StartRefused]
+) -> None:
+    async with open_house(actor=scripted_anew()) as house:
+        session = await house.manager.open_session("actor")
+        with pytest.raises(refusal):
+            async with session.start("hello", **wishes):
+                pytest.fail("it was started")
+        with pytest.raises(refusal):
+            await session.submit("hello", **wishes)
+        assert await nothing_is_stored(house)
+        assert house.actor.diary == []
+        assert not house.manager.tree().count("actor ")
+        # and the same session is none the worse for it
+        assert (await (await session.submit("hello")).result()).status is RunStatus.COMPLETED
+
+
+def scripted_anew() -> type[ScriptedProvider]:
+    return scripted(
+        "actor",
+        capabilities=CHOOSY.capabilities,
+        permissions=CHOOSY.permissions,
+        options=CHOOSY.options,
+    )
+
+
+async def test_an_unknown_provider_is_refused_with_the_nearest_known(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house() as house:
+        with pytest.raises(ProviderUnknown, match="did you mean 'actor'"):
+            await house.manager.open_session("acter")
+        assert await nothing_is_stored(house)
+
+
+async def test_a_misspelt_option_is_answered_with_the_nearest_known(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(actor=scripted_anew()) as house:
+        session = await house.manager.open_session("actor")
+        with pytest.raises(OptionInvalid, match=r"'couler'.*did you mean 'colour'"):
+            await session.submit("hello", options={"couler": "red"})
+
+
+async def test_a_refused_mode_says_which_modes_there_are(autojump_clock: MockClock) -> None:
+    async with open_house(actor=scripted_anew()) as house:
+        session = await house.manager.open_session("actor", permission_mode="full_auto")
+        with pytest.raises(PermissionRefused, match="it has: default, plan") as refused:
+            await session.submit("hello")
+        assert refused.value.has == ("default", "plan")
+
+
+async def test_a_session_in_a_directory_that_is_not_there_starts_nothing(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor", cwd=tmp_path / "gone")
+        with pytest.raises(DirectoryMissing):
+            await session.submit("hello")
+        assert await nothing_is_stored(house)
+
+
+async def test_a_manager_that_has_been_left_admits_nothing(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit("hello")
+        await run.result()
+    with pytest.raises(ManagerClosing):
+        await session.submit("too late")
+    with pytest.raises(ManagerClosing):
+        await run.append("too late")
+
+
+async def test_what_was_granted_stands_in_the_result_and_in_the_first_event(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(actor=scripted_anew()) as house:
+        session = await house.manager.open_session("actor", permission_mode="plan")
+        run = await session.submit(
+            "hello", require=["streaming"], prefer=["resume", "mcp"], model="big"
+        )
+        result = await run.result()
+        assert result.negotiation is not None
+        assert result.negotiation.granted == {
+            "streaming": NATIVE,
+            "resume": EMULATED,
+            "model_choice": NATIVE,
+        }
+        assert [each.name for each in result.negotiation.degraded] == ["resume", "mcp"]
+        assert result.negotiation.missing == ()
+        assert result.permission is not None
+        assert (result.permission.asked, result.permission.effective) == ("plan", "look")
+        assert result.permission.fidelity is Fidelity.EMULATED
+        [started] = [each for each in await events(run) if isinstance(each, RunStarted)]
+        assert started.negotiation == result.negotiation
+        assert started.permission == result.permission
+        assert started.model == "big"
+        assert await house.manager.result(run.id) == result
+
+
+async def test_a_session_is_stored_with_its_first_run_and_not_before(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        await trio.sleep(100)
+        assert await nothing_is_stored(house)
+        run = await session.submit(play(Hang()))
+        assert (await stored(house, session.id))[:2] == ["session_created", "message_sent"]
+        run.cancel()
+
+
+class Curious(ProviderAdapter):
+    name = "curious"
+    capabilities = Capabilities(model_choice=NATIVE)
+    options = Own
+    seen: ClassVar[list[RunContext]] = []
+
+    async def run(self, run: RunContext) -> None:
+        self.seen.append(run)
+        await run.finish()
+
+
+async def test_a_run_has_its_options_model_and_metadata(autojump_clock: MockClock) -> None:
+    Curious.seen.clear()
+    async with open_house(others={"curious": Curious}) as house:
+        session = await house.manager.open_session("curious", model="small")
+        first = await session.submit("a", options={"size": 3}, metadata={"ticket": 7})
+        result = await first.result()
+        second = await session.submit("b", options={"model": "theirs"}, model="ours")
+        await second.result()
+    assert result.metadata == {"ticket": 7}
+    assert [run.options for run in Curious.seen] == [Own(size=3, model="small"), Own(model="ours")]
+    assert [run.model for run in Curious.seen] == ["small", "ours"]
+
+
+@pytest.mark.parametrize("how", ["open", "start"])
+async def test_a_mode_that_does_not_exist_is_refused_with_those_that_do(
+    autojump_clock: MockClock, how: str
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        ways: dict[str, Callable[[], Any]] = {
+            "open": lambda: house.manager.open_session("actor", permission_mode="yolo"),
+            "start": lambda: session.submit("hello", permission_mode="yolo"),
+        }
+        with pytest.raises(ValueError, match=r"'yolo'.*default, accept_edits, plan, full_auto"):
+            await ways[how]()
+        assert await nothing_is_stored(house)
+
+
+async def test_negotiating_beforehand_tells_what_would_be_missing(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(actor=scripted_anew()) as house:
+        asked = await house.manager.negotiate("actor", require=["mcp", "streaming"])
+        assert asked.missing == ("mcp",)
+        assert asked.granted == {"streaming": NATIVE}
+
+
+async def test_a_run_is_told_what_it_says(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        result = await house.result(Say(text="Hello, there", deltas=4))
+        assert (result.status, result.text) == (RunStatus.COMPLETED, "Hello, there")

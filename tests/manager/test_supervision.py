@@ -1,0 +1,440 @@
+"""What dies ends what depends on it, as crashed and by the one whose task that is; no one else."""
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sessionmgr.errors import (
+    KeeperLost,
+    LeaseHeld,
+    ProviderDown,
+    StartRefused,
+    StoreClosed,
+    StoreFull,
+)
+from sessionmgr.manager import Clocks, RunHandle
+from sessionmgr.model import AnyEvent, FailureKind, MessageSent, RunResult, RunStatus
+from sessionmgr.otp import Continue
+from sessionmgr.provider import ProviderAdapter, RunContext
+from sessionmgr.store import MemoryStore
+from sessionmgr.testing.scripted import (
+    CrashAdapter,
+    Deaf,
+    Finish,
+    Flood,
+    Hang,
+    Repeat,
+    Say,
+    TurnEnd,
+    Use,
+    Wait,
+    scripted,
+)
+from tests.manager.faulty import FaultyStore
+from tests.manager.house import House, collect, events, open_house, play, stored, types
+
+SPEAKS = (Repeat(times=50, steps=(Say(text="x"), Wait(seconds=0.5))), Finish())
+
+
+def kind(result: RunResult) -> FailureKind | None:
+    return result.failure.kind if result.failure else None
+
+
+async def crash_adapter(house: House, times: int = 1) -> None:
+    for _ in range(times):
+        session = await house.manager.open_session("actor")
+        await (await session.submit(play(CrashAdapter(), Hang()))).result()
+
+
+# --- the adapter -------------------------------------------------------------------------------
+
+
+async def test_an_adapters_crash_ends_its_runs_and_no_others(autojump_clock: MockClock) -> None:
+    async with open_house(others={"other": scripted("other")}) as house:
+        elsewhere = await house.manager.open_session("other")
+        spared = await elsewhere.submit(play(*SPEAKS))
+        runs = [await house.start(Say(text="so far"), Hang()) for _ in range(5)]
+        await trio.sleep(1)
+        await crash_adapter(house)
+        for run in runs:
+            result = await run.result()
+            assert kind(result) is FailureKind.ADAPTER_CRASHED
+            assert result.text == "so far"
+        assert (await spared.result()).status is RunStatus.COMPLETED
+
+
+async def test_after_its_crash_an_adapter_takes_runs_again(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(CrashAdapter(), Hang()))
+        waiting = await session.submit("next")
+        await run.result()
+        assert (await waiting.result()).text == "next"
+        assert (await house.result(Say(text="new"))).text == "new"
+
+
+async def test_a_provider_that_gives_up_is_down_and_says_so(autojump_clock: MockClock) -> None:
+    async with open_house(others={"other": scripted("other")}) as house:
+        elsewhere = await house.manager.open_session("other")
+        spared = await elsewhere.submit(play(*SPEAKS))
+        victim = await house.start(Hang())
+        session = await house.manager.open_session("actor")
+        refusal: StartRefused | None = None
+        for _ in range(10):
+            try:
+                await (await session.submit(play(CrashAdapter(), Hang()))).result()
+            except ProviderDown as error:
+                refusal = error
+                break
+        assert isinstance(refusal, ProviderDown)
+        assert "gave up" in str(refusal)
+        assert kind(await victim.result()) is FailureKind.ADAPTER_CRASHED
+        runs = len((await house.store.runs()).rows)
+        with pytest.raises(ProviderDown):
+            await session.submit("refused at once")
+        assert len((await house.store.runs()).rows) == runs
+        assert (await spared.result()).status is RunStatus.COMPLETED
+        # and it is tried again after a while
+        await trio.sleep(refusal.retry_in + 0.1)
+        assert (await (await session.submit("again")).result()).text == "again"
+
+
+async def test_a_provider_is_left_alone_for_longer_each_time_it_gives_up(
+    autojump_clock: MockClock,
+) -> None:
+    pauses: list[float] = []
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        while len(pauses) < 3:
+            try:
+                await (await session.submit(play(CrashAdapter(), Hang()))).result()
+            except ProviderDown as down:
+                pauses.append(down.retry_in)
+                await trio.sleep(down.retry_in + 0.1)
+    assert pauses == sorted(pauses)
+    assert pauses[0] < pauses[-1]
+
+
+async def test_a_run_that_waited_while_its_provider_went_down_says_why_it_failed(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        runs = [await session.submit(play(CrashAdapter(), Hang())) for _ in range(8)]
+        waiting = await session.submit("next")
+        for run in runs:
+            assert kind(await run.result()) is FailureKind.ADAPTER_CRASHED
+        result = await waiting.result()
+        if result.status is not RunStatus.COMPLETED:
+            assert result.failure is not None
+            assert "down" in result.failure.message
+            assert "without telling" not in result.failure.message
+        assert "next" not in house.saw("prompt") or result.status is RunStatus.COMPLETED
+
+
+class Stillborn(ProviderAdapter):
+    name = "stillborn"
+
+    async def init(self) -> Continue | None:
+        await trio.lowlevel.checkpoint()
+        raise LookupError("no credentials")
+
+    async def run(self, run: RunContext) -> None:
+        await run.finish()
+
+
+async def test_a_provider_that_does_not_come_up_refuses_its_runs_with_the_reason(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(others={"stillborn": Stillborn}) as house:
+        neighbour = await house.start(*SPEAKS)
+        session = await house.manager.open_session("stillborn")
+        for _ in range(5):
+            with pytest.raises(ProviderDown, match="no credentials"):
+                await session.submit("hello")
+        assert len((await house.store.runs()).rows) == 1
+        assert (await neighbour.result()).status is RunStatus.COMPLETED
+
+
+async def test_an_end_that_cannot_be_written_is_a_crash_of_its_run_alone(
+    autojump_clock: MockClock,
+) -> None:
+    class Odd(ProviderAdapter):
+        name = "odd"
+
+        async def run(self, run: RunContext) -> None:
+            await run.finish(structured=object())  # type: ignore[arg-type]
+
+    async with open_house(others={"odd": Odd}) as house:
+        session = await house.manager.open_session("odd")
+        odd, queued = await session.submit("a"), await session.submit("b")
+        for run in (odd, queued):
+            assert kind(await run.result()) is FailureKind.ADAPTER_CRASHED
+
+
+# --- the keeper --------------------------------------------------------------------------------
+
+
+async def test_a_keepers_crash_ends_its_sessions_runs_and_no_others(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store) as house:
+        spared = await house.start(*SPEAKS)
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(Use(output=3), Wait(seconds=3), TurnEnd(), Hang()))
+        queued = await session.submit("queued")
+        reader = aiter(run)
+        store.raises.append(("turn_completed", RuntimeError("boom")))
+        for each in (run, queued):
+            result = await each.result()
+            assert kind(result) is FailureKind.MANAGER_CRASHED
+        assert (await run.result()).usage.output == 3
+        assert [event.type async for event in reader][-1] == "run_failed"
+        assert house.saw("over") == [""]
+        [sent] = [each for each in (await events(queued)) if isinstance(each, MessageSent)][1:]
+        assert sent.state == "dropped"
+        assert (await (await session.submit("new")).result()).text == "new"
+        assert (await spared.result()).status is RunStatus.COMPLETED
+
+
+@pytest.mark.parametrize("ticks", range(0, 60, 3))
+async def test_a_session_takes_a_run_at_any_moment_of_its_keepers_crash(
+    autojump_clock: MockClock, ticks: int
+) -> None:
+    store = FaultyStore()
+    store.delay = lambda _: 0.01
+    async with open_house(store=store) as house:
+        spared = await house.start(*SPEAKS)
+        session = await house.manager.open_session("actor")
+        runs = [await session.submit(play(Wait(seconds=3), TurnEnd(), Hang()))]
+        runs += [await session.submit("queued") for _ in range(3)]
+        store.raises.append(("turn_completed", RuntimeError("boom")))
+        await trio.sleep_until(3.0 + 0.002 * ticks)
+        with trio.fail_after(300):
+            runs.append(await session.submit("new"))
+            for run in runs:
+                assert (await run.result()).status in {RunStatus.FAILED, RunStatus.COMPLETED}
+        assert (await (await session.submit("later")).result()).text == "later"
+        assert (await spared.result()).status is RunStatus.COMPLETED
+
+
+async def test_many_keepers_crash_in_one_moment_and_no_other_session_ends(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store) as house:
+        spared = [await house.start(*SPEAKS) for _ in range(5)]
+        doomed = [await house.start(Wait(seconds=3), Use(output=1), Hang()) for _ in range(20)]
+        store.raises += [("token_usage_updated", RuntimeError("boom"))] * 20
+        for run in doomed:
+            assert kind(await run.result()) is FailureKind.MANAGER_CRASHED
+        for run in spared:
+            assert (await run.result()).status is RunStatus.COMPLETED
+
+
+async def test_who_waits_for_a_keeper_that_crashes_is_not_left_waiting(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store) as house:
+        run = await house.start(Hang())
+        await trio.sleep(1)
+        store.raises.append(("message_sent", RuntimeError("boom")))
+        with trio.fail_after(60):
+            follow_up = await run.append("follow")
+            result = await follow_up.run.result()
+        assert result.status in {RunStatus.FAILED, RunStatus.COMPLETED}
+        assert (house.saw("append") + house.saw("prompt")).count("follow") <= 1
+
+
+async def test_a_run_whose_keeper_crashed_before_it_was_stored_is_let_in_again(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store) as house:
+        session = await house.manager.open_session("actor")
+        store.raises.append(("session_created", RuntimeError("boom")))
+        with trio.fail_after(60):
+            run = await session.submit("hello")
+            assert (await run.result()).text == "hello"
+            assert house.saw("prompt") == ["hello"]
+            store.raises += [("message_sent", RuntimeError("boom"))] * 20
+            await trio.sleep(20)
+            with pytest.raises(KeeperLost):
+                await session.submit("in vain")
+            store.raises.clear()
+            assert (await (await session.submit("again")).result()).text == "again"
+
+
+async def test_a_keeper_that_lost_its_lease_writes_nothing_more(autojump_clock: MockClock) -> None:
+    store = FaultyStore()
+    async with open_house(store=store, lawful=False) as house:
+        run = await house.start(Wait(seconds=5), Say(text="too late"), Hang())
+        spared = await house.start(*SPEAKS)
+        [lease] = await store.leases(run.session_id)
+        await store.acquire(
+            run.session_id, type(lease.owner)("other boot", 1, 1), now=0, ttl=1, gone=lambda _: True
+        )
+        with trio.fail_after(600):
+            await run.result()
+        assert "message_received" not in await stored(house, run.session_id)
+        assert (await spared.result()).status is RunStatus.COMPLETED
+
+
+# --- the store ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+@pytest.mark.parametrize(
+    "error", [StoreClosed("x"), StoreFull("x")], ids=lambda error: type(error).__name__
+)
+async def test_a_store_that_fails_for_a_while_ends_no_run(
+    autojump_clock: MockClock, error: Exception, where: str
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store) as house:
+        faults = store.raises if where == "before" else store.after
+        for type_ in ("session_created", "run_started", "message_received", "run_completed"):
+            faults += [(type_, error)] * 3
+        results = [await house.start(*SPEAKS) for _ in range(3)]
+        for run in results:
+            assert (await run.result()).status is RunStatus.COMPLETED
+        assert faults == []
+
+
+async def test_a_store_that_is_down_for_half_a_minute_ends_no_run(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store) as house:
+        runs = [await house.start(*SPEAKS) for _ in range(5)]
+        await trio.sleep(3)
+        store.closed = True
+        await trio.sleep(30)
+        assert {run.status for run in runs} == {RunStatus.RUNNING}
+        store.closed = False
+        for run in runs:
+            assert (await run.result()).status is RunStatus.COMPLETED
+
+
+async def test_nobody_sees_what_is_not_stored(autojump_clock: MockClock) -> None:
+    store = FaultyStore()
+    async with open_house(store=store) as house:
+        run = await house.start(Wait(seconds=1), Say(text="x"), Hang())
+        seen: list[AnyEvent] = []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(collect, aiter(run), seen)
+            await trio.sleep(0.5)
+            store.thawed = trio.Event()
+            await trio.sleep(20)
+            assert "message_received" not in {event.type for event in seen}
+            assert run.status is RunStatus.RUNNING
+            store.thawed.set()
+            await trio.sleep(1)
+            assert "message_received" in {event.type for event in seen}
+            run.cancel()
+
+
+async def test_a_crash_while_the_store_is_down_is_recorded_when_it_is_up_again(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store) as house:
+        spared = await house.start(*SPEAKS)
+        run = await house.start(Wait(seconds=3), Use(output=1), Hang())
+        store.raises.append(("token_usage_updated", RuntimeError("boom")))
+        await trio.sleep(2.9)
+        store.raises += [("run_failed", StoreClosed("x"))] * 3
+        result = await run.result()
+        assert kind(result) is FailureKind.MANAGER_CRASHED
+        assert (await house.manager.result(run.id)) == result
+        assert (await spared.result()).status is RunStatus.COMPLETED
+
+
+async def test_leaving_the_manager_with_a_frozen_store_takes_as_long_as_its_clock_and_no_longer(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store, lawful=False, clocks=Clocks(store=20)) as house:
+        await house.start(Hang())
+        await trio.sleep(1)
+        store.thawed = trio.Event()
+    assert trio.current_time() <= 1 + 20 + 6 * 5
+    assert house.saw("over") == [""]
+
+
+# --- other managers ----------------------------------------------------------------------------
+
+
+async def test_two_managers_do_not_end_each_others_runs(autojump_clock: MockClock) -> None:
+    store = MemoryStore()
+    async with open_house(store=store) as first:
+        run = await first.start(Wait(seconds=100), Say(text="well"))
+        async with open_house(store=store, lawful=False) as second:
+            await trio.sleep(1)
+            assert run.status is RunStatus.RUNNING
+            session = await second.manager.session(run.session_id)
+            with pytest.raises((StartRefused, LeaseHeld)):
+                await session.submit("me too")
+            other = await second.result(Say(text="mine"))
+            assert other.text == "mine"
+        assert run.status is RunStatus.RUNNING
+        assert (await run.result()).text == "well"
+        assert "me too" not in first.saw("prompt")
+
+
+async def test_a_session_goes_on_under_another_manager_when_the_first_has_let_go(
+    autojump_clock: MockClock,
+) -> None:
+    store = MemoryStore()
+    async with open_house(store=store) as first:
+        session = await first.manager.open_session("actor")
+        await (await session.submit("one")).result()
+        await trio.sleep(20)
+        async with open_house(store=store, lawful=False) as second:
+            taken_up = await second.manager.session(session.id)
+            assert (await (await taken_up.submit("two")).result()).text == "two"
+            await trio.sleep(20)
+        assert (await (await session.submit("three")).result()).text == "three"
+
+
+async def test_a_run_left_open_by_a_manager_that_is_no_more_is_ended_by_the_next(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store, lawful=False, clocks=Clocks(store=5, close=1)) as first:
+        run = await first.start(Say(text="so far"), Hang())
+        await trio.sleep(1)
+        store.thawed = trio.Event()
+    store.thawed.set()
+    assert (await store.run(run.id)).status == "running"
+    await trio.sleep(200)  # until its lease has run out
+    async with open_house(store=store) as second:
+        result = await second.manager.result(run.id)
+        assert kind(result) is FailureKind.MANAGER_CRASHED
+        assert result.text == "so far"
+        assert result.failure is not None
+        assert result.failure.resumable
+
+
+async def test_the_tree_is_as_it_should_be(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        await house.start(Hang())
+        tree = house.manager.tree()
+        order = ["launcher", "store", "reconciler", "sessions", "providers", "gate"]
+        places = [tree.index(name) for name in order]
+        assert places == sorted(places)
+
+
+async def test_all_ends_are_stored_before_the_manager_is_left(autojump_clock: MockClock) -> None:
+    store = FaultyStore()
+    store.delay = lambda _: 0.2
+    runs: list[RunHandle] = []
+    async with open_house(store=store) as house:
+        runs += [await house.start(Hang()) for _ in range(30)]
+        runs += [await house.start(Deaf(seconds=3)) for _ in range(5)]
+        runs += [await house.start(Flood(events=1000), Hang()) for _ in range(2)]
+    for run in runs:
+        assert (await store.run(run.id)).status == run.status == "cancelled"
+        assert (await types(run))[-1] == "run_cancelled"

@@ -46,6 +46,11 @@ PERMISSIONS: Final = PermissionMap(
 )
 
 
+def agent() -> tuple[str, ...]:
+    """Return the argv of the agent that comes with this adapter."""
+    return (sys.executable, "-I", "-S", PROGRAM)
+
+
 class ToyAdapter(ProviderAdapter):
     """Plays runs on the toy agent."""
 
@@ -222,5 +227,4 @@ def _was_silent(run: RunContext) -> bool:
 
 def _command(run: RunContext) -> Command:
     given = _options(run).command
-    argv = given or (sys.executable, "-I", "-S", "-u", PROGRAM)
-    return Command(argv=argv, cwd=run.cwd, env=dict(run.env))
+    return Command(argv=given or agent(), cwd=run.cwd, env=dict(run.env))

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from sessionmgr.wire import Line
 
 LADDER: Final = Ladder(polite=0.5, term=1.0)
+LAST_MOMENTS: Final = 1.0
+"""Seconds from the end of an agent's output to its own."""
 
 
 @asynccontextmanager
@@ -81,14 +83,21 @@ class ToyConnection:
 
     async def run(self, tree: ChildTree) -> None:
         """Talk with the agent until it is gone."""
-        await self._pump.run(
-            stdin=tree.stdin, stdout=tree.stdout, stderr=tree.stderr, exited=tree.wait_exit
-        )
-        # It may have closed its output and live on: who does not talk is of no use.
-        self.facts = await end_tree(tree, LADDER)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._serve, tree)
+            await self._pump.stdout_ended.wait()
+            # Who says nothing any more is about to end. If not, it is of no use.
+            with trio.move_on_after(LAST_MOMENTS):
+                await tree.wait_exit()
+            self.facts = await end_tree(tree, LADDER)
         self._closed.set()
         if self._conversation is not None:
             self._conversation.arrivals.close()
+
+    async def _serve(self, tree: ChildTree) -> None:
+        await self._pump.run(
+            stdin=tree.stdin, stdout=tree.stdout, stderr=tree.stderr, exited=tree.wait_exit
+        )
 
     async def wait_closed(self) -> None:
         """Wait until the agent is gone."""

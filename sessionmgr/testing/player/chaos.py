@@ -1,0 +1,187 @@
+"""What agents do and should not: playbooks for any agent, once its dialect is known.
+
+`CHAOS` is a table: the name of a way to misbehave, its playbook, and how a run must end on it.
+Whatever the provider is, these ends are the same, because they are what the port promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import msgspec
+
+from sessionmgr.model import RunStatus
+from sessionmgr.testing.player.playbook import (
+    Close,
+    Dribble,
+    Exit,
+    Grow,
+    Hang,
+    Ignore,
+    Leak,
+    Repeat,
+    Step,
+    UntilClosed,
+    Write,
+)
+from sessionmgr.wire.oversized import LIMIT
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+    """How an agent says what every agent says, in bytes as they are on the wire."""
+
+    opening: tuple[Step, ...]
+    """All that comes before the turn's first word: greetings, and the prompt that is awaited."""
+    word: Callable[[str], bytes]
+    """A whole frame, newline and all, that streams some text."""
+    end: bytes
+    """The frame that says that the turn is over, and well."""
+
+
+Playbook: TypeAlias = Callable[[Dialect, str], list[Step]]
+
+
+class Chaos(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to misbehave. `text` is what must be left of what was said."""
+
+    name: str
+    playbook: Playbook
+    """Made from a dialect and the name of a file for the pid of whom it leaks."""
+    status: RunStatus = RunStatus.COMPLETED
+    cancel: bool = False
+    """Whether the run would not end by itself, and is cancelled."""
+    told: str | None = None
+    """An event that must be among those of the run."""
+    text: str | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+WORDS: Final = "größer 🙂 £"
+FLOOD: Final = 20_000
+
+_END: Final = (UntilClosed(),)
+
+
+def _say(dialect: Dialect, text: str = "half") -> Write:
+    return Write(dialect.word(text))
+
+
+def _flood(dialect: Dialect, note: str) -> list[Step]:
+    words = Repeat(dialect.word("word "), FLOOD)
+    return [*dialect.opening, words, Write(dialect.end), *_END]
+
+
+def _complain_without_end(dialect: Dialect, note: str) -> list[Step]:
+    flood = Repeat(b"something is wrong\n", FLOOD * 5, 2)
+    return [*dialect.opening, _say(dialect), flood, Write(dialect.end), *_END]
+
+
+def _hang_after_the_result(dialect: Dialect, note: str) -> list[Step]:
+    return [*dialect.opening, _say(dialect), Write(dialect.end), Hang()]
+
+
+def _be_deaf_after_the_result(dialect: Dialect, note: str) -> list[Step]:
+    return [Ignore(), *_hang_after_the_result(dialect, note)]
+
+
+def _hang_in_mid_turn(dialect: Dialect, note: str) -> list[Step]:
+    return [*dialect.opening, _say(dialect), Hang()]
+
+
+def _ignore_term(dialect: Dialect, note: str) -> list[Step]:
+    return [Ignore(), *_hang_in_mid_turn(dialect, note)]
+
+
+def _leak(dialect: Dialect, note: str) -> list[Step]:
+    return [*dialect.opening, _say(dialect), Leak(note), Write(dialect.end), *_END]
+
+
+def _leak_and_go(dialect: Dialect, note: str) -> list[Step]:
+    held = Leak(note, holds_pipes=True)
+    return [*dialect.opening, _say(dialect), held, Write(dialect.end), Exit()]
+
+
+def _write_a_long_line(dialect: Dialect, note: str) -> list[Step]:
+    head, _, tail = dialect.word("\0").partition(rb"\u0000")
+    long = Grow(head, LIMIT + 1, tail)
+    return [*dialect.opening, _say(dialect), long, Write(dialect.end), *_END]
+
+
+def _cut_characters(dialect: Dialect, note: str) -> list[Step]:
+    return [*dialect.opening, Dribble(dialect.word(WORDS)), Write(dialect.end), *_END]
+
+
+def _make_noise(dialect: Dialect, note: str) -> list[Step]:
+    noise = b"\x1b[32mstarting up...\x1b[0m\n[INFO] \xff\xfe\n\n\r\n"
+    return [
+        Write(noise),
+        *dialect.opening,
+        Write(noise),
+        _say(dialect),
+        Write(b'{"half": \n[]\nnull\n"text"\n{"type": "never heard of"}\n' + noise),
+        Write(dialect.end),
+        *_END,
+    ]
+
+
+def _stop_in_mid_line(dialect: Dialect, note: str) -> list[Step]:
+    half = Write(dialect.word("more")[:-5])
+    return [*dialect.opening, _say(dialect), half, Exit()]
+
+
+def _go_in_mid_turn(dialect: Dialect, note: str) -> list[Step]:
+    return [*dialect.opening, _say(dialect), Exit()]
+
+
+def _go_before_the_turn(dialect: Dialect, note: str) -> list[Step]:
+    return [Exit()]
+
+
+def _fail_in_mid_turn(dialect: Dialect, note: str) -> list[Step]:
+    return [*dialect.opening, _say(dialect), Write(b"it is all over\n", 2), Exit(3)]
+
+
+def _fall_silent(dialect: Dialect, note: str) -> list[Step]:
+    return [*dialect.opening, _say(dialect), Close(1), Hang()]
+
+
+def _stop_listening(dialect: Dialect, note: str) -> list[Step]:
+    return [*dialect.opening, Close(0), _say(dialect), Write(dialect.end), Hang()]
+
+
+_FAILED: Final = RunStatus.FAILED
+_CANCELLED: Final = RunStatus.CANCELLED
+
+CHAOS: Final[tuple[Chaos, ...]] = (
+    Chaos(name="floods", playbook=_flood, text="word " * FLOOD),
+    Chaos(name="complains without end", playbook=_complain_without_end, text="half"),
+    Chaos(name="hangs after the result", playbook=_hang_after_the_result, text="half"),
+    Chaos(name="is deaf after the result", playbook=_be_deaf_after_the_result, text="half"),
+    Chaos(
+        name="hangs in mid-turn",
+        playbook=_hang_in_mid_turn,
+        status=_CANCELLED,
+        cancel=True,
+        text="half",
+    ),
+    Chaos(name="ignores TERM", playbook=_ignore_term, status=_CANCELLED, cancel=True, text="half"),
+    Chaos(name="leaks a process", playbook=_leak, text="half"),
+    Chaos(name="leaks a process that holds its pipes", playbook=_leak_and_go, text="half"),
+    Chaos(
+        name="writes a line that is too long",
+        playbook=_write_a_long_line,
+        told="error_occurred",
+        text="half",
+    ),
+    Chaos(name="cuts characters anywhere", playbook=_cut_characters, text=WORDS),
+    Chaos(name="makes noise", playbook=_make_noise, told="output_received", text="half"),
+    Chaos(name="stops in the middle of a line", playbook=_stop_in_mid_line, status=_FAILED),
+    Chaos(name="goes in mid-turn, with 0", playbook=_go_in_mid_turn, status=_FAILED, text="half"),
+    Chaos(name="goes before the turn, with 0", playbook=_go_before_the_turn, status=_FAILED),
+    Chaos(name="fails in mid-turn", playbook=_fail_in_mid_turn, status=_FAILED, text="half"),
+    Chaos(name="closes its output and lives", playbook=_fall_silent, status=_FAILED, text="half"),
+    Chaos(name="closes its ears", playbook=_stop_listening, text="half"),
+)

@@ -24,6 +24,7 @@ from benchmarks.goal import (
 )
 from benchmarks.manager.suite import MANAGER
 from benchmarks.otp.suite import OTP
+from benchmarks.process.suite import PROCESS, Excess
 from benchmarks.report import as_json, table, verdicts
 from benchmarks.stage import Stage
 from benchmarks.suite import UnknownNameError, choose
@@ -179,6 +180,19 @@ def test_every_goal_of_wire_has_a_contestant_for_each_figure() -> None:
     assert len(names) == len(WIRE.contestants)
     assert {each.name for each in WIRE.entrants()} == names
     assert {"G-E1", "G-E2", "G-E4", "G-E9"} <= {each.id for each in WIRE.goals}
+
+
+def test_every_goal_of_process_has_a_contestant_for_each_figure() -> None:
+    names = {each.name for each in PROCESS.contestants}
+    assert len(names) == len(PROCESS.contestants)
+    assert {each.name for each in PROCESS.entrants()} == names
+    assert {"G-P1", "G-M3"} <= {each.id for each in PROCESS.goals}
+
+
+def test_an_excess_is_judged_by_the_difference() -> None:
+    excess = Excess("G-P", "a thing", OURS, THEIRS, 2.0)
+    assert judge(excess, rounds((3.0, 1.5))).verdict is Verdict.HOLDS
+    assert judge(excess, rounds((3.6, 1.5))).verdict is Verdict.BROKEN
 
 
 def test_every_goal_of_the_manager_has_a_contestant_for_each_figure() -> None:

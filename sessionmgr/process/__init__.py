@@ -8,6 +8,24 @@ from sessionmgr.process.environment import (
     build_environment as build_environment,
     secrets as secrets,
 )
+from sessionmgr.process.facts import (
+    Emptied as Emptied,
+    Ending as Ending,
+    ExitFacts as ExitFacts,
+    LeaderExit as LeaderExit,
+    LeftRunning as LeftRunning,
+)
+from sessionmgr.process.ladder import (
+    Ladder as Ladder,
+    end_tree as end_tree,
+    open_tree as open_tree,
+)
+from sessionmgr.process.launcher import ChildTree as ChildTree, Launcher as Launcher
+from sessionmgr.process.opening import (
+    Kind as Kind,
+    OpenLauncher as OpenLauncher,
+    open_launcher as open_launcher,
+)
 from sessionmgr.process.outbox import Outbox as Outbox
 from sessionmgr.process.prompt import (
     Place as Place,
@@ -16,4 +34,5 @@ from sessionmgr.process.prompt import (
 )
 from sessionmgr.process.pump import Pump as Pump, Pumped as Pumped
 from sessionmgr.process.resume import checked_resume_id as checked_resume_id
+from sessionmgr.process.roll import BootReport as BootReport
 from sessionmgr.process.tail import Tail as Tail

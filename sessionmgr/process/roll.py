@@ -189,7 +189,7 @@ def _is_dead(entry: _Entry, *, locked: bool) -> bool:
 
 def _bury(path: Path, entry: _Entry, found: _Findings) -> None:
     found.dead.append(f"{entry.launcher:010x}")
-    if entry.boot == proc.boot():
+    if entry.boot and entry.boot == proc.boot():  # elsewhere there is no /proc to look through
         if any(mark.launcher_of(each) == entry.launcher for each in mark.marks_of(os.getpid())):
             log.warning("inside_a_dead_tree launcher=%x: left to others", entry.launcher)
             return

@@ -393,3 +393,37 @@ async def test_wardens_that_keep_dying_are_given_up_and_what_runs_runs_on(
         assert tree.stdin is not None
         await tree.stdin.aclose()
         assert (await tree.wait_empty()).exit_code == 7
+
+
+ELSEWHERE = """
+import os, pathlib, signal, sys, trio
+sys.platform = "darwin"
+del os.pidfd_open, os.pipe2, signal.pidfd_send_signal
+from sessionmgr.process import Command, Kind, open_launcher, open_tree
+
+async def main(place, *kind):
+    state = pathlib.Path(place)
+    async with open_launcher(state_dir=state, kind=Kind(*kind) if kind else Kind.BEST) as launcher:
+        sleep = Command(argv=("sleep", "1000"), cwd="/", env={})
+        async with open_tree(launcher, sleep) as tree:
+            pass
+        print((await tree.wait_empty()).emptied.value)
+
+trio.run(main, *sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [("best", "group_gone"), ("direct", "group_gone"), ("warded", "has no subreapers")],
+)
+async def test_where_there_are_no_subreapers_process_groups_stand_in(
+    tmp_path: Path, kind: str, expected: str
+) -> None:
+    done = await trio.run_process(
+        [sys.executable, "-c", ELSEWHERE, str(tmp_path), kind],
+        check=False,
+        capture_stdout=True,
+        capture_stderr=True,
+    )
+    assert expected in (done.stdout or done.stderr).decode()

@@ -56,10 +56,12 @@ class Desk:
         async with trio.open_nursery() as nursery:
             while True:
                 try:
-                    await self._tables.store.wait_request(after=last)
-                    for stored in await self._tables.store.requests(after=last):
-                        last = stored.number
-                        await self._take(stored, nursery)
+                    newest = await self._tables.store.wait_request(after=last)
+                    while page := await self._tables.store.requests(after=last):
+                        for stored in page:
+                            last = stored.number
+                            await self._take(stored, nursery)
+                    last = max(last, newest)  # those that somebody has completed are not shown
                 except (StoreClosed, StoreUnusable) as error:
                     log.warning("event=requests_not_read why=%s", error)
                     await trio.sleep(AGAIN)

@@ -131,18 +131,9 @@ class Draft:
         run = self.fold(entry)
         if run.status in TERMINAL:
             return
-        if stop.cause is Cause.PROVIDER:  # it said so, and that could not be written down
-            stop = Stop(cause=Cause.ADAPTER_CRASH, failure=crashed(None))
-        end = ENDS[stop.cause]
-        if run.status is RunStatus.PENDING and STEPS[f"run_{end.status}"] not in _BEFORE_START:
+        made = terminal(stop, run)
+        if run.status is RunStatus.PENDING and STEPS[made.type] not in _BEFORE_START:
             self.write(entry, started(entry, RunStarted(synthetic=True)))
-            run = self.fold(entry)
-        failure = stop.failure
-        if failure is None and end.kind is not None:
-            failure = Failure(kind=end.kind, message=stop.detail or stop.cause.value)
-        made = _TERMINAL_EVENTS[end.status](
-            failure=failure, reason=end.reason, detail=stop.detail, usage=run.usage, cost=run.cost
-        )
         self.write(entry, made)
 
     def ended_by_provider(self, entry: RunEntry, event: RunEnded) -> bool:
@@ -165,6 +156,19 @@ class Draft:
 
 
 _PROVIDERS_OWN: Final = {Cause.PROVIDER, Cause.PROVIDER_ERROR, Cause.RATE_LIMIT}
+
+
+def terminal(stop: Stop, run: Run) -> RunEnded:
+    """Make the terminal event that `stop` stands for."""
+    if stop.cause is Cause.PROVIDER:  # it said so, and that could not be written down
+        stop = Stop(cause=Cause.ADAPTER_CRASH, failure=crashed(None))
+    end = ENDS[stop.cause]
+    failure = stop.failure
+    if failure is None and end.kind is not None:
+        failure = Failure(kind=end.kind, message=stop.detail or stop.cause.value)
+    return _TERMINAL_EVENTS[end.status](
+        failure=failure, reason=end.reason, detail=stop.detail, usage=run.usage, cost=run.cost
+    )
 
 
 def started(entry: RunEntry, event: RunStarted) -> RunStarted:

@@ -13,18 +13,21 @@ from msgspec.structs import replace
 
 from sessionmgr.errors import (
     LeaseLost,
+    ManagerClosing,
     ProviderDown,
     StartFailed,
     StoreClosed,
     StoreError,
     StoreUnusable,
+    SupervisorNotRunning,
+    SupervisorStopping,
     UnknownId,
 )
 from sessionmgr.manager.identity import is_gone
 from sessionmgr.manager.keeper import Keeper
 from sessionmgr.manager.live import Live
 from sessionmgr.manager.provider_tree import ProviderTree
-from sessionmgr.manager.reconciler import LEASE_MS
+from sessionmgr.manager.reconciler import LEASE_MS, Reconciler
 from sessionmgr.model import Session
 from sessionmgr.model.value import known_part
 from sessionmgr.otp import DynamicSupervisor, child
@@ -46,12 +49,13 @@ RELEASE: Final = 1.0
 class Keeping:
     """Starts a keeper for each session that comes to life, and a branch for each provider."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, reconciler: Reconciler) -> None:
         self.sessions: Final = DynamicSupervisor(name="sessions")
         self.providers: Final = DynamicSupervisor(name="providers")
         self._tables: Final = tables
         # Made once: to look at a function's signature takes longer than to start it.
         self._spec: Final = child(self._keep, restart="temporary")
+        self._reconciler: Final = reconciler
         self._fences: Final[dict[str, int]] = {}
         self._one_at_a_time: Final[dict[str, trio.Lock]] = {}
 
@@ -81,6 +85,8 @@ class Keeping:
             tree.require_up()
             try:
                 await self.providers.start_child(child(tree.live, restart="temporary"))
+            except (SupervisorNotRunning, SupervisorStopping):
+                raise ManagerClosing from None
             except StartFailed as error:
                 tree.go_down(str(error))
                 tree.require_up()
@@ -102,6 +108,8 @@ class Keeping:
             live = await self._wake(session)
             try:
                 await self.sessions.start_child(replace(self._spec, args=(live,)))
+            except (SupervisorNotRunning, SupervisorStopping):
+                raise ManagerClosing from None
             except StartFailed as error:
                 if isinstance(error.__cause__, StoreError):
                     raise error.__cause__ from None
@@ -139,6 +147,10 @@ class Keeping:
             self._forget(live)
             tables.settling[live.session.id] = trio.Event()
             tables.orphans.put(live)
+            raise
+        except BaseException:  # we go down, and what it keeps is not over
+            with trio.move_on_after(RELEASE, shield=True):
+                await self._reconciler.abandon(live)
             raise
         finally:
             self._forget(live)

@@ -68,7 +68,7 @@ class Manager:
     def __init__(self, tables: Tables, store: StoreKeeping, spool: Spool) -> None:
         self._tables: Final = tables
         self._reconciler: Final = Reconciler(tables, spool)
-        self._keeping: Final = Keeping(tables)
+        self._keeping: Final = Keeping(tables, self._reconciler)
         self._desk: Final = Desk(tables, lambda entry: self._handle(entry.live.session))
         self._token: trio.lowlevel.TrioToken | None = None
         self._root: Final = Supervisor(

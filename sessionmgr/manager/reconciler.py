@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, Literal
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.errors import LeaseHeld, StoreClosed, StoreUnusable, UnknownId
+from sessionmgr.errors import LeaseHeld, StoreClosed, StoreError, StoreUnusable, UnknownId
+from sessionmgr.manager.draft import terminal
 from sessionmgr.manager.identity import is_gone
 from sessionmgr.model import (
     Cause,
@@ -23,6 +24,7 @@ from sessionmgr.model import (
     Run,
     RunEnded,
     RunFailed,
+    RunStarted,
     RunStatus,
     decode_event,
     encode_event,
@@ -100,11 +102,26 @@ class Reconciler:
                     await trio.sleep(RETRY)
                 else:
                     break
+            await self._adopt(live)
         finally:
             self._release(live)
             settled = tables.settling.pop(session_id, None)
             if settled is not None:
                 settled.set()
+
+    async def _adopt(self, live: Live) -> None:
+        """Let those who hold a run know what is stored of it, if its keeper could not any more."""
+        for entry in live.entries.values():
+            if not entry.is_over:
+                try:
+                    entry.run = await self.fold(await self._tables.store.run(entry.id))
+                except StoreError:
+                    continue  # it never came to be stored, or cannot be read now
+
+    async def abandon(self, live: Live) -> None:
+        """Put aside the ends of what a keeper could not see to its end, because we go down."""
+        await self._spool.add(self._lost(live, None))
+        self._release(live)
 
     def _release(self, live: Live) -> None:
         """Let go of runs that were never stored: nobody will hear of them any more."""
@@ -116,21 +133,30 @@ class Reconciler:
         live.entries.clear()
         live.break_word()
 
-    def _lost(self, live: Live, error: Exception) -> list[RunEnded]:
+    def _lost(self, live: Live, error: Exception | None) -> list[RunEnded]:
         """End, as far as we know, the runs whose ends cannot be stored now."""
         lost: list[RunEnded] = []
         for entry in live.entries.values():
-            if not entry.is_over:
+            if entry.is_over:
+                continue
+            if error is not None:
                 failure = Failure(kind=FailureKind.STORE_FAILED, message=str(error))
-                event = RunFailed(failure=failure, synthetic=True).stamped(
-                    seq=0,
-                    at=self._tables.moment(),
-                    session_id=live.session.id,
-                    run_id=entry.id,
-                    provider=live.session.provider,
-                )
-                entry.run = reduce(entry.run, event)
-                lost.append(event)
+                made: RunEnded = RunFailed(failure=failure, synthetic=True)
+            else:
+                entry.course.claim(Stop(cause=Cause.SHUTDOWN))
+                assert entry.course.stop is not None
+                made = replace(terminal(entry.course.stop, entry.run), synthetic=True)
+            event = made.stamped(
+                seq=0,
+                at=self._tables.moment(),
+                session_id=live.session.id,
+                run_id=entry.id,
+                provider=live.session.provider,
+            )
+            entry.run = reduce(entry.run, event)
+            if not entry.is_over:  # it had not begun, and that cannot be paused, say
+                entry.run = reduce(reduce(entry.run, RunStarted(run_id=entry.id)), event)
+            lost.append(event)
         return lost
 
     async def settle(self, session_id: str, why: str) -> int:
@@ -155,7 +181,9 @@ class Reconciler:
         run, said = await self._read(stored)
         fate: Literal["dropped", "unknown"] = "dropped" if run.started_at is None else "unknown"
         events: list[Event] = [
-            replace(said[message_id], state=fate) for message_id in run.open_messages
+            replace(said[message_id], state=fate)
+            for message_id, state in run.open_messages.items()
+            if state == "queued"
         ]
         events.append(self._spooled.get(run.id) or _crashed(run, why))
         rows: list[EventRow] = []

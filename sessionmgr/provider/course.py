@@ -162,9 +162,11 @@ class Course:
                 self._nursery, self._wind_down = nursery, (adapter, context)
                 if self.stop is not None:  # claimed while it was on its way here
                     nursery.start_soon(self._end_politely)
-                with self._scope:
-                    await adapter.run(context)
-                self._nursery = None
+                try:
+                    with self._scope:
+                        await adapter.run(context)
+                finally:
+                    self._nursery = None  # nobody is to start anything in it any more
                 nursery.cancel_scope.cancel()
         except BaseException as error:
             self._leave(_the_one(error))

@@ -78,10 +78,13 @@ class Draft:
         """Whether the session ends with it."""
         self._session_id = session_id
         self._provider = provider
-        self._redact = redactor.redact
+        self._redactor: Final = redactor
+        # What has its number, and has neither been redacted nor folded.
+        self._written: list[tuple[RunEntry | None, Event, bytes]] = []
 
     def fold(self, entry: RunEntry) -> Run:
         """Return a run's record as this draft leaves it."""
+        self._settle()
         run = self.folds.get(entry, entry.run)
         events = self._unfolded.pop(entry, None)
         if events is not None:
@@ -90,6 +93,7 @@ class Draft:
 
     def fold_all(self) -> None:
         """Bring all records up to date."""
+        self._settle()
         for entry in list(self._unfolded):
             self.fold(entry)
 
@@ -104,26 +108,34 @@ class Draft:
                 run_id=entry.id if entry else None,
                 provider=self._provider,
             )
-            plain = encode_event(stamped)
-            body = self._redact(plain)
-            name = stamped.type
-            self.rows.append(EventRow(self.seq, stamped.run_id, name, body))
+            self._written.append((entry, stamped, encode_event(stamped)))
+            if entry is not None and isinstance(event, TokenUsageUpdated):
+                self.ledger.append(_booked(event, entry.id, self.fold(entry)))
+
+    def _settle(self) -> None:
+        """Take secrets out of what was written; mostly one look finds none in all of it."""
+        if not self._written:
+            return
+        clean = self._redactor.is_clean(b"\n".join([body for _, _, body in self._written]))
+        for entry, event, plain in self._written:
+            body = plain if clean else self._redactor.redact(plain)
+            name = event.type
+            self.rows.append(EventRow(event.seq, event.run_id, name, body))
             if entry is None:
                 continue
             # A result is made of what is stored, and so without what was taken out of that.
-            seen = stamped if body is plain else decode_event(body)
+            seen = event if body is plain else decode_event(body)
             self._unfolded.setdefault(entry, []).append(seen)
             if name not in _PREVIEWS:
                 self.touched[entry] = None
-            if isinstance(event, TokenUsageUpdated):
-                self.ledger.append(_booked(event, entry.id, self.fold(entry)))
+        self._written.clear()
 
     def run_rows(self) -> tuple[RunRow, ...]:
         """Return the records that have changed; what is half said is left to the events."""
         rows: list[RunRow] = []
         for entry in self.touched:
             run = msgspec.structs.replace(self.fold(entry), partial=(), partial_id=None)
-            rows.append(RunRow(entry.id, run.status.value, self._redact(encode_json(run))))
+            rows.append(RunRow(entry.id, run.status.value, self._redactor.redact(encode_json(run))))
         return tuple(rows)
 
     def end(self, entry: RunEntry, stop: Stop) -> None:

@@ -123,7 +123,7 @@ class Keeper:
         if named == live.session.provider_session_id:
             return None
         live.session = replace(live.session, provider_session_id=named)
-        return encode_json(live.session)
+        return live.redactor.redact(encode_json(live.session))
 
     async def _store(self, draft: Draft, append: Append) -> None:
         live, store = self._live, self._tables.store
@@ -135,7 +135,7 @@ class Keeper:
                     session_id=live.session.id,
                     provider=live.session.provider,
                     at=append.at,
-                    body=encode_json(live.session),
+                    body=live.redactor.redact(encode_json(live.session)),
                 )
             )
             live.stored = True
@@ -165,7 +165,7 @@ class Keeper:
             session_id=run.session_id,
             run_id=run.id,
             at=at,
-            body=encode_json(value),
+            body=self._live.redactor.redact(encode_json(value)),
         )
 
     def _adopt(self, draft: Draft) -> None:

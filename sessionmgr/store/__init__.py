@@ -31,8 +31,6 @@ from sessionmgr.store.memory import (
 )
 from sessionmgr.store.redaction import (
     Redactor as Redactor,
-    Unstored as Unstored,
-    redacted_append as redacted_append,
 )
 from sessionmgr.store.row import (
     Append as Append,

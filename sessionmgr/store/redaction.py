@@ -2,8 +2,8 @@
 
 What is looked for: the values of a child's secret variables, as they are and as they look inside
 JSON, and inside JSON within JSON (a tool's output often is); and whatever has the shape of a
-well-known key. Most records hold nothing of the kind, and one pass of a pattern of fixed bytes,
-which all of it has, finds that out; only the rest is looked at closely.
+well-known key. Most records hold nothing of the kind, and a few searches for fixed bytes, which all
+of it has, find that out, for many records at once; only the rest is looked at closely.
 
 Each record is looked at for itself: a secret that a provider streams in pieces, a piece an event,
 is found in the whole message that follows and not in the pieces.
@@ -20,12 +20,9 @@ import re
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
-from msgspec.structs import replace
-
-from sessionmgr.store.row import Append, EventRow, LedgerRow, RunRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 REDACTED: Final = "[redacted]"
 _REDACTED: Final = REDACTED.encode()
@@ -39,8 +36,12 @@ _SHORTEST_NUMBER: Final = 12
 _BEGIN: Final = rb"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4}))"
 _DIGIT_SOON: Final = rb"(?=[A-Za-z_.~+/=-]{0,80}[0-9])"  # prose has words, keys have digits
 _TEXT: Final = rb"(?:[^\"\\]|\\.)"  # one character inside a JSON string
-# All that is found by a shape has one of these bytes in it, each with a beginning of its own.
-_HINT: Final = rb"sk-|gh[pousr]_|github_pat_|A(?:KIA|SIA|Iza)|xox|earer |PRIVATE KEY-----"
+# All that is found by a shape has one of these in it. To look for each by itself takes a tenth of
+# the time of a pattern that has them all: that stops at every byte.
+_HINTS: Final = (
+    *(b"sk-", b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_"),
+    *(b"AKIA", b"ASIA", b"AIza", b"xox", b"earer ", b"PRIVATE KEY-----"),
+)
 _SHAPES: Final = (
     _BEGIN + rb"sk-" + _DIGIT_SOON + rb"[A-Za-z0-9_-]{16,}",
     _BEGIN + rb"gh[pousr]_[A-Za-z0-9]{20,}",
@@ -63,7 +64,7 @@ class Redactor:
         forms = {form for secret in used for form in _forms(secret)}
         # The longest first, so that no secret hides the end of another that begins with it.
         literals = [re.escape(form) for form in sorted(forms, key=len, reverse=True)]
-        self._hint = re.compile(b"|".join([_HINT, *literals])).search
+        self._hints = (*_HINTS, *forms)
         self._pattern = re.compile(b"|".join([*literals, *_SHAPES]), re.DOTALL)
         self._text = re.compile(
             "|".join(
@@ -77,7 +78,11 @@ class Redactor:
 
     def redact(self, body: bytes) -> bytes:
         """Return the record without secrets."""
-        return body if self._hint(body) is None else self._redact(body)
+        return body if self.is_clean(body) else self._redact(body)
+
+    def is_clean(self, block: bytes) -> bool:
+        """Say whether there is no secret in it for sure; `block` may be many records in one."""
+        return not any(hint in block for hint in self._hints)
 
     def _redact(self, body: bytes) -> bytes:
         redacted, count = self._pattern.subn(_REDACTED, body)
@@ -132,47 +137,3 @@ def _is_json(body: bytes) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
-
-
-class Unstored(msgspec.Struct, frozen=True, gc=False):
-    """An event that has been encoded, and has neither been redacted nor stored."""
-
-    run_id: str | None
-    type: str
-    body: bytes
-
-
-def redacted_append(
-    redactor: Redactor,
-    *,
-    session_id: str,
-    fence: int,
-    batch: str,
-    first: int,
-    at: int,
-    events: Sequence[Unstored],
-    runs: Sequence[RunRow] = (),
-    ledger: Sequence[LedgerRow] = (),
-    session: bytes | None = None,
-) -> Append:
-    """Return an append whose records hold no secret.
-
-    This is how a keeper makes one: events get their numbers as rows here and nowhere else, so
-    that none reaches the store past the redactor.
-    """
-    redact = redactor.redact
-    rows = [
-        EventRow(number, each.run_id, each.type, redact(each.body))
-        for number, each in enumerate(events, first)
-    ]
-    return Append(
-        session_id=session_id,
-        fence=fence,
-        batch=batch,
-        first=first,
-        at=at,
-        rows=tuple(rows),
-        runs=tuple(replace(run, body=redact(run.body)) for run in runs),
-        ledger=tuple(ledger),
-        session=None if session is None else redact(session),
-    )

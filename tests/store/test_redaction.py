@@ -7,13 +7,10 @@ import msgspec
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from sessionmgr.store import LedgerRow, RunRow
 from sessionmgr.store.redaction import (
     REDACTED,
     Redactor,
-    Unstored,
     is_secret,
-    redacted_append,
 )
 
 KEYS = [
@@ -152,27 +149,12 @@ def test_any_bytes_can_be_redacted(body: bytes) -> None:
     assert Redactor([]).redact(Redactor([]).redact(body)) == Redactor([]).redact(body)
 
 
-def test_an_append_is_made_of_numbered_and_redacted_records() -> None:
-    secret = "hunter2-hunter2"
-    append = redacted_append(
-        Redactor([secret]),
-        session_id="ses_a",
-        fence=3,
-        batch="bat_1",
-        first=7,
-        at=1000,
-        events=[
-            Unstored("run_a", "message_received", f'"{secret}"'.encode()),
-            Unstored(None, "message_received", b'"fine"'),
-        ],
-        runs=[RunRow("run_a", "running", f'["{secret}"]'.encode())],
-        ledger=[LedgerRow(input=1)],
-        session=f'{{"a":"{secret}"}}'.encode(),
-    )
-    assert [(row.seq, row.run_id, row.body) for row in append.rows] == [
-        (7, "run_a", b'"[redacted]"'),
-        (8, None, b'"fine"'),
-    ]
-    assert append.runs[0].body == b'["[redacted]"]'
-    assert append.session == b'{"a":"[redacted]"}'
-    assert (append.first, append.fence, append.batch) == (7, 3, "bat_1")
+@given(bodies=st.lists(st.binary(max_size=40), max_size=4), secret=st.sampled_from(SECRETS))
+def test_a_block_of_records_is_clean_only_if_each_of_them_is(
+    bodies: list[bytes], secret: str
+) -> None:
+    redactor = Redactor([secret])
+    holds = [*bodies, json.dumps(f"key: {secret}").encode()]
+    assert not redactor.is_clean(b"\n".join(holds))
+    if redactor.is_clean(b"\n".join(bodies)):
+        assert all(redactor.redact(body) is body for body in bodies)

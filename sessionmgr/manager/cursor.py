@@ -79,6 +79,9 @@ class Cursor:
             self._after = live.last_seq
             return
         opened = self._tables.opened.get(self._session_id)
+        if self._session_id in self._tables.closed:
+            self._done = True
+            return
         if opened is not None:
             await opened.wait()
             return

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.errors import SessionmgrError, StoreClosed, StoreUnusable
+from sessionmgr.errors import SessionmgrError, StoreClosed, StoreError, StoreUnusable
 from sessionmgr.manager.news import Decided
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.model import Json, encode_json
@@ -87,7 +87,22 @@ class Desk:
             answer = {"ok": True, **await self._do(request.kind, order, entries)}
         except (SessionmgrError, msgspec.MsgspecError) as error:
             answer = {"ok": False, "error": str(error)}
-        await self._tables.store.complete(request.request_id, encode_json(answer))
+        await self._answer(request, encode_json(answer))
+
+    async def _answer(self, request: Request, answer: bytes) -> None:
+        """Write down what came of a request, as soon as the store lets us."""
+        with trio.move_on_after(self._tables.clocks.of("store") or float("inf")):
+            while True:  # noqa: ASYNC913  # each turn waits for the store
+                try:
+                    await self._tables.store.complete(request.request_id, answer)
+                except (StoreClosed, StoreUnusable):
+                    await trio.sleep(AGAIN)
+                except StoreError as error:
+                    log.warning("event=request_lost request=%s why=%s", request.request_id, error)
+                    return
+                else:
+                    return
+        log.warning("event=request_not_answered request=%s", request.request_id)
 
     async def _do(self, kind: str, order: Order, entries: list[RunEntry]) -> dict[str, Json]:
         runs = [RunHandle(self._tables, entry, self._session_of(entry)) for entry in entries]

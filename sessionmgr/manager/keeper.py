@@ -120,7 +120,7 @@ class Keeper:
         live, named = self._live, self._live.provider_session_id
         for run in draft.folds.values():
             named = run.provider_session_id or named
-        if named == live.session.provider_session_id:
+        if named == live.session.provider_session_id and not draft.closes:
             return None
         live.session = replace(live.session, provider_session_id=named)
         return live.redactor.redact(encode_json(live.session))

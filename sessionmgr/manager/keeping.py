@@ -120,10 +120,14 @@ class Keeping:
         try:
             stored = await self._tables.store.session(session.id)
         except UnknownId:
-            return Live(session, stored=False, last_seq=0)
+            live = Live(session, stored=False, last_seq=0)
+            live.closing = session.id in self._tables.closed
+            return live
         known = msgspec.convert(known_part(msgspec.json.decode(stored.body), Session), Session)
+        is_closed = stored.state == "closed"
+        known = replace(known, state="closed" if is_closed else "open")
         live = Live(known, stored=True, last_seq=stored.last_seq)
-        live.closing = stored.state == "closed"
+        live.closing = is_closed
         return live
 
     async def _keep(self, live: Live, *, task_status: trio.TaskStatus[None]) -> None:

@@ -62,10 +62,15 @@ class Live:
     async def heard(self, after: int) -> None:
         """Wait until there is something after that number, or the session goes to sleep."""
         await trio.lowlevel.checkpoint()
-        while self.last_seq <= after and not self.asleep:
+        while self.last_seq <= after and not self.asleep and not self.is_void:
             if self._rung is None:
                 self._rung = trio.Event()
             await self._rung.wait()
+
+    @property
+    def is_void(self) -> bool:
+        """Whether it was closed before anything happened in it."""
+        return self.closing and not self.stored and not self.entries
 
     @property
     def is_busy(self) -> bool:

@@ -74,12 +74,16 @@ class Manager:
         self._root: Final = Supervisor(
             child(tables.launcher.serve, id="launcher"),
             Supervisor(child(store.keep, tables, id="writer"), name="store"),
-            child(self._reconcile, id="reconciler"),
-            child(self._strike, id="clocks"),
-            child(self._keeping.renew, id="leases"),
+            # What looks after the sessions from outside may crash without harm to any of them.
+            Supervisor(
+                child(self._reconcile, id="reconciler"),
+                child(self._strike, id="clocks"),
+                child(self._keeping.renew, id="leases"),
+                child(self._desk.serve, id="desk"),
+                name="services",
+            ),
             self._keeping.sessions,
             self._keeping.providers,
-            child(self._desk.serve, id="desk"),
             child(self._gate, id="gate", shutdown=float("inf")),
             strategy="rest_for_one",
             name="manager",

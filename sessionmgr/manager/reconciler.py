@@ -69,6 +69,8 @@ class Reconciler:
             if cursor is None:
                 break
         for session_id in sessions:
+            if session_id in self._tables.live or session_id in self._tables.settling:
+                continue  # it is ours, and kept
             try:
                 ended += await self.settle(session_id, "its manager is no more")
             except LeaseHeld:

@@ -11,14 +11,14 @@ from sessionmgr.errors import NotPausable
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.entry import PauseOrder
 from sessionmgr.manager.news import FollowUpSent
-from sessionmgr.model import Cause, Kind, RunResult, Snapshot, encode_json
+from sessionmgr.model import Cause, Kind, RunResult, RunStatus, Snapshot, encode_json
 from sessionmgr.provider.course import Stop
 
 if TYPE_CHECKING:
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.session_handle import SessionHandle
     from sessionmgr.manager.tables import Tables
-    from sessionmgr.model import Json, RunStatus
+    from sessionmgr.model import Json
 
 
 class FollowUp(msgspec.Struct, frozen=True):
@@ -115,6 +115,8 @@ class RunHandle:
             entry.pause = None
             raise NotPausable(self.id, "it is ending already")
         await entry.ended.wait()
+        if entry.run.status is not RunStatus.PAUSED:
+            raise NotPausable(self.id, f"it is {entry.run.status}")
         stored = await self._tables.store.snapshot(snapshot_id)
         return msgspec.json.decode(stored.body, type=Snapshot)
 

@@ -154,7 +154,9 @@ class SessionHandle:
         live = await self._keeping.live(self._session)
         live.closing = True
         if not live.stored and not live.is_busy:
-            return  # nobody has heard of it, and nobody will
+            self._tables.closed.add(self.id)  # nobody has heard of it, and nobody will
+            live.ring()
+            return
         written = live.promise(trio.Event())
         live.intake.put(Closing(written))
         await written.wait()

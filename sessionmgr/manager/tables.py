@@ -53,6 +53,8 @@ class Tables:
         self.runs: Final[dict[str, RunEntry]] = {}
         self.opened: Final[dict[str, trio.Event]] = {}
         """Sessions that are not stored yet, and what tells that they come to life."""
+        self.closed: Final[set[str]] = set()
+        """Sessions that were closed before they had a run: the store never heard of them."""
         self.settling: Final[dict[str, trio.Event]] = {}
         """Sessions whose keeper has died, until their record is in order."""
         self.providers: Final[dict[str, ProviderTree]] = {}

@@ -179,8 +179,8 @@ class Course:
         self.intake.put(TaskEnded(self, error, cut=self._scope.cancelled_caught))
 
     async def _end_politely(self) -> None:
-        if self._wind_down is None:
-            return
+        if self._wind_down is None or self._nursery is None:
+            return  # it has left already
         adapter, context = self._wind_down
         if adapter.can_interrupt():
             with trio.move_on_after(self.grace):

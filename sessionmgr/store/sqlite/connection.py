@@ -96,7 +96,7 @@ def _prepare(connection: sqlite3.Connection, options: Options) -> None:
     deadline = time.monotonic() + options.patience
     while True:
         try:
-            is_store = _is_store(connection, options)
+            is_store = _is_store_already(connection, options)
             _use_log(connection, options)
             if not is_store:
                 _create(connection, options)
@@ -105,6 +105,16 @@ def _prepare(connection: sqlite3.Connection, options: Options) -> None:
             if code_of(error) not in BUSY or time.monotonic() >= deadline:
                 raise
         time.sleep(random.uniform(0.001, 0.02))
+
+
+def _is_store_already(connection: sqlite3.Connection, options: Options) -> bool:
+    # One state of the file: somebody else may be making it a store at this moment.
+    connection.execute("BEGIN")
+    try:
+        return _is_store(connection, options)
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _is_store(connection: sqlite3.Connection, options: Options) -> bool:

@@ -13,6 +13,7 @@ from sessionmgr.model import (
     PermissionMode,
     RunStarted,
     ToolApprovalDenied,
+    ToolApprovalRequested,
     ToolCallFailed,
     ToolCallStarted,
 )
@@ -135,9 +136,17 @@ async def _end(run: RunContext, performance: Performance) -> None:
 async def _refuse(run: RunContext, tool_call_id: str, why: str) -> None:
     """Tell that the command may not be run."""
     tool_input: Json = {"command": run.prompt}
+    approval_id = f"{tool_call_id}.rule"
     await run.emit(
+        ToolApprovalRequested(
+            approval_id=approval_id,
+            tool_call_id=tool_call_id,
+            tool_name=TOOL,
+            tool_input=tool_input,
+            synthetic=True,
+        ),
         ToolApprovalDenied(
-            approval_id=f"{tool_call_id}.rule",
+            approval_id=approval_id,
             tool_call_id=tool_call_id,
             tool_name=TOOL,
             tool_input=tool_input,

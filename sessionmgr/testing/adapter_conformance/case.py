@@ -1,0 +1,47 @@
+"""What must be known of an adapter before it can be tried: prompts, and what they come to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sessionmgr.model import Json
+    from sessionmgr.provider import ProviderAdapter
+    from sessionmgr.testing.player import Dialect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Play:
+    """A prompt; `text` is what must have been said in the end, None is anything."""
+
+    prompt: str
+    text: str | None = None
+    options: Mapping[str, Json] = field(default_factory=dict[str, "Json"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdapterCase:
+    """An adapter to try, and what to say to it."""
+
+    adapter: type[ProviderAdapter]
+    answers: Play
+    """Is answered well."""
+    fails: Play | None = None
+    """Goes wrong, as the provider itself says."""
+    hangs: Play | None = None
+    """Streams its text, and then works on until it is asked to end."""
+    deaf: Play | None = None
+    """Streams its text, and then hears nothing any more."""
+    asks: Play | None = None
+    """Asks whether it may use a tool, once, and goes on with either answer."""
+    virtual: bool = False
+    """Nothing real is waited for, no child and no thread: it can be tried in virtual time."""
+    grace: float = 2.0
+    """Seconds for a polite end."""
+    dialect: Dialect | None = None
+    """How its agent talks, so that a player can take the place of the agent's program."""
+    command_option: str = "command"
+    """The option that names the program."""

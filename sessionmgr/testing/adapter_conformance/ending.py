@@ -1,0 +1,125 @@
+"""How a run is ended by others: always, in time, and with all that was said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.manager import Clocks
+from sessionmgr.model import Reason, RunStatus
+from sessionmgr.testing.adapter_conformance.behaviour import Chapter
+
+if TYPE_CHECKING:
+    from sessionmgr.manager import RunHandle
+    from sessionmgr.testing.adapter_conformance.case import Play
+    from sessionmgr.testing.adapter_conformance.stage import Stage
+
+ENDING: Final = Chapter()
+MOST_EVENTS: Final = 20
+
+
+@ENDING.law("hangs")
+async def a_run_that_is_cancelled_ends_in_time_and_keeps_what_it_said(stage: Stage) -> None:
+    assert stage.case.hangs is not None
+    run = await stage.submit(stage.case.hangs)
+    await stage.until_it_speaks(run)
+    assert run.cancel("enough")
+    await _is_cancelled(stage, run, stage.case.hangs)
+
+
+@ENDING.law("deaf")
+async def a_run_that_hears_nothing_is_cut_in_time(stage: Stage) -> None:
+    assert stage.case.deaf is not None
+    run = await stage.submit(stage.case.deaf)
+    await stage.until_it_speaks(run)
+    assert run.cancel("enough")
+    await _is_cancelled(stage, run, stage.case.deaf)
+
+
+@ENDING.law("deaf")
+async def after_a_run_that_heard_nothing_the_next_goes_well(stage: Stage) -> None:
+    assert stage.case.deaf is not None
+    session = await stage.session()
+    run = await stage.submit(stage.case.deaf, session)
+    await stage.until_it_speaks(run)
+    run.cancel()
+    await run.result()
+    played = await stage.play(stage.case.answers, session)
+    assert played.result.status == RunStatus.COMPLETED, played.result.failure
+
+
+@ENDING.law("hangs")
+async def after_a_cancel_the_next_run_goes_well(stage: Stage) -> None:
+    assert stage.case.hangs is not None
+    session = await stage.session()
+    run = await stage.submit(stage.case.hangs, session)
+    await stage.until_it_speaks(run)
+    run.cancel()
+    await run.result()
+    played = await stage.play(stage.case.answers, session)
+    assert played.result.status == RunStatus.COMPLETED, played.result.failure
+
+
+@ENDING.law()
+async def a_run_cancelled_at_once_is_cancelled(stage: Stage) -> None:
+    run = await stage.submit(stage.case.answers)
+    if run.cancel():
+        await _is_cancelled(stage, run, None)
+
+
+@ENDING.law()
+async def a_cancel_may_come_at_any_event(stage: Stage) -> None:
+    played = await stage.play(stage.case.answers)
+    for place in range(min(len(played.events), MOST_EVENTS)):
+        run = await stage.submit(stage.case.answers)
+        seen = 0
+        claimed = False
+        async for _ in run:
+            if seen == place:
+                claimed = run.cancel()
+            seen += 1
+        result = (await stage.see(run)).result
+        wanted = RunStatus.CANCELLED if claimed else RunStatus.COMPLETED
+        assert result.status == wanted, f"cancelled at event {place}: {result}"
+
+
+@ENDING.law("hangs")
+async def a_deadline_ends_a_run(stage: Stage) -> None:
+    assert stage.case.hangs is not None
+    run = await stage.submit(stage.case.hangs, clocks=Clocks(deadline=1.0))
+    played = await stage.see(run)
+    assert (played.result.status, played.result.reason) == (RunStatus.TIMED_OUT, Reason.DEADLINE)
+
+
+@ENDING.law("hangs", capabilities=("resume",))
+async def a_run_can_be_paused_and_goes_on(stage: Stage) -> None:
+    assert stage.case.hangs is not None
+    run = await stage.submit(stage.case.hangs)
+    await stage.until_it_speaks(run)
+    snapshot = await run.pause(node="half way")
+    assert (await run.result()).status == RunStatus.PAUSED
+    resumed = await stage.manager.submit_resume(snapshot, stage.case.answers.prompt)
+    result = (await stage.see(resumed)).result
+    assert result.status == RunStatus.COMPLETED, result.failure
+    assert result.resumed_from == run.id
+    assert result.provider_session_id == snapshot.provider_session_id
+
+
+@ENDING.law("hangs")
+async def what_runs_when_the_manager_goes_is_cancelled(stage: Stage) -> None:
+    assert stage.case.hangs is not None
+    run = await stage.submit(stage.case.hangs)
+    await stage.until_it_speaks(run)
+
+    def look() -> None:
+        assert run.status == RunStatus.CANCELLED, f"the manager went, and it is {run.status}"
+
+    stage.afterwards.append(look)
+
+
+async def _is_cancelled(stage: Stage, run: RunHandle, play: Play | None) -> None:
+    result = await stage.result_in_time(run)
+    assert (result.status, result.reason) == (RunStatus.CANCELLED, Reason.USER), result.failure
+    if play is not None:
+        assert result.detail == "enough"
+        assert play.text in {None, result.text}, f"it said {result.text!r}"
+    await stage.see(run)

@@ -1,0 +1,164 @@
+"""Where an adapter is tried: a manager with a store, which is read by the laws when it is over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Unpack
+
+import trio
+
+from sessionmgr.manager import Clocks, open_manager
+from sessionmgr.model import (
+    AnyEvent,
+    MessageReceived,
+    MessageStreamed,
+    RunEnded,
+    ToolCallEnded,
+    ToolCallStarted,
+)
+from sessionmgr.store import MemoryStore
+from sessionmgr.testing.laws import broken_laws
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+    from pathlib import Path
+
+    from sessionmgr.manager import Manager, RunHandle, SessionHandle
+    from sessionmgr.manager.plan import Wishes
+    from sessionmgr.model import RunResult
+    from sessionmgr.store import Store
+    from sessionmgr.testing.adapter_conformance.case import AdapterCase, Play
+
+SLACK: Final = 20.0
+"""Seconds that a busy machine may add to what has a bound."""
+PATIENCE: Final = 120.0
+_OURS: Final = {"message_sent", "session_created"}
+# What may happen before a provider has said that it has begun, and may keep it from doing so.
+_INCIDENTS: Final = {"error_occurred", "output_received", "process_exited", "raw_received"}
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A run that is over."""
+
+    result: RunResult
+    events: list[AnyEvent]
+
+    @property
+    def types(self) -> list[str]:
+        """What the adapter told, in its order."""
+        return [each.type for each in self.events if each.type not in _OURS]
+
+
+class Stage:
+    """One manager, with the adapter in it."""
+
+    def __init__(self, case: AdapterCase, manager: Manager, store: Store, place: Path) -> None:
+        self.case: Final = case
+        self.manager: Final = manager
+        self.store: Final = store
+        self.place: Final = place
+        self.afterwards: Final[list[Callable[[], None]]] = []
+        """What is to be looked at when the manager is gone."""
+
+    async def session(self, mode: str = "default") -> SessionHandle:
+        """Open a session."""
+        return await self.manager.open_session(
+            self.case.adapter.name, cwd=self.place, permission_mode=mode
+        )
+
+    async def submit(
+        self, play: Play, session: SessionHandle | None = None, **wishes: Unpack[Wishes]
+    ) -> RunHandle:
+        """Start a run."""
+        session = session or await self.session()
+        wishes.setdefault("options", play.options)
+        return await session.submit(play.prompt, **wishes)
+
+    async def play(
+        self, play: Play, session: SessionHandle | None = None, **wishes: Unpack[Wishes]
+    ) -> Played:
+        """Play a run to its end."""
+        return await self.see(await self.submit(play, session, **wishes))
+
+    async def see(self, run: RunHandle) -> Played:
+        """See a run to its end, and look at all that was told of it."""
+        events = [event async for event in run]
+        played = Played(await run.result(), events)
+        _look_at(played)
+        return played
+
+    async def until_it_speaks(self, run: RunHandle) -> None:
+        """Wait until a run has said something.
+
+        Raises:
+            AssertionError: It ended before it did.
+        """
+        async for event in run:
+            if isinstance(event, MessageStreamed | MessageReceived):
+                return
+        raise AssertionError(f"it ended, and was to hang: {(await run.result())}")
+
+    async def result_in_time(self, run: RunHandle) -> RunResult:
+        """Wait for the result of a run that was told to end.
+
+        Raises:
+            AssertionError: It took longer than its grace.
+        """
+        slack = 0.5 if self.case.virtual else SLACK
+        with trio.move_on_after(self.case.grace + slack):
+            return await run.result()
+        raise AssertionError("it did not end within its grace")
+
+
+@asynccontextmanager
+async def open_stage(case: AdapterCase, place: Path) -> AsyncGenerator[Stage, None]:
+    """Open a manager for a case; what it leaves in its store must be a lawful record."""
+    store = MemoryStore()
+    adapter = case.adapter
+    clocks = Clocks(close=case.grace)
+    with trio.fail_after(PATIENCE):
+        async with open_manager(
+            store=store, adapters={adapter.name: adapter}, clocks=clocks
+        ) as manager:
+            stage = Stage(case, manager, store, place)
+            yield stage
+    assert await broken_laws(store) == []
+    for look in stage.afterwards:
+        look()
+
+
+def _look_at(played: Played) -> None:
+    """Look at what was told of one run: what begins ends, and what is whole is its pieces."""
+    types = played.types
+    assert types.count("run_started") <= 1, types
+    before = types[: types.index("run_started")] if "run_started" in types else []
+    assert set(before) <= _INCIDENTS, f"{before} came before the run had started"
+    ends = [event for event in played.events if isinstance(event, RunEnded)]
+    assert len(ends) == 1, f"it ended {len(ends)} times: {types}"
+    assert f"run_{played.result.status}" == ends[0].type
+    _look_at_tools(played)
+    _look_at_messages(played)
+
+
+def _look_at_tools(played: Played) -> None:
+    begun = Counter(
+        each.tool_call_id for each in played.events if isinstance(each, ToolCallStarted)
+    )
+    ended = Counter(each.tool_call_id for each in played.events if isinstance(each, ToolCallEnded))
+    twice = [name for name in begun | ended if max(begun[name], ended[name]) > 1]
+    assert not twice, f"tool calls that began or ended twice: {twice}"
+    if played.result.status == "completed":
+        assert not begun - ended, f"tool calls without an end: {begun - ended}"
+
+
+def _look_at_messages(played: Played) -> None:
+    streamed: dict[str | None, str] = {}
+    for each in played.events:
+        if isinstance(each, MessageStreamed):
+            streamed[each.message_id] = streamed.get(each.message_id, "") + each.delta
+        elif isinstance(each, MessageReceived) and each.message_id in streamed:
+            pieces = streamed.pop(each.message_id)
+            assert pieces == each.content, f"{pieces!r} was streamed, and then {each.content!r}"

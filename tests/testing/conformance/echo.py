@@ -1,0 +1,14 @@
+"""The smallest adapter there can be, as the README has it."""
+
+from sessionmgr.model import MessageReceived, RunStarted
+from sessionmgr.provider import NATIVE, Capabilities, ProviderAdapter, RunContext
+
+
+class Echo(ProviderAdapter):
+    name = "echo"
+    capabilities = Capabilities(streaming=NATIVE)
+
+    async def run(self, run: RunContext) -> None:
+        await run.emit(RunStarted(provider_session_id=run.session_id))
+        await run.emit(MessageReceived(content=run.prompt))
+        await run.finish(stop_reason="end_turn")

@@ -1,0 +1,86 @@
+"""The toy agent once more, as a script for a mock: it understands what `program.py` does."""
+
+import trio
+
+from sessionmgr.provider import Allow
+from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation
+from sessionmgr.testing.toy import (
+    Frame,
+    Hello,
+    More,
+    Open,
+    Question,
+    Say,
+    Text,
+    TextDelta,
+    Told,
+    Took,
+    ToolBegan,
+    ToolEnded,
+    TurnEnded,
+)
+from sessionmgr.wire import NoFrame
+
+Talk = MockConversation[Told, Frame | NoFrame]
+
+
+async def agent_of_frames(it: Talk) -> None:
+    """Play one conversation."""
+    assert isinstance(it.opening, Open)
+    it.says(Hello(it.opening.session or f"mocked-{id(it)}"))
+    heard = await it.heard()
+    assert isinstance(heard, Say)
+    prompts = [heard.text]
+    while prompts:
+        for order in prompts.pop(0).split(";"):
+            if not await obey(it, order.strip(), prompts):
+                return
+    it.says(TurnEnded("done"))
+
+
+async def obey(it: Talk, order: str, prompts: list[str]) -> bool:
+    """Follow one order; False ends the turn."""
+    verb, _, rest = order.partition(" ")
+    match verb:
+        case "use":
+            it.says(ToolBegan("t1", rest), ToolEnded("t1"))
+        case "fail":
+            it.says(TurnEnded("error", rest))
+            return False
+        case "wait":
+            while (heard := await it.heard()) != INTERRUPTED:
+                hear(it, heard, prompts)
+            it.says(TurnEnded("cancelled"))
+            return False
+        case "deaf":
+            await trio.sleep_forever()
+        case "ask":
+            return await ask(it, rest, prompts)
+        case _:
+            text = rest if verb == "say" else order
+            it.says(*(TextDelta(letter, order) for letter in text))
+            it.says(Text(text, order))
+    return True
+
+
+async def ask(it: Talk, tool: str, prompts: list[str]) -> bool:
+    """Ask, and hear what else is said meanwhile."""
+    it.says(Question("q1", tool))
+    while True:
+        match await it.heard():
+            case Answered("q1", decision):
+                if isinstance(decision, Allow):
+                    it.says(ToolBegan("q1", tool), ToolEnded("q1"))
+                return True
+            case heard if heard == INTERRUPTED:
+                it.says(TurnEnded("cancelled"))
+                return False
+            case heard:
+                hear(it, heard, prompts)
+
+
+def hear(it: Talk, heard: object, prompts: list[str]) -> None:
+    """Take another message into the turn."""
+    assert isinstance(heard, More), heard
+    prompts.append(heard.text)
+    it.says(Took(heard.id, taken=True))

@@ -55,19 +55,29 @@ def endings(append: Append) -> dict[str, int]:
         raise AppendInvalid(append.session_id, "it holds no event")
     if append.first < 1:
         raise AppendInvalid(append.session_id, f"numbers begin with 1, not with {append.first}")
+    wanted = range(append.first, append.first + len(append.rows))
+    if [row.seq for row in append.rows] != list(wanted):
+        seq, number = next(
+            (row.seq, n) for row, n in zip(append.rows, wanted, strict=True) if row.seq != n
+        )
+        why = f"the events are not numbered in a row: {seq} stands where {number} belongs"
+        raise AppendInvalid(append.session_id, why)
     ends: dict[str, int] = {}
-    for number, row in enumerate(append.rows, append.first):
-        if row.seq != number:
-            why = f"the events are not numbered in a row: {row.seq} stands where {number} belongs"
-            raise AppendInvalid(append.session_id, why)
+    # Most batches end nothing, and then no row needs to be looked at by itself.
+    if not _ENDING.keys().isdisjoint({row.type for row in append.rows}):
+        _find_ends(append, ends)
+    _check_statuses(append, ends)
+    return ends
+
+
+def _find_ends(append: Append, ends: dict[str, int]) -> None:
+    for row in append.rows:
         if row.type in _ENDING:
             if row.run_id is None:
                 raise AppendInvalid(append.session_id, f"{row.type} names no run")
             if row.run_id in ends:
                 raise AlreadyEnded(append.session_id, row.run_id, "in this very batch")
             ends[row.run_id] = row.seq
-    _check_statuses(append, ends)
-    return ends
 
 
 def _check_statuses(append: Append, ends: Mapping[str, int]) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 REDACTED: Final = "[redacted]"
 _REDACTED: Final = REDACTED.encode()
@@ -31,6 +31,7 @@ _SHORTEST: Final = 8
 _FEWEST_DIFFERENT: Final = 4
 _SHORTEST_WORD: Final = 16
 _SHORTEST_NUMBER: Final = 12
+_SHORTEST_PLAIN: Final = 6
 
 # Not in the middle of a word; but the n of an escaped line break is no part of the word after it.
 _BEGIN: Final = rb"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4}))"
@@ -64,7 +65,7 @@ class Redactor:
         forms = {form for secret in used for form in _forms(secret)}
         # The longest first, so that no secret hides the end of another that begins with it.
         literals = [re.escape(form) for form in sorted(forms, key=len, reverse=True)]
-        self._hints = (*_HINTS, *forms)
+        self._hints = (*_HINTS, *{hint for secret in used for hint in _plain_parts(secret)})
         self._pattern = re.compile(b"|".join([*literals, *_SHAPES]), re.DOTALL)
         self._text = re.compile(
             "|".join(
@@ -79,6 +80,15 @@ class Redactor:
     def redact(self, body: bytes) -> bytes:
         """Return the record without secrets."""
         return body if self.is_clean(body) else self._redact(body)
+
+    def redact_all(self, bodies: Sequence[bytes], ours: int = 0) -> Sequence[bytes]:
+        """Return the records without secrets; the very same object if there are none in them.
+
+        So many bytes at the beginning of each are `ours`, and not looked at.
+        """
+        if self.is_clean(b"\n".join([body[ours:] for body in bodies])):
+            return bodies
+        return [self.redact(body) for body in bodies]
 
     def is_clean(self, block: bytes) -> bool:
         """Say whether there is no secret in it for sure; `block` may be many records in one."""
@@ -114,6 +124,12 @@ def is_secret(value: str) -> bool:
     if value.isalpha():
         return len(value) >= _SHORTEST_WORD
     return not value.isdigit() or len(value) >= _SHORTEST_NUMBER
+
+
+def _plain_parts(secret: str) -> set[bytes]:
+    """Return bytes one of which is in every form of the secret: what no form changes, at best."""
+    plain = max(re.findall("[A-Za-z0-9]*", secret), key=len)
+    return {plain.encode()} if len(plain) >= _SHORTEST_PLAIN else _forms(secret)
 
 
 def _forms(secret: str) -> set[bytes]:

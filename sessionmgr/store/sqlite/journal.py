@@ -147,6 +147,10 @@ def _write_runs(
 
 def _spans(append: Append) -> dict[str, tuple[int, int]]:
     """Return the first and the last number of each run's events in the batch."""
+    run_ids = {row.run_id for row in append.rows}
+    if len(run_ids) == 1:  # as most batches have it
+        (run_id,) = run_ids
+        return {} if run_id is None else {run_id: (append.first, append.rows[-1].seq)}
     last = {row.run_id: row.seq for row in append.rows}
     first = {row.run_id: row.seq for row in reversed(append.rows)}
     return {run_id: (first[run_id], last[run_id]) for run_id in last if run_id is not None}

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, ClassVar
 
 import trio
-from trio.testing import MockClock
 
 from sessionmgr.testing.adapter_conformance.register import ADAPTER_BEHAVIOURS
 
@@ -45,6 +44,8 @@ class AdapterConformance:
 
 def _test(behaviour: Behaviour) -> Callable[[AdapterConformance, Path], None]:
     def test(self: AdapterConformance, tmp_path: Path) -> None:
+        from trio.testing import MockClock  # which imports pytest, if that is there
+
         clock = MockClock(autojump_threshold=0) if self.case.virtual else None
         trio.run(behaviour, self.open_case, tmp_path, clock=clock)
 

@@ -1,0 +1,198 @@
+"""An adapter that breaks a law is found out by the law that it breaks."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sessionmgr.model import (
+    Failure,
+    FailureKind,
+    MessageReceived,
+    MessageStreamed,
+    RunCompleted,
+    RunStarted,
+    ToolCallStarted,
+)
+from sessionmgr.provider import (
+    NATIVE,
+    Allow,
+    ApprovalRequest,
+    Capabilities,
+    Options,
+    ProviderAdapter,
+    RunContext,
+)
+from sessionmgr.testing.adapter_conformance import ADAPTER_BEHAVIOURS, AdapterCase, Play
+
+
+class Sound(ProviderAdapter):
+    """One that breaks no law; the others differ from it in one thing each."""
+
+    name = "sound"
+    capabilities = Capabilities(streaming=NATIVE)
+
+    async def run(self, run: RunContext) -> None:
+        await run.emit(RunStarted(provider_session_id=run.session_id))
+        await self.play(run)
+
+    async def play(self, run: RunContext) -> None:
+        match run.prompt:
+            case "fail":
+                await run.fail(Failure(kind=FailureKind.PROVIDER_ERROR, message="no"))
+            case "hang":
+                await run.emit(MessageStreamed(delta="half"))
+                await trio.sleep_forever()
+            case "ask":
+                await self.ask(run)
+                await run.finish()
+            case _:
+                await run.emit(MessageReceived(content=run.prompt))
+                await run.finish()
+
+    async def ask(self, run: RunContext) -> None:
+        decision = await run.ask(ApprovalRequest(tool_name="saw"))
+        if isinstance(decision, Allow):
+            await run.emit(MessageReceived(content="sawn"))
+
+
+class Forgetful(Sound):
+    async def run(self, run: RunContext) -> None:
+        await run.emit(RunStarted())
+
+
+class Crashing(Sound):
+    async def play(self, run: RunContext) -> None:
+        if run.prompt == "fail":
+            raise ValueError("no")
+        await super().play(run)
+
+
+class Unstarted(Sound):
+    async def run(self, run: RunContext) -> None:
+        await run.emit(MessageReceived(content=run.prompt))
+        await super().run(run)
+
+
+class Stammering(Sound):
+    async def play(self, run: RunContext) -> None:
+        await run.emit(MessageStreamed(delta="something else", message_id="m"))
+        await run.emit(MessageReceived(content=run.prompt, message_id="m"))
+        await run.finish()
+
+
+class Untidy(Sound):
+    async def play(self, run: RunContext) -> None:
+        await run.emit(ToolCallStarted(tool_call_id="t", tool_name="saw"))
+        await super().play(run)
+
+
+class Promiscuous(Sound):
+    async def run(self, run: RunContext) -> None:
+        await run.emit(RunStarted(provider_session_id="always the same"))
+        await self.play(run)
+
+
+class Boastful(Sound):
+    capabilities = Capabilities(streaming=NATIVE, interrupt=NATIVE)
+
+
+class Swallowing(Sound):
+    async def play(self, run: RunContext) -> None:
+        if run.prompt == "hang":
+            await run.emit(MessageStreamed(delta="half"))
+            with trio.CancelScope(shield=True):
+                await trio.sleep(1000)
+        await super().play(run)
+
+
+class Mixing(Sound):
+    said = ""
+
+    async def play(self, run: RunContext) -> None:
+        type(self).said += run.prompt
+        await trio.lowlevel.checkpoint()
+        await run.emit(MessageReceived(content=type(self).said))
+        await run.finish()
+        type(self).said = ""
+
+
+class Demanding(Sound):
+    class Wants(Options, frozen=True, kw_only=True):
+        colour: str
+
+    options = Wants
+
+
+class Disobedient(Sound):
+    async def ask(self, run: RunContext) -> None:
+        decision = await run.ask(ApprovalRequest(tool_name="saw"))
+        await run.ask(ApprovalRequest(tool_name="saw"))
+        assert decision is not None
+
+
+class Complete(Sound):
+    """It says that it is done as a plain event, which is allowed."""
+
+    async def play(self, run: RunContext) -> None:
+        if run.prompt != "hi":
+            await super().play(run)
+            return
+        await run.emit(MessageReceived(content="hi"), RunCompleted())
+
+
+async def broken(adapter: type[ProviderAdapter], place: Path) -> set[str]:
+    """Return the laws that an adapter breaks."""
+    case = AdapterCase(
+        adapter=adapter,
+        answers=Play(prompt="hi", text="hi"),
+        fails=Play(prompt="fail"),
+        hangs=Play(prompt="hang", text="half"),
+        asks=Play(prompt="ask"),
+        virtual=True,
+    )
+
+    @asynccontextmanager
+    async def open_case(_: Path) -> AsyncGenerator[AdapterCase, None]:
+        yield case
+
+    found: set[str] = set()
+    for behaviour in ADAPTER_BEHAVIOURS:
+        if behaviour.left_out(case) is None:
+            try:
+                await behaviour(open_case, place)
+            except (Exception, BaseExceptionGroup):  # noqa: BLE001  # however it breaks
+                found.add(behaviour.name)
+    return found
+
+
+@pytest.mark.parametrize("adapter", [Sound, Complete])
+async def test_what_breaks_no_law_is_not_blamed(
+    autojump_clock: MockClock, tmp_path: Path, adapter: type[ProviderAdapter]
+) -> None:
+    assert await broken(adapter, tmp_path) == set()
+
+
+@pytest.mark.parametrize(
+    ("adapter", "law"),
+    [
+        (Forgetful, "a_run_is_told_from_its_start_to_its_one_end"),
+        (Crashing, "a_run_that_goes_wrong_says_how"),
+        (Unstarted, "a_run_is_told_from_its_start_to_its_one_end"),
+        (Stammering, "what_is_streamed_is_what_is_received"),
+        (Untidy, "a_run_is_told_from_its_start_to_its_one_end"),
+        (Promiscuous, "runs_at_the_same_time_do_not_mix"),
+        (Boastful, "it_has_a_name_and_polite_ends_and_steering_only_as_it_says"),
+        (Swallowing, "a_run_that_is_cancelled_ends_in_time_and_keeps_what_it_said"),
+        (Mixing, "runs_at_the_same_time_do_not_mix"),
+        (Demanding, "its_options_are_a_frozen_struct_that_refuses_what_it_does_not_know"),
+        (Disobedient, "what_is_allowed_is_done"),
+    ],
+)
+async def test_what_breaks_a_law_is_found_out(
+    autojump_clock: MockClock, tmp_path: Path, adapter: type[ProviderAdapter], law: str
+) -> None:
+    assert law in await broken(adapter, tmp_path)

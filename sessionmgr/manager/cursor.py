@@ -6,18 +6,27 @@ be done to be rid of it.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.model import TERMINAL_TYPES, AnyEvent, decode_event
+import trio
+
+from sessionmgr.model import (
+    TERMINAL_TYPES,
+    AnyEvent,
+    RunEnded,
+    SessionClosed,
+    UnknownEvent,
+    decode_event,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator, Sequence
 
     from sessionmgr.manager.tables import Tables
-    from sessionmgr.store.row import EventRow
 
 PAGE: Final = 256
+# An event of one of these types may be the last.
+_LAST: Final = frozenset({SessionClosed, UnknownEvent, *RunEnded.__subclasses__()})
 
 
 class Cursor:
@@ -41,8 +50,10 @@ class Cursor:
         self._run_id: Final = run_id
         self._types: Final = None if types is None else frozenset(types)
         self._to_the_end: Final = to_the_end
-        self._rows: deque[EventRow] = deque()
+        self._wants_all: Final = until is None and run_id is None and types is None
+        self._events: Iterator[AnyEvent] = iter(())
         self._done = False
+        """Whether what is at hand is all there is to come."""
 
     def __aiter__(self) -> Cursor:
         """Iterate over what is left."""
@@ -50,41 +61,59 @@ class Cursor:
 
     async def __anext__(self) -> AnyEvent:
         """Wait for the next event and return it."""
-        while not self._rows:
-            if self._done:
-                raise StopAsyncIteration
-            await self._fetch()
-        row = self._rows.popleft()
-        if self._is_last(row):
-            self._done = True
-            self._rows.clear()
-        return decode_event(row.body)
+        for event in self._events:
+            return event
+        found = await self.batch()
+        if not found:
+            raise StopAsyncIteration
+        self._events = iter(found)
+        return next(self._events)
+
+    async def batch(self) -> Sequence[AnyEvent]:
+        """Wait for events, and return all that are at hand; none: there are no more to come.
+
+        This is the cheaper way for who follows closely. The same list is given to others, too.
+        """
+        if left := list(self._events):
+            return left
+        while not self._done:
+            found = await self._fetch()
+            if found:
+                return self._to_the_last(found)
+        await trio.lowlevel.checkpoint()
+        return ()
 
     async def aclose(self) -> None:
         """Stop reading."""
         self._done = True
-        self._rows.clear()
+        self._events = iter(())
 
-    def _is_last(self, row: EventRow) -> bool:
-        if row.type == "session_closed":
-            return True
-        return self._to_the_end and row.run_id == self._run_id and row.type in TERMINAL_TYPES
+    def _to_the_last(self, events: Sequence[AnyEvent]) -> Sequence[AnyEvent]:
+        """Cut off what comes after the last event that is to be read, if that is among these."""
+        if _LAST.isdisjoint(map(type, events)):
+            return events
+        for place, event in enumerate(events, 1):
+            if event.type == "session_closed" or (
+                self._to_the_end and event.run_id == self._run_id and event.type in TERMINAL_TYPES
+            ):
+                self._done = True
+                return events[:place]
+        return events
 
-    async def _fetch(self) -> None:
-        """Read what there is; where there is nothing, wait for something."""
+    async def _fetch(self) -> Sequence[AnyEvent]:
+        """Return what there is; where there is nothing, wait for something."""
         live = self._tables.live.get(self._session_id)
         recent = None if live is None else live.recent(self._after)
         if live is not None and recent is not None and self._after < live.last_seq:
-            self._rows.extend(row for row in recent if self._wanted(row))
             self._after = live.last_seq
-            return
+            return recent if self._wants_all else list(filter(self._wanted, recent))
         opened = self._tables.opened.get(self._session_id)
         if self._session_id in self._tables.closed:
             self._done = True
-            return
+            return ()
         if opened is not None:
             await opened.wait()
-            return
+            return ()
         if live is None or (live.stored and self._after < live.last_seq):
             page = await self._tables.store.events(
                 self._session_id,
@@ -94,20 +123,20 @@ class Cursor:
                 types=self._types,
                 limit=PAGE,
             )
-            self._rows.extend(page.rows)
             self._after = max(self._after, page.last)
-            if self._rows or page.more:
-                return
+            if page.rows or page.more:
+                return [decode_event(row.body) for row in page.rows]
         if self._until is not None and self._after >= self._until:
             self._done = True
         elif live is not None:
             await live.heard(self._after)
         else:
             await self._tables.store.wait(self._session_id, after=self._after)
+        return ()
 
-    def _wanted(self, row: EventRow) -> bool:
+    def _wanted(self, event: AnyEvent) -> bool:
         return (
-            (self._until is None or row.seq <= self._until)
-            and (self._run_id is None or row.run_id == self._run_id)
-            and (self._types is None or row.type in self._types)
+            (self._until is None or event.seq <= self._until)
+            and (self._run_id is None or event.run_id == self._run_id)
+            and (self._types is None or event.type in self._types)
         )

@@ -5,11 +5,13 @@ Nothing in here waits, and nothing outside is changed by it, until the store has
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from itertools import repeat
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
 from sessionmgr.model import (
+    EVENT_TYPES,
     TERMINAL,
     TERMINAL_TYPES,
     TRANSITIONS,
@@ -30,9 +32,10 @@ from sessionmgr.model import (
     TurnCompleted,
     UnknownEvent,
     decode_event,
-    encode_event,
+    encode_events,
     encode_json,
     reduce_all,
+    stamp,
 )
 from sessionmgr.model.end import ENDS
 from sessionmgr.model.status import STEPS
@@ -40,9 +43,11 @@ from sessionmgr.provider.course import Stop
 from sessionmgr.store.row import EventRow, LedgerRow, RunRow
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sessionmgr.manager.effect import Effect
     from sessionmgr.manager.entry import RunEntry
-    from sessionmgr.model import Run
+    from sessionmgr.model import AnyEvent, Run
     from sessionmgr.store.redaction import Redactor
 
 _TERMINAL_EVENTS: Final[dict[RunStatus, type[RunEnded]]] = {
@@ -55,6 +60,7 @@ _TERMINAL_EVENTS: Final[dict[RunStatus, type[RunEnded]]] = {
 # Previews do not change a record so that it would have to be written again.
 _PREVIEWS: Final = frozenset({"message_streamed", "reasoning_streamed", "tool_call_updated"})
 _BEFORE_START: Final = TRANSITIONS[RunStatus.PENDING]
+_NAMES: Final[dict[type[Event], str]] = {of: name for name, of in EVENT_TYPES.items()}
 _NANO: Final = 10**9
 
 
@@ -76,15 +82,14 @@ class Draft:
         self.size = 0
         self.closes = False
         """Whether the session ends with it."""
+        self.written: list[AnyEvent] = []
+        """The events of the rows, as whoever reads the rows finds them."""
         self._session_id = session_id
         self._provider = provider
         self._redactor: Final = redactor
-        # What has its number, and has neither been redacted nor folded.
-        self._written: list[tuple[RunEntry | None, Event, bytes]] = []
 
     def fold(self, entry: RunEntry) -> Run:
         """Return a run's record as this draft leaves it."""
-        self._settle()
         run = self.folds.get(entry, entry.run)
         events = self._unfolded.pop(entry, None)
         if events is not None:
@@ -93,42 +98,38 @@ class Draft:
 
     def fold_all(self) -> None:
         """Bring all records up to date."""
-        self._settle()
         for entry in list(self._unfolded):
             self.fold(entry)
 
     def write(self, entry: RunEntry | None, *events: Event) -> None:
         """Add events to the record."""
-        for event in events:
-            self.seq += 1
-            stamped = event.stamped(
-                seq=self.seq,
-                at=self.at,
-                session_id=self._session_id,
-                run_id=entry.id if entry else None,
-                provider=self._provider,
-            )
-            self._written.append((entry, stamped, encode_event(stamped)))
-            if entry is not None and isinstance(event, TokenUsageUpdated):
-                self.ledger.append(_booked(event, entry.id, self.fold(entry)))
-
-    def _settle(self) -> None:
-        """Take secrets out of what was written; mostly one look finds none in all of it."""
-        if not self._written:
+        first, run_id = self.seq + 1, entry.id if entry else None
+        self.seq += len(events)
+        envelope = (self.at, self._session_id, run_id, self._provider)
+        stamped = stamp(events, first, *envelope)
+        plain, exact = encode_events(stamped)
+        bodies = self._redactor.redact_all(plain, sum(len(each or "") for each in envelope))
+        names = [_NAMES[type(event)] for event in events]
+        self.rows += map(EventRow, range(first, self.seq + 1), repeat(run_id), names, bodies)
+        # A result is made of what is stored, and so without what was taken out of that.
+        seen = (
+            cast("list[AnyEvent]", stamped)
+            if exact and bodies is plain
+            else list(map(decode_event, bodies))
+        )
+        self.written += seen
+        if entry is None:
             return
-        clean = self._redactor.is_clean(b"\n".join([body for _, _, body in self._written]))
-        for entry, event, plain in self._written:
-            body = plain if clean else self._redactor.redact(plain)
-            name = event.type
-            self.rows.append(EventRow(event.seq, event.run_id, name, body))
-            if entry is None:
-                continue
-            # A result is made of what is stored, and so without what was taken out of that.
-            seen = event if body is plain else decode_event(body)
-            self._unfolded.setdefault(entry, []).append(seen)
-            if name not in _PREVIEWS:
-                self.touched[entry] = None
-        self._written.clear()
+        self._unfolded.setdefault(entry, []).extend(seen)
+        if not _PREVIEWS.issuperset(names):
+            self.touched[entry] = None
+        if TokenUsageUpdated in map(type, events):
+            self._book(entry, events)
+
+    def _book(self, entry: RunEntry, events: Sequence[Event]) -> None:
+        for event in events:
+            if isinstance(event, TokenUsageUpdated):
+                self.ledger.append(_booked(event, entry.id, self.fold(entry)))
 
     def run_rows(self) -> tuple[RunRow, ...]:
         """Return the records that have changed; what is half said is left to the events."""

@@ -171,8 +171,6 @@ class Keeper:
     def _adopt(self, draft: Draft) -> None:
         live = self._live
         live.intake.stored(draft.size)
-        live.last_seq = draft.seq
-        live.tail.extend(draft.rows)
         for entry, run in draft.folds.items():
             ended = draft.has_ended(entry)
             explained = _explains(entry.run) != _explains(run)
@@ -183,8 +181,8 @@ class Keeper:
                 live.provider_session_id = run.provider_session_id
             if ended:
                 entry.ended.set()
-        if draft.rows:
-            live.ring()
+        if draft.written:
+            live.append(draft.written)
 
     # --- effects: what is stored may have them --------------------------------------------------
 

@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sessionmgr.manager.entry import RunEntry
-    from sessionmgr.model import Session
-    from sessionmgr.store.row import EventRow
+    from sessionmgr.model import AnyEvent, Session
 
 NO_SECRETS: Final = frozenset[str]()
 TAIL: Final = 256
-"""How many events are kept at hand for those who follow closely."""
+"""How many events are kept at hand for those who follow closely, and the last batch as a whole."""
 
 
 @lru_cache(maxsize=64)
@@ -41,7 +40,8 @@ class Live:
         self.entries: Final[dict[str, RunEntry]] = {}
         self.queue: Final[deque[RunEntry]] = deque()
         self.active: RunEntry | None = None
-        self.tail: Final[deque[EventRow]] = deque(maxlen=TAIL)
+        self._tail: Final[deque[list[AnyEvent]]] = deque()
+        self._held = 0
         self.committing_since: float | None = None
         self.provider_session_id = session.provider_session_id
         self.redactor = _redactor(NO_SECRETS)
@@ -116,8 +116,26 @@ class Live:
         """Whether anything is on, or on its way."""
         return bool(self.entries or len(self.intake))
 
-    def recent(self, after: int) -> list[EventRow] | None:
+    def append(self, batch: list[AnyEvent]) -> None:
+        """Note what has been stored, and wake all who wait for it."""
+        tail = self._tail
+        tail.append(batch)
+        self._held += len(batch)
+        self.last_seq += len(batch)
+        while self._held - len(tail[0]) >= TAIL:
+            self._held -= len(tail.popleft())
+        self.ring()
+
+    def recent(self, after: int) -> list[AnyEvent] | None:
         """Return the events after that number, if all of them are at hand."""
-        if not self.tail or self.tail[0].seq > after + 1:
+        missing = self.last_seq - after
+        if missing > self._held:
             return None
-        return [row for row in self.tail if row.seq > after]
+        found: list[AnyEvent] = []
+        for batch in reversed(self._tail):
+            if missing <= 0:
+                break
+            # One batch, as nearly always, is handed on as it is: to a hundred as to one.
+            found = [*batch, *found] if found else batch
+            missing -= len(batch)
+        return found[-missing:] if missing < 0 else found

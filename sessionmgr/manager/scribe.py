@@ -41,6 +41,12 @@ if TYPE_CHECKING:
 State: TypeAlias = Literal["queued", "sent", "dropped", "unknown"]
 
 
+# What more than a row follows from; of anything else there may be thousands.
+_CONSEQUENTIAL: Final = frozenset(
+    {RunStarted, TokenUsageUpdated, TurnCompleted, *RunEnded.__subclasses__()}
+)
+
+
 class Scribe:
     """Drafts the record of one session."""
 
@@ -131,22 +137,34 @@ class Scribe:
         draft.effects.append(Next(entry))
 
     def _arrived(self, draft: Draft, entry: RunEntry, events: tuple[Event, ...]) -> None:
-        for event in events:
-            match event:
-                case RunEnded():
-                    if draft.ended_by_provider(entry, event):
-                        draft.effects.append(WindDown(entry))
-                case RunStarted():
-                    draft.write(entry, started(entry, event))
-                case TokenUsageUpdated():
-                    draft.write(entry, event)
-                    self._spend(draft, entry)
-                case TurnCompleted():
-                    entry.in_turn = bool(event.parent_tool_call_id)
-                    draft.write(entry, event)
-                case _:
-                    entry.in_turn = True
-                    draft.write(entry, event)
+        begin = 0
+        for end, event in enumerate(events):
+            if type(event) in _CONSEQUENTIAL:
+                self._plain(draft, entry, events[begin:end])
+                self._consequential(draft, entry, event)
+                begin = end + 1
+        self._plain(draft, entry, events[begin:])
+
+    def _plain(self, draft: Draft, entry: RunEntry, events: tuple[Event, ...]) -> None:
+        if events:
+            entry.in_turn = True
+            draft.write(entry, *events)
+
+    def _consequential(self, draft: Draft, entry: RunEntry, event: Event) -> None:
+        match event:
+            case RunEnded():
+                if draft.ended_by_provider(entry, event):
+                    draft.effects.append(WindDown(entry))
+            case RunStarted():
+                draft.write(entry, started(entry, event))
+            case TokenUsageUpdated():
+                draft.write(entry, event)
+                self._spend(draft, entry)
+            case TurnCompleted():
+                entry.in_turn = bool(event.parent_tool_call_id)
+                draft.write(entry, event)
+            case _:
+                raise TypeError(f"nothing follows from {event!r}")
 
     def _spend(self, draft: Draft, entry: RunEntry) -> None:
         run, budget = draft.fold(entry), entry.spec.budget

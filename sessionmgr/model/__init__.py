@@ -71,6 +71,8 @@ from sessionmgr.model.event import (
     UnknownEvent as UnknownEvent,
     decode_event as decode_event,
     encode_event as encode_event,
+    encode_events as encode_events,
+    stamp as stamp,
 )
 from sessionmgr.model.failure import (
     Failure as Failure,

@@ -56,12 +56,19 @@ def reduce(run: Run, event: Event | UnknownEvent) -> Run:
 
 def reduce_all(run: Run, events: Iterable[Event | UnknownEvent]) -> Run:
     """Return the record after all the `events`: what reducing one by one gives, for less."""
-    own = [event for event in events if event.run_id == run.id]
-    for event in _joined(own):
-        if type(event) in _CHANGES:
-            run = _changed(run, event)
+    run_id = run.id
+    own = [event for event in events if event.run_id == run_id]
+    if not _CHANGES.keys().isdisjoint(map(type, own)):
+        run = _changed_by_all(run, own)
     numbers = [event.seq for event in own if event.seq]
     return _placed(run, min(numbers), max(numbers)) if numbers else run
+
+
+def _changed_by_all(run: Run, events: list[Event | UnknownEvent]) -> Run:
+    for event in _joined(events):
+        if type(event) in _CHANGES:
+            run = _changed(run, event)
+    return run
 
 
 def _joined(events: list[Event | UnknownEvent]) -> Iterator[Event | UnknownEvent]:

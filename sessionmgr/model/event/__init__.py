@@ -15,10 +15,12 @@ from sessionmgr.model.event.codec import (
     KnownEvent as KnownEvent,
     decode_event as decode_event,
     encode_event as encode_event,
+    encode_events as encode_events,
 )
 from sessionmgr.model.event.envelope import (
     Event as Event,
     UnknownEvent as UnknownEvent,
+    stamp as stamp,
 )
 from sessionmgr.model.event.incident import (
     ErrorOccurred as ErrorOccurred,

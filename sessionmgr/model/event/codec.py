@@ -17,6 +17,8 @@ from sessionmgr.model.json import encode_json, parse_json
 from sessionmgr.model.value import known_part, with_unknown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sessionmgr.model.json import Json
 
 KnownEvent: TypeAlias = (
@@ -89,6 +91,16 @@ def encode_event(event: Event | UnknownEvent) -> bytes:
         return _encoder.encode(event)
     except UnicodeEncodeError:
         return encode_json(event)
+
+
+def encode_events(events: Sequence[Event]) -> tuple[list[bytes], bool]:
+    """Write many events, and say whether who reads them finds the very same."""
+    if not [event for event in events if event.source is not UNSET]:
+        try:
+            return list(map(_encoder.encode, events)), True
+        except UnicodeEncodeError:
+            pass
+    return [encode_event(event) for event in events], False
 
 
 def _decode_kindly(body: bytes) -> AnyEvent:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from sessionmgr.model.json import Json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Self
 
 
@@ -62,6 +63,20 @@ class Event(
         return msgspec.structs.replace(
             self, seq=seq, at=at, session_id=session_id, run_id=run_id, provider=provider
         )
+
+
+E = TypeVar("E", bound=Event)
+
+
+def stamp(
+    events: Sequence[E], first: int, at: str, session_id: str, run_id: str | None, provider: str
+) -> list[E]:
+    """Return the events as they go into the record, numbered from `first`."""
+    put = msgspec.structs.replace
+    return [
+        put(event, seq=seq, at=at, session_id=session_id, run_id=run_id, provider=provider)
+        for seq, event in enumerate(events, first)
+    ]
 
 
 class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):

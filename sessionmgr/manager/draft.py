@@ -20,6 +20,7 @@ from sessionmgr.model import (
     Event,
     Failure,
     FailureKind,
+    MessageSent,
     RunCancelled,
     RunEnded,
     RunFailed,
@@ -147,7 +148,18 @@ class Draft:
         made = terminal(stop, run)
         if run.status is RunStatus.PENDING and STEPS[made.type] not in _BEFORE_START:
             self.write(entry, started(entry, RunStarted(synthetic=True)))
+        self._leave_open(entry)
         self.write(entry, made)
+
+    def _leave_open(self, entry: RunEntry) -> None:
+        """Say of messages that are still under way that nobody knows; it may yet turn out."""
+        for message_id, state in self.fold(entry).open_messages.items():
+            content = entry.undelivered.get(message_id)
+            if state == "queued" and content is not None:
+                message = MessageSent(
+                    message_id=message_id, content=content, follow_up=True, state="unknown"
+                )
+                self.write(entry, message)
 
     def ended_by_provider(self, entry: RunEntry, event: RunEnded) -> bool:
         """Write a provider's own end, if the run is its to end, and say whether it was."""
@@ -159,6 +171,7 @@ class Draft:
             return False
         if run.status is RunStatus.PENDING:
             self.write(entry, started(entry, RunStarted(synthetic=True)))
+        self._leave_open(entry)
         run = self.fold(entry)
         self.write(entry, msgspec.structs.replace(event, usage=run.usage, cost=run.cost))
         return True

@@ -57,6 +57,8 @@ class RunEntry:
         self.dispatched = False
         """Whether it has had its turn, or is having it."""
         self.in_turn = True
+        self.undelivered: dict[str, str] = {}
+        """Messages to the turn that is on, whose fate is not known: id and content."""
         self.watch_number = 0
         self.warned_at: float | None = None
         self.pause: PauseOrder | None = None

@@ -122,7 +122,10 @@ class Manager:
             if error is exc:
                 raise
             raise ManagerDown(error) from error
+        except BaseExceptionGroup as group:
+            raise _in_our_words(group, exc) from None
         finally:
+            self._reconciler.let_go("the manager is down")
             self._tables.presence.disappear()
 
     @property
@@ -395,6 +398,21 @@ def _require_resumable(snapshot: Snapshot, run: Run) -> None:
         raise NotResumable(run.id, f"a tool call was cut half way: {names}")
     if not Path(snapshot.cwd).is_dir():
         raise NotResumable(run.id, f"its directory {snapshot.cwd} is not there any more")
+
+
+def _in_our_words(
+    group: BaseExceptionGroup[BaseException], body: BaseException | None
+) -> BaseExceptionGroup[BaseException]:
+    """Return the group with `ManagerDown` in place of what the tree could not get over."""
+    members: list[BaseException] = []
+    for error in group.exceptions:
+        if isinstance(error, OtpError) and error is not body:
+            down = ManagerDown(error)
+            down.__cause__ = error
+            members.append(down)
+        else:
+            members.append(error)
+    return group.derive(members)
 
 
 def _what_is_wrong(error: BaseException) -> BaseException:

@@ -99,7 +99,8 @@ class Reconciler:
                     break  # it never came to be stored
                 except (LeaseHeld, StoreClosed, StoreUnusable) as error:
                     if trio.current_time() - began >= patience:
-                        await self._spool.add(self._lost(live, error))
+                        failure = Failure(kind=FailureKind.STORE_FAILED, message=str(error))
+                        await self._spool.add(self._lost(live, failure))
                         break
                     await trio.sleep(RETRY)
                 else:
@@ -135,14 +136,20 @@ class Reconciler:
         live.entries.clear()
         live.break_word()
 
-    def _lost(self, live: Live, error: Exception | None) -> list[RunEnded]:
+    def let_go(self, why: str) -> None:
+        """End for those who hold them the runs that nobody will see to their end any more."""
+        failure = Failure(kind=FailureKind.MANAGER_CRASHED, message=why)
+        for live in {entry.live for entry in self._tables.runs.values()}:
+            self._lost(live, failure)
+            self._release(live)
+
+    def _lost(self, live: Live, failure: Failure | None) -> list[RunEnded]:
         """End, as far as we know, the runs whose ends cannot be stored now."""
         lost: list[RunEnded] = []
         for entry in live.entries.values():
             if entry.is_over:
                 continue
-            if error is not None:
-                failure = Failure(kind=FailureKind.STORE_FAILED, message=str(error))
+            if failure is not None:
                 made: RunEnded = RunFailed(failure=failure, synthetic=True)
             else:
                 entry.course.claim(Stop(cause=Cause.SHUTDOWN))

@@ -261,6 +261,10 @@ class Scribe:
     # --- messages to a run that is on ------------------------------------------------------------
 
     def _follow_up(self, draft: Draft, sent: news.FollowUpSent, state: State) -> None:
+        if state == "queued":
+            sent.entry.undelivered[sent.message_id] = sent.content
+        else:
+            sent.entry.undelivered.pop(sent.message_id, None)
         draft.write(
             sent.entry,
             MessageSent(

@@ -1,12 +1,16 @@
 """A store that fails, waits and counts where a test says so."""
 
 from collections.abc import Callable
+from typing import Final
 
 import trio
 
 from sessionmgr.errors import StoreClosed
 from sessionmgr.store import Append, Appended, MemoryStore
 from sessionmgr.store.row import Lease, Owner
+
+ANY: Final = "*"
+"""Matches every append."""
 
 
 class FaultyStore(MemoryStore):
@@ -52,6 +56,6 @@ class FaultyStore(MemoryStore):
 
 def _raise_one(faults: list[tuple[str, Exception]], append: Append) -> None:
     for place, (type_, error) in enumerate(faults):
-        if any(row.type == type_ for row in append.rows):
+        if type_ == ANY or any(row.type == type_ for row in append.rows):
             del faults[place]
             raise error

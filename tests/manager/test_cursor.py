@@ -231,6 +231,39 @@ async def test_a_closed_session_takes_no_more_runs(autojump_clock: MockClock, pa
             await again.submit("b")
 
 
+@pytest.mark.parametrize("pause", [0.0, 4.99, 5.0, 5.01, 6.0])
+async def test_a_session_is_closed_once_however_often_and_whenever(
+    autojump_clock: MockClock, pause: float
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        await session.submit("a")
+        await trio.sleep(0.01)
+        for _ in range(3):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(session.close)
+                nursery.start_soon(session.close)
+            await trio.sleep(pause)
+        assert (await stored(house, session.id)).count("session_closed") == 1
+
+
+async def test_a_session_that_is_closed_before_its_first_run_ends_its_cursors(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        seen: list[AnyEvent] = []
+        with trio.fail_after(10):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(collect, house.manager.subscribe(session.id), seen)
+                await trio.sleep(1)
+                await session.close()
+        assert seen == []
+        with pytest.raises(Exception, match="closed"):
+            await session.submit("a")
+        assert (await house.store.sessions()).rows == ()
+
+
 @given(
     pauses=st.lists(st.sampled_from([0.0, 0.1, 1.0, 7.0]), min_size=1, max_size=6),
     readers=st.lists(

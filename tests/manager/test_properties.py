@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import msgspec
 import trio
 from hypothesis import given, strategies as st
-from trio.testing import MockClock
 
-from sessionmgr.errors import NotPausable, NotResumable, StartRefused
+from sessionmgr.errors import NotPausable, NotResumable, StartRefused, StoreClosed
 from sessionmgr.manager import Clocks, FollowUp, RunHandle, SessionHandle
 from sessionmgr.model import TERMINAL, Snapshot
 from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
+from sessionmgr.testing.schedule import run_scheduled
 from sessionmgr.testing.scripted import (
     Ask,
     Crash,
@@ -35,7 +35,7 @@ from sessionmgr.testing.scripted import (
     Wait,
     write_script,
 )
-from tests.manager.faulty import FaultyStore
+from tests.manager.faulty import ANY, FaultyStore
 from tests.manager.house import House, open_house, stored
 
 MOMENTS = st.sampled_from([0.0, 0.0, 0.01, 0.5, 1.0, 2.0, 5.0, 6.0])
@@ -65,7 +65,7 @@ SCRIPTS = st.builds(
     starts=st.sampled_from([True, True, True, False]),
     interrupt=st.sampled_from(["end", "done", "ignore", "crash", "hang"]),
     unwinds=st.sampled_from([0.0, 1.0]),
-    append=st.sampled_from(["accept", "accept", "refuse", "crash", "hang", "slow"]),
+    append=st.sampled_from(["accept", "accept", "refuse", "crash", "hang", "slow", "lost"]),
 )
 
 
@@ -82,7 +82,10 @@ ACTS = st.builds(
     Act,
     after=MOMENTS,
     what=st.sampled_from(
-        ["submit"] * 4 + ["append"] * 3 + ["cancel", "cancel session", "pause", "resume", "block"]
+        ["submit"] * 4
+        + ["append"] * 3
+        + ["cancel", "cancel session", "pause", "resume", "block"]
+        + ["crash keeper", "fail store", "close session"]
     ),
     which=st.integers(0, 9),
     script=SCRIPTS,
@@ -108,6 +111,7 @@ async def approve(request: ApprovalRequest) -> Decision:
 @dataclass
 class Life:
     house: House
+    store: FaultyStore
     sessions: list[SessionHandle]
     runs: list[RunHandle] = field(default_factory=list[RunHandle])
     snapshots: list[Snapshot] = field(default_factory=list[Snapshot])
@@ -117,7 +121,7 @@ class Life:
     async def act(self, act: Act, number: int) -> None:
         session = self.sessions[act.which % len(self.sessions)]
         run = self.runs[act.which % len(self.runs)] if self.runs else None
-        with suppress(StartRefused, NotPausable, NotResumable):
+        with suppress(StartRefused, NotPausable, NotResumable, StoreClosed):
             await self._act(act, session, run, number)
 
     async def _act(
@@ -143,6 +147,15 @@ class Life:
             case "resume" if self.snapshots:
                 snapshot = self.snapshots[act.which % len(self.snapshots)]
                 self.runs.append(await self.house.manager.submit_resume(snapshot))
+            case "crash keeper":
+                self.store.raises.append((ANY, RuntimeError("as planned")))
+                await trio.lowlevel.checkpoint()
+            case "fail store":
+                self.store.closed = True
+                await trio.sleep(10)
+                self.store.closed = False
+            case "close session" if any(each.session_id == session.id for each in self.runs):
+                await session.close()
             case _:
                 await trio.lowlevel.checkpoint()
 
@@ -161,7 +174,7 @@ async def live(acts: list[Act], delay: float, *, patient: bool) -> None:
         sessions = [
             await house.manager.open_session("actor", approve=approve, cwd="/") for _ in range(2)
         ]
-        life = Life(house, sessions)
+        life = Life(house, store, sessions)
         async with trio.open_nursery() as readers:
             for session in sessions:
                 readers.start_soon(life.read, session, 0.01)
@@ -187,11 +200,16 @@ async def live(acts: list[Act], delay: float, *, patient: bool) -> None:
     assert all(times[content] <= 1 for content in life.appended)
 
 
-@given(acts=st.lists(ACTS, max_size=8), delay=st.sampled_from([0.0, 0.05]), patient=st.booleans())
+@given(
+    acts=st.lists(ACTS, max_size=8),
+    delay=st.sampled_from([0.0, 0.05]),
+    patient=st.booleans(),
+    seed=st.integers(0, 9),
+)
 def test_whatever_happens_each_run_ends_once_and_everybody_sees_the_same(
-    acts: list[Act], delay: float, patient: bool
+    acts: list[Act], delay: float, patient: bool, seed: int
 ) -> None:
     async def main() -> None:
         await live(acts, delay, patient=patient)
 
-    trio.run(main, clock=MockClock(autojump_threshold=0))
+    run_scheduled(main, seed)

@@ -1,0 +1,155 @@
+"""What other processes ask for, by way of the store, and what the manager says of itself."""
+
+import msgspec
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sessionmgr.manager import Clocks
+from sessionmgr.model import Json, RunStatus, Usage
+from sessionmgr.provider import Allow, ApprovalRequest, Decision
+from sessionmgr.store import MemoryStore, Request
+from sessionmgr.testing.scripted import Ask, Deaf, Fail, Hang, Hear, Say, Use, Wait, scripted
+from tests.manager.house import House, open_house, play
+
+Answer = dict[str, Json]
+
+
+async def ask(house: House, kind: str, target: str, **body: Json) -> Answer:
+    name = f"request-{trio.current_time()}-{kind}-{target}"
+    request = Request(
+        request_id=name, kind=kind, target=target, at=0, body=msgspec.json.encode(body)
+    )
+    await house.store.submit(request)
+    with trio.fail_after(60):
+        return msgspec.json.decode(await house.store.wait_result(name), type=dict[str, Json])
+
+
+async def test_a_run_is_cancelled_from_elsewhere(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        run, spared = await house.start(Hang()), await house.start(Hang())
+        answer = await ask(house, "cancel", run.id, detail="from afar")
+        assert answer == {"ok": True, "cancelled": 1}
+        result = await run.result()
+        assert (result.status, result.detail) == (RunStatus.CANCELLED, "from afar")
+        assert spared.status is RunStatus.RUNNING
+        assert (await ask(house, "cancel", spared.session_id))["cancelled"] == 1
+
+
+async def test_a_message_comes_from_elsewhere(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        run = await house.start(Hear())
+        await trio.sleep(1)
+        answer = await ask(house, "append", run.id, content="hello from afar")
+        assert answer == {"ok": True, "state": "accepted", "run": run.id}
+        assert (await run.result()).text == "hello from afar"
+
+
+async def test_a_run_is_paused_from_elsewhere(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        run = await house.start(Hang())
+        await trio.sleep(1)
+        answer = await ask(house, "pause", run.id, node="here")
+        snapshot = await house.store.snapshot(str(answer["snapshot"]))
+        assert snapshot.run_id == run.id
+        assert run.status is RunStatus.PAUSED
+
+
+@pytest.mark.parametrize("allow", [True, False])
+async def test_a_question_is_answered_from_elsewhere(
+    autojump_clock: MockClock, allow: bool
+) -> None:
+    async def approve(_: ApprovalRequest) -> Decision:
+        await trio.sleep(1000)
+        return Allow()
+
+    async with open_house() as house:
+        session = await house.manager.open_session("actor", approve=approve)
+        run = await session.submit(play(Ask(tool="rm")))
+        await trio.sleep(1)
+        answer = await ask(house, "approve", run.id, allow=allow, detail="seen")
+        assert answer == {"ok": True, "answered": True}
+        result = await run.result()
+        assert trio.current_time() < 10
+        assert result.tool_calls.denied == (not allow)
+
+
+async def test_what_cannot_be_done_is_answered_with_the_reason(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        run = await house.start(Wait(seconds=30), Fail())
+        answer = await ask(house, "dance", run.id)
+        assert answer["ok"] is False
+        session = await house.manager.open_session("actor")
+        unnamed = await session.submit(play(Wait(seconds=30), starts=False))
+        answer = await ask(house, "pause", unnamed.id)
+        assert answer["ok"] is False
+        assert "has not named its session" in str(answer["error"])
+
+
+async def test_a_slow_request_holds_up_no_other(autojump_clock: MockClock) -> None:
+    async with open_house(clocks=Clocks(close=20)) as house:
+        deaf, other = await house.start(Deaf(seconds=15)), await house.start(Hang())
+        await trio.sleep(1)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: ask(house, "pause", deaf.id))
+            await trio.sleep(1)
+            assert (await ask(house, "cancel", other.id))["cancelled"] == 1
+            assert trio.current_time() < 3
+
+
+async def test_a_request_goes_to_the_manager_that_has_the_run(autojump_clock: MockClock) -> None:
+    store = MemoryStore()
+    async with (
+        open_house(store=store, lawful=False) as first,
+        open_house(store=store, lawful=False) as second,
+    ):
+        runs = [await first.start(Hang()), await second.start(Hang())]
+        for run in runs:
+            assert (await ask(first, "cancel", run.id))["cancelled"] == 1
+            assert (await run.result()).status is RunStatus.CANCELLED
+
+
+async def test_what_was_spent_is_told_by_run_and_by_session(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        runs = [
+            await session.submit(play(Use(input=1, output=2, usd=0.25))),
+            await session.submit(play(Use(output=10))),
+        ]
+        for run in runs:
+            await run.result()
+        spent = await house.manager.costs([session.id, *(run.id for run in runs), "run_nothing"])
+        assert spent.keys() == {session.id, *(run.id for run in runs)}
+        assert spent[session.id].usage == Usage(input=1, output=12)
+        assert spent[session.id].cost.usd == 0.25
+        assert spent[runs[1].id].cost.usd is None
+        assert spent[runs[0].id].usage == (await runs[0].result()).usage
+
+
+async def test_a_manager_says_how_it_stands(autojump_clock: MockClock) -> None:
+    async with open_house(others={"unused": scripted("unused")}) as house:
+        session = await house.manager.open_session("actor")
+        runs = [await session.submit(play(Hang())) for _ in range(3)]
+        await house.start(Hang())
+        status = house.manager.status()
+        assert status.open
+        assert (status.sessions, status.running, status.queued) == (2, 2, 2)
+        assert status.providers == {"actor": True}
+        for run in runs:
+            run.cancel()
+            await run.result()
+        status = house.manager.status()
+        assert (status.running, status.queued) == (1, 0)
+    assert not house.manager.status().open
+
+
+async def test_the_sessions_that_are_stored_are_told(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        sessions = [await house.manager.open_session("actor", metadata={"n": n}) for n in range(3)]
+        for session in sessions[:2]:
+            await (await session.submit(play(Say(text="x")))).result()
+        await trio.sleep(100)
+        told = {each.id: each for each in await house.manager.sessions()}
+        assert told.keys() == {session.id for session in sessions[:2]}
+        assert told[sessions[0].id].metadata == {"n": 0}
+        assert told[sessions[0].id].provider_session_id == f"of-{sessions[0].id}"

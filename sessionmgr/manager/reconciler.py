@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.errors import LeaseHeld, StoreClosed, StoreError, StoreUnusable, UnknownId
+from sessionmgr.errors import LeaseHeld, StoreError, UnknownId
 from sessionmgr.manager.draft import terminal
 from sessionmgr.manager.identity import is_gone
 from sessionmgr.model import (
@@ -97,10 +97,11 @@ class Reconciler:
                     await self.settle(session_id, "its keeper crashed")
                 except UnknownId:
                     break  # it never came to be stored
-                except (LeaseHeld, StoreClosed, StoreUnusable) as error:
+                except Exception as error:  # noqa: BLE001  # nobody else is left to try
+                    log.warning("event=not_settled session=%s why=%r", session_id, error)
                     if trio.current_time() - began >= patience:
                         failure = Failure(kind=FailureKind.STORE_FAILED, message=str(error))
-                        await self._spool.add(self._lost(live, failure))
+                        await self._spool.add(self._lost(live, failure, self._tables.moment()))
                         break
                     await trio.sleep(RETRY)
                 else:
@@ -123,7 +124,7 @@ class Reconciler:
 
     async def abandon(self, live: Live) -> None:
         """Put aside the ends of what a keeper could not see to its end, because we go down."""
-        await self._spool.add(self._lost(live, None))
+        await self._spool.add(self._lost(live, None, self._tables.moment()))
         self._release(live)
 
     def _release(self, live: Live) -> None:
@@ -140,10 +141,10 @@ class Reconciler:
         """End for those who hold them the runs that nobody will see to their end any more."""
         failure = Failure(kind=FailureKind.MANAGER_CRASHED, message=why)
         for live in {entry.live for entry in self._tables.runs.values()}:
-            self._lost(live, failure)
+            self._lost(live, failure, "")
             self._release(live)
 
-    def _lost(self, live: Live, failure: Failure | None) -> list[RunEnded]:
+    def _lost(self, live: Live, failure: Failure | None, at: str) -> list[RunEnded]:
         """End, as far as we know, the runs whose ends cannot be stored now."""
         lost: list[RunEnded] = []
         for entry in live.entries.values():
@@ -157,7 +158,7 @@ class Reconciler:
                 made = replace(terminal(entry.course.stop, entry.run), synthetic=True)
             event = made.stamped(
                 seq=0,
-                at=self._tables.moment(),
+                at=at,
                 session_id=live.session.id,
                 run_id=entry.id,
                 provider=live.session.provider,

@@ -12,7 +12,7 @@ import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu, wall
 from benchmarks.store.place import BODY, batch, place
-from sessionmgr.store import NewSession, SqliteStore, open_sqlite_store
+from sessionmgr.store import Append, NewSession, SqliteStore, open_sqlite_store
 from sessionmgr.store.redaction import Redactor
 
 ROOT = Path(__file__).parents[2]
@@ -31,28 +31,41 @@ async def new_session(store: SqliteStore, session_id: str) -> None:
 
 
 def groups(effort: Effort) -> Figures:
-    """Append batches of 256 events; µs of CPU per event, of all threads."""
+    """Four tasks append batches of 256 events; µs of CPU per event, of all threads."""
+    return {"event": _groups(effort, 4)}
 
+
+def alone(effort: Effort) -> Figures:
+    """One task appends batches of 256 events, each after the other is acknowledged."""
+    return {"event": _groups(effort, 1)}
+
+
+def _groups(effort: Effort, tasks: int) -> float:
     async def main(path: Path) -> float:
         async with open_sqlite_store(path) as store:
-            last = 0
-            await new_session(store, "ses_a")
+            lasts = [0] * tasks
+            for n in range(tasks):
+                await new_session(store, f"ses_{n}")
+
+            async def produce(batches: list[Append]) -> None:
+                for each in batches:
+                    await store.append(each)
 
             async def run(watch: Stopwatch, events: int) -> None:
-                nonlocal last
-                batches = [
-                    batch("ses_a", first, GROUP)
-                    for first in range(last + 1, last + events + 1, GROUP)
-                ]
-                last = batches[-1].rows[-1].seq
+                batches: list[list[Append]] = []
+                for n, last in enumerate(lasts):
+                    firsts = range(last + 1, last + events // tasks + 1, GROUP)
+                    batches.append([batch(f"ses_{n}", first, GROUP) for first in firsts])
+                    lasts[n] = batches[n][-1].rows[-1].seq
                 with watch:
-                    for each in batches:
-                        await store.append(each)
+                    async with trio.open_nursery() as nursery:
+                        for each in batches:
+                            nursery.start_soon(produce, each)
 
-            return await effort.time_part(run, 256 * 200, cpu)
+            return await effort.time_part(run, GROUP * 200, cpu)
 
     with place() as path:
-        return {"event": trio.run(main, path)}
+        return trio.run(main, path)
 
 
 def commits(effort: Effort) -> Figures:

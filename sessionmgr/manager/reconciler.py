@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("sessionmgr.manager")
 
+LOST: Final = Failure(kind=FailureKind.MANAGER_CRASHED, message="nobody could see to its end")
 LEASE_MS: Final = 90_000
 RETRY: Final = 0.1
 UNENDED: Final = (RunStatus.PENDING.value, RunStatus.RUNNING.value)
@@ -127,8 +128,9 @@ class Reconciler:
         await self._spool.add(self._lost(live, None, self._tables.moment()))
         self._release(live)
 
-    def _release(self, live: Live) -> None:
+    def _release(self, live: Live, failure: Failure = LOST) -> None:
         """Let go of runs that were never stored: nobody will hear of them any more."""
+        self._lost(live, failure, "")
         for entry in live.entries.values():
             self._tables.runs.pop(entry.id, None)
             entry.course.claim(Stop(cause=Cause.MANAGER_CRASH))
@@ -141,8 +143,7 @@ class Reconciler:
         """End for those who hold them the runs that nobody will see to their end any more."""
         failure = Failure(kind=FailureKind.MANAGER_CRASHED, message=why)
         for live in {entry.live for entry in self._tables.runs.values()}:
-            self._lost(live, failure, "")
-            self._release(live)
+            self._release(live, failure)
 
     def _lost(self, live: Live, failure: Failure | None, at: str) -> list[RunEnded]:
         """End, as far as we know, the runs whose ends cannot be stored now."""

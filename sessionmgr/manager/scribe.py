@@ -265,6 +265,8 @@ class Scribe:
             sent.entry.undelivered[sent.message_id] = sent.content
         else:
             sent.entry.undelivered.pop(sent.message_id, None)
+            if draft.fold(sent.entry).open_messages.get(sent.message_id) == state:
+                return  # that has been said, at the run's end
         draft.write(
             sent.entry,
             MessageSent(

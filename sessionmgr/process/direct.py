@@ -15,6 +15,7 @@ import subprocess
 from typing import TYPE_CHECKING, Final
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from sessionmgr.errors import LauncherFailed
 from sessionmgr.process import mark
@@ -44,6 +45,7 @@ class DirectTree:
         self._process = process
         self._launcher = launcher
         self._sent: set[int] = set()
+        self._to_do = {"closed", "buried"}
         self.course = Course()
         self.stdin = process.stdin
         self.stdout: trio.abc.ReceiveStream = process.stdout
@@ -110,13 +112,20 @@ class DirectTree:
             await self.stdin.aclose()
         await self.stdout.aclose()
         await self.stderr.aclose()
-        self._launcher.trees.pop(self.mark, None)
+        self._forget("closed")
+
+    def _forget(self, done: str) -> None:
+        """Let the launcher forget it, once it is both closed and buried."""
+        self._to_do.discard(done)
+        if not self._to_do:
+            self._launcher.trees.pop(self.mark, None)
 
     def ended(self, code: int) -> None:
         """Note the program's end."""
         if self.course.exit is None:
             self.course.exited(code, ours=-code in self._sent)
 
+    @enable_ki_protection
     async def watch(self) -> None:
         """See it to its end."""
         self.ended(await self._process.wait())
@@ -125,6 +134,7 @@ class DirectTree:
             await trio.sleep(pause)
             pause = min(pause * 2, _LOOK_AT_LAST)
         self.course.over(Emptied.GROUP_GONE)
+        self._forget("buried")
 
 
 class DirectLauncher:
@@ -137,15 +147,21 @@ class DirectLauncher:
         self.trees: dict[int, DirectTree] = {}
         self._numbers = itertools.count(1)
         self._nursery: trio.Nursery | None = None
+        self._closing = trio.Event()
 
     async def spawn(self, command: Command) -> DirectTree:
         """Start a child; see `Launcher`."""
-        if self._nursery is None:
+        if self._closing.is_set() or self._nursery is None:
             raise LauncherFailed("the launcher is closed")
         number = mark.mark_of(self.number, next(self._numbers) % mark.TREES)
         around = mark.inside(os.environ.get(mark.VARIABLE), number)
         with self._descriptors.claimed():
             process = await _start(command, around)
+        if self._closing.is_set():
+            process.kill()
+            with trio.CancelScope(shield=True):
+                await process.wait()
+            raise LauncherFailed("the launcher was closed meanwhile")
         tree = DirectTree(number, process, self)
         self.trees[number] = tree
         self._nursery.start_soon(tree.watch)
@@ -167,9 +183,11 @@ class DirectLauncher:
                 task_status.started()
                 await trio.sleep_forever()
 
+    @enable_ki_protection
     async def close(self) -> bool:
         """Kill all groups that are left; True if they are gone."""
         proved = True
+        self._closing.set()
         with trio.CancelScope(shield=True):  # noqa: ASYNC912  # each wait in it is bounded
             for tree in list(self.trees.values()):
                 tree.kill()
@@ -179,7 +197,6 @@ class DirectLauncher:
                 await tree.aclose()
         if self._nursery is not None:
             self._nursery.cancel_scope.cancel()
-            self._nursery = None
         return proved
 
 

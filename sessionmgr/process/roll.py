@@ -214,7 +214,7 @@ def _sweep(launcher: int, found: _Findings) -> bool:
 def _sweep_marked(wanted: Callable[[int], bool], found: _Findings) -> bool:
     swept = Sweep(wanted).run(SWEEP_FOR)
     found.killed.update(_named(swept.killed.items()))
-    found.left.update(_named(swept.refused.items()))
+    found.left.update(_named(swept.left.items()))
     return swept.clean
 
 

@@ -44,6 +44,7 @@ class Sweep:
         """The killed, by number and name."""
         self.refused: dict[int, str] = {}
         """Those that we may not kill."""
+        self._struck: dict[int, str] = {}
         self.clean = False
         """Whether nothing was left in the end but the refused."""
 
@@ -64,9 +65,15 @@ class Sweep:
         self.clean = True
         return self
 
+    @property
+    def left(self) -> dict[int, str]:
+        """What is left: those that we may not kill, and those that would not die in time."""
+        return self.refused if self.clean else {**self.refused, **self._struck}
+
     def look(self) -> int:
         """Go through all processes once; return how many were ours."""
         self.refused.clear()
+        self._struck.clear()
         return sum(self._strike(pid, mark.marks_of) for pid in proc.pids())
 
     def catch_up(self, since: int) -> int:
@@ -106,8 +113,7 @@ class Sweep:
             return False
         finally:
             os.close(held)
-        if pid not in self.killed:
-            self.killed[pid] = _name(pid)
+        self._struck[pid] = self.killed.setdefault(pid, _name(pid))
         return True
 
 

@@ -6,6 +6,7 @@ import select
 from typing import TYPE_CHECKING
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,7 @@ class Switchboard:
         del self._answers[descriptor]
         self._epoll.unregister(descriptor)
 
+    @enable_ki_protection
     async def run(self) -> None:
         """Connect, until cancelled."""
         while True:

@@ -16,6 +16,7 @@ import socket
 from typing import TYPE_CHECKING, Final
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from sessionmgr.errors import LauncherFailed, ProcessError, TreeLost
 from sessionmgr.process import mark, proc
@@ -153,6 +154,7 @@ class WardedLauncher:
             self._sparing = True
             self._nursery.start_soon(self._make_spare)
 
+    @enable_ki_protection
     async def _make_spare(self) -> None:
         try:
             spare = await self._new_guard()
@@ -165,6 +167,7 @@ class WardedLauncher:
         elif spare is not None:
             spare.close()
 
+    @enable_ki_protection
     async def _give_up(self, tree: GuardedTree) -> None:
         """End what may have begun, though we are cancelled."""
         with trio.CancelScope(shield=True):
@@ -204,6 +207,7 @@ class WardedLauncher:
         """Take note that a tree is given up."""
         self._trees.pop(mark.tree_of(tree.mark), None)
 
+    @enable_ki_protection
     async def _sweep_lost(self) -> None:
         try:
             while self._lost:
@@ -240,6 +244,7 @@ class WardedLauncher:
                 self._nursery = None
                 self.switchboard.close()
 
+    @enable_ki_protection
     async def _replace_wardens(self) -> None:
         """Have a warden, until `close`; after too many of them have died, none."""
         assert self._warden is not None
@@ -266,6 +271,7 @@ class WardedLauncher:
             if self._failure is not None:
                 return
 
+    @enable_ki_protection
     async def close(self) -> bool:
         """Kill all trees that are left, dismiss the warden; True if all is proved to be empty."""
         proved = True
@@ -314,7 +320,7 @@ def _request(command: Command, around: str) -> bytes:
 def _left_of(mark_of_tree: int, sweep: Sweep) -> tuple[LeftRunning, ...]:
     return tuple(
         LeftRunning(pid=pid, name=name, uid=proc.owner_of(pid))
-        for pid, name in sweep.refused.items()
+        for pid, name in sweep.left.items()
         if mark_of_tree in mark.marks_of(pid)
     )
 

@@ -106,6 +106,16 @@ async def test_an_owner_that_was_stopped_and_goes_on_harms_nothing(
         await run.until_nothing()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_an_owner_that_is_asked_to_end_leaves_nothing(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    async with owner(tmp_path, USERS[-1], FAMILY, *ENDLESS) as run:
+        await run.until_noted(NOTES)
+        os.kill(run.pid, number)
+        await run.until_nothing(10)
+
+
 @pytest.mark.parametrize("user", USERS)
 async def test_a_kill_proves_that_each_tree_is_empty(tmp_path: Path, user: str) -> None:
     async with owner(tmp_path, user, FAMILY, *ENDLESS) as run:

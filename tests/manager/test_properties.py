@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 import trio
-from hypothesis import given, strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
 from sessionmgr.errors import NotPausable, NotResumable, StartRefused, StoreClosed
 from sessionmgr.manager import Clocks, FollowUp, RunHandle, SessionHandle
@@ -200,6 +200,8 @@ async def live(acts: list[Act], delay: float, *, patient: bool) -> None:
     assert all(times[content] <= 1 for content in life.appended)
 
 
+# To explain a failure costs more than to find it: each life is traced line by line.
+@settings(phases=set(Phase) - {Phase.explain})
 @given(
     acts=st.lists(ACTS, max_size=8),
     delay=st.sampled_from([0.0, 0.05]),

@@ -1,0 +1,187 @@
+"""However the manager's block ends: the very exception, and a group only where there are two."""
+
+from collections.abc import Callable, Collection
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sessionmgr.errors import ManagerDown, OtpError, StoreClosed, StoreError
+from sessionmgr.manager import RunHandle, open_manager
+from sessionmgr.model import TERMINAL
+from sessionmgr.store import MemoryStore, Page, StoredRun
+from sessionmgr.testing.scripted import Hang, Say, Wait, scripted
+from tests.manager.house import open_house, play, virtual_now
+
+
+class Mishap(Exception):
+    pass
+
+
+class BrokenClock:
+    """A wall clock that can be told to fail: nobody in the tree can go on without it."""
+
+    def __init__(self) -> None:
+        self.broken = False
+
+    def __call__(self) -> float:
+        if self.broken:
+            raise OSError("the clock has stopped")
+        return virtual_now()
+
+
+async def given_up(runs: list[RunHandle], last_words: Callable[[], None]) -> None:
+    """Have a manager give up under its body, which then does `last_words`."""
+    clock = BrokenClock()
+    async with open_manager(adapters={"actor": scripted("actor")}, now=clock) as manager:
+        session = await manager.open_session("actor")
+        runs.append(await session.submit(play(Wait(seconds=1), Say(text="x"), Hang())))
+        clock.broken = True
+        try:
+            await trio.sleep_forever()
+        finally:
+            last_words()
+
+
+def say_nothing() -> None:
+    pass
+
+
+def raise_mishap() -> None:
+    raise Mishap
+
+
+async def test_a_manager_that_gives_up_cancels_the_body_and_says_why(
+    autojump_clock: MockClock,
+) -> None:
+    runs: list[RunHandle] = []
+    with trio.fail_after(300), pytest.raises(ManagerDown) as raised:
+        await given_up(runs, say_nothing)
+    assert isinstance(raised.value.__cause__, OtpError)
+    causes: list[BaseException] = []
+    cause: BaseException | None = raised.value
+    while cause is not None:
+        causes.append(cause)
+        cause = cause.__cause__
+    assert any("the clock has stopped" in str(each) for each in causes)
+
+
+async def test_whoever_waits_for_a_run_of_a_manager_that_gave_up_is_let_go(
+    autojump_clock: MockClock,
+) -> None:
+    runs: list[RunHandle] = []
+    with trio.fail_after(300), pytest.raises(ManagerDown):
+        await given_up(runs, say_nothing)
+    with trio.fail_after(10):
+        result = await runs[0].result()
+    assert result.status in TERMINAL
+
+
+async def test_an_error_of_the_body_and_a_manager_that_gives_up_make_a_group(
+    autojump_clock: MockClock,
+) -> None:
+    runs: list[RunHandle] = []
+    with trio.fail_after(300), pytest.raises(BaseExceptionGroup) as raised:
+        await given_up(runs, raise_mishap)
+    kinds = {type(each) for each in raised.value.exceptions}
+    assert kinds == {Mishap, ManagerDown}
+
+
+class Unreadable(MemoryStore):
+    """A store of which nothing can be read."""
+
+    async def runs(
+        self,
+        *,
+        session_id: str | None = None,
+        statuses: Collection[str] | None = None,
+        provider: str | None = None,
+        limit: int = 100,
+        cursor: int | None = None,
+    ) -> Page[StoredRun]:
+        await trio.lowlevel.checkpoint()
+        raise StoreClosed("the file")
+
+
+async def test_a_store_that_cannot_be_read_says_so_when_the_block_is_entered(
+    autojump_clock: MockClock,
+) -> None:
+    with pytest.raises(StoreError, match="the file is closed"):
+        async with open_house(store=Unreadable()):
+            pytest.fail("it was entered")
+
+
+async def test_a_cancellation_from_outside_leaves_as_itself(autojump_clock: MockClock) -> None:
+    caught: list[BaseException] = []
+
+    async def body() -> None:
+        try:
+            async with open_house() as house:
+                await house.start(Hang())
+                await trio.sleep_forever()
+        except BaseException as error:
+            caught.append(error)
+            raise
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(body)
+        await trio.sleep(1)
+        nursery.cancel_scope.cancel()
+    assert [type(error) for error in caught] == [trio.Cancelled]
+
+
+async def test_an_error_in_a_block_that_is_being_cancelled_is_that_error(
+    autojump_clock: MockClock,
+) -> None:
+    async def body() -> None:
+        async with open_house() as house:
+            await house.start(Hang())
+            try:
+                await trio.sleep_forever()
+            finally:
+                raise_mishap()
+
+    with pytest.raises(Mishap), trio.move_on_after(1):
+        await body()
+
+
+async def test_a_group_of_the_bodys_own_is_left_as_it_is(autojump_clock: MockClock) -> None:
+    async def body() -> None:
+        async with open_house(), trio.open_nursery() as nursery:
+
+            async def fail() -> None:
+                await trio.sleep(1)
+                raise Mishap
+
+            nursery.start_soon(fail)
+            nursery.start_soon(fail)
+
+    with pytest.raises(ExceptionGroup) as raised:
+        await body()
+    assert {type(each) for each in raised.value.exceptions} == {Mishap}
+
+
+async def test_an_error_of_ours_in_the_body_is_not_taken_for_the_managers_end(
+    autojump_clock: MockClock,
+) -> None:
+    mishap = OtpError("of the body")
+
+    async def body() -> None:
+        async with open_house() as house:
+            await house.start(Hang())
+            raise mishap
+
+    with pytest.raises(OtpError) as raised:
+        await body()
+    assert raised.value is mishap
+
+
+async def test_break_leaves_the_blocks_without_a_word(autojump_clock: MockClock) -> None:
+    runs: list[RunHandle] = []
+    for _ in range(2):
+        async with open_house() as house:
+            session = await house.manager.open_session("actor")
+            async with session.start(play(Hang())) as run:
+                runs.append(run)
+                break
+    assert [run.status for run in runs] == ["cancelled"]

@@ -7,6 +7,7 @@ anything below `sessionmgr` is to import all of it.
 
 from __future__ import annotations
 
+import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,9 @@ if TYPE_CHECKING:
     from sessionmgr.testing.script import Scripts
 
 # So that what does not hold is shown with its values, as in a test of one's own.
-pytest.register_assert_rewrite(
-    "sessionmgr.testing.adapter_conformance",
-    "sessionmgr.testing.mock_sdk",
-    "sessionmgr.testing.store_conformance",
-)
+for each in ("adapter_conformance", "mock_sdk", "store_conformance"):
+    if f"sessionmgr.testing.{each}" not in sys.modules:  # then it is too late
+        pytest.register_assert_rewrite(f"sessionmgr.testing.{each}")
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConforman
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr.testing.script import (
     Ask,
-    Deaf,
     Fail,
     Finish,
     Hang,
@@ -44,7 +43,12 @@ class TestScripted(AdapterConformance):
         ),
         fails=Play(prompt=steps(Say(text="half"), Fail(message="no")), text="half"),
         hangs=Play(prompt=steps(Say(text="half", deltas=2), Hang()), text="half"),
-        deaf=Play(prompt=steps(Say(text="half", deltas=2), Deaf(seconds=3)), text="half"),
+        deaf=Play(
+            prompt=write_script(
+                Script(steps=(Say(text="half", deltas=2), Hang()), interrupt="ignore")
+            ),
+            text="half",
+        ),
         asks=Play(prompt=steps(Ask(tool="saw"), Say(text="done"), Finish()), text="done"),
         virtual=True,
     )

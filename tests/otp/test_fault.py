@@ -22,7 +22,7 @@ from hypothesis import settings
 from sessionmgr.otp import OtpError, StartFailed
 from tests.otp.fault import Fault, HangError, InjectedError, Injector, Kind
 from tests.otp.scenarios import SCENARIOS, Scenario
-from tests.otp.schedule import run_scheduled
+from sessionmgr.testing.schedule import run_scheduled
 from tests.otp.trace import Listener, Trace
 
 INTERRUPTS = {Kind.INTERRUPT, Kind.SIGNAL}

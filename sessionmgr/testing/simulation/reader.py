@@ -1,0 +1,105 @@
+"""Readers: they follow a run or a session at their own pace, and hold it against the record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from sessionmgr.errors import StoreError
+from sessionmgr.model import TERMINAL_TYPES, encode_event
+
+if TYPE_CHECKING:
+    from sessionmgr.manager import Manager, RunHandle
+    from sessionmgr.manager.cursor import Cursor
+    from sessionmgr.model import AnyEvent
+    from sessionmgr.testing.simulation.chance import Dice
+    from sessionmgr.testing.simulation.world import ShiftNote, World
+
+
+class Eye:
+    """One who looks at events as they come, each once, in order, and none before it is stored."""
+
+    def __init__(self, world: World, session_id: str, name: str, after: int) -> None:
+        self._world = world
+        self._session_id = session_id
+        self._name = name
+        self.last = after
+        self.seen: list[int] = []
+
+    def see(self, event: AnyEvent) -> None:
+        """Look at an event."""
+        if event.seq <= self.last:
+            self._world.complain(f"{self._name} sees number {event.seq} after {self.last}")
+        if not self._world.record.has(self._session_id, event.seq, encode_event(event)):
+            self._world.complain(f"{self._name} sees number {event.seq}, which is not stored")
+        self.last = event.seq
+        self.seen.append(event.seq)
+
+
+async def read_along(
+    world: World, manager: Manager, shift: ShiftNote, run: RunHandle, dice: Dice
+) -> None:
+    """Read a run to its end, or its session for a while, from anywhere."""
+    slow = dice.choice([0.0, 0.0, 0.05, 1.0])
+    if dice.once_in(2):
+        with trio.CancelScope() as scope:
+            shift.readers.append(scope)
+            await _read_run(world, shift, run, slow)
+    else:
+        await _read_session(world, manager, run, dice, slow)
+
+
+async def _read_run(world: World, shift: ShiftNote, run: RunHandle, slow: float) -> None:
+    eye = Eye(world, run.session_id, f"a reader of {run.id}", 0)
+    last = ""
+    try:
+        async for event in run:
+            eye.see(event)
+            last = event.type
+            await trio.sleep(slow)
+    except StoreError:
+        now = trio.current_time()
+        if not shift.weather.had_bad(now - 1, now):
+            raise
+        return
+    if last not in TERMINAL_TYPES:
+        world.complain(f"a reader of {run.id} comes to an end with {last!r}")
+    _check_all(world, run, eye)
+
+
+def _check_all(world: World, run: RunHandle, eye: Eye) -> None:
+    rows = world.record.sessions.get(run.session_id, [])
+    stored = [each.row.seq for each in rows if each.row.run_id == run.id]
+    wanted = [seq for seq in stored if seq <= eye.last]
+    if eye.seen != wanted:
+        world.complain(f"a reader of {run.id} saw {eye.seen}, and stored is {wanted}")
+
+
+async def _read_session(
+    world: World, manager: Manager, run: RunHandle, dice: Dice, slow: float
+) -> None:
+    stored = len(world.record.sessions.get(run.session_id, []))
+    after = dice.choice([0, dice.randrange(stored + 1), stored])
+    types = dice.choice([None, None, ["message_received", "run_completed", "run_started"]])
+    only = dice.choice([None, None, run.id])
+    cursor = manager.subscribe(run.session_id, after=after, run_id=only, types=types)
+    eye = Eye(world, run.session_id, f"a subscriber of {run.session_id}", after)
+    with trio.move_on_after(dice.random() * 40):
+        await _follow(cursor, eye, slow)
+    rows = world.record.sessions.get(run.session_id, [])
+    wanted = [
+        each.row.seq
+        for each in rows
+        if after < each.row.seq <= eye.last
+        and (types is None or each.row.type in types)
+        and only in (None, each.row.run_id)
+    ]
+    if eye.seen != wanted:
+        world.complain(f"a subscriber of {run.session_id} saw {eye.seen} instead of {wanted}")
+
+
+async def _follow(cursor: Cursor, eye: Eye, slow: float) -> None:
+    async for event in cursor:
+        eye.see(event)
+        await trio.sleep(slow)

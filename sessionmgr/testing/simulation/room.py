@@ -1,0 +1,28 @@
+"""How much may be on its way to the store: less than in earnest, so that it is filled for less."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.provider import intake
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+ROOM: Final = 16 * 1024
+LARGEST: Final = 3 * ROOM + 16 * 1024
+"""Bytes of the largest batch that room allows: a number and an address come with each event, and
+each who writes may go beyond the room once."""
+
+
+@contextmanager
+def small_room() -> Generator[None, None, None]:
+    """Let adapters wait when so much is on its way."""
+    before = intake.ROOM
+    # A constant for everybody else.
+    setattr(intake, "ROOM", ROOM)  # noqa: B010
+    try:
+        yield
+    finally:
+        setattr(intake, "ROOM", before)  # noqa: B010

@@ -216,6 +216,8 @@ def crashed(error: BaseException | None) -> Failure:
     """Say what it means that an adapter's `run` left without an end."""
     if error is None:
         message = "the adapter's run returned without telling how it ended"
+    elif not isinstance(error, Exception):
+        message = "its provider went down"
     else:
         message = f"the adapter crashed: {type(error).__name__}: {error}"
     return Failure(kind=FailureKind.ADAPTER_CRASHED, message=message)

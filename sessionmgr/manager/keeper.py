@@ -92,16 +92,18 @@ class Keeper:
         """
         live = self._live
         live.committing_since = trio.current_time()
+        at = self._tables.milliseconds()
         append = Append(
             session_id=live.session.id,
             fence=self._fence,
             batch=self._tables.batch_id(),
             first=draft.first,
-            at=self._tables.milliseconds(),
+            at=at,
             rows=tuple(draft.rows),
             runs=draft.run_rows(),
             ledger=tuple(draft.ledger),
             session=self._session_record(draft),
+            new_session=None if live.stored else self._new_session(at),
         )
         patience = self._tables.clocks.of("store") or float("inf")
         while True:
@@ -114,6 +116,14 @@ class Keeper:
             else:
                 break
         live.committing_since = None
+        if not live.stored:
+            live.stored = True
+            self._tables.is_known(live.session.id)
+
+    def _new_session(self, at: int) -> NewSession:
+        session = self._live.session
+        body = self._live.redactor.redact(encode_json(session))
+        return NewSession(session_id=session.id, provider=session.provider, at=at, body=body)
 
     def _session_record(self, draft: Draft) -> bytes | None:
         """Return the session's record, if the draft changes it."""
@@ -129,16 +139,6 @@ class Keeper:
         live, store = self._live, self._tables.store
         if draft.closes and live.stored:
             await store.close_session(live.session.id, at=append.at)
-        if not live.stored:
-            await store.create_session(
-                NewSession(
-                    session_id=live.session.id,
-                    provider=live.session.provider,
-                    at=append.at,
-                    body=live.redactor.redact(encode_json(live.session)),
-                )
-            )
-            live.stored = True
         for entry in draft.folds:
             if entry.pause is not None and draft.has_ended(entry):
                 await store.put_snapshot(self._snapshot(draft, entry, append.at))

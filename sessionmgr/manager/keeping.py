@@ -140,9 +140,6 @@ class Keeping:
             gone=is_gone,
         )
         tables.live[live.session.id] = live
-        opened = tables.opened.pop(live.session.id, None)
-        if opened is not None:
-            opened.set()
         task_status.started()
         self._fences[live.session.id] = lease.fence
         try:

@@ -106,6 +106,7 @@ class Reconciler:
                         break
                     await trio.sleep(RETRY)
                 else:
+                    tables.is_known(session_id)
                     break
             await self._adopt(live)
         finally:

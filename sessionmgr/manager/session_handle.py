@@ -155,6 +155,7 @@ class SessionHandle:
         live.closing = True
         if not live.stored and not live.is_busy:
             self._tables.closed.add(self.id)  # nobody has heard of it, and nobody will
+            self._tables.is_known(self.id)
             live.ring()
             return
         written = live.promise(trio.Event())

@@ -52,7 +52,7 @@ class Tables:
         self.live: Final[dict[str, Live]] = {}
         self.runs: Final[dict[str, RunEntry]] = {}
         self.opened: Final[dict[str, trio.Event]] = {}
-        """Sessions that are not stored yet, and what tells that they come to life."""
+        """Sessions that are not stored yet, and what tells that they are."""
         self.closed: Final[set[str]] = set()
         """Sessions that were closed before they had a run: the store never heard of them."""
         self.settling: Final[dict[str, trio.Event]] = {}
@@ -76,6 +76,12 @@ class Tables:
     @store.setter
     def store(self, store: Store) -> None:
         self._store = store
+
+    def is_known(self, session_id: str) -> None:
+        """Let those go on who wait to hear of a session for the first time."""
+        opened = self.opened.pop(session_id, None)
+        if opened is not None:
+            opened.set()
 
     def milliseconds(self) -> int:
         """Return the wall clock's time as the store writes it."""

@@ -24,17 +24,22 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 def known_part(value: Json, of: type[msgspec.Struct]) -> Json:
     """Return `value` without the fields that the struct `of` and the structs within it lack."""
-    return _known(value, inspect.type_info(of))
+    return _known(value, _info(of))
 
 
 def with_unknown(typed: Json, original: Json, of: type[msgspec.Struct]) -> Json:
     """Return `typed` with the fields of `original` that the struct `of` does not know."""
-    return _rejoined(typed, original, inspect.type_info(of))
+    return _rejoined(typed, original, _info(of))
+
+
+@cache
+def _info(of: type[msgspec.Struct]) -> inspect.Type:
+    return inspect.type_info(of)  # takes milliseconds
 
 
 @cache
 def _fields(of: type[msgspec.Struct]) -> dict[str, inspect.Type]:
-    info = inspect.type_info(of)
+    info = _info(of)
     assert isinstance(info, inspect.StructType)
     return {field.encode_name: field.type for field in info.fields}
 

@@ -48,6 +48,15 @@ class LedgerRow(Struct, frozen=True, gc=False):
     provenance: str = "unknown"
 
 
+class NewSession(Struct, frozen=True, kw_only=True, gc=False):
+    """A session that is to be."""
+
+    session_id: str
+    provider: str
+    at: int
+    body: bytes
+
+
 class Append(Struct, frozen=True, kw_only=True):
     """One batch of events with what follows from them: stored whole or not at all.
 
@@ -65,6 +74,8 @@ class Append(Struct, frozen=True, kw_only=True):
     ledger: tuple[LedgerRow, ...] = ()
     session: bytes | None = None
     """The session's own record, where the batch changes it."""
+    new_session: NewSession | None = None
+    """The session itself, where it may be new: it is stored with the batch or not at all."""
 
 
 class Appended(Struct, frozen=True, gc=False):
@@ -72,15 +83,6 @@ class Appended(Struct, frozen=True, gc=False):
 
     last_seq: int
     duplicate: bool = False
-
-
-class NewSession(Struct, frozen=True, kw_only=True, gc=False):
-    """A session that is to be."""
-
-    session_id: str
-    provider: str
-    at: int
-    body: bytes
 
 
 class StoredSession(Struct, frozen=True, kw_only=True, gc=False):

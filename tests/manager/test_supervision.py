@@ -30,7 +30,7 @@ from sessionmgr.testing.scripted import (
     Wait,
     scripted,
 )
-from tests.manager.faulty import FaultyStore
+from tests.manager.faulty import ANY, FaultyStore
 from tests.manager.house import House, collect, events, open_house, play, stored, types
 
 SPEAKS = (Repeat(times=50, steps=(Say(text="x"), Wait(seconds=0.5))), Finish())
@@ -438,3 +438,15 @@ async def test_all_ends_are_stored_before_the_manager_is_left(autojump_clock: Mo
     for run in runs:
         assert (await store.run(run.id)).status == run.status == "cancelled"
         assert (await types(run))[-1] == "run_cancelled"
+
+
+async def test_a_start_that_is_refused_because_its_keepers_crash_leaves_no_session(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    store.raises += [(ANY, RuntimeError("boom"))] * 20
+    async with open_house(store=store) as house:
+        session = await house.manager.open_session("actor")
+        with pytest.raises(KeeperLost):
+            await session.submit("in vain")
+        assert (await store.sessions()).rows == ()

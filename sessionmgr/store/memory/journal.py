@@ -63,13 +63,16 @@ class MemoryJournal:
     async def create_session(self, session: NewSession) -> None:
         """Store a new session, unless the very same is there."""
         await checkpoint()
-        found = self._sessions.get(session.session_id)
+        self._sessions[session.session_id] = self._found_or_made(session)
+
+    def _found_or_made(self, new: NewSession) -> MemorySession:
+        found = self._sessions.get(new.session_id)
         if found is None:
-            key = len(self._sessions) + 1
-            fence = self._fences.get(session.session_id, 0)
-            self._sessions[session.session_id] = MemorySession(key, session, session.body, fence)
-        elif found.new != session:
-            raise IdTaken("session", session.session_id)
+            fence = self._fences.get(new.session_id, 0)
+            return MemorySession(len(self._sessions) + 1, new, new.body, fence)
+        if found.new != new:
+            raise IdTaken("session", new.session_id)
+        return found
 
     async def close_session(self, session_id: str, *, at: int) -> None:
         """Note that the session is closed, if it is not yet."""
@@ -148,7 +151,10 @@ class MemoryJournal:
         """Store a batch, or refuse it before anything has changed."""
         await checkpoint()
         ends = endings(append)
-        session = self._find(append.session_id)
+        if append.new_session is None:
+            session = self._find(append.session_id)
+        else:
+            session = self._found_or_made(append.new_session)
         check_fence(append, session.fence)
         begun = session.batches.get(append.first)
         if is_duplicate(append, len(session.events), begun):
@@ -160,6 +166,7 @@ class MemoryJournal:
             if run is not None
         }
         check_runs(append, ends, facts)
+        self._sessions[append.session_id] = session
         session.fence = append.fence
         session.batches[append.first] = identity(append)
         session.events += append.rows

@@ -53,6 +53,8 @@ def close_session(connection: Connection, session_id: str, at: int) -> None:
 def append(connection: Connection, append: Append) -> Appended:
     """Store a batch, or refuse it before anything has changed."""
     ends = endings(append)
+    if append.new_session is not None:
+        create_session(connection, append.new_session)
     found = connection.execute(
         "SELECT key, fence, last FROM sessions WHERE session_id = ?", (append.session_id,)
     ).fetchone()

@@ -16,7 +16,7 @@ from sessionmgr.errors import (
     StaleFence,
     UnknownId,
 )
-from sessionmgr.store.row import Append, Appended, EventRow, RunRow
+from sessionmgr.store.row import Append, Appended, EventRow, NewSession, RunRow
 from sessionmgr.testing.store_conformance.batch import (
     ME,
     OTHER,
@@ -67,6 +67,33 @@ async def an_event_comes_back_whole(store: Store) -> None:
     free = replace(append, rows=(*append.rows, event(2, "session_closed")))
     await store.append(free)
     assert (await store.events(SESSION)).rows == free.rows
+
+
+@APPENDING.of_one_store
+async def a_session_may_be_stored_with_its_first_batch(store: Store) -> None:
+    new = NewSession(session_id=SESSION, provider="echo", at=7, body=b"{}")
+    append = replace(batch(1, "a"), new_session=new)
+    assert await store.append(append) == Appended(1)
+    assert await store.append(append) == Appended(1, duplicate=True)
+    assert await store.append(replace(batch(2, "b"), new_session=new)) == Appended(2)
+    assert [(row.session_id, row.last_seq) for row in (await store.sessions()).rows] == [
+        (SESSION, 2)
+    ]
+
+
+@APPENDING.of_one_store
+async def a_batch_that_is_refused_stores_no_session_either(store: Store) -> None:
+    new = NewSession(session_id=SESSION, provider="echo", at=7, body=b"{}")
+    with refused(NumberGap):
+        await store.append(replace(batch(2, "a"), new_session=new))
+    with refused(AlreadyEnded):
+        await store.append(
+            replace(
+                batch(1, "run_failed", "run_completed", run=RUN, status="failed"), new_session=new
+            )
+        )
+    assert (await store.sessions()).rows == ()
+    assert await store.append(replace(batch(1, "a"), new_session=new)) == Appended(1)
 
 
 @APPENDING.of_one_store

@@ -176,8 +176,10 @@ class Reconciler:
 
         Raises:
             LeaseHeld: Somebody keeps the session, and lives.
+            UnknownId: It never came to be stored.
         """
         tables = self._tables
+        await tables.store.session(session_id)
         lease = await tables.store.acquire(
             session_id, tables.owner, now=tables.milliseconds(), ttl=LEASE_MS, gone=is_gone
         )

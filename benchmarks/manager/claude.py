@@ -43,7 +43,7 @@ def events_of(lines: Sequence[Line]) -> list[Event]:
 
 def weight(lines: Sequence[Line]) -> int:
     """Return about how many bytes the events of these lines will have in the store."""
-    return sum(len(line) if isinstance(line, bytes) else line.bytes_seen for line in lines)
+    return sum([len(line) if isinstance(line, bytes) else line.bytes_seen for line in lines])
 
 
 async def tell(run: RunContext, command: Sequence[str]) -> None:

@@ -1,7 +1,8 @@
 """What one more subscriber costs for each event, where a hundred follow one session."""
 
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
 
 import trio
 import trio.testing
@@ -11,6 +12,8 @@ from benchmarks.manager.whole import managed
 from sessionmgr.manager import Manager
 from sessionmgr.model import TERMINAL_TYPES, MessageStreamed, RunStarted
 from sessionmgr.provider import ProviderAdapter, RunContext
+
+Follow: TypeAlias = Callable[[Manager, str], Awaitable[None]]
 
 FOLLOWERS: Final = 100
 EVENTS: Final = 10_000
@@ -38,24 +41,29 @@ class Streaming(ProviderAdapter):
 
 
 def followers(effort: Effort) -> Figures:
-    """Take what a hundred cost, without what it costs that there are events at all."""
-
-    async def main() -> Figures:
-        alone = await effort.time_part(partial(_once, 0), EVENTS)
-        followed = await effort.time_part(partial(_once, FOLLOWERS), EVENTS)
-        return {"event": (followed - alone) / FOLLOWERS}
-
-    return trio.run(main)
+    """Take what a hundred cost that read batches, without what it costs that there are events."""
+    return trio.run(_main, effort, _by_the_batch)
 
 
-async def _once(count: int, watch: Stopwatch, events: int) -> None:
+def one_by_one(effort: Effort) -> Figures:
+    """The same, where each reads event by event."""
+    return trio.run(_main, effort, _one_by_one)
+
+
+async def _main(effort: Effort, follow: Follow) -> Figures:
+    alone = await effort.time_part(partial(_once, follow, 0), EVENTS)
+    followed = await effort.time_part(partial(_once, follow, FOLLOWERS), EVENTS)
+    return {"event": (followed - alone) / FOLLOWERS}
+
+
+async def _once(follow: Follow, count: int, watch: Stopwatch, events: int) -> None:
     Streaming.go = trio.Event()
     async with managed(Streaming, sqlite=False) as manager:
         session = await manager.open_session(Streaming.name)
         run = await session.submit(str(events))
         async with trio.open_nursery() as nursery:
             for _ in range(count):
-                nursery.start_soon(_follow, manager, session.id)
+                nursery.start_soon(follow, manager, session.id)
             await trio.testing.wait_all_tasks_blocked()
             with watch:
                 Streaming.go.set()
@@ -64,7 +72,14 @@ async def _once(count: int, watch: Stopwatch, events: int) -> None:
                     await trio.testing.wait_all_tasks_blocked()
 
 
-async def _follow(manager: Manager, session_id: str) -> None:
+async def _by_the_batch(manager: Manager, session_id: str) -> None:
+    cursor = manager.subscribe(session_id)
+    while events := await cursor.batch():
+        if events[-1].type in TERMINAL_TYPES:
+            break
+
+
+async def _one_by_one(manager: Manager, session_id: str) -> None:
     async for event in manager.subscribe(session_id):
         if event.type in TERMINAL_TYPES:
             break

@@ -34,6 +34,7 @@ CONTESTANTS: Final = (
     _ours("unheard", "whole:unheard", 1),
     _ours("memory_store", "whole:through_memory", 1),
     _ours("followers", "fan_out:followers"),
+    _ours("one_by_one", "fan_out:one_by_one"),
     *_others(OTP, "trio.item", "trio.nursery"),
     _ours("line", "latency:through_memory"),
     Contestant("asyncio.line", "benchmarks.manager.latency:readline_json"),
@@ -102,7 +103,7 @@ GOALS: Final[tuple[Goal, ...]] = (
     ),
     _ratio(
         "G-E8",
-        "event, each of 100 subscribers ÷ channel item",
+        "event, each of 100 subscribers, by the batch ÷ channel item",
         "ours.followers/event",
         "trio.item/item",
         0.03,
@@ -165,6 +166,13 @@ GOALS: Final[tuple[Goal, ...]] = (
         "whole way, with 2 subscribers ÷ with none",
         "ours.whole/event",
         "ours.unheard/event",
+        None,
+    ),
+    _ratio(
+        "subscribers",
+        "event, each of 100 subscribers, one by one ÷ channel item",
+        "ours.one_by_one/event",
+        "trio.item/item",
         None,
     ),
     _ratio(

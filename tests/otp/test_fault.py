@@ -20,9 +20,9 @@ import trio.testing
 from hypothesis import settings
 
 from sessionmgr.otp import OtpError, StartFailed
+from sessionmgr.testing.schedule import run_scheduled
 from tests.otp.fault import Fault, HangError, InjectedError, Injector, Kind
 from tests.otp.scenarios import SCENARIOS, Scenario
-from sessionmgr.testing.schedule import run_scheduled
 from tests.otp.trace import Listener, Trace
 
 INTERRUPTS = {Kind.INTERRUPT, Kind.SIGNAL}

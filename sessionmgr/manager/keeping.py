@@ -139,6 +139,9 @@ class Keeping:
             ttl=LEASE_MS,
             gone=is_gone,
         )
+        if live.stored:  # whoever kept it before may have left something open
+            await self._reconciler.end_all(lease, "its manager is no more")
+            live.last_seq = (await tables.store.session(live.session.id)).last_seq
         tables.live[live.session.id] = live
         task_status.started()
         self._fences[live.session.id] = lease.fence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.errors import LeaseHeld, StoreError, UnknownId
+from sessionmgr.errors import LeaseHeld, UnknownId
 from sessionmgr.manager.draft import terminal
 from sessionmgr.manager.identity import is_gone
 from sessionmgr.model import (
@@ -96,6 +96,7 @@ class Reconciler:
             while True:
                 try:
                     await self.settle(session_id, "its keeper crashed")
+                    await self._adopt(live)
                 except UnknownId:
                     break  # it never came to be stored
                 except Exception as error:  # noqa: BLE001  # nobody else is left to try
@@ -108,7 +109,6 @@ class Reconciler:
                 else:
                     tables.is_known(session_id)
                     break
-            await self._adopt(live)
         finally:
             self._release(live)
             settled = tables.settling.pop(session_id, None)
@@ -121,8 +121,8 @@ class Reconciler:
             if not entry.is_over:
                 try:
                     entry.run = await self.fold(await self._tables.store.run(entry.id))
-                except StoreError:
-                    continue  # it never came to be stored, or cannot be read now
+                except UnknownId:
+                    continue  # it never came to be stored
 
     async def abandon(self, live: Live) -> None:
         """Put aside the ends of what a keeper could not see to its end, because we go down."""
@@ -183,10 +183,15 @@ class Reconciler:
         lease = await tables.store.acquire(
             session_id, tables.owner, now=tables.milliseconds(), ttl=LEASE_MS, gone=is_gone
         )
-        page = await tables.store.runs(session_id=session_id, statuses=UNENDED)
+        ended = await self.end_all(lease, why)
+        await tables.store.release(session_id, lease.fence)
+        return ended
+
+    async def end_all(self, lease: Lease, why: str) -> int:
+        """End all that is open in the session of a lease; return how many runs that were."""
+        page = await self._tables.store.runs(session_id=lease.name, statuses=UNENDED)
         for stored in page.rows:
             await self._end(lease, stored, why)
-        await tables.store.release(session_id, lease.fence)
         return len(page.rows)
 
     async def _end(self, lease: Lease, stored: StoredRun, why: str) -> None:

@@ -87,6 +87,8 @@ class Scribe:
                 self._withdrawn(draft, self._entry(course), question)
             case news.Decided():
                 self._decided(draft, item)
+            case news.FollowUpSent() if draft.fold(item.entry).status in TERMINAL:
+                draft.effects.append(Tell(item.written))  # there is no turn for it any more
             case news.FollowUpSent():
                 self._follow_up(draft, item, "queued")
                 draft.effects.append(Steer(item))

@@ -1,8 +1,9 @@
 """A mutant: a small mistake put into the package, as a patch, that some test must notice.
 
 Each `*.patch` here begins with a sentence that says what it breaks, and a line `First:` with
-the test modules that are tried before the others. After an edit of the sources that a patch
-no longer fits, make the same mistake by hand, and keep `git diff -U2` of it.
+the test modules that are tried before the others. Those in `manager/` are for the simulation to
+find. After an edit of the sources that a patch no longer fits, make the same mistake by hand, and
+keep `git diff -U2` of it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ class Mutant(NamedTuple):
 
     @property
     def name(self) -> str:
-        return self.path.stem
+        return self.path.relative_to(HERE).with_suffix("").as_posix()
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the simulation is to find it, and not the tests of otp."""
+        return self.path.parent.name == "manager"
 
     def apply(self, root: Path) -> str:
         """Make the mistake in the sources below `root`; give what git has against it, if so."""
@@ -47,7 +53,7 @@ class Mutant(NamedTuple):
 
 def mutants() -> list[Mutant]:
     """Give all there are, by name."""
-    return [read(path) for path in sorted(HERE.glob("*.patch"))]
+    return [read(path) for path in sorted(HERE.rglob("*.patch"))]
 
 
 def read(path: Path) -> Mutant:

@@ -1,8 +1,8 @@
-"""Show that the tests of otp notice each mutant: `python -m tests.mutants.run [name ...]`.
+"""Show that each mutant is noticed: `python -m tests.mutants.run [name ...]`.
 
-Each mutant gets a copy of the package and of the tests, and the tests run there until the
-first that fails. The sources as they are go first, and must pass. The exit code is 1 if a
-mutant survives or cannot be made.
+Each mutant gets a copy of the package and of the tests of otp, and these run there until the
+first that fails. Those of the manager are for the simulation to find, within 200 seeds. The sources
+as they are go first, and must pass. The exit code is 1 if a mutant survives or cannot be made.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from tests.mutants.mutant import HERE, Mutant, copy_package, mutants
 TESTS = HERE.parent
 FAILED = re.compile(r"^(?:FAILED|ERROR) (?:tests/otp/)?(\S+)", re.MULTILINE)
 SURVIVED = "SURVIVED"
+SEEDS = 200
+FOUND = re.compile(r"--(seed \d+) .*\n\s*(.*)")
 
 
 class Verdict(NamedTuple):
@@ -37,28 +39,33 @@ class Verdict(NamedTuple):
     is_right: bool
 
 
-async def judge(mutant: Mutant | None, patience: float) -> Verdict:
-    """Run the tests against `mutant`, or against the sources as they are."""
-    name = "(none)" if mutant is None else mutant.name
+async def judge(mutant: Mutant | None, patience: float, *, simulated: bool = False) -> Verdict:
+    """Run the tests, or simulations, against `mutant`, or against the sources as they are."""
+    name = f"(none{', simulated' if simulated else ''})" if mutant is None else mutant.name
     with tempfile.TemporaryDirectory(prefix="mutant-") as directory:
         root = Path(directory)
         copy_package(root)
-        copy_tests(root)
+        if not simulated:
+            copy_tests(root)
         complaint = "" if mutant is None else mutant.apply(root)
         if complaint:
             return Verdict(name, f"does not apply: {complaint}", 0.0, is_right=False)
         began = time.monotonic()
-        code, said = await run_tests(root, [] if mutant is None else mutant.first, patience)
+        if simulated:
+            code, said = await run_simulations(root, patience)
+        else:
+            code, said = await run_tests(root, [] if mutant is None else mutant.first, patience)
         seconds = time.monotonic() - began
-    failed = FAILED.search(said)
+    failed = (FOUND if simulated else FAILED).search(said)
     if code == 0:
         return Verdict(name, SURVIVED, seconds, is_right=mutant is None)
     if failed is not None:
-        killer = failed.group(1)
+        killer = ": ".join(failed.groups())[:100]
     else:
         # pytest's own end, at its time limit, is one that the tests have brought about.
         killer = "no end in time" if "Timeout" in said or code is None else said.strip()[-300:]
-    return Verdict(name, killer, seconds, is_right=mutant is not None)
+    is_found = failed is not None or not simulated
+    return Verdict(name, killer, seconds, is_right=mutant is not None and is_found)
 
 
 def copy_tests(root: Path) -> None:
@@ -70,12 +77,23 @@ def copy_tests(root: Path) -> None:
     shutil.copytree(TESTS / "otp", root / "tests" / "otp", ignore=ignored)
 
 
+async def run_simulations(root: Path, patience: float) -> tuple[int | None, str]:
+    """Give the exit code of simulations, None if they took too long, and what they printed."""
+    command = [sys.executable, "-m", "sessionmgr.testing.simulation", "--first", "--lines", "1"]
+    return await run([*command, "--seeds", f"0:{SEEDS}"], root, patience)
+
+
 async def run_tests(root: Path, first: Sequence[str], patience: float) -> tuple[int | None, str]:
     """Give the exit code of pytest, None if it took too long, and what it printed."""
     files = [f"tests/otp/{name}.py" for name in first]
     chosen = [file for file in files if (root / file).exists()]
     command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
     command += ["-o", f"faulthandler_timeout={patience / 3:g}", "--hypothesis-seed=1"]
+    return await run([*command, *chosen, "tests/otp"], root, patience)
+
+
+async def run(command: Sequence[str], root: Path, patience: float) -> tuple[int | None, str]:
+    """Run a command on what is below `root`."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(root),
@@ -84,7 +102,7 @@ async def run_tests(root: Path, first: Sequence[str], patience: float) -> tuple[
     }
     with trio.move_on_after(patience):
         ran = await trio.run_process(
-            [*command, *chosen, "tests/otp"],
+            command,
             cwd=root,
             env=environment,
             capture_stdout=True,
@@ -105,17 +123,19 @@ def table(verdicts: Sequence[Verdict]) -> str:
     )
 
 
-async def run(chosen: Sequence[Mutant], at_once: int, patience: float) -> list[Verdict]:
+async def judge_all(chosen: Sequence[Mutant], at_once: int, patience: float) -> list[Verdict]:
     """Judge the sources as they are, then all mutants, `at_once` at a time."""
-    verdicts = [await judge(None, patience)]
-    print(table(verdicts), flush=True)
-    if not verdicts[0].is_right:
+    verdicts: list[Verdict] = []
+    for simulated in sorted({mutant.is_simulated for mutant in chosen}):
+        verdicts.append(await judge(None, patience, simulated=simulated))
+        print(table(verdicts[-1:]), flush=True)
+    if not all(verdict.is_right for verdict in verdicts):
         return verdicts
     limit = trio.CapacityLimiter(at_once)
 
     async def take(mutant: Mutant) -> None:
         async with limit:
-            verdict = await judge(mutant, patience)
+            verdict = await judge(mutant, patience, simulated=mutant.is_simulated)
         print(table([verdict]), flush=True)
         verdicts.append(verdict)
 
@@ -138,10 +158,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"no mutant is called {unknown[0]!r}; there are: {', '.join(known)}")
     chosen = [known[name] for name in options.name or known]
     began = time.monotonic()
-    verdicts = trio.run(run, chosen, options.jobs, options.patience)
+    verdicts = trio.run(judge_all, chosen, options.jobs, options.patience)
     wrong = [verdict for verdict in verdicts if not verdict.is_right]
     print(f"\n{table(verdicts)}\n")
-    killed = len(verdicts) - 1 - len(wrong)
+    killed = sum(each.is_right and not each.name.startswith("(") for each in verdicts)
     print(f"{killed} of {len(chosen)} mutants killed in {time.monotonic() - began:.0f} s")
     return 1 if wrong else 0
 

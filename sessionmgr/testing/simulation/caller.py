@@ -179,6 +179,8 @@ class Caller:
         name = self._new_name(session)
         how = self._dice.choice(["stay", "stay", "break", "raise", "cancel", "both"])
         patience = self._dice.moment(10) if how in {"cancel", "both"} else float("inf")
+        if patience < float("inf"):
+            self._world.hasty.add(name)
         run: RunHandle | None = None
         note: RunNote | None = None
         try:
@@ -205,7 +207,9 @@ class Caller:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._meddle, run, note)
             left = self._dice.randrange(12)
-            with self._tolerant(f"iterate {note.id}"):
+            reader = trio.CancelScope()
+            self._shift.readers.append(reader)
+            with self._tolerant(f"iterate {note.id}"), reader:
                 async for _ in run:
                     left -= 1
                     if left < 0:
@@ -377,5 +381,5 @@ class Caller:
 
 
 CLOCKS: Final = Clocks(
-    start=30, store=20, model=60, idle=60, drain=30, approval=15, close=2, tool_warning=20
+    start=30, store=20, model=45, idle=45, drain=30, approval=15, close=2, tool_warning=20
 )

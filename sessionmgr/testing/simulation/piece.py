@@ -114,7 +114,14 @@ def _how(dice: Dice, steps: list[Step], **how: object) -> Script:
         "interrupt": dice.one_of([("end", 6.0), ("done", 2.0), ("ignore", 2.0), ("hang", 1.0)]),
         "unwinds": dice.choice([0.0, 0.0, 0.5, 3.0]),
         "append": dice.one_of(
-            [("accept", 5.0), ("refuse", 2.0), ("slow", 1.0), ("hang", 1.0), ("crash", 1.0)]
+            [
+                ("accept", 5.0),
+                ("refuse", 2.0),
+                ("slow", 1.0),
+                ("hang", 1.0),
+                ("lost", 1.5),
+                ("crash", 1.0),
+            ]
         ),
         "starts": not dice.once_in(20),
     }
@@ -148,7 +155,7 @@ def _asking(dice: Dice, name: str) -> Piece:
         )
 
     asked = [question(number) for number in range(dice.randrange(1, 4))]
-    steps: list[Step] = [*_talk(dice, name)]
+    steps: list[Step] = [*_talk(dice, name), Wait(seconds=dice.moment(30))]
     if dice.once_in(2):
         steps.append(Together(parts=tuple((each,) for each in asked)))
     else:
@@ -191,7 +198,7 @@ def _crash(dice: Dice, name: str) -> Piece:
 
 def _rude(dice: Dice, name: str) -> Piece:
     """Crash when it is interrupted."""
-    steps = [*_talk(dice, name), Wait(seconds=dice.moment(30))]
+    steps = [*_talk(dice, name), Wait(seconds=dice.moment(25))]
     script = _how(dice, steps, interrupt="crash", starts=True)
     return Piece(kind="rude", script=script, ends=frozenset({"completed"}), crashes=True)
 

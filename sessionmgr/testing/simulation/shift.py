@@ -168,12 +168,12 @@ class Shift:
                 continue
             kinds: list[tuple[Kind, float]] = [
                 ("slow", 2),
-                ("frozen", 2),
+                ("frozen", 3),
                 ("closed", 2),
                 ("busy", 1),
                 ("deaf", 2),
             ]
-            longest = dice.choice([1.0, 5.0, 15.0, 40.0, 600.0])
+            longest = dice.choice([1.0, 5.0, 15.0, 40.0, 200.0, 600.0])
             await self._weather.during(dice.one_of(kinds), dice.random() * longest)
 
     async def _part(self) -> None:
@@ -185,7 +185,7 @@ class Shift:
             # What could not be stored will be, by the next manager: until then there is no end.
             for reader in note.readers:
                 reader.cancel()
-            with trio.move_on_after(1):
+            with trio.move_on_after(LIMIT):
                 await self._all_gone()
         for caller, scope in self._alive.items():
             self._world.complain(f"{caller.name}, whose manager has gone, does: {caller.doing}")

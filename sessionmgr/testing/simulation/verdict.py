@@ -223,6 +223,10 @@ def _in_time(world: World, stored: StoredRun, piece: Piece, noted: Noted) -> Ite
     if note is None or not note.cancels or stored.status != "cancelled":
         return
     at = note.cancels[0]
+    over = world.overs.get(note.id, at)
+    grace = CLOCKS.of("close") + piece.deaf_for + SLACK
+    if over - at > grace and note.prompt in world.plays:
+        yield f"{note.id} ({piece.kind}) was cancelled at {at}, and its work went on till {over}"
     bad = sum(shift.weather.was_bad(at - 10, noted.at) for shift in world.shifts)
     if bad or note.shift.killed_at < noted.at:
         return

@@ -14,6 +14,7 @@ from sessionmgr.testing.simulation.record import Record
 
 if TYPE_CHECKING:
     from sessionmgr.model import RunResult
+    from sessionmgr.provider import ApprovalRequest, Decision, RunContext
     from sessionmgr.store import Store
     from sessionmgr.testing.script import Script
     from sessionmgr.testing.simulation.weather import Weather
@@ -90,6 +91,8 @@ class World:
         """Contents of messages that were appended, and what became of them."""
         self.plays: Final[dict[str, list[str]]] = {}
         """What providers were given, by content: as `prompt` or `append`."""
+        self.overs: Final[dict[str, float]] = {}
+        """When the provider was rid of each run."""
         self.ids: Final = Dice(options.seed, "ids")
         self._pieces: Final[dict[str, Piece]] = {}
         self.adapters: Final = {name: self._provider(name) for name in (*STEADY, FRAIL)}
@@ -121,7 +124,30 @@ class World:
 
         made = scripted(name, scripts=script)
         made.diary = _Diary(self)
-        return made
+        return _watched(made, self)
+
+
+def _watched(played: type[ScriptedProvider], world: World) -> type[ScriptedProvider]:
+    """Look at each answer when it reaches the provider."""
+
+    async def run(self: ScriptedProvider, run: RunContext) -> None:
+        ask = run.ask
+
+        async def watched(request: ApprovalRequest) -> Decision:
+            decision = await ask(request)
+            if request.approval_id not in world.record.answers:
+                world.complain(f"the answer to {request.approval_id} came before it was stored")
+            return decision
+
+        setattr(run, "ask", watched)  # noqa: B010  # for this one run
+        try:
+            await played.run(self, run)
+        finally:
+            world.overs[run.run_id] = trio.current_time()
+
+    made = type("Watched", (played,), {"run": run, "__doc__": played.__doc__})
+    assert issubclass(made, ScriptedProvider)
+    return made
 
 
 class _Diary(list[Entry]):

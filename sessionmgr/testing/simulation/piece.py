@@ -183,7 +183,7 @@ def _mute(dice: Dice, name: str) -> Piece:
 
 
 def _deaf(dice: Dice, name: str) -> Piece:
-    longest = dice.choice([0.5, 3.0, 9.0, 30.0])
+    longest = dice.choice([0.5, 3.0, 9.0, 25.0])
     steps = [*_talk(dice, name), Deaf(seconds=longest), Say(text=name)]
     return Piece(
         kind="deaf", script=_how(dice, steps), ends=frozenset({"completed"}), deaf_for=longest

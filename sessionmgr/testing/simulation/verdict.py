@@ -148,6 +148,8 @@ class Reasons:
         world, note = self._world, self._note
         if self._prompt in world.hasty or self._stored.run_id in world.stops:
             return True
+        if world.follow_ups.get(self._prompt) == "lost":  # whoever appended it did not wait
+            return True
         if any(at <= self._end for at in world.all_cancels):
             return True
         if any(at <= self._end for at in world.session_cancels.get(self._stored.session_id, [])):

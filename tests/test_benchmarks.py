@@ -80,7 +80,7 @@ def test_several_anchors_are_added_up() -> None:
 @given(costs=st.lists(COSTS, min_size=1, max_size=5))
 def test_every_cost_is_within_the_deviation_of_some_cost(costs: list[float]) -> None:
     middle = (max(costs) + min(costs)) / 2
-    allowed = deviation(costs) * middle * (1 + 1e-9)
+    allowed = (deviation(costs) + 1e-9) * middle
     assert all(abs(each - middle) <= allowed for each in costs)
 
 

@@ -242,8 +242,9 @@ class Keeper:
             self._live.intake.put(news.Overdue(entry))
 
     async def _steer(self, sent: news.FollowUpSent) -> None:
+        sent.delivery.begun = True
         fate = await self._tables.steer(sent.entry, sent.content, sent.message_id)
-        sent.fate.append(fate)
+        sent.delivery.fate = fate
         self._live.intake.put(news.FollowUpFate(sent, fate))
 
 

@@ -46,6 +46,18 @@ class Decided(msgspec.Struct, frozen=True):
     decision: Decision
 
 
+class Delivery:
+    """How far a message to a turn has come."""
+
+    __slots__ = ("begun", "fate")
+
+    def __init__(self) -> None:
+        self.begun = False
+        """Whether the provider may have it."""
+        self.fate: Fate | None = None
+        """What became of it; None for good, if its keeper died meanwhile."""
+
+
 class FollowUpSent(msgspec.Struct, frozen=True):
     """A message is to be given to the run that is on, once it is written down."""
 
@@ -53,8 +65,7 @@ class FollowUpSent(msgspec.Struct, frozen=True):
     message_id: str
     content: str
     written: trio.Event
-    fate: list[Fate]
-    """What became of it, once `written` says so; nothing, if its keeper died."""
+    delivery: Delivery
 
 
 class FollowUpFate(msgspec.Struct, frozen=True):

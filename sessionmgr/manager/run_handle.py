@@ -10,7 +10,7 @@ import trio
 from sessionmgr.errors import NotPausable
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.entry import PauseOrder
-from sessionmgr.manager.news import FollowUpSent
+from sessionmgr.manager.news import Delivery, FollowUpSent
 from sessionmgr.model import Cause, Kind, RunResult, RunStatus, Snapshot, encode_json
 from sessionmgr.provider.course import Stop
 
@@ -89,12 +89,14 @@ class RunHandle:
         steers = tree is not None and tree.adapter_class.can_append()
         if steers and entry.dispatched and not entry.is_over and entry.course.stop is None:
             message_id = self._tables.new_id(Kind.MESSAGE)
-            sent = FollowUpSent(entry, message_id, content, entry.live.promise(trio.Event()), [])
+            delivery = Delivery()
+            written = entry.live.promise(trio.Event())
+            sent = FollowUpSent(entry, message_id, content, written, delivery)
             entry.live.intake.put(sent)
             await sent.written.wait()
-            if sent.fate == ["sent"]:
+            if delivery.fate == "sent":
                 return FollowUp("accepted", self)
-            if sent.fate == ["unknown"]:
+            if delivery.begun and delivery.fate != "dropped":
                 return FollowUp("unknown", self)
         return FollowUp("queued", await self._session.follow_up(entry, content))
 

@@ -1,6 +1,10 @@
 """Every exception of ours, as one tree.
 
 SessionmgrError
+├── CommandLineError                what a user has typed, or written into a file of settings
+│   ├── CommandLineInvalid          wrong usage; says what is right
+│   ├── ConfigurationInvalid        a setting; says in which file and line, or which variable
+│   └── NobodyThere                 an order for a run that no program looks after
 ├── ModelError                      values that do not fit together
 │   └── IllegalTransition           an event that may not follow in the life of a run
 ├── WireError                       frames and what they ask for
@@ -92,6 +96,26 @@ if TYPE_CHECKING:
 
 class SessionmgrError(Exception):
     """Whatever this library raises on purpose."""
+
+
+class CommandLineError(SessionmgrError):
+    """Something about what a user has typed, or written into a file of settings."""
+
+
+class CommandLineInvalid(CommandLineError):
+    """This is not how the command is used."""
+
+
+class ConfigurationInvalid(CommandLineError):
+    """A setting is unknown, or has a value that it cannot have."""
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"{where}: {why}")
+        self.where = where
+
+
+class NobodyThere(CommandLineError):
+    """An order was for a run that no program looks after now."""
 
 
 class WireError(SessionmgrError):

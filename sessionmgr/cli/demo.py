@@ -4,6 +4,7 @@ Three scenes, each a tree of its own. The signals are the program's business, no
 they become a cancelled scope here, and the trees stop in order on the way out.
 """
 
+import argparse
 import os
 import signal
 import sys
@@ -31,8 +32,19 @@ INTERRUPTED: Final = 130
 BEAT: Final = 0.4  # seconds between two things that happen, so that a person can follow
 
 
-def run() -> int:
+HELP: Final = """\
+Show supervision at work: a worker that crashes and comes back, one that will not
+get well, and an ordered stop. Needs no network, no key and no terminal."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take none."""
+    del parser
+
+
+def run(args: argparse.Namespace) -> int:
     """Show the demo on stdout and return the exit code."""
+    del args
     narrator = Narrator(standard_output())
     code = trio.run(perform, narrator)
     if narrator.lost.is_set():

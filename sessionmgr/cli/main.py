@@ -1,93 +1,98 @@
-"""Where the command line is parsed and handed to a verb.
+"""Where the command line is parsed and handed to a verb, and where mistakes become one line.
 
 What only some verbs need is imported when one of them is asked for.
 """
 
-import argparse
+from __future__ import annotations
+
 import sys
-from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
+from sessionmgr.cli.output import finish, prepare_streams
+from sessionmgr.cli.parser import (
+    EXIT_CODES,
+    PROGRAM,
+    Parser,
+    add_global_flags,
+    find_verb,
+    meant,
+)
+from sessionmgr.cli.verbs import VERBS, load
+from sessionmgr.errors import CommandLineInvalid
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+COMPLETED: Final = 0
 USAGE_ERROR: Final = 1
-INTERRUPTED: Final = 130
 
-EXIT_CODES: Final = """\
-exit codes:
-  0    all went well
-  1    wrong usage, or it could not start
-  3    it ran, but not all of it to its end
-  130  interrupted
-"""
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose usage errors exit with 1."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the usage and what is wrong with it, and exit."""
-        self.print_usage(sys.stderr)
-        self.exit(USAGE_ERROR, f"{self.prog}: error: {message}\n")
-
-
-class Version(argparse.Action):
-    """Print the installed version and exit; it is looked up only when asked for."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        """Print it on stdout."""
-        from importlib.metadata import version
-
-        sys.stdout.write(f"sessionmgr {version('sessionmgr')}\n")
-        parser.exit()
-
-
-def build_parser() -> Parser:
-    """Make the parser of the whole command line."""
-    parser = Parser(
-        prog="sessionmgr",
-        description="Supervised actors on trio, for programs that run AI coding agents.",
-        epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action=Version, nargs=0, help="print the version and exit")
-    verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", title="commands")
-    verbs.add_parser(
-        "demo",
-        help="see a supervision tree at work (five seconds, needs nothing)",
-        description="Show supervision at work: a worker that crashes and comes back, one that "
-        "will not get well, and an ordered stop. Needs no network, no key and no terminal.",
-        allow_abbrev=False,
-    )
-    schema = verbs.add_parser(
-        "schema",
-        help="print the JSON Schema of an event or a result",
-        description="Print the JSON Schema (2020-12) of what is stored and printed.",
-        allow_abbrev=False,
-    )
-    schema.add_argument("name", choices=["event", "result"], help="what to describe")
-    return parser
+DESCRIPTION: Final = "Run sessions with AI coding agents, and look after them."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (by default that of this process) and return its exit code."""
-    parser = build_parser()
-    asked = parser.parse_args(argv)
-    if asked.verb is None:
-        parser.print_help(sys.stderr)
-        return USAGE_ERROR
+    words = sys.argv[1:] if argv is None else list(argv)
+    prepare_streams()
     try:
-        return _run(asked)
-    except KeyboardInterrupt:  # pressed before the verb had its own way to stop
-        return INTERRUPTED
+        code = _answer(words)
+        finish()
+    except SystemExit as exit_:  # --help and --version
+        code = exit_.code if isinstance(exit_.code, int) else USAGE_ERROR
+        finish()
+    except BaseException as error:  # the edge of it all  # noqa: ASYNC103, BLE001
+        from sessionmgr.cli.mistake import told
+
+        code = told(error, words)
+    return code
 
 
-def _run(asked: argparse.Namespace) -> int:
-    match asked.verb:
-        case "schema":
-            from sessionmgr.cli import schema
+def _answer(words: list[str]) -> int:
+    place = find_verb(words)
+    if place is None:
+        return _without_verb(words)
+    name = words.pop(place)
+    verb = VERBS.get(name)
+    if verb is None:
+        raise CommandLineInvalid(
+            f"there is no command {name!r}{meant(name, VERBS)} (see {PROGRAM} --help)"
+        )
+    module = load(verb)
+    parser = Parser(f"{PROGRAM} {name}", module.HELP)
+    module.add_arguments(parser)
+    add_global_flags(parser)
+    if "--print-config" in words:
+        parser.require_nothing()
+    args = parser.parse_args(words)
+    if _settle(args):
+        return COMPLETED
+    return module.run(args)
 
-            return schema.run(asked.name)
-        case _:
-            from sessionmgr.cli import demo
 
-            return demo.run()
+def _without_verb(words: list[str]) -> int:
+    listed = "\n".join(f"  {verb.name:<12} {verb.summary}" for verb in VERBS.values())
+    parser = Parser(PROGRAM, f"{DESCRIPTION}\n\ncommands:\n{listed}", EXIT_CODES)
+    parser.usage = f"{PROGRAM} COMMAND …   ({PROGRAM} COMMAND --help says more of each)"
+    add_global_flags(parser)
+    args = parser.parse_args(words)
+    if args.print_config:
+        _settle(args)
+        return COMPLETED
+    parser.print_help(sys.stderr)
+    return USAGE_ERROR
+
+
+def _settle(args: argparse.Namespace) -> bool:
+    """Work out the settings, and print them if that is all that was asked."""
+    from sessionmgr.cli.configuration import configure
+
+    args.configuration = configure(args)
+    if args.print_config:
+        from sessionmgr.cli.print_config import print_configuration
+
+        print_configuration(args.configuration, as_json=args.json)
+        return True
+    from sessionmgr.cli.logs import set_up
+
+    set_up(args)
+    return False

@@ -1,16 +1,81 @@
 """What a verb prints on stdout, where the reader may have had enough before the end."""
 
+from __future__ import annotations
+
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from sessionmgr.model import Json
 
 
-def print_all(text: str) -> None:
-    """Print `text` and a newline. A reader that has gone (`| head`) is no error."""
+class ReaderGoneError(Exception):
+    """Nobody reads stdout any more; that is no mistake (`| head`)."""
+
+
+def say(text: str) -> None:
+    """Print `text` and a newline, at once.
+
+    Raises:
+        ReaderGoneError: Nobody reads it.
+    """
+    _write(f"{text}\n", flush=True)
+
+
+def say_json(*values: Json | msgspec.Struct) -> None:
+    """Print values as JSON, one a line.
+
+    Raises:
+        ReaderGoneError: Nobody reads them.
+    """
+    from sessionmgr.model import encode_json
+
+    for value in values:
+        _write(f"{encode_json(value).decode()}\n", flush=False)
+    finish()
+
+
+def finish() -> None:
+    """Have all that was printed go out.
+
+    Raises:
+        ReaderGoneError: Nobody reads it.
+    """
+    _write("", flush=True)
+
+
+def note(text: str) -> None:
+    """Say something beside the results, on stderr."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"sessionmgr: {text}\n")
+        sys.stderr.flush()
+
+
+def drop_stdout() -> None:
+    """Let what the interpreter flushes at its end find somebody who listens."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def prepare_streams() -> None:
+    """Have stdout replace what its encoding cannot hold instead of dying of it."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")
+
+
+def _write(text: str, *, flush: bool) -> None:
+    if sys.stdout is None:  # the shell's `>&-`
+        raise ReaderGoneError
     try:
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
+        sys.stdout.write(text)
+        if flush:
+            sys.stdout.flush()
     except BrokenPipeError:
-        # The interpreter flushes once more at its end; let it find somebody who listens.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        raise ReaderGoneError from None
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "stdout") from None

@@ -1,98 +1,19 @@
-"""The command line answers at once, says what is wrong, and its demo ends well."""
+"""The demo tells its story to whoever listens, and ends well."""
 
-import importlib.metadata
 import io
-import json
 import logging
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
 
 import pytest
 import trio
 
-from sessionmgr.cli import demo, main as command_line
+from sessionmgr.cli import demo
 from sessionmgr.cli.narrator import Narrator, log_told_by, standard_output
-
-COMMAND = [sys.executable, "-X", "utf8", "-m", "sessionmgr"]
-
-
-def sessionmgr(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *args],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=60,
-    )
-
-
-def test_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_:
-        command_line.main(["--version"])
-    assert exit_.value.code == 0
-    assert capsys.readouterr().out == f"sessionmgr {importlib.metadata.version('sessionmgr')}\n"
-
-
-def test_help_names_the_commands_and_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_:
-        command_line.main(["--help"])
-    assert exit_.value.code == 0
-    out = capsys.readouterr().out
-    assert "demo" in out
-    assert "130" in out
-
-
-@pytest.mark.parametrize(
-    "argv", [["nonsense"], ["--vers"], ["demo", "--nonsense"], ["demo", "x"], ["schema", "x"]]
-)
-def test_wrong_usage_is_exit_code_1_and_says_what_is_wrong(
-    argv: Sequence[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as exit_:
-        command_line.main(argv)
-    assert exit_.value.code == 1
-    said = capsys.readouterr()
-    assert "usage:" in said.err
-    assert argv[-1] in said.err
-    assert said.out == ""
-
-
-def test_no_command_is_wrong_usage_and_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command_line.main([]) == 1
-    said = capsys.readouterr()
-    assert "demo" in said.err
-    assert said.out == ""
-
-
-def test_an_interrupt_before_the_verb_is_ready_is_exit_code_130(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def interrupted() -> NoReturn:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(demo, "run", interrupted)
-    assert command_line.main(["demo"]) == 130
-
-
-def test_neither_version_nor_help_nor_a_mistake_imports_what_only_some_verbs_need() -> None:
-    program = """
-import sys
-from sessionmgr.cli.main import main
-for argv in ["--version"], ["--help"], ["nonsense"]:
-    try:
-        main(argv)
-    except SystemExit:
-        pass
-heavy = {"rich"} & sys.modules.keys()
-sys.exit(f"imported: {heavy}" if heavy else 0)
-"""
-    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, timeout=60)
+from tests.cli.command import COMMAND, sessionmgr
 
 
 def test_the_demo_tells_its_three_scenes_without_a_terminal() -> None:
@@ -105,27 +26,6 @@ def test_the_demo_tells_its_three_scenes_without_a_terminal() -> None:
         assert word in ran.stdout
     assert "RestartIntensityExceeded" in ran.stdout
     assert ran.stdout.index("door        has closed") < ran.stdout.index("store       has closed")
-
-
-@pytest.mark.parametrize("name", ["event", "result"])
-def test_the_schema_of_what_we_print_is_json_on_stdout(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command_line.main(["schema", name]) == 0
-    said = capsys.readouterr()
-    assert json.loads(said.out)["title"] == f"A sessionmgr {name}"
-    assert said.err == ""
-
-
-def test_a_reader_that_has_had_enough_of_a_schema_is_no_error() -> None:
-    with subprocess.Popen(
-        [*COMMAND, "schema", "event"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.close()
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert err == b""
 
 
 def test_ctrl_c_during_the_demo_stops_it_in_order_with_exit_code_130() -> None:

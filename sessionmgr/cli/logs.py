@@ -1,0 +1,42 @@
+"""Where the log of the library goes while a command runs: stderr, and a file if one is named."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+FORMAT: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
+LOGGER: Final = "sessionmgr"
+
+
+def set_up(args: argparse.Namespace) -> None:
+    """Have the log told as loudly as was asked: warnings, unless `-v` or `-q` says otherwise."""
+    logger = logging.getLogger(LOGGER)
+    logger.propagate = False
+    for handler in list(logger.handlers):
+        logger.removeHandler(handler)
+    terminal = logging.StreamHandler(sys.stderr)
+    terminal.setLevel(_level(args.verbose, quiet=args.quiet))
+    terminal.setFormatter(logging.Formatter("sessionmgr: %(levelname)s: %(message)s"))
+    logger.addHandler(terminal)
+    logger.setLevel(terminal.level)
+    path: Path | None = args.configuration.log_file
+    if path is not None:
+        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        file = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+        file.setLevel(logging.DEBUG if args.verbose else logging.INFO)
+        file.setFormatter(logging.Formatter(FORMAT))
+        logger.addHandler(file)
+        logger.setLevel(min(terminal.level, file.level))
+
+
+def _level(verbose: int, *, quiet: bool) -> int:
+    if quiet:
+        return logging.ERROR
+    return (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]

@@ -1,0 +1,131 @@
+"""How arguments are read: mistakes in one line, the same flags before and after the verb."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from sessionmgr.errors import CommandLineInvalid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+PROGRAM: Final = "sessionmgr"
+
+EXIT_CODES: Final = """\
+exit codes:
+  0    all went well
+  1    wrong usage, or it could not start
+  3    it ran, but not all of it to its end
+  130  interrupted
+"""
+
+# Those of the flags that all verbs have which are followed by a value.
+_WITH_VALUE: Final = {"--store", "--log-file", "--capture"}
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that raises what is wrong, in one line."""
+
+    def __init__(self, prog: str, description: str, epilog: str | None = None) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and where to find what is right.
+
+        Raises:
+            CommandLineInvalid: Always.
+        """
+        where = self.prog.removeprefix(PROGRAM).strip()
+        raise CommandLineInvalid(
+            f"{where}: {self._plainly(message)} (see {self.prog} --help)"
+            if where
+            else f"{message} (see {self.prog} --help)"
+        )
+
+    def require_nothing(self) -> None:
+        """Take a line without its required arguments too, for whoever only looks at settings."""
+        for action in self._actions:
+            action.required = False
+
+    def _plainly(self, message: str) -> str:
+        """Name the flag that was meant, where one looks like it."""
+        unknown = re.fullmatch(r"unrecognized arguments: (.*)", message, re.DOTALL)
+        if unknown is None:
+            return re.sub(r"^argument (\S+/)*", "", message)
+        first = unknown[1].split(" ")[0].partition("=")[0]
+        if not first.startswith("-"):
+            return f"unexpected argument {unknown[1]!r}"
+        flags = [flag for action in self._actions for flag in action.option_strings]
+        return f"there is no flag {first}{meant(first, flags)}"
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """Return "; did you mean …?" where a known word looks like this one."""
+    from difflib import get_close_matches
+
+    nearest = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {nearest[0]}?" if nearest else ""
+
+
+def one_of(what: str, names: Sequence[str]) -> Callable[[str], str]:
+    """Make the type of an argument that is one of `names`; `what` is what they are."""
+
+    def checked(text: str) -> str:
+        if text in names:
+            return text
+        hint = meant(text, names) or f"; there are: {', '.join(names)}"
+        raise argparse.ArgumentTypeError(f"there is no {what} {text!r}{hint}")
+
+    return checked
+
+
+class Version(argparse.Action):
+    """Print the installed version and exit; it is looked up only when asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Print it on stdout."""
+        from importlib.metadata import version
+
+        sys.stdout.write(f"sessionmgr {version('sessionmgr')}\n")
+        parser.exit()
+
+
+def add_global_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that may stand before and after each verb."""
+    flags = parser.add_argument_group("everywhere")
+    flags.add_argument("--json", action="store_true", help="print JSON, one object a line")
+    flags.add_argument("--store", metavar="PATH", help="the file where sessions are kept")
+    flags.add_argument(
+        "-v", "--verbose", action="count", default=0, help="say more (-vv: still more)"
+    )
+    flags.add_argument("-q", "--quiet", action="store_true", help="say only what went wrong")
+    flags.add_argument("--log-file", metavar="FILE", help="write the log there, too")
+    flags.add_argument(
+        "--capture", metavar="DIR", help="keep what goes to the agents and comes from them there"
+    )
+    flags.add_argument(
+        "--print-config", action="store_true", help="print the settings and whence they are"
+    )
+    flags.add_argument("--version", action=Version, nargs=0, help="print the version and exit")
+
+
+def find_verb(argv: Sequence[str]) -> int | None:
+    """Return where the verb stands: the first word that is neither a flag nor its value."""
+    value = False
+    for place, word in enumerate(argv):
+        if value:
+            value = False
+        elif word.startswith("-") and word != "-":
+            value = word in _WITH_VALUE
+        else:
+            return place
+    return None

@@ -1,0 +1,60 @@
+"""Where things are kept on this machine: the store, and the user's own settings.
+
+All of it is the user's alone: directories of ours are made 0700, files 0600.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from sessionmgr.errors import CommandLineInvalid
+
+DIRECTORY: Final = "sessionmgr"
+STORE: Final = "sessionmgr.db"
+SETTINGS: Final = "sessionmgr.toml"
+
+
+def state_directory() -> Path:
+    """Return the directory of the store that is used when nobody names one."""
+    return _home("XDG_STATE_HOME", ".local", "state") / DIRECTORY
+
+
+def default_store() -> Path:
+    """Return the store that is used when nobody names one."""
+    return state_directory() / STORE
+
+
+def user_settings() -> Path:
+    """Return where the user's own settings may stand."""
+    return _home("XDG_CONFIG_HOME", ".config") / DIRECTORY / SETTINGS
+
+
+def nearest_settings(start: Path) -> Path | None:
+    """Return the settings that stand nearest to `start`, in it or above it."""
+    for directory in (start, *start.parents):
+        path = directory / SETTINGS
+        if path.is_file():
+            return path
+    return None
+
+
+def make_private(path: Path) -> None:
+    """Make the file, and the directory if it is our own, so that nobody else can read them."""
+    if path.parent == state_directory():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.parent.is_dir() and not path.exists():
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+
+
+def _home(variable: str, *below: str) -> Path:
+    named = os.environ.get(variable, "")
+    if Path(named).is_absolute():  # what is not is to be ignored, says the XDG specification
+        return Path(named)
+    try:
+        return Path.home().joinpath(*below)
+    except RuntimeError:
+        raise CommandLineInvalid(
+            f"this user has no home directory: set HOME or {variable}"
+        ) from None

@@ -1,0 +1,251 @@
+"""The settings there are: what each is called, and which values it can have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias, cast
+
+from sessionmgr.cli.parser import meant
+
+Check: TypeAlias = Callable[[object], object]
+Read: TypeAlias = Callable[[str], object]
+
+
+class Kind(NamedTuple):
+    """What values a setting can have: as they stand in TOML, and as they are typed."""
+
+    check: Check
+    """Return the value that was meant. Raises `NotThis`, with what was expected."""
+    read: Read
+    """Return what a text means, for `check`."""
+    shape: str
+    """How it is typed, for the help."""
+
+
+class Setting(NamedTuple):
+    """One setting: a key in files, a variable, a flag."""
+
+    name: str
+    kind: Kind
+    help: str
+    flags: tuple[str, ...] = ()
+
+    @property
+    def variable(self) -> str:
+        """Its name among the environment's variables."""
+        return f"SESSIONMGR_{self.name.upper()}"
+
+
+class NotThis(Exception):
+    """A value that a setting cannot have; `within` leads to it through tables."""
+
+    def __init__(self, why: str, within: tuple[str, ...] = ()) -> None:
+        super().__init__(why)
+        self.within = within
+
+
+def wrong(expected: str, value: object) -> NotThis:
+    """Make the error for a value that is not what was expected."""
+    return NotThis(f"expected {expected}, not {shown(value)}")
+
+
+def shown(value: object) -> str:
+    """Write a value so that its type can be told."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "a table"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise wrong("some text", value)
+    return value
+
+
+def _path(value: object) -> Path:
+    if isinstance(value, Path):
+        return value
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise wrong("a path", value)
+    try:
+        return Path(value).expanduser()
+    except RuntimeError:
+        raise wrong("a path in the home directory of a user who has one", value) from None
+
+
+def _whole(least: int) -> Check:
+    def check(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise wrong(f"a whole number, {least} or more", value)
+        return value
+
+    return check
+
+
+def _number(expected: str, *, zero: bool) -> Check:
+    def check(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise wrong(expected, value)
+        if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+            raise wrong(expected, value)
+        return float(value)
+
+    return check
+
+
+def _switch(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise wrong("true or false", value)
+    return value
+
+
+def _words(value: object) -> tuple[str, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise wrong("a list of names", value)
+    items = cast("Sequence[object]", value)
+    for each in items:
+        if not isinstance(each, str) or not each.strip():
+            raise wrong("a list of names", each)
+    return tuple(str(each).strip() for each in items)
+
+
+def _mode(value: object) -> object:
+    from sessionmgr.model import PermissionMode
+
+    return _one_of("permission mode", [mode.value for mode in PermissionMode], PermissionMode)(
+        value
+    )
+
+
+def _kinds(value: object) -> object:
+    from sessionmgr.model import FailureKind
+
+    names = [kind.value for kind in FailureKind]
+    return tuple(_one_of("kind of failure", names, FailureKind)(each) for each in _words(value))
+
+
+def _one_of(what: str, names: list[str], make: Callable[[str], object]) -> Check:
+    def check(value: object) -> object:
+        if value not in names:
+            hint = meant(str(value), names) or f"; there are: {', '.join(names)}"
+            raise NotThis(f"there is no {what} {shown(value)}{hint}")
+        return make(str(value))
+
+    return check
+
+
+def _table(of: Check, known: Callable[[], Sequence[str]] | None, what: str) -> Check:
+    def check(value: object) -> dict[str, object]:
+        if not isinstance(value, Mapping):
+            raise wrong(f"a table ({what} = …)", value)
+        checked: dict[str, object] = {}
+        for name, each in cast("Mapping[str, object]", value).items():
+            if known is not None and name not in known():
+                hint = meant(name, known()) or f"; there are: {', '.join(known())}"
+                raise NotThis(f"there is no {what} {name!r}{hint}", (name,))
+            try:
+                checked[name] = of(each)
+            except NotThis as error:
+                raise NotThis(f"{name}: {error}", (name, *error.within)) from None
+        return checked
+
+    return check
+
+
+def _clock_names() -> Sequence[str]:
+    from sessionmgr.manager import Clocks
+
+    return Clocks.__struct_fields__
+
+
+def _anything(value: object) -> object:
+    return value
+
+
+def _as_is(text: str) -> str:
+    return text
+
+
+def _as_number(text: str) -> object:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _as_switch(text: str) -> object:
+    words = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+    return words.get(text.strip().lower(), text)
+
+
+def _as_words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _as_table(text: str) -> object:
+    table: dict[str, object] = {}
+    for pair in _as_words(text):
+        name, equals, value = pair.partition("=")
+        if not equals:
+            return pair
+        table[name.strip()] = _as_number(value.strip())
+    return table
+
+
+TEXT: Final = Kind(_text, _as_is, "TEXT")
+PATH: Final = Kind(_path, _as_is, "PATH")
+COUNT: Final = Kind(_whole(1), _as_number, "N")
+NUMBER: Final = Kind(_whole(0), _as_number, "N")
+SECONDS: Final = Kind(
+    _number("a number of seconds, more than 0", zero=False), _as_number, "SECONDS"
+)
+MONEY: Final = Kind(_number("an amount of money, more than 0", zero=False), _as_number, "USD")
+SWITCH: Final = Kind(_switch, _as_switch, "")
+WORDS: Final = Kind(_words, _as_words, "NAME,…")
+MODE: Final = Kind(_mode, _as_is, "MODE")
+KINDS: Final = Kind(_kinds, _as_words, "KIND,…")
+LIMITS: Final = Kind(_table(_whole(1), None, "provider"), _as_table, "PROVIDER=N")
+CLOCKS: Final = Kind(
+    _table(_number("seconds, 0 for never", zero=True), _clock_names, "clock"),
+    _as_table,
+    "NAME=SECONDS",
+)
+OPTIONS: Final = Kind(
+    _table(_table(_anything, None, "option"), None, "provider"), _as_is, "PROVIDER"
+)
+
+SETTINGS: Final = {
+    setting.name: setting
+    for setting in (
+        Setting("store", PATH, "the file where sessions are kept"),
+        Setting("log_file", PATH, "a file for the log"),
+        Setting("capture", PATH, "a directory for what goes to agents and comes from them"),
+        Setting("provider", TEXT, "who does it (see sessionmgr adapters)", ("-p", "--provider")),
+        Setting("model", TEXT, "which of its models", ("--model",)),
+        Setting("effort", TEXT, "how hard it should think", ("--effort",)),
+        Setting("permission_mode", MODE, "what it may do unasked", ("--permission",)),
+        Setting("tools_allowed", WORDS, "only these tools", ("--tools-allowed",)),
+        Setting("tools_denied", WORDS, "not these tools", ("--tools-denied",)),
+        Setting("max_turns", COUNT, "so many turns at most", ("--max-turns",)),
+        Setting("deadline", SECONDS, "the whole run may take so long", ("--deadline",)),
+        Setting("budget_usd", MONEY, "a run may cost so much", ("--budget-usd",)),
+        Setting("concurrency", COUNT, "so many runs at a time"),
+        Setting("per_provider", LIMITS, "so many runs at a time with one provider"),
+        Setting("retries", NUMBER, "so many more attempts for a job", ("--retries",)),
+        Setting("retry_on", KINDS, "try again after these kinds of failure only", ("--retry-on",)),
+        Setting("max_failures", COUNT, "stop when so many jobs have failed", ("--max-failures",)),
+        Setting("keep_failed", SWITCH, "do not run failed jobs again", ("--keep-failed",)),
+        Setting("approve", PATH, "a file of rules that answer what agents ask", ("--approve",)),
+        Setting("clocks", CLOCKS, "how long each kind of silence may last", ("--clock",)),
+        Setting("options", OPTIONS, "options of one provider's own"),
+    )
+}

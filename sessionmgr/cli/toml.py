@@ -1,0 +1,62 @@
+"""A TOML file, and in which of its lines what is said."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.errors import ConfigurationInvalid
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_HEADER: Final = re.compile(r"\s*\[\[?\s*([^]]*?)\s*\]")
+_PART: Final = r"(?:[\w-]+|\"[^\"]*\"|'[^']*')"
+_KEY: Final = re.compile(rf"\s*({_PART}(?:\s*\.\s*{_PART})*)\s*=")
+
+
+def read_toml(path: Path) -> tuple[str, dict[str, object]]:
+    """Return the text of a file, and what it says.
+
+    Raises:
+        ConfigurationInvalid: It is no TOML; the line is named.
+    """
+    data = path.read_bytes()
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        number = data[: error.start].count(b"\n") + 1
+        raise ConfigurationInvalid(f"{path}:{number}", "no TOML: it is not UTF-8") from None
+    try:
+        return text, tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"line (\d+), column", str(error))
+        line = found[1] if found else str(text.count("\n") + 1)
+        raise ConfigurationInvalid(f"{path}:{line}", f"no TOML: {error}") from None
+
+
+def line_of(text: str, key: tuple[str, ...]) -> int:
+    """Return the number of the line where `key` is set, or else what holds it."""
+    table: tuple[str, ...] = ()
+    nearest, found = 0, 1
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _HEADER.match(line):
+            table = here = _parts(header[1])
+        elif entry := _KEY.match(line):
+            here = table + _parts(entry[1])
+        else:
+            continue
+        shared = _shared(here, key)
+        if shared > nearest:
+            nearest, found = shared, number
+    return found
+
+
+def _shared(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    pairs = list(zip(one, other, strict=False))
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), len(pairs))
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in dotted.split("."))

@@ -1,0 +1,51 @@
+"""The verbs of the command line, by name; each is a module that is imported when it is asked for.
+
+Such a module has `HELP` (what `--help` says above the arguments), `add_arguments(parser)` and
+`run(args) -> int`, whose value is the exit code. `args.configuration` is what the flags, the
+environment and the files come to (`sessionmgr.cli.configuration`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+
+if TYPE_CHECKING:
+    import argparse
+
+
+class Verb(NamedTuple):
+    """One line of the table."""
+
+    name: str
+    module: str
+    summary: str
+
+
+class VerbModule(Protocol):
+    """What the module of a verb holds."""
+
+    HELP: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Say which arguments the verb takes, beside the flags that all have."""
+        ...
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do it, and return the exit code."""
+        ...
+
+
+VERBS: Final = {
+    verb.name: verb
+    for verb in (
+        Verb("schema", "schema", "the JSON Schema of what is read, stored and printed"),
+        Verb("demo", "demo", "see it at work (needs nothing)"),
+    )
+}
+
+
+def load(verb: Verb) -> VerbModule:
+    """Import the verb's module."""
+    from importlib import import_module
+
+    return cast("VerbModule", import_module(f"sessionmgr.cli.{verb.module}"))

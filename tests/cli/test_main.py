@@ -1,0 +1,66 @@
+"""The command line answers at once, and says in one line what is wrong."""
+
+import importlib.metadata
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import pytest
+
+from sessionmgr.cli import demo, main as command_line
+
+
+def test_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"sessionmgr {importlib.metadata.version('sessionmgr')}\n"
+
+
+def test_help_names_the_commands_and_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert "demo" in out
+    assert "130" in out
+
+
+@pytest.mark.parametrize(
+    "argv", [["nonsense"], ["--vers"], ["demo", "--nonsense"], ["demo", "x"], ["schema", "x"]]
+)
+def test_wrong_usage_is_exit_code_1_and_says_what_is_wrong(
+    argv: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command_line.main(argv) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith("sessionmgr: error: ")
+    assert said.err.count("\n") == 1
+    assert argv[-1] in said.err
+    assert said.out == ""
+
+
+def test_no_command_is_wrong_usage_and_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command_line.main([]) == 1
+    said = capsys.readouterr()
+    assert "demo" in said.err
+    assert said.out == ""
+
+
+def test_an_interrupt_before_the_verb_is_ready_is_exit_code_130(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(args: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "run", interrupted)
+    assert command_line.main(["demo"]) == 130
+
+
+def test_neither_version_nor_help_nor_a_mistake_imports_what_only_some_verbs_need() -> None:
+    program = """
+import sys
+from sessionmgr.cli.main import main
+for argv in ["--version"], ["--help"], ["nonsense"]:
+    main(argv)
+heavy = {"rich", "tomllib"} & sys.modules.keys()
+sys.exit(f"imported: {heavy}" if heavy else 0)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, timeout=60)

@@ -26,12 +26,13 @@ class Recorder:
 
     def note(self, direction: str, line: bytes) -> None:
         """Write down one line."""
-        entry: dict[str, Any] = {"t": round(time.monotonic() - self.began, 3), "dir": direction}
+        entry: dict[str, Any] = {"t": 0.0, "dir": direction}
         try:
             entry["msg"] = json.loads(line)
         except ValueError:
             entry["line"] = line.decode("utf-8", "replace").rstrip("\n")
-        with self.lock:
+        with self.lock:  # the time as well, so that the lines of the three pipes are in its order
+            entry["t"] = round(time.monotonic() - self.began, 3)
             self.file.write(json.dumps(entry) + "\n")
             self.file.flush()
 

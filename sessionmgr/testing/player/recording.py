@@ -60,7 +60,7 @@ class Recording(msgspec.Struct, frozen=True):
         steps: list[Step] = []
         before = 0.0
         for entry in self.entries:
-            pause = entry.t - before if timed else 0.0
+            pause = max(0.0, entry.t - before) if timed else 0.0
             before = entry.t
             match entry.dir:
                 case "<":

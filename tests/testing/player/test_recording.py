@@ -81,11 +81,12 @@ def test_the_pauses_of_a_recording_are_played_if_that_is_asked() -> None:
             Entry(t=1.0, dir=">", msg={}),
             Entry(t=1.5, dir="<", msg={}),
             Entry(t=3.0, dir="!", msg="x"),
+            Entry(t=2.9, dir="<", msg={}),  # two who wrote at once
         )
     )
     steps = recording.playbook(timed=True)
-    assert [each.after for each in steps if isinstance(each, Write)] == [0.5, 1.5]
-    assert [each.after for each in recording.playbook() if isinstance(each, Write)] == [0, 0]
+    assert [each.after for each in steps if isinstance(each, Write)] == [0.5, 1.5, 0]
+    assert [each.after for each in recording.playbook() if isinstance(each, Write)] == [0, 0, 0]
 
 
 async def test_an_id_that_was_recorded_gives_way_to_the_one_that_is_heard(tmp_path: Path) -> None:

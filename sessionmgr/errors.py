@@ -16,7 +16,8 @@ SessionmgrError
 │   │   ├── CapabilityMissing       the provider cannot do what is required
 │   │   ├── PermissionRefused       the provider has no such mode
 │   │   ├── OptionInvalid           an option is unknown or of a wrong type (a ValueError too)
-│   │   ├── DirectoryMissing        the session's directory is not there
+│   │   ├── WishRefused             the provider cannot be told that
+│   │   ├── DirectoryMissing        a directory of the session or the run is not there
 │   │   ├── SessionIsClosed         the session takes no more runs
 │   │   ├── KeeperLost              nobody could write down that the run was let in
 │   │   ├── ProviderDown            the provider's tree gave up; it is tried again later
@@ -202,6 +203,15 @@ class OptionInvalid(StartRefused, ValueError):
     def __init__(self, provider: str, why: str) -> None:
         super().__init__(f"options of {provider}: {why}")
         self.provider = provider
+
+
+class WishRefused(StartRefused):
+    """The provider has no way to do what a field of the wish asks of it."""
+
+    def __init__(self, provider: str, field: str) -> None:
+        super().__init__(f"{provider} cannot be told {field}: leave it out")
+        self.provider = provider
+        self.field = field
 
 
 class DirectoryMissing(StartRefused):

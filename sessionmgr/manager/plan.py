@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 import msgspec
 
-from sessionmgr.errors import CapabilityMissing, DirectoryMissing, ManagerClosing
+from sessionmgr.errors import CapabilityMissing, DirectoryMissing, ManagerClosing, WishRefused
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.model import UNSUPPORTED, Json, Negotiation, PermissionMode, encode_json, negotiate
 from sessionmgr.provider.context import Budget, RunSpec
@@ -49,6 +49,10 @@ class RunWish(msgspec.Struct, frozen=True, kw_only=True):
     require_native: Collection[str] = ()
     schema: Json = None
     max_turns: int | None = None
+    effort: str | None = None
+    tools_allowed: Collection[str] | None = None
+    tools_denied: Collection[str] = ()
+    directories: Collection[str] = ()
     budget: Budget = Budget()
     clocks: Clocks = Clocks()
     env: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
@@ -71,6 +75,10 @@ class Wishes(TypedDict, total=False):
     require_native: Collection[str]
     schema: Json
     max_turns: int | None
+    effort: str | None
+    tools_allowed: Collection[str] | None
+    tools_denied: Collection[str]
+    directories: Collection[str]
     budget: Budget
     clocks: Clocks
     env: Mapping[str, str]
@@ -103,6 +111,7 @@ def check(tables: Tables, session: Session, wish: RunWish, outer: Clocks, budget
     tree = tables.providers[session.provider]
     tree.require_up()
     adapter = tree.adapter_class
+    _require_served(adapter, wish)
     model = wish.model or session.model
     wish, negotiation = _negotiated(adapter, wish, model)
     mode = mode_of(wish.permission_mode or session.permission_mode)
@@ -113,10 +122,12 @@ def check(tables: Tables, session: Session, wish: RunWish, outer: Clocks, budget
         adapter.name,
         adapter.options,
         wish.options,
-        {"model": model, "max_turns": wish.max_turns},
+        {"model": model, "max_turns": wish.max_turns, "effort": wish.effort},
     )
-    if not Path(session.cwd).is_dir():
-        raise DirectoryMissing(session.cwd)
+    directories = tuple(str(Path(session.cwd, each)) for each in wish.directories)
+    for directory in (session.cwd, *directories):
+        if not Path(directory).is_dir():
+            raise DirectoryMissing(directory)
     environment = tree.environment(wish.env)
     spec = RunSpec(
         prompt=wish.prompt,
@@ -131,6 +142,10 @@ def check(tables: Tables, session: Session, wish: RunWish, outer: Clocks, budget
         resumed_from=wish.resumed_from,
         schema=wish.schema,
         max_turns=wish.max_turns,
+        effort=wish.effort,
+        tools_allowed=None if wish.tools_allowed is None else tuple(wish.tools_allowed),
+        tools_denied=tuple(wish.tools_denied),
+        directories=directories,
         budget=wish.budget.over(budget),
     )
     clocks = wish.clocks.over(outer)
@@ -143,7 +158,19 @@ _NEEDS: Final = {
     "images": "images_in",
     "schema": "structured_output",
     "max_turns": "max_turns",
+    "effort": "effort",
 }
+
+
+def _require_served(adapter: type[ProviderAdapter], wish: RunWish) -> None:
+    asked = {
+        "tools_allowed": wish.tools_allowed is not None,  # an empty list allows none
+        "tools_denied": bool(wish.tools_denied),
+        "directories": bool(wish.directories),
+    }
+    for field, is_asked in asked.items():
+        if is_asked and field not in adapter.serves:
+            raise WishRefused(adapter.name, field)
 
 
 def _negotiated(

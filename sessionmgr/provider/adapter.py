@@ -36,6 +36,8 @@ class ProviderAdapter(Actor):
     capabilities: ClassVar[Capabilities] = Capabilities()
     permissions: ClassVar[PermissionMap] = HARMLESS
     options: ClassVar[type[Options]] = Options
+    serves: ClassVar[frozenset[str]] = frozenset()
+    """Which of `tools_allowed`, `tools_denied`, `directories` it passes on; others are refused."""
     environment: ClassVar[Declared] = Declared()
     """Which variables of ours the provider's programs are to have."""
 

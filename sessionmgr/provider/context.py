@@ -61,6 +61,9 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     schema: Json = None
     max_turns: int | None = None
     budget: Budget = Budget()
+    effort: str | None = None
+    tools_allowed: tuple[str, ...] | None = None
+    tools_denied: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
     """Beside `cwd`, where the agent may work."""
 
@@ -119,6 +122,26 @@ class RunContext:
     def model(self) -> str | None:
         """Which model to use; None leaves it to the provider."""
         return self._spec.model
+
+    @property
+    def effort(self) -> str | None:
+        """How hard to think; None leaves it to the provider."""
+        return self._spec.effort
+
+    @property
+    def tools_allowed(self) -> tuple[str, ...] | None:
+        """The only tools it may use; None leaves it to the provider."""
+        return self._spec.tools_allowed
+
+    @property
+    def tools_denied(self) -> tuple[str, ...]:
+        """Tools it may not use."""
+        return self._spec.tools_denied
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """Where it may work beside `cwd`."""
+        return self._spec.directories
 
     @property
     def permission(self) -> Permission:

@@ -16,6 +16,7 @@ from sessionmgr.errors import (
     PermissionRefused,
     ProviderUnknown,
     StartRefused,
+    WishRefused,
 )
 from sessionmgr.model import (
     EMULATED,
@@ -70,6 +71,10 @@ async def nothing_is_stored(house: House) -> bool:
         ({"images": ("a.png",)}, CapabilityMissing),
         ({"schema": {"type": "object"}}, CapabilityMissing),
         ({"max_turns": 2}, CapabilityMissing),
+        ({"effort": "high"}, CapabilityMissing),
+        ({"tools_allowed": []}, WishRefused),
+        ({"tools_denied": ["Bash"]}, WishRefused),
+        ({"directories": ["/"]}, WishRefused),
     ],
     ids=str,
 )
@@ -237,3 +242,29 @@ async def test_a_run_is_told_what_it_says(autojump_clock: MockClock) -> None:
     async with open_house() as house:
         result = await house.result(Say(text="Hello, there", deltas=4))
         assert (result.status, result.text) == (RunStatus.COMPLETED, "Hello, there")
+
+
+async def test_what_an_adapter_serves_reaches_its_run(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    heard: list[object] = []
+
+    class Told(ProviderAdapter):
+        name = "told"
+        capabilities = Capabilities(effort=NATIVE)
+        serves = frozenset({"tools_allowed", "tools_denied", "directories"})
+
+        async def run(self, run: RunContext) -> None:
+            heard.extend([run.effort, run.tools_allowed, run.tools_denied, run.directories])
+            await run.finish()
+
+    (tmp_path / "more").mkdir()
+    async with open_house(others={"told": Told}) as house:
+        session = await house.manager.open_session("told", cwd=tmp_path)
+        run = await session.submit(
+            "go", effort="low", tools_allowed=["Read"], tools_denied=["Bash"], directories=["more"]
+        )
+        assert (await run.result()).status is RunStatus.COMPLETED
+        assert heard == ["low", ("Read",), ("Bash",), (str(tmp_path / "more"),)]
+        with pytest.raises(DirectoryMissing, match="gone"):
+            await session.submit("go", directories=["gone"])

@@ -1,0 +1,107 @@
+"""Text of others as it may stand on a terminal: no control characters, and so wide.
+
+What agents, tools and repositories say may hold escape sequences: some forge what is on the screen,
+some are answered by the terminal as if its user had typed. None of them goes through.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+# A whole escape sequence: to set something (CSI), a string (OSC, DCS, SOS, PM, APC), others.
+_SEQUENCE: Final = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\n\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*[0-OQ-WYZ\\`-~]"
+)
+# The same, cut off by the end of what is here.
+_BEGUN: Final = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*\Z"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\n\x07\x1b\x9c]*\x1b?\Z"
+    r"|\x1b[ -/]*\Z"
+    r"|\r\Z"
+)
+_LONGEST_SEQUENCE: Final = 4096
+# Control characters but newline and tab; marks that turn the direction of text; lone surrogates.
+_UNSAFE: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_SPACE: Final = re.compile(r"\s+")
+_ELLIPSIS: Final = "…"
+
+
+class SafeStream:
+    """Makes a stream of text safe, piece by piece. Where it is cut does not matter."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        """Return what is safe of the text so far, less what a cut may have divided."""
+        text = self._held + text
+        begun = _BEGUN.search(text, max(0, len(text) - _LONGEST_SEQUENCE))
+        at = begun.start() if begun else len(text)
+        self._held = text[at:]
+        return safe(text[:at])
+
+    def close(self) -> str:
+        """Return what was held back: no more is coming."""
+        held, self._held = self._held, ""
+        return safe(held)
+
+
+def safe(text: str) -> str:
+    """Return text without escape sequences; other control characters are written as `^G`."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = _SEQUENCE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    return _UNSAFE.sub(_shown, text)
+
+
+def one_line(text: str) -> str:
+    """Return text made safe and put on one line."""
+    return _SPACE.sub(" ", safe(text)).strip()
+
+
+def cells(text: str) -> int:
+    """Return how many columns of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_width, text))
+
+
+def fit(text: str, width: int) -> str:
+    """Return a line cut to `width` columns, with an ellipsis in place of what is cut."""
+    if cells(text) <= width:
+        return text
+    if width < 1:
+        return ""
+    left = width - 1
+    for at, character in enumerate(text):
+        left -= _width(character)
+        if left < 0:
+            return text[:at].rstrip() + _ELLIPSIS
+    return text
+
+
+def fill(text: str, width: int) -> str:
+    """Return a line of exactly `width` columns: cut, or followed by blanks."""
+    text = fit(text, width)
+    return text + " " * (width - cells(text))
+
+
+def _shown(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20 or code == 0x7F:
+        return f"^{chr(code ^ 0x40)}"
+    return "\ufffd"
+
+
+def _width(character: str) -> int:
+    if character.isascii():
+        return 1
+    if unicodedata.category(character) in {"Mn", "Me", "Cf"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1

@@ -1,0 +1,119 @@
+"""A job: one prompt for one provider, with all that is to be observed about it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+
+from sessionmgr.model import Json, PermissionMode, encode_json
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+Name: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is to be done. A field that is left out is as the batch's defaults have it.
+
+    Paths that are relative start at the directory in which the batch is run.
+    """
+
+    id: Name
+    """Tells the job from every other one in the batch."""
+    prompt: str | None = None
+    prompt_file: str | None = None
+    """A file that holds the prompt."""
+    provider: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    cwd: str | None = None
+    permission_mode: PermissionMode | None = None
+    tools_allowed: tuple[str, ...] | None = None
+    tools_denied: tuple[str, ...] | None = None
+    require: tuple[str, ...] | None = None
+    """Capabilities without which the job is refused."""
+    prefer: tuple[str, ...] | None = None
+    """Capabilities that it takes where they are to be had."""
+    system_prompt: str | None = None
+    max_turns: Count | None = None
+    deadline: Positive | None = None
+    """Seconds for each attempt."""
+    budget_usd: Positive | None = None
+    schema: dict[str, Json] | None = None
+    """JSON Schema of the structured output."""
+    images: tuple[str, ...] | None = None
+    env: dict[str, str] | None = None
+    options: dict[str, Json] | None = None
+    """The provider's own."""
+    metadata: dict[str, Json] | None = None
+    """The caller's own; it is found again in the result."""
+
+    def over(self, defaults: Job | None) -> Job:
+        """Return this job, with what `defaults` say where it says nothing.
+
+        `env`, `options` and `metadata` are joined name by name; options of another provider than
+        the job's are left aside. A prompt, however it is given, takes the place of the default one.
+        """
+        if defaults is None:
+            return self
+        said = {
+            name: value
+            for name in FIELDS
+            if (value := getattr(self, name)) is not None and name not in _JOINED
+        }
+        outer = {name: getattr(defaults, name) for name in FIELDS}
+        if "prompt" in said or "prompt_file" in said:
+            outer |= {"prompt": None, "prompt_file": None}
+        if self.provider not in (None, defaults.provider):
+            outer["options"] = None
+        for name in _JOINED:
+            ours, theirs = getattr(self, name), outer[name]
+            outer[name] = {**theirs, **ours} if ours and theirs else ours or theirs
+        return Job(**{**outer, **said})
+
+
+FIELDS: Final = Job.__struct_fields__
+_JOINED: Final = ("env", "options", "metadata")
+_SETS: Final = frozenset({"tools_allowed", "tools_denied", "require", "prefer"})
+# For these, to be empty is to say nothing; a list of allowed tools that is empty allows none.
+_EMPTY: Final = frozenset({"tools_denied", "require", "prefer", "images", *_JOINED})
+
+
+def meaning(job: Job) -> dict[str, str]:
+    """Return a digest of each field that says something: what is spelled otherwise has the same.
+
+    Raises:
+        OSError: A file that the job names cannot be read.
+    """
+    values: dict[str, Json] = msgspec.to_builtins(job)
+    values.pop("id")
+    if job.prompt_file is not None:
+        values["prompt"] = Path(job.prompt_file).read_text(encoding="utf-8")
+        values["prompt_file"] = None
+    values["cwd"] = str(Path(job.cwd or ".").resolve())
+    values["permission_mode"] = job.permission_mode or PermissionMode.DEFAULT
+    if job.images:
+        values["images"] = [_digest(Path(image).read_bytes()) for image in job.images]
+    for name in _SETS:
+        named = getattr(job, name)
+        values[name] = None if named is None else sorted(set(named))
+    return {
+        name: _digest(_ENCODER.encode(value))
+        for name, value in sorted(values.items())
+        if value is not None and not (name in _EMPTY and not value)
+    }
+
+
+def fingerprint(digests: dict[str, str]) -> str:
+    """Return one sha256 for all that a job means."""
+    return hashlib.sha256(encode_json(dict(sorted(digests.items())))).hexdigest()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")

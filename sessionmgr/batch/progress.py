@@ -1,0 +1,46 @@
+"""How far a batch is: what a display shows, as plain values."""
+
+from __future__ import annotations
+
+import msgspec
+
+from sessionmgr.model import Provenance
+
+
+class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that is on; `age` and `doing_for` are seconds."""
+
+    job: str
+    provider: str
+    attempt: int
+    age: float
+    doing: str
+    """`Bash: npm test`, `thinking`, `writing`, `waiting for approval`, `starting`, `stopping`."""
+    doing_for: float
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How a batch stands. Every job is in exactly one of the counts from `done` to `retrying`."""
+
+    total: int | None
+    """None while the jobs are still being read."""
+    done: int = 0
+    """Completed, those of former runs included."""
+    failed: int = 0
+    """Ended otherwise, for good: failed, timed out, out of budget, rate limited."""
+    cancelled: int = 0
+    running: int = 0
+    waiting: int = 0
+    retrying: int = 0
+    """Waiting for their next attempt."""
+    tokens: int = 0
+    usd: float | None = None
+    """What is known of the cost; None: nobody has said anything."""
+    provenance: Provenance = Provenance.UNKNOWN
+    elapsed: float = 0.0
+    rate: float | None = None
+    """Jobs that ended each second, of late."""
+    eta: float | None = None
+    """Seconds until all is done, at that rate."""
+    jobs: tuple[RunningJob, ...] = ()
+    """Those that are on, the oldest first."""

@@ -1,0 +1,95 @@
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sessionmgr import PermissionMode
+from sessionmgr.batch.job import Job, fingerprint, meaning
+
+
+def print_of(job: Job) -> str:
+    return fingerprint(meaning(job))
+
+
+def test_a_default_counts_where_the_job_says_nothing() -> None:
+    job = Job(id="a", prompt="go", model="big").over(Job(id="-", model="small", provider="codex"))
+    assert (job.id, job.prompt, job.model, job.provider) == ("a", "go", "big", "codex")
+
+
+def test_variables_are_joined_name_by_name() -> None:
+    job = Job(id="a", env={"A": "1"}).over(Job(id="-", env={"A": "0", "B": "2"}))
+    assert job.env == {"A": "1", "B": "2"}
+
+
+def test_default_options_are_for_the_default_provider_alone() -> None:
+    defaults = Job(id="-", provider="shell", options={"timeout": 3})
+    assert Job(id="a", provider="codex").over(defaults).options is None
+    assert Job(id="a", options={"shell": True}).over(defaults).options == {
+        "timeout": 3,
+        "shell": True,
+    }
+
+
+def test_a_prompt_takes_the_place_of_a_default_file() -> None:
+    job = Job(id="a", prompt="go").over(Job(id="-", prompt_file="p.txt"))
+    assert (job.prompt, job.prompt_file) == ("go", None)
+
+
+def test_no_defaults_change_nothing() -> None:
+    job = Job(id="a", prompt="go")
+    assert job.over(None) is job
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Job(id="a", prompt="go", cwd="."),
+        Job(id="a", prompt="go", cwd=str(Path.cwd())),
+        Job(id="other", prompt="go"),
+        Job(id="a", prompt="go", permission_mode=PermissionMode.DEFAULT),
+        Job(id="a", prompt="go", env={}, images=(), require=()),
+    ],
+)
+def test_what_is_spelled_otherwise_means_the_same(other: Job) -> None:
+    assert print_of(other) == print_of(Job(id="a", prompt="go"))
+
+
+def test_names_of_tools_mean_the_same_in_any_order() -> None:
+    one = Job(id="a", tools_denied=("Bash", "Edit"))
+    assert print_of(one) == print_of(Job(id="a", tools_denied=("Edit", "Bash", "Edit")))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Job(id="a", prompt="went"),
+        Job(id="a", prompt="go", tools_allowed=()),
+        Job(id="a", prompt="go", cwd="/"),
+        Job(id="a", prompt="go", metadata={"k": 1}),
+    ],
+)
+def test_what_means_something_else_is_told_apart(other: Job) -> None:
+    assert print_of(other) != print_of(Job(id="a", prompt="go"))
+
+
+def test_a_prompt_means_the_same_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "prompt"
+    path.write_text("go")
+    job = Job(id="a", prompt_file=str(path))
+    assert print_of(job) == print_of(Job(id="a", prompt="go"))
+    path.write_text("went")
+    assert print_of(job) == print_of(Job(id="a", prompt="went"))
+
+
+def test_an_image_means_what_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "image.png"
+    path.write_bytes(b"one")
+    job = Job(id="a", images=(str(path),))
+    before = print_of(job)
+    path.write_bytes(b"two")
+    assert print_of(job) != before
+
+
+def test_a_field_that_there_is_not_is_refused() -> None:
+    with pytest.raises(msgspec.ValidationError, match="promt"):
+        msgspec.json.decode(b'{"id": "a", "promt": "go"}', type=Job)

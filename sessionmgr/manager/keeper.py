@@ -51,17 +51,21 @@ class Keeper:
         live = self._live
         async with trio.open_nursery() as nursery:
             while live.has_work or await self._lingers() or live.has_work:
-                items = await live.intake.take()
-                draft = self._draft(items)
-                if draft.rows:
-                    await self._commit(draft)
-                self._adopt(draft)
-                for each in draft.effects:
-                    self._let(each, nursery)
+                # All that a batch needs is let go of before the next one is waited for.
+                await self._write_down(await live.intake.take(), nursery)
             # From here on nobody reads the session's news: it must not be found any more, even
             # if a task beside us does not let itself be stopped.
             asleep()
             nursery.cancel_scope.cancel()
+
+    async def _write_down(self, items: list[object], nursery: trio.Nursery) -> None:
+        """Store what follows from the news, and let it have effect."""
+        draft = self._draft(items)
+        if draft.rows:
+            await self._commit(draft)
+        self._adopt(draft)
+        for each in draft.effects:
+            self._let(each, nursery)
 
     async def _lingers(self) -> bool:
         """Wait a while for news; False if there were none."""
@@ -211,7 +215,7 @@ class Keeper:
         if live.active is left and left.is_over:
             live.active = None
         while live.queue and live.queue[0].is_over:
-            live.queue.popleft()
+            del live.queue[0]
         # A task that is deaf to its end may still have something to say.
         if left.is_over and (left.course.over.is_set() or not left.dispatched):
             live.entries.pop(left.id, None)
@@ -219,7 +223,7 @@ class Keeper:
         if live.closing and not live.is_busy:
             live.intake.put(news.Closing())
         if live.active is None and live.queue:
-            entry = live.queue.popleft()
+            entry = live.queue.pop(0)
             live.take_turn(entry)
             live.intake.put(news.Dispatching(entry))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -38,9 +37,10 @@ class Live:
         self.last_seq = last_seq
         self.intake: Final = Intake[object]()
         self.entries: Final[dict[str, RunEntry]] = {}
-        self.queue: Final[deque[RunEntry]] = deque()
+        # Lists: an empty deque weighs as much as ten of them, and these are short.
+        self.queue: Final[list[RunEntry]] = []
         self.active: RunEntry | None = None
-        self._tail: Final[deque[list[AnyEvent]]] = deque()
+        self._tail: Final[list[list[AnyEvent]]] = []
         self._held = 0
         self.committing_since: float | None = None
         self.provider_session_id = session.provider_session_id
@@ -61,11 +61,12 @@ class Live:
 
     async def heard(self, after: int) -> None:
         """Wait until there is something after that number, or the session goes to sleep."""
-        await trio.lowlevel.checkpoint()
+        if self.last_seq > after or self.asleep or self.is_void:
+            await trio.lowlevel.checkpoint()
         while self.last_seq <= after and not self.asleep and not self.is_void:
             if self._rung is None:
                 self._rung = trio.Event()
-            await self._rung.wait()
+            await self._rung.wait()  # which is a checkpoint
 
     @property
     def is_void(self) -> bool:
@@ -123,7 +124,7 @@ class Live:
         self._held += len(batch)
         self.last_seq += len(batch)
         while self._held - len(tail[0]) >= TAIL:
-            self._held -= len(tail.popleft())
+            self._held -= len(tail.pop(0))
         self.ring()
 
     def recent(self, after: int) -> list[AnyEvent] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.manager.clocks import DEFAULTS, Clocks
@@ -64,6 +65,9 @@ class Tables:
         self.open = False
         """Whether runs are admitted."""
         self._store: Store | None = None
+        # No two managers have the same, so to count is enough, and takes no random bits each time.
+        self._batches: Final = new_id(Kind.BATCH) if bits is None else new_id(Kind.BATCH, bits)
+        self._numbers: Final = count()
         self._now: Final = now
         self._bits: Final = bits
 
@@ -97,7 +101,7 @@ class Tables:
 
     def batch_id(self) -> str:
         """Make a name for one batch of events, which tells it from any other."""
-        return self.new_id(Kind.BATCH)
+        return f"{self._batches}_{next(self._numbers)}"
 
     async def launch(self, entry: RunEntry) -> bool:
         """Start a run's task; False if the provider is not there."""

@@ -5,7 +5,6 @@ Who brings more than the store can take is asked to wait between two reads, in `
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final, Generic, TypeVar
 
 import trio
@@ -22,7 +21,7 @@ class Intake(Generic[T]):
     __slots__ = ("_arrived", "_items", "_stored", "pending")
 
     def __init__(self) -> None:
-        self._items: deque[T] = deque()
+        self._items: list[T] = []
         self._arrived: trio.Event | None = None
         self._stored: trio.Event | None = None
         self.pending = 0
@@ -39,8 +38,9 @@ class Intake(Generic[T]):
 
     async def arrival(self) -> None:
         """Wait until there is something."""
-        await trio.lowlevel.checkpoint()
-        while not self._items:
+        if self._items:
+            await trio.lowlevel.checkpoint()
+        while not self._items:  # to wait is a checkpoint
             self._arrived = trio.Event()
             try:
                 await self._arrived.wait()
@@ -50,8 +50,7 @@ class Intake(Generic[T]):
     async def take(self) -> list[T]:
         """Wait until there is something, and take all there is."""
         await self.arrival()
-        items = list(self._items)
-        self._items.clear()
+        items, self._items = self._items, []
         return items
 
     def stored(self, size: int) -> None:

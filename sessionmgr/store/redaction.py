@@ -40,8 +40,8 @@ _TEXT: Final = rb"(?:[^\"\\]|\\.)"  # one character inside a JSON string
 # All that is found by a shape has one of these in it. To look for each by itself takes a tenth of
 # the time of a pattern that has them all: that stops at every byte.
 _HINTS: Final = (
-    *(b"sk-", b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_"),
-    *(b"AKIA", b"ASIA", b"AIza", b"xox", b"earer ", b"PRIVATE KEY-----"),
+    *(rb"sk-", rb"gh[pousr]_", rb"github_pat_", rb"A(?:KIA|SIA|Iza)"),
+    *(rb"xox", rb"earer ", rb"PRIVATE KEY-----"),
 )
 _SHAPES: Final = (
     _BEGIN + rb"sk-" + _DIGIT_SOON + rb"[A-Za-z0-9_-]{16,}",
@@ -65,7 +65,9 @@ class Redactor:
         forms = {form for secret in used for form in _forms(secret)}
         # The longest first, so that no secret hides the end of another that begins with it.
         literals = [re.escape(form) for form in sorted(forms, key=len, reverse=True)]
-        self._hints = (*_HINTS, *{hint for secret in used for hint in _plain_parts(secret)})
+        # Each begins with plain bytes: such a pattern is searched for by leaps.
+        parts = {re.escape(part) for secret in used for part in _plain_parts(secret)}
+        self._hints = tuple(re.compile(hint).search for hint in (*_HINTS, *parts))
         self._pattern = re.compile(b"|".join([*literals, *_SHAPES]), re.DOTALL)
         self._text = re.compile(
             "|".join(
@@ -92,7 +94,10 @@ class Redactor:
 
     def is_clean(self, block: bytes) -> bool:
         """Say whether there is no secret in it for sure; `block` may be many records in one."""
-        return not any(hint in block for hint in self._hints)
+        for search in self._hints:  # noqa: SIM110  # half the time that `all` takes
+            if search(block) is not None:
+                return False
+        return True
 
     def _redact(self, body: bytes) -> bytes:
         redacted, count = self._pattern.subn(_REDACTED, body)

@@ -73,6 +73,9 @@ async def test_after_all_three_the_next_launcher_sweeps_and_says_so(
     open_way(state)
     async with owner(tmp_path / "1", user, FAMILY, *ENDLESS, state=state) as run:
         await run.until_noted(NOTES)
+        # Stopped first: nobody who lives a moment longer replaces a warden or ends a tree.
+        for each in (run.pid, run.warden, *run.guards):
+            os.kill(each, signal.SIGSTOP)
         kill(run.warden, *run.guards, run.pid)
         await until(lambda: not crew(run.launcher))
         assert len(carriers(run.launcher)) >= NOTES

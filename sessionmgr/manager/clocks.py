@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 MINUTE: Final = 60.0
 
 
-class Clocks(msgspec.Struct, frozen=True, kw_only=True):
+class Clocks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Seconds; 0 switches a clock off, None leaves it to whoever is asked next."""
 
     start: float | None = None

@@ -12,6 +12,7 @@ from sessionmgr.provider.course import Course
 if TYPE_CHECKING:
     from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.live import Live
+    from sessionmgr.manager.plan import RunWish
     from sessionmgr.model import Json, Negotiation
     from sessionmgr.provider.context import RunSpec
     from sessionmgr.provider.question import Approve
@@ -28,6 +29,7 @@ class RunEntry:
         spec: RunSpec,
         clocks: Clocks,
         negotiation: Negotiation,
+        wish: RunWish,
         approve: Approve | None,
         metadata: dict[str, Json],
         follow_up: bool = False,
@@ -37,6 +39,7 @@ class RunEntry:
         self.spec = spec
         self.clocks: Final = clocks
         self.negotiation: Final = negotiation
+        self.wish: Final = wish
         self.approve: Final = approve
         self.metadata: Final = metadata
         self.follow_up: Final = follow_up
@@ -78,9 +81,15 @@ class PauseOrder:
     """That a run is to be paused, and what its snapshot shall say."""
 
     def __init__(
-        self, snapshot_id: str, node: str | None, state: Json, message: str | None
+        self,
+        snapshot_id: str,
+        node: str | None,
+        state: Json,
+        message: str | None,
+        asked: dict[str, Json],
     ) -> None:
         self.snapshot_id: Final = snapshot_id
         self.node: Final = node
         self.state: Final = state
         self.message: Final = message
+        self.asked: Final = asked

@@ -162,6 +162,7 @@ class Keeper:
             node=order.node,
             state=order.state,
             message=order.message,
+            asked=order.asked,
             created_at=draft.at,
         )
         return Snapshot(

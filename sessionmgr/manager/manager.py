@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 import msgspec
 import trio
@@ -17,13 +17,14 @@ from sessionmgr.errors import (
     StoreError,
     UnknownId,
 )
+from sessionmgr.manager.asked import as_json, asked_before, budget_of, clocks_of
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.desk import Desk
 from sessionmgr.manager.identity import Presence
 from sessionmgr.manager.keeping import Keeping
 from sessionmgr.manager.launching import LateLauncher
-from sessionmgr.manager.plan import RunWish, mode_of
+from sessionmgr.manager.plan import RunWish, Wishes, mode_of
 from sessionmgr.manager.reconciler import Reconciler
 from sessionmgr.manager.session_handle import SessionHandle
 from sessionmgr.manager.spool import Spool
@@ -198,11 +199,13 @@ class Manager:
             cwd=str(Path(cwd).absolute()),  # noqa: ASYNC240  # asks for the working directory only
             permission_mode=mode_of(permission_mode),
             model=model,
+            clocks=as_json(clocks or Clocks()),
+            budget=as_json(budget or Budget()),
             created_at=self._tables.moment(),
             metadata=metadata or {},
         )
         self._tables.opened[session.id] = trio.Event()
-        return self._handle(session, clocks=clocks, budget=budget, approve=approve)
+        return self._handle(session, approve=approve)
 
     def _handle(
         self,
@@ -216,13 +219,22 @@ class Manager:
             self._tables,
             self._keeping,
             session,
-            clocks=(clocks or Clocks()).over(self._tables.clocks),
-            budget=(budget or Budget()).over(self._tables.budget),
+            clocks=(clocks or Clocks()).over(clocks_of(session)),
+            budget=(budget or Budget()).over(budget_of(session)),
             approve=approve,
         )
 
-    async def session(self, session_id: str, *, approve: Approve | None = None) -> SessionHandle:
-        """Take up a session that is stored.
+    async def session(
+        self,
+        session_id: str,
+        *,
+        clocks: Clocks | None = None,
+        budget: Budget | None = None,
+        approve: Approve | None = None,
+    ) -> SessionHandle:
+        """Take up a session that is stored, with the clocks and the budget it was opened with.
+
+        Clocks and budgets that are given here come before those, for this handle's runs.
 
         Raises:
             UnknownId: There is none of that id.
@@ -231,32 +243,30 @@ class Manager:
         stored = await self._tables.store.session(session_id)
         found = _session_of(stored.body)
         self._keeping.know(found.provider)
-        return self._handle(found, approve=approve)
+        return self._handle(found, clocks=clocks, budget=budget, approve=approve)
 
     async def resume(
-        self,
-        snapshot: Snapshot | str,
-        message: str | None = None,
-        *,
-        approve: Approve | None = None,
+        self, snapshot: Snapshot | str, message: str | None = None, **wishes: Unpack[Wishes]
     ) -> RunResult:
         """Go on with what was paused, here or elsewhere, and wait for what becomes of it.
+
+        See `submit_resume`.
 
         Raises:
             NotResumable: A precondition does not hold; it says which.
             StartRefused: The run cannot be started.
         """
-        run = await self.submit_resume(snapshot, message, approve=approve)
+        run = await self.submit_resume(snapshot, message, **wishes)
         return await run.result()
 
     async def submit_resume(
-        self,
-        snapshot: Snapshot | str,
-        message: str | None = None,
-        *,
-        approve: Approve | None = None,
+        self, snapshot: Snapshot | str, message: str | None = None, **wishes: Unpack[Wishes]
     ) -> RunHandle:
         """Go on with what was paused, as a run that the manager owns.
+
+        It is asked for the same as the run that was paused (permission, clocks, budget, options,
+        tools, ...), but for what `wishes` say. Only images and variables of its own have to be
+        given again: they are not stored. Its budget and its deadline count from its start.
 
         Raises:
             NotResumable: A precondition does not hold; it says which.
@@ -267,17 +277,19 @@ class Manager:
         stored = await self._tables.store.run(snapshot.run_id)
         run = decode_run(stored.body)
         _require_resumable(snapshot, run)
-        session = await self.session(snapshot.session_id, approve=approve)
-        return await session.admit(
-            RunWish(
-                prompt=message or snapshot.message or "continue",
-                permission_mode=snapshot.permission.asked if snapshot.permission else None,
-                provider_session_id=snapshot.provider_session_id,
-                resumed_from=snapshot.run_id,
-                model=run.model,
-                metadata=run.metadata,
-            )
+        session = await self.session(snapshot.session_id)
+        asked = asked_before(snapshot.asked)
+        wish = RunWish(
+            prompt=message or snapshot.message or "continue",
+            permission_mode=snapshot.permission.asked if snapshot.permission else None,
+            provider_session_id=snapshot.provider_session_id,
+            resumed_from=snapshot.run_id,
+            metadata=run.metadata,
+            **msgspec.structs.asdict(asked),
         )
+        wish = msgspec.structs.replace(wish, **wishes)
+        clocks, budget = wish.clocks.over(asked.clocks), wish.budget.over(asked.budget)
+        return await session.admit(msgspec.structs.replace(wish, clocks=clocks, budget=budget))
 
     async def _snapshot(self, snapshot_id: str) -> Snapshot:
         stored = await self._tables.store.snapshot(snapshot_id)

@@ -92,14 +92,16 @@ class Plan(msgspec.Struct, frozen=True):
     spec: RunSpec
     negotiation: Negotiation
     clocks: Clocks
+    wish: RunWish
+    """With clocks and budget as the caller, or else the session, has set them."""
     approve: Approve | None
     metadata: dict[str, Json]
     secrets: tuple[str, ...]
     """What of its environment must not be stored or shown."""
 
 
-def check(tables: Tables, session: Session, wish: RunWish, outer: Clocks, budget: Budget) -> Plan:
-    """Make a plan of a wish.
+def check(tables: Tables, session: Session, wish: RunWish) -> Plan:
+    """Make a plan of a wish that says all that its session has to say.
 
     Raises:
         StartRefused: The provider cannot do it, or not so; which of its kinds says why.
@@ -113,7 +115,7 @@ def check(tables: Tables, session: Session, wish: RunWish, outer: Clocks, budget
     adapter = tree.adapter_class
     _require_served(adapter, wish)
     model = wish.model or session.model
-    wish, negotiation = _negotiated(adapter, wish, model)
+    asked, (wish, negotiation) = wish, _negotiated(adapter, wish, model)
     mode = mode_of(wish.permission_mode or session.permission_mode)
     permission = adapter.permissions.ask(adapter.name, mode)
     if adapter.capabilities.model_choice is UNSUPPORTED:
@@ -146,10 +148,10 @@ def check(tables: Tables, session: Session, wish: RunWish, outer: Clocks, budget
         tools_allowed=None if wish.tools_allowed is None else tuple(wish.tools_allowed),
         tools_denied=tuple(wish.tools_denied),
         directories=directories,
-        budget=wish.budget.over(budget),
+        budget=wish.budget.over(tables.budget),
     )
-    clocks = wish.clocks.over(outer)
-    return Plan(spec, negotiation, clocks, wish.approve, wish.metadata, environment.secrets)
+    clocks = wish.clocks.over(tables.clocks)
+    return Plan(spec, negotiation, clocks, asked, wish.approve, wish.metadata, environment.secrets)
 
 
 # What a wish takes of the provider by its mere being there.

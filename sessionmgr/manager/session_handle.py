@@ -84,7 +84,10 @@ class SessionHandle:
         Raises:
             StartRefused: Nothing was started.
         """
-        plan = check(self._tables, self._session, wish, self._clocks, self._budget)
+        wish = msgspec.structs.replace(
+            wish, clocks=wish.clocks.over(self._clocks), budget=wish.budget.over(self._budget)
+        )
+        plan = check(self._tables, self._session, wish)
         await self._keeping.bring_up(self.provider)
         return await self._let_in(plan)
 
@@ -98,7 +101,9 @@ class SessionHandle:
             raise ManagerClosing
         await self._keeping.bring_up(self.provider)
         spec = msgspec.structs.replace(after.spec, prompt=content, provider_session_id=None)
-        plan = Plan(spec, after.negotiation, after.clocks, after.approve, after.metadata, ())
+        plan = Plan(
+            spec, after.negotiation, after.clocks, after.wish, after.approve, after.metadata, ()
+        )
         return await self._let_in(plan, follow_up=True)
 
     async def _let_in(self, plan: Plan, *, follow_up: bool = False) -> RunHandle:
@@ -126,6 +131,7 @@ class SessionHandle:
             spec=plan.spec,
             clocks=plan.clocks,
             negotiation=plan.negotiation,
+            wish=plan.wish,
             approve=plan.approve or self._approve,
             metadata=plan.metadata,
             follow_up=follow_up,

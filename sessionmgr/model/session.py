@@ -19,6 +19,10 @@ class Session(Value, frozen=True, kw_only=True):
     cwd: str
     permission_mode: PermissionMode = PermissionMode.DEFAULT
     model: str | None = None
+    clocks: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
+    """Those that it was opened with: seconds by name."""
+    budget: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
+    """What each of its runs may use, as it was opened with."""
     provider_session_id: str | None = None
     state: Literal["open", "closed"] = "open"
     created_at: str = ""

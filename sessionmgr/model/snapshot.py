@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from sessionmgr.model.json import Json
 from sessionmgr.model.permission import Permission
 from sessionmgr.model.value import Value
@@ -23,4 +25,6 @@ class Snapshot(Value, frozen=True, kw_only=True):
     """The caller's own state."""
     message: str | None = None
     """What to say when it is resumed, unless the caller says otherwise."""
+    asked: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
+    """What else the run was asked for: its clocks, its budget, its options, ..."""
     created_at: str = ""

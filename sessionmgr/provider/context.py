@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sessionmgr.provider.question import ApprovalRequest, Decision
 
 
-class Budget(msgspec.Struct, frozen=True, kw_only=True):
+class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What may be used up before it ends."""
 
     usd: float | None = None

@@ -5,10 +5,18 @@ from pathlib import Path
 
 import pytest
 import trio
+from msgspec import structs
 from trio.testing import MockClock
 
-from sessionmgr.errors import NotPausable, NotResumable, PermissionRefused, UnknownId
-from sessionmgr.manager import RunHandle
+from sessionmgr.errors import (
+    NotPausable,
+    NotResumable,
+    PermissionRefused,
+    UnknownId,
+    WishRefused,
+)
+from sessionmgr.manager import Clocks, RunHandle
+from sessionmgr.manager.asked import asked_before
 from sessionmgr.model import (
     NATIVE,
     Capabilities,
@@ -19,9 +27,10 @@ from sessionmgr.model import (
     RunStatus,
     Snapshot,
 )
-from sessionmgr.provider import Mapped, PermissionMap
+from sessionmgr.provider import Budget, Mapped, PermissionMap
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.scripted import (
+    ALL_IT_DOES,
     Deaf,
     Emit,
     Finish,
@@ -29,6 +38,7 @@ from sessionmgr.testing.scripted import (
     Say,
     Step,
     Tool,
+    TurnEnd,
     Use,
     Wait,
     scripted,
@@ -253,3 +263,81 @@ async def test_one_snapshot_serves_more_than_once(autojump_clock: MockClock) -> 
         second = await house.manager.resume(snapshot, "another way")
         assert {first.text, second.text} == {"one way", "another way"}
         assert {first.resumed_from, second.resumed_from} == {run.id}
+
+
+async def test_what_is_resumed_keeps_the_clocks_of_its_session(autojump_clock: MockClock) -> None:
+    store = MemoryStore()
+    async with open_house(store=store) as house:
+        session = await house.manager.open_session("actor", clocks=Clocks(idle=7, model=20))
+        run = await session.submit(play(Hang()), clocks=Clocks(model=10))
+        await trio.sleep(1)
+        snapshot = await run.pause(message=play(Hang()))
+        result = await house.manager.resume(snapshot)
+        assert (result.status, result.detail) == ("timed_out", "model clock: silent for 10 s")
+    async with open_house(store=store, clocks=Clocks(model=300, idle=300)) as house:
+        result = await house.manager.resume(snapshot.id)
+        assert (result.status, result.duration) == ("timed_out", 10)
+        result = await house.manager.resume(snapshot.id, clocks=Clocks(model=0, deadline=30))
+        assert (result.reason, result.duration) == ("deadline", 30)
+        again = await house.manager.session(snapshot.session_id)
+        ended = await (await again.submit(play(TurnEnd(), Hang()))).result()
+        assert (ended.reason, ended.duration) == ("idle", 7)
+
+
+async def test_what_is_resumed_keeps_the_budget_of_its_session(autojump_clock: MockClock) -> None:
+    store = MemoryStore()
+    async with open_house(store=store) as house:
+        session = await house.manager.open_session("actor", budget=Budget(tokens=100))
+        run = await session.submit(play(Hang()), budget=Budget(usd=1))
+        await trio.sleep(1)
+        snapshot = await run.pause()
+    too_many = play(Use(output=101), Wait(seconds=1))
+    async with open_house(store=store, budget=Budget(tokens=5000, usd=5000)) as house:
+        result = await house.manager.resume(snapshot.id, too_many)
+        assert (result.status, result.reason) == ("failed", "budget")
+        too_dear = play(Use(output=1, usd=1.5), Wait(seconds=1))
+        assert (await house.manager.resume(snapshot.id, too_dear)).reason == "budget"
+        lavish = await house.manager.resume(snapshot.id, too_dear, budget=Budget(usd=2))
+        assert lavish.status is RunStatus.COMPLETED
+        again = await house.manager.session(snapshot.session_id)
+        assert (await (await again.submit(too_many)).result()).reason == "budget"
+        assert (await (await again.submit(too_dear)).result()).status is RunStatus.COMPLETED
+
+
+async def test_what_is_resumed_is_asked_for_the_same_again(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    store = MemoryStore()
+    strict = scripted("actor", capabilities=structs.replace(ALL_IT_DOES, system_prompt=NATIVE))
+    strict.serves = frozenset({"tools_allowed", "tools_denied", "directories"})
+    async with open_house(store=store, actor=strict) as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(
+            play(Hang()),
+            system_prompt="be brief",
+            require={"streaming"},
+            prefer=["mcp"],
+            tools_allowed=["read"],
+            tools_denied=["rm"],
+            directories=[tmp_path.as_posix()],
+            schema={"type": "object"},
+            env={"TOKEN": "secret"},
+        )
+        await trio.sleep(1)
+        snapshot = await run.pause()
+        negotiation = (await run.result()).negotiation
+    asked = structs.asdict(asked_before(snapshot.asked))
+    assert asked["tools_denied"] == ("rm",)
+    assert asked["schema"] == {"type": "object"}
+    assert b"secret" not in (await store.snapshots(snapshot.session_id))[0].body
+    async with open_house(store=store, actor=strict) as house:
+        result = await (await house.manager.submit_resume(snapshot.id)).result()
+        assert result.negotiation == negotiation
+    unable = scripted("actor", capabilities=strict.capabilities)
+    async with open_house(store=store, actor=unable) as house:
+        with pytest.raises(WishRefused, match="tools_allowed"):
+            await house.manager.resume(snapshot.id)
+        again = await house.manager.resume(
+            snapshot.id, tools_allowed=None, tools_denied=(), directories=()
+        )
+        assert again.status is RunStatus.COMPLETED

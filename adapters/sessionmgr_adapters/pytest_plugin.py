@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessionmgr.manager import Manager
+    from sessionmgr.testing.model_server import ModelServer, Scripts as Replies
     from sessionmgr.testing.player import Step
     from sessionmgr.testing.script import Scripts
 
@@ -59,3 +60,22 @@ def sessionmgr_scripted() -> Callable[..., AbstractAsyncContextManager[Manager]]
         assert await broken_laws(store) == []
 
     return open_scripted
+
+
+@pytest.fixture
+def sessionmgr_model_server() -> Callable[..., AbstractAsyncContextManager[ModelServer]]:
+    """Open a server on loopback that plays scripts as a model, for agents that are real.
+
+    `async with sessionmgr_model_server() as server:`, and the agent is pointed at `server.url`, as
+    its proxy, too. When the block is left, it must have been asked for nothing it does not know.
+    """
+
+    @asynccontextmanager
+    async def open_server(scripts: Replies | None = None) -> AsyncGenerator[ModelServer, None]:
+        from sessionmgr.testing.model_server import open_model_server
+
+        async with open_model_server(scripts) as server:
+            yield server
+        assert server.log.strangers == []
+
+    return open_server

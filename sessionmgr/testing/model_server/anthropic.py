@@ -1,0 +1,301 @@
+"""The face of the Anthropic Messages API, as Claude Code speaks to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from sessionmgr.model import Json, encode_json, parse_json
+from sessionmgr.testing.model_server.face import (
+    Paused,
+    Plain,
+    Speaker,
+    as_object,
+    listed,
+    pieces,
+    server_event,
+    tokens,
+)
+from sessionmgr.testing.model_server.http import HttpRequest
+from sessionmgr.testing.model_server.request import (
+    Called,
+    Interrupted,
+    Item,
+    ModelRequest,
+    Offer,
+    Prompt,
+    Purpose,
+    Result,
+    Said,
+    call_id,
+)
+from sessionmgr.testing.model_server.script import (
+    Call,
+    Fault,
+    Limits,
+    Refuse,
+    Say,
+    Stop,
+    Think,
+    UsageLimit,
+    Use,
+)
+from sessionmgr.testing.model_server.tools import choose
+
+_KINDS: Final[Mapping[int, str]] = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+_SUMMARY: Final = "Your task is to create a detailed summary"
+_INTERRUPTED: Final = "[Request interrupted by user"
+_REMINDER: Final = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+_SESSION: Final = re.compile(r"session_([0-9a-f-]{36})|\"session_id\":\s*\"([^\"]+)\"")
+
+
+class Anthropic:
+    """Anthropic Messages: streaming or not, and the count of tokens."""
+
+    name = "anthropic"
+
+    def read(self, http: HttpRequest) -> ModelRequest | Plain | None:
+        """Read a request; None if it is none of this API."""
+        if http.method == "HEAD" and http.path in ("/", "/api/hello"):
+            return Plain()  # Claude Code asks whether anybody is there
+        if http.method != "POST" or not http.path.startswith("/v1/messages"):
+            return None
+        body = parse_json(http.body)
+        if not isinstance(body, dict) or not isinstance(body.get("messages"), list):
+            return _error(400, "invalid_request_error", "the body is no request for messages")
+        if http.path == "/v1/messages/count_tokens":
+            return Plain(body={"input_tokens": tokens(len(http.body))})
+        if http.path != "/v1/messages":
+            return None
+        return _read(http, body)
+
+    def speaker(
+        self, request: ModelRequest, reply: int, stop: Stop | None, use: Use | None
+    ) -> Speaker:
+        """Return who says the reply of this number, and what it is to say at the end."""
+        return _Message(request, reply, stop, use)
+
+    def refuse(self, refusal: Refuse | UsageLimit) -> Plain:
+        """Return the answer that is an error."""
+        if isinstance(refusal, UsageLimit):
+            headers = _unified(refusal.resets_at, "rejected", 1.0)
+            return _error(429, "rate_limit_error", refusal.message, headers)
+        headers = dict(refusal.headers)
+        if refusal.retry_after is not None:
+            headers["retry-after"] = f"{refusal.retry_after:g}"
+        kind = refusal.kind or _KINDS.get(refusal.status, "api_error")
+        return _error(refusal.status, kind, refusal.message, headers)
+
+    def limits(self, limits: Limits) -> Mapping[str, str]:
+        """Return the headers that tell of limits."""
+        return _unified(limits.resets_at, limits.status, limits.used)
+
+
+def _error(status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> Plain:
+    body: Json = {
+        "type": "error",
+        "error": {"type": kind, "message": message},
+        "request_id": "req_scripted",
+    }
+    return Plain(status, body, headers or {})
+
+
+def _unified(resets_at: int, status: str, used: float) -> dict[str, str]:
+    prefix = "anthropic-ratelimit-unified"
+    return {
+        f"{prefix}-status": status,
+        f"{prefix}-reset": str(resets_at),
+        f"{prefix}-representative-claim": "five_hour",
+        f"{prefix}-5h-status": status,
+        f"{prefix}-5h-reset": str(resets_at),
+        f"{prefix}-5h-utilization": f"{used:g}",
+        f"{prefix}-overage-status": "rejected",
+    }
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def _read(http: HttpRequest, body: dict[str, Json]) -> ModelRequest:
+    items = [item for each in listed(body, "messages") for item in _items(as_object(each))]
+    purpose: Purpose = "turn"
+    last = next((each for each in reversed(items) if isinstance(each, Prompt)), None)
+    if last is not None and last.text.lstrip().startswith(_SUMMARY):
+        purpose = "compaction"
+    elif body.get("max_tokens") == 1:
+        purpose = "probe"
+    session = http.headers.get("x-claude-code-session-id", "")
+    if not session:
+        found = _SESSION.search(str(as_object(body.get("metadata")).get("user_id", "")))
+        session = (found.group(1) or found.group(2)) if found else ""
+    return ModelRequest(
+        face=Anthropic.name,
+        model=str(body.get("model", "")),
+        items=tuple(items),
+        tools=tuple(_offer(as_object(each)) for each in listed(body, "tools")),
+        stream=body.get("stream") is True,
+        purpose=purpose,
+        session=session,
+        body=body,
+    )
+
+
+def _items(message: Mapping[str, Json]) -> Iterator[Item]:
+    role, content = message.get("role"), message.get("content")
+    if role not in ("user", "assistant"):
+        return  # what the agent says to the model between turns
+    text_alone: list[Json] = [{"type": "text", "text": content}]
+    blocks = content if isinstance(content, list) else text_alone
+    for each in blocks:
+        block = as_object(each)
+        match block:
+            case {"type": "text", "text": str(text)}:
+                item = _text(str(role), text)
+                if item is not None:
+                    yield item
+            case {"type": "tool_use", "id": str(id), "name": str(name)}:
+                yield Called(id, name)
+            case {"type": "tool_result", "tool_use_id": str(id)}:
+                text = _plain_text(block.get("content"))
+                yield Result(id, text, failed=block.get("is_error") is True)
+            case _:
+                pass
+
+
+def _text(role: str, text: str) -> Item | None:
+    if role == "assistant":
+        return Said(text)
+    if text.startswith(_INTERRUPTED):
+        return Interrupted()
+    text = _REMINDER.sub("", text)
+    return Prompt(text) if text.strip() else None
+
+
+def _plain_text(content: Json) -> str:
+    if isinstance(content, str):
+        return content
+    texts = [as_object(each).get("text") for each in content] if isinstance(content, list) else []
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _offer(tool: Mapping[str, Json]) -> Offer:
+    schema = tool.get("input_schema")
+    return Offer(str(tool.get("name", "")), schema if isinstance(schema, dict) else {})
+
+
+# --- speaking ----------------------------------------------------------------------------------
+
+
+class _Message:
+    """A message, block after block."""
+
+    def __init__(
+        self, request: ModelRequest, reply: int, stop: Stop | None, use: Use | None
+    ) -> None:
+        self._request: Final = request
+        self._reply: Final = reply
+        self._stop: Final = stop
+        self._use: Final = use
+        self._content: Final[list[Json]] = []
+        self._called = False
+        self._characters = 0
+
+    def open(self) -> bytes:
+        """Begin the stream."""
+        return server_event("message_start", {"message": self._head(None, {"output_tokens": 1})})
+
+    def speak(self, move: Say | Think | Call) -> Iterator[Paused]:
+        """Say, think or call."""
+        index = len(self._content)
+        if isinstance(move, Say):
+            begun: dict[str, Json] = {"type": "text", "text": ""}
+            deltas = [
+                {"type": "text_delta", "text": text} for text in pieces(move.text, move.deltas)
+            ]
+            self._content.append({"type": "text", "text": move.text})
+            self._characters += len(move.text)
+        elif isinstance(move, Think):
+            signature = "c2NyaXB0ZWQ="
+            begun = {"type": "thinking", "thinking": "", "signature": ""}
+            texts = pieces(move.text, move.deltas)
+            deltas = [{"type": "thinking_delta", "thinking": text} for text in texts]
+            deltas.append({"type": "signature_delta", "signature": signature})
+            self._content.append({**begun, "thinking": move.text, "signature": signature})
+            self._characters += len(move.text)
+        else:
+            begun, written = self._call(move)
+            deltas = [
+                {"type": "input_json_delta", "partial_json": text} for text in pieces(written, 3)
+            ]
+        yield Paused(server_event("content_block_start", {"index": index, "content_block": begun}))
+        pause = 0.0 if isinstance(move, Call) else move.pause
+        for delta in deltas:
+            event = server_event("content_block_delta", {"index": index, "delta": {**delta}})
+            yield Paused(event, pause)
+        yield Paused(server_event("content_block_stop", {"index": index}))
+
+    def fault(self, fault: Fault) -> bytes:
+        """Tell of an error in mid-stream."""
+        return server_event("error", {"error": {"type": fault.kind, "message": fault.message}})
+
+    def close(self) -> bytes:
+        """End the stream as a whole one ends."""
+        delta: Json = {"stop_reason": self._why(), "stop_sequence": None}
+        ended = server_event("message_delta", {"delta": delta, "usage": self._usage()})
+        return ended + server_event("message_stop", {})
+
+    def whole(self) -> Json:
+        """Return all that was spoken, for a client that does not stream."""
+        return self._head(self._why(), {})
+
+    def _call(self, move: Call) -> tuple[dict[str, Json], str]:
+        chosen = choose(move.tool, move.input, self._request.tools)
+        id = call_id("toolu", self._request, self._reply, len(self._content))
+        begun: dict[str, Json] = {"type": "tool_use", "id": id, "name": chosen.name, "input": {}}
+        written = move.broken
+        if written is None:
+            written = encode_json(dict(chosen.input)).decode()
+        self._content.append({**begun, "input": dict(chosen.input)})
+        self._called = True
+        self._characters += len(written)
+        return begun, written
+
+    def _why(self) -> str:
+        if self._stop is not None:
+            return self._stop.reason
+        return "tool_use" if self._called else "end_turn"
+
+    def _usage(self) -> dict[str, Json]:
+        use = self._use
+        if use is None:
+            said = encode_json(self._request.body.get("messages"))
+            use = Use(input=tokens(len(said)), output=tokens(self._characters))
+        return {
+            "input_tokens": use.input,
+            "cache_creation_input_tokens": use.cache_write,
+            "cache_read_input_tokens": use.cached_input,
+            "output_tokens": use.output,
+        }
+
+    def _head(self, stop: str | None, usage: Mapping[str, Json]) -> dict[str, Json]:
+        return {
+            "id": f"msg_{self._request.key}_{self._reply}_{self._request.attempt}",
+            "type": "message",
+            "role": "assistant",
+            "model": self._request.model,
+            "content": list(self._content),
+            "stop_reason": stop,
+            "stop_sequence": None,
+            "usage": {**self._usage(), **usage},
+        }

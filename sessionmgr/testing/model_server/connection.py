@@ -1,0 +1,94 @@
+"""One connection to a model server: requests are read, planned, and played one after the other.
+
+While an answer is played the connection is read as well. So a client that goes away ends an answer
+that hangs, and the log tells that it did not hear it to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.testing.model_server.http import (
+    CONTINUE,
+    BadRequest,
+    HttpRequest,
+    RequestDecoder,
+    answer_head,
+)
+from sessionmgr.testing.model_server.log import Exchange, Log
+
+if TYPE_CHECKING:
+    from sessionmgr.testing.model_server.performance import Send
+
+_READ: Final = 64 << 10
+_AHEAD: Final = 1 << 20
+"""What a client may send while it is still being answered."""
+
+Answer = Callable[[HttpRequest, Exchange, "Send"], Awaitable[bool]]
+"""Answers one request, and says whether the connection may be used again."""
+
+
+class Connection:
+    """A connection, from its first request to its last."""
+
+    def __init__(self, stream: trio.SocketStream, log: Log, answer: Answer) -> None:
+        self._stream: Final = stream
+        self._log: Final = log
+        self._answer: Final = answer
+        self._decoder: Final = RequestDecoder()
+
+    async def run(self) -> None:
+        """Serve it until the client, or the script, has had enough."""
+        try:
+            while True:
+                http = await self._next()
+                if http is None or not await self._serve(http) or not http.keep_alive:
+                    return
+        except BadRequest as refused:
+            why = str(refused).encode()
+            head = answer_head(refused.status, [("connection", "close")], length=len(why))
+            await self._stream.send_all(head + why)
+
+    async def _next(self) -> HttpRequest | None:
+        while True:
+            http = self._decoder.next()
+            if http is not None:
+                return http
+            if self._decoder.wants_continue:
+                self._decoder.wants_continue = False
+                await self._stream.send_all(CONTINUE)
+            data = await self._stream.receive_some(_READ)
+            if not data:
+                return None
+            self._decoder.feed(data)
+
+    async def _serve(self, http: HttpRequest) -> bool:
+        exchange = self._log.begin(http)
+        again = False
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._watch, exchange, nursery.cancel_scope)
+                again = await self._answer(http, exchange, self._stream.send_all)
+                nursery.cancel_scope.cancel()
+        finally:
+            if exchange.ending == "open":
+                exchange.ending = "shutdown"
+        return again and exchange.ending == "whole"
+
+    async def _watch(self, exchange: Exchange, answering: trio.CancelScope) -> None:
+        ahead = 0
+        while ahead <= _AHEAD:
+            try:
+                data = await self._stream.receive_some(_READ)
+            except trio.BrokenResourceError:
+                data = b""
+            if not data:
+                if exchange.ending == "open":
+                    exchange.ending = "left"
+                answering.cancel()
+                return
+            ahead += len(data)
+            self._decoder.feed(data)

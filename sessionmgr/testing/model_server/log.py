@@ -1,0 +1,68 @@
+"""What a model server was asked, and what became of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from sessionmgr.testing.model_server.http import HttpRequest
+from sessionmgr.testing.model_server.request import ModelRequest
+
+KEPT: Final = 2000
+"""How many of the last exchanges stay in the log, with their bodies."""
+
+Ending: TypeAlias = Literal["open", "whole", "cut", "left", "shutdown"]
+
+
+class Exchange(msgspec.Struct, kw_only=True):
+    """A request to the server, and how it was answered so far."""
+
+    number: int
+    http: HttpRequest
+    asked: ModelRequest | None = None
+    """What the model was asked, if it was the model that was asked."""
+    reply: int | None = None
+    """The how manieth reply of the script was the answer."""
+    status: int | None = None
+    """The status of the answer, once it has begun."""
+    known: bool = True
+    """Whether anybody here knows what was asked for; else the answer is 404, or 403 to a proxy."""
+    ending: Ending = "open"
+    """`cut` by the script; `left` by the client before it had all; `shutdown` with the server."""
+
+
+class Log:
+    """The last exchanges, in the order in which they began, and how many there were in all."""
+
+    def __init__(self) -> None:
+        self._kept: deque[Exchange] = deque(maxlen=KEPT)
+        self.total = 0
+        self.strangers: list[str] = []
+        """Targets that nobody here knows, as `METHOD TARGET`: a hermetic run has none."""
+
+    def __iter__(self) -> Iterator[Exchange]:
+        return iter(tuple(self._kept))
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def begin(self, http: HttpRequest) -> Exchange:
+        """Note a request."""
+        exchange = Exchange(number=self.total, http=http)
+        self.total += 1
+        self._kept.append(exchange)
+        return exchange
+
+    def note_stranger(self, exchange: Exchange) -> None:
+        """Note that nobody knows what was asked for."""
+        exchange.known = False
+        if len(self.strangers) < KEPT:
+            self.strangers.append(f"{exchange.http.method} {exchange.http.target}")
+
+    @property
+    def asked(self) -> list[ModelRequest]:
+        """What the model was asked."""
+        return [each.asked for each in self._kept if each.asked is not None]

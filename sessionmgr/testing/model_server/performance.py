@@ -1,0 +1,161 @@
+"""How one reply is played to one client: move after move, as a stream or as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+import msgspec
+import trio
+
+from sessionmgr.model import encode_json
+from sessionmgr.testing.model_server.face import Face, Plain
+from sessionmgr.testing.model_server.http import LAST_CHUNK, answer_head, chunk
+from sessionmgr.testing.model_server.log import Exchange
+from sessionmgr.testing.model_server.plan import Planned
+from sessionmgr.testing.model_server.request import ModelRequest
+from sessionmgr.testing.model_server.script import (
+    AnyMove,
+    Call,
+    Cut,
+    Fault,
+    Hang,
+    Headers,
+    Limits,
+    Malformed,
+    Refuse,
+    Say,
+    Stop,
+    Think,
+    UsageLimit,
+    Use,
+    Wait,
+    moves_at,
+)
+
+Send: TypeAlias = Callable[[bytes], Awaitable[None]]
+
+
+async def send_plain(plain: Plain, exchange: Exchange, send: Send, *, head: bool = False) -> None:
+    """Send an answer that is no reply of a model; only its head if that was asked for."""
+    exchange.status = plain.status
+    data = plain.data
+    headers = [("content-type", "application/json"), *plain.headers.items()]
+    begun = answer_head(plain.status, headers, length=len(data))
+    await send(begun if head else begun + data)
+    exchange.ending = "whole"
+
+
+class Performance:
+    """Plays one reply."""
+
+    def __init__(
+        self, face: Face, request: ModelRequest, planned: Planned, exchange: Exchange, send: Send
+    ) -> None:
+        moves = moves_at(planned.reply, request.attempt)
+        stop = next((move for move in moves if isinstance(move, Stop)), None)
+        use = next((move for move in moves if isinstance(move, Use)), None)
+        self._face: Final = face
+        self._request: Final = request
+        self._exchange: Final = exchange
+        self._send: Final = send
+        self._moves: Final = moves
+        self._speaker: Final = face.speaker(request, planned.number, stop, use)
+        self._headers: Final[dict[str, str]] = {}
+        self._begun = False
+        self._instead: str | None = None
+        """What goes out in the place of a whole message."""
+
+    async def play(self) -> None:
+        """Play the moves, and end the answer unless one of them did."""
+        for move in self._moves:
+            if await self._ends(move):
+                return
+        if self._request.stream:
+            await self._write(self._speaker.close())
+            await self._finish()
+            return
+        whole = self._speaker.whole()
+        data = encode_json(whole) if self._instead is None else self._instead.encode()
+        head = answer_head(200, self._head("application/json"), length=len(data))
+        self._exchange.status = 200
+        await self._send(head + data)
+        self._exchange.ending = "whole"
+
+    async def _ends(self, move: AnyMove) -> bool:
+        """Play one move, and say whether it was the last."""
+        match move:
+            case Say() | Think() | Call():
+                await self._speak(move)
+            case Wait(seconds=seconds):
+                await trio.sleep(seconds)
+            case Use() | Stop():
+                pass  # the speaker knows
+            case Headers(headers=headers):
+                self._headers.update(headers)
+            case Limits():
+                self._headers.update(self._face.limits(move))
+            case Malformed(text=text):
+                self._instead = text
+                if self._request.stream:
+                    await self._write(text.encode())
+            case _:
+                await self._fail(move)
+                return True
+        return False
+
+    async def _speak(self, move: Say | Think | Call) -> None:
+        held = bytearray()
+        for paused in self._speaker.speak(move):
+            if paused.pause:
+                await self._write(bytes(held))
+                held.clear()
+                await trio.sleep(paused.pause)
+            held += paused.data
+        await self._write(bytes(held))
+
+    async def _fail(self, move: Refuse | UsageLimit | Fault | Cut | Hang) -> None:
+        match move:
+            case Cut():
+                self._exchange.ending = "cut"
+            case Hang():
+                await trio.sleep_forever()
+            case Fault():
+                await self._break_off(move)
+            case Refuse() | UsageLimit():
+                if self._begun:  # then it is too late for a status
+                    kind = (move.kind if isinstance(move, Refuse) else None) or "api_error"
+                    await self._break_off(Fault(kind=kind, message=move.message))
+                    return
+                plain = self._face.refuse(move)
+                headers = {**self._headers, **plain.headers}
+                plain = msgspec.structs.replace(plain, headers=headers)
+                await send_plain(plain, self._exchange, self._send)
+
+    async def _break_off(self, fault: Fault) -> None:
+        if self._request.stream:
+            await self._write(self._speaker.fault(fault))
+            await self._finish()
+            return
+        plain = self._face.refuse(Refuse(status=500, kind=fault.kind, message=fault.message))
+        await send_plain(plain, self._exchange, self._send)
+
+    async def _write(self, data: bytes) -> None:
+        if not self._request.stream:
+            return
+        if not self._begun:
+            self._begun = True
+            self._exchange.status = 200
+            head = answer_head(200, self._head("text/event-stream"))
+            data = head + chunk(self._speaker.open() + data)
+        else:
+            data = chunk(data)
+        if data:
+            await self._send(data)
+
+    async def _finish(self) -> None:
+        await self._send(LAST_CHUNK)
+        self._exchange.ending = "whole"
+
+    def _head(self, content_type: str) -> list[tuple[str, str]]:
+        return [("content-type", content_type), *self._headers.items()]

@@ -1,0 +1,116 @@
+"""Which reply a request is answered with: a function of the request, and of nothing else.
+
+The last prompt that carries a script decides. How many of its replies have been given is read
+from the conversation: the ids of calls tell it, and so do the texts that were said since. So
+neither a retry, nor another session, nor a server that was started anew makes a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from sessionmgr.model import Json
+from sessionmgr.testing.model_server.request import (
+    Called,
+    Interrupted,
+    Item,
+    ModelRequest,
+    Prompt,
+    Said,
+    reply_of,
+)
+from sessionmgr.testing.model_server.sample import sample_of
+from sessionmgr.testing.model_server.script import (
+    Call,
+    Refuse,
+    Reply,
+    Say,
+    Script,
+    prompt_with,
+    script_in,
+    without_script,
+)
+
+Scripts: TypeAlias = Mapping[str, Script] | Callable[[ModelRequest], Reply | None]
+"""Scripts by prompt; or a function that replies itself, or leaves it to the prompt by None."""
+
+STRUCTURED = "StructuredOutput"
+"""The tool by which Claude Code asks for output that is valid against a schema."""
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """A reply, and the how manieth of its script it is."""
+
+    reply: Reply
+    number: int
+
+
+def plan(request: ModelRequest, scripts: Scripts | None = None) -> Planned:
+    """Return the reply to a request."""
+    if callable(scripts):
+        reply = scripts(request)
+        if reply is not None:
+            return Planned(reply, _given(request.items))
+        scripts = None
+    try:
+        at, script = _find(request, scripts)
+    except msgspec.ValidationError as error:
+        return Planned((Refuse(status=400, message=str(error)),), 0)
+    if script is None:
+        return Planned(_answer_plainly(request), 0)
+    given = _given(request.items[at + 1 :])
+    if request.purpose == "compaction":
+        # What is left of the script goes on after it, since the summary is all that stays.
+        return Planned((Say(text=prompt_with(script[given:], "What was said, in short.")),), given)
+    if given < len(script):
+        return Planned(script[given], given)
+    return Planned(_answer_plainly(request), given)
+
+
+def _find(request: ModelRequest, scripts: Mapping[str, Script] | None) -> tuple[int, Script | None]:
+    """Return the script that is being played, and where in the conversation it was asked for."""
+    for at in range(len(request.items) - 1, -1, -1):
+        item = request.items[at]
+        if isinstance(item, Interrupted):
+            break
+        if not isinstance(item, Prompt):
+            continue
+        script = None if scripts is None else scripts.get(item.text.strip())
+        script = script_in(item.text) if script is None else script
+        if script is not None:
+            return at, script
+    return 0, None
+
+
+def _given(items: tuple[Item, ...]) -> int:
+    """Return how many replies have been given since the script was asked for."""
+    given = 0
+    speaking = False
+    for item in items:
+        if isinstance(item, Called):
+            made_by = reply_of(item.id)
+            given = max(given, made_by + 1) if made_by is not None else given + (not speaking)
+            speaking = True
+        elif isinstance(item, Said):
+            given += not speaking
+            speaking = True
+        else:
+            speaking = False
+    return given
+
+
+def _answer_plainly(request: ModelRequest) -> Reply:
+    """Answer a prompt that asks for no script: with what was asked for, as an echo does."""
+    if request.purpose == "compaction":
+        return (Say(text="What was said, in short."),)
+    if request.schema is not None:
+        return (Say(text=msgspec.json.encode(sample_of(request.schema)).decode()),)
+    wanted = next((tool for tool in request.tools if tool.name == STRUCTURED), None)
+    if wanted is not None and wanted.schema is not None and not request.results:
+        value: Json = sample_of(wanted.schema)
+        return (Call(tool=STRUCTURED, input=value if isinstance(value, dict) else {}),)
+    said = without_script(request.prompt)
+    return (Say(text=f"You said: {said}" if said else "Done."),)

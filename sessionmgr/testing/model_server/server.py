@@ -1,0 +1,92 @@
+"""A server on loopback that plays a script as a model."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
+
+import msgspec
+import trio
+
+from sessionmgr.testing.model_server.anthropic import Anthropic
+from sessionmgr.testing.model_server.connection import Connection
+from sessionmgr.testing.model_server.face import Face, Plain
+from sessionmgr.testing.model_server.http import HttpRequest
+from sessionmgr.testing.model_server.log import Exchange, Log
+from sessionmgr.testing.model_server.performance import Performance, Send, send_plain
+from sessionmgr.testing.model_server.plan import Scripts, plan
+from sessionmgr.testing.model_server.request import ModelRequest
+
+FACES: Final[Sequence[Face]] = (Anthropic(),)
+_COUNTED: Final = 10_000
+"""Of how many different requests it is known how often they came."""
+
+
+class ModelServer:
+    """A server that is running: where it is, and what it was asked."""
+
+    def __init__(self, port: int, scripts: Scripts | None = None) -> None:
+        self.port: Final = port
+        self.url: Final = f"http://127.0.0.1:{port}"
+        self.log: Final = Log()
+        self._scripts: Final = scripts
+        self._attempts: Final[OrderedDict[str, int]] = OrderedDict()
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        """Serve one connection to its end."""
+        async with stream:
+            try:
+                await Connection(stream, self.log, self._answer).run()
+            except* (trio.BrokenResourceError, trio.ClosedResourceError):
+                pass  # the client is gone, as the log says of what it did not hear to the end
+
+    async def _answer(self, http: HttpRequest, exchange: Exchange, send: Send) -> bool:
+        for face in FACES:
+            found = face.read(http)
+            if isinstance(found, Plain):
+                await send_plain(found, exchange, send, head=http.method == "HEAD")
+                return True
+            if found is not None:
+                asked = msgspec.structs.replace(found, attempt=self._attempt(found))
+                exchange.asked = asked
+                planned = plan(asked, self._scripts)
+                exchange.reply = planned.number
+                await Performance(face, asked, planned, exchange, send).play()
+                return True
+        self.log.note_stranger(exchange)
+        # Whoever takes it for a proxy wants to reach somebody else.
+        beyond = http.method == "CONNECT" or "://" in http.target
+        status = 403 if beyond else 404
+        await send_plain(Plain(status, {"error": "nobody of this name is here"}), exchange, send)
+        return True
+
+    def _attempt(self, request: ModelRequest) -> int:
+        """Count a request, and return how often the same came before."""
+        asked = (request.face, request.session, request.model, request.items)
+        key = hashlib.sha256(msgspec.json.encode(asked)).hexdigest()
+        before = self._attempts.pop(key, 0)
+        self._attempts[key] = before + 1
+        if len(self._attempts) > _COUNTED:
+            self._attempts.popitem(last=False)
+        return before
+
+
+@asynccontextmanager
+async def open_model_server(
+    scripts: Scripts | None = None, *, port: int = 0
+) -> AsyncGenerator[ModelServer]:
+    """Open a server on loopback, at a port that is free unless one is given.
+
+    `scripts` tells what is replied; by default it is what the prompts carry.
+    """
+    listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
+    port = listeners[0].socket.getsockname()[1]
+    server = ModelServer(port, scripts)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(trio.serve_listeners, server.serve, listeners))
+        yield server
+        nursery.cancel_scope.cancel()

@@ -16,13 +16,13 @@ class ReaderGoneError(Exception):
     """Nobody reads stdout any more; that is no mistake (`| head`)."""
 
 
-def say(text: str) -> None:
-    """Print `text` and a newline, at once.
+def say(text: str, *, flush: bool = True) -> None:
+    """Print `text` and a newline, at once unless more is to follow.
 
     Raises:
         ReaderGoneError: Nobody reads it.
     """
-    _write(f"{text}\n", flush=True)
+    _write(f"{text}\n", flush=flush)
 
 
 def say_json(*values: Json | msgspec.Struct) -> None:
@@ -36,6 +36,15 @@ def say_json(*values: Json | msgspec.Struct) -> None:
     for value in values:
         _write(f"{encode_json(value).decode()}\n", flush=False)
     finish()
+
+
+def say_line_of_json(body: bytes) -> None:
+    """Print JSON that is stored, as it is; `finish` sends it out.
+
+    Raises:
+        ReaderGoneError: Nobody reads it.
+    """
+    _write(f"{body.decode(errors='replace')}\n", flush=False)
 
 
 def finish() -> None:

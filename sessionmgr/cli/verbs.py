@@ -38,6 +38,11 @@ class VerbModule(Protocol):
 VERBS: Final = {
     verb.name: verb
     for verb in (
+        Verb("sessions", "sessions", "list what is stored"),
+        Verb("show", "show", "a session or a run, and what became of it"),
+        Verb("events", "events", "what happened in it, and what happens now (--follow)"),
+        Verb("export", "export", "a session with all its runs and events, as JSON lines"),
+        Verb("costs", "costs", "tokens and money, by session, run, provider or day"),
         Verb("schema", "schema", "the JSON Schema of what is read, stored and printed"),
         Verb("demo", "demo", "see it at work (needs nothing)"),
     )

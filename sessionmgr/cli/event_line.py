@@ -1,0 +1,89 @@
+"""An event in one line, for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec import UNSET
+
+from sessionmgr.cli.table import cut
+from sessionmgr.cli.words import clock, money, one_line, tokens
+from sessionmgr.model import Cost, Event, Failure, Negotiation, Permission, Usage, moment
+
+if TYPE_CHECKING:
+    from sessionmgr.model import AnyEvent, Json
+
+LONGEST: Final = 400
+TYPE_WIDTH: Final = 23
+_ENVELOPE: Final = frozenset(Event.__struct_fields__)
+# What a reader of lines knows already, or has no use for.
+_PASSED_OVER: Final = frozenset({"total", "provenance", "message_id", "tool_call_id", "cwd"})
+
+
+def event_line(event: AnyEvent, now: float, width: int | None = None) -> str:
+    """Tell an event: its number, when it was, its type, and what it says."""
+    try:
+        when = clock(moment.read(event.at), now)
+    except ValueError:
+        when = "?"
+    indent = "" if getattr(event, "parent_tool_call_id", UNSET) is UNSET else "  "
+    said = one_line(what_it_says(event))
+    line = f"{event.seq:>5}  {when}  {indent}{event.type:<{TYPE_WIDTH}}  {said}".rstrip()
+    return cut(line, min(width or LONGEST, LONGEST))
+
+
+def what_it_says(event: AnyEvent) -> str:
+    """Return what an event says beside its type."""
+    if not isinstance(event, Event):
+        return ""
+    fields: dict[str, object] = {
+        name: getattr(event, name) for name in event.__struct_fields__ if name not in _ENVELOPE
+    }
+    match event.type:
+        case "message_sent" | "message_received" | "reasoning_received":
+            return _text(fields["content"])
+        case "message_streamed" | "reasoning_streamed":
+            return _text(fields["delta"])
+        case "output_received":
+            return f"{fields['stream']}: {fields['text']}"
+        case "tool_call_started":
+            return f"{fields['tool_name']} {_text(fields['tool_input'])}"
+        case "tool_call_updated":
+            return _text(fields["output_delta"])
+        case "tool_call_completed" | "tool_call_failed":
+            return f"{fields['tool_name']} {_text(fields['tool_output'])}"
+        case "error_occurred":
+            return f"{fields['severity']}: {_text(fields['failure'])}"
+        case _:
+            told = {name: _text(value) for name, value in fields.items()}
+            return ", ".join(
+                f"{name} {text}" for name, text in told.items() if text and name not in _PASSED_OVER
+            )
+
+
+def _text(value: object) -> str:
+    if not value:
+        return ""
+    match value:
+        case str():
+            return value
+        case Failure():
+            return f"{value.kind}: {value.message}"
+        case Usage():
+            return tokens(value)
+        case Cost():
+            return "" if value.usd is None else money(value.usd)
+        case Permission():
+            return f"{value.asked} ({value.effective}, {value.fidelity})"
+        case Negotiation(granted=granted):
+            return ", ".join(granted)
+        case _:
+            return command_of(msgspec.to_builtins(value))
+
+
+def command_of(value: Json) -> str:
+    """Return a command alone, where a tool was given nothing else, and all as JSON elsewhere."""
+    if isinstance(value, dict) and len(value) == 1 and isinstance(value.get("command"), str):
+        return str(value["command"])
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,80 @@
+"""The verb `export`: a session and all that belongs to it, as JSON lines."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from sessionmgr.cli.output import finish, say_line_of_json
+from sessionmgr.cli.stored import all_runs, find, fold, with_store
+from sessionmgr.model import ImageReceived, decode_event, encode_json
+from sessionmgr.store import UnknownId
+
+if TYPE_CHECKING:
+    import argparse
+
+    from sessionmgr.model import Json
+    from sessionmgr.store import Store
+
+HELP: Final = """\
+Print a session with its runs' results, all events as they are stored, snapshots, and
+the images that were made (base64), as JSON lines: each an object with one key, which
+is session, run, event, snapshot or blob. The id of a run exports its session.
+
+  sessionmgr export ses_3k9w > session.jsonl"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take an id."""
+    parser.add_argument("id", metavar="ID", help="of a session, or of a run of it")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print it and return the exit code."""
+    return with_store(args, _export)
+
+
+async def _export(args: argparse.Namespace, store: Store) -> int:
+    kind, id = await find(store, args.id, "session", "run")
+    session_id = (await store.run(id)).session_id if kind == "run" else id
+    _say("session", (await store.session(session_id)).body)
+    for stored in await all_runs(store, session_id):
+        _say("run", encode_json((await fold(store, stored)).result()))
+    blobs = await _export_events(store, session_id)
+    for snapshot in await store.snapshots(session_id):
+        _say("snapshot", snapshot.body)
+    for sha256 in blobs:
+        await _export_blob(store, sha256)
+    finish()
+    return 0
+
+
+async def _export_events(store: Store, session_id: str) -> list[str]:
+    """Print the events; return the names of the blobs that they speak of."""
+    blobs: dict[str, None] = {}
+    after, more = 0, True
+    while more:
+        page = await store.events(session_id, after=after)
+        for row in page.rows:
+            _say("event", row.body)
+            if row.type == "image_received":
+                event = decode_event(row.body)
+                if isinstance(event, ImageReceived):
+                    blobs[event.blob] = None
+        after, more = page.last, page.more
+    return list(blobs)
+
+
+async def _export_blob(store: Store, sha256: str) -> None:
+    try:
+        data: str | None = b64encode(await store.blob(sha256)).decode()
+    except UnknownId:
+        data = None  # it was named and never kept
+    blob: dict[str, Json] = {"sha256": sha256, "base64": data}
+    _say("blob", encode_json(blob))
+
+
+def _say(kind: str, body: bytes) -> None:
+    say_line_of_json(msgspec.json.encode({kind: msgspec.Raw(body)}))

@@ -1,0 +1,202 @@
+"""The verb `sessions`: what is stored, the newest first."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from sessionmgr.cli.output import note, say, say_json
+from sessionmgr.cli.parser import one_of
+from sessionmgr.cli.stored import (
+    ALIVE,
+    ORPHANED,
+    NoStoreYet,
+    first_prompt,
+    held_sessions,
+    session_of,
+    told_status,
+    with_store,
+)
+from sessionmgr.cli.table import WIDEST, room, table
+from sessionmgr.cli.words import clock, duration, money, since
+from sessionmgr.manager.status import Spent, spent
+from sessionmgr.model import Cost, Json, RunStatus, Usage, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sessionmgr.store import Lease, Store, StoredRun, StoredSession
+
+HELP: Final = """\
+List sessions, the newest first: who they are with, how their last run stands, what
+they cost and how they began. An id may be shortened while it is unambiguous.
+
+  sessionmgr sessions --status failed --since 12h
+  sessionmgr sessions --provider shell --json"""
+
+STATUSES: Final = (*(status.value for status in RunStatus), ORPHANED)
+SHORT: Final = 12
+"""So much of an id is shown in tables: 40 bits of chance."""
+
+
+class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
+    """What is told of a session in a list; `status` is that of its last run."""
+
+    id: str
+    provider: str
+    state: str
+    status: str | None
+    run_id: str | None
+    created_at: str
+    ended_at: str | None
+    duration: float | None
+    model: str | None
+    cwd: str
+    prompt: str | None
+    usage: Usage
+    cost: Cost
+    last_seq: int
+    metadata: dict[str, Json]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the filters."""
+    parser.add_argument(
+        "-p", "--provider", dest="of_provider", metavar="NAME", help="with this provider"
+    )
+    parser.add_argument(
+        "--status",
+        type=one_of("status", STATUSES),
+        metavar="STATUS",
+        help=f"whose last run stands like this: {', '.join(STATUSES)}",
+    )
+    parser.add_argument("--since", metavar="WHEN", help="begun since: 90m, 12h, 7d or a date")
+    parser.add_argument("--limit", type=at_least_one, default=50, metavar="N", help="so many (50)")
+
+
+def at_least_one(text: str) -> int:
+    """Read a number of things."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, not {text!r}")
+    return int(text)
+
+
+def run(args: argparse.Namespace) -> int:
+    """List them and return the exit code."""
+    try:
+        return with_store(args, _list)
+    except NoStoreYet as nothing:
+        note(str(nothing))
+        return 0
+
+
+async def _list(args: argparse.Namespace, store: Store) -> int:
+    now = time.time()
+    begun = since(args.since, now) * 1000 if args.since else 0
+    lister = Lister(store, await held_sessions(store), begun, args.of_provider)
+    lines = await (
+        lister.by_status(args.status, args.limit) if args.status else lister.all(args.limit)
+    )
+    if args.json:
+        say_json(*lines)
+    elif lines:
+        titles = ["SESSION", "PROVIDER", "STATUS", "BEGUN", "TOOK", "COST", "PROMPT"]
+        rows = [_row(line, now) for line in lines]
+        for each in table(titles, rows, width=room(), right="TOOK COST"):
+            say(each)
+    else:
+        note("there is no such session")
+    return 0
+
+
+def _row(line: SessionLine, now: float) -> list[str]:
+    return [
+        line.id[:SHORT],
+        line.provider,
+        line.status or line.state,
+        clock(moment.read(line.created_at), now),
+        duration(line.duration),
+        money(line.cost.usd),
+        (line.prompt or "")[:WIDEST],
+    ]
+
+
+class Lister:
+    """Finds sessions and what is told of each."""
+
+    def __init__(
+        self, store: Store, held: Mapping[str, Lease], begun: float, provider: str | None
+    ) -> None:
+        self._store: Final = store
+        self._held: Final = held
+        self._begun: Final = int(begun)
+        self._provider: Final = provider
+
+    async def all(self, limit: int) -> list[SessionLine]:
+        """Return the newest ones."""
+        page = await self._store.sessions(provider=self._provider, since=self._begun, limit=limit)
+        return [await self._line(session, await self._last_run(session)) for session in page.rows]
+
+    async def by_status(self, status: str, limit: int) -> list[SessionLine]:
+        """Return the newest ones whose last run stands like that."""
+        statuses = ALIVE if status == ORPHANED else {status}
+        lines: dict[str, SessionLine] = {}
+        cursor: int | None = None
+        while True:
+            page = await self._store.runs(statuses=statuses, provider=self._provider, cursor=cursor)
+            for run in page.rows:
+                if run.session_id not in lines:
+                    line = await self._if_last(run)
+                    if line is not None and line.status == status:
+                        lines[run.session_id] = line
+                if len(lines) == limit:
+                    return list(lines.values())
+            cursor = page.cursor
+            if cursor is None:
+                return list(lines.values())
+
+    async def _if_last(self, run: StoredRun) -> SessionLine | None:
+        """Tell of the run's session, if it is the last of it and not too old."""
+        session = await self._store.session(run.session_id)
+        last = await self._last_run(session)
+        if last is None or last.run_id != run.run_id or session.created < self._begun:
+            return None
+        return await self._line(session, last)
+
+    async def _last_run(self, session: StoredSession) -> StoredRun | None:
+        page = await self._store.runs(session_id=session.session_id, limit=1)
+        return page.rows[0] if page.rows else None
+
+    async def _line(self, stored: StoredSession, last: StoredRun | None) -> SessionLine:
+        session = session_of(stored.body)
+        id = stored.session_id
+        is_held = id in self._held
+        costs = (await self._store.costs([id])).get(id)
+        used = spent(costs) if costs is not None else Spent(usage=Usage(), cost=Cost())
+        ended = None if last is None or last.ended is None else last.ended / 1000
+        return SessionLine(
+            id=id,
+            provider=stored.provider,
+            state=stored.state,
+            status=None if last is None else told_status(last.status, held=is_held),
+            run_id=None if last is None else last.run_id,
+            created_at=moment.written(stored.created / 1000),
+            ended_at=None if ended is None else moment.written(ended),
+            duration=_took(stored.created / 1000, ended, is_on=is_held),
+            model=session.model,
+            cwd=session.cwd,
+            prompt=await first_prompt(self._store, id),
+            usage=used.usage,
+            cost=used.cost,
+            last_seq=stored.last_seq,
+            metadata=session.metadata,
+        )
+
+
+def _took(begun: float, ended: float | None, *, is_on: bool) -> float | None:
+    if ended is None:
+        return round(time.time() - begun, 3) if is_on else None
+    return round(ended - begun, 3)

@@ -1,0 +1,253 @@
+"""The verb `show`: a session, a run or a snapshot, and all that is known of it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from sessionmgr.cli.output import say, say_json
+from sessionmgr.cli.stored import (
+    all_runs,
+    find,
+    first_prompt,
+    fold,
+    held_sessions,
+    session_of,
+    told_status,
+    with_store,
+)
+from sessionmgr.cli.table import room, table
+from sessionmgr.cli.words import age, duration, harmless, money, one_line, tokens
+from sessionmgr.manager.status import spent
+from sessionmgr.model import moment
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+
+    from sessionmgr.model import Cost, Failure, Json, Permission, Run, Usage
+    from sessionmgr.store import Store, StoredRun, StoredSession
+
+HELP: Final = """\
+Show a session with its runs, or a run with its result: status, failure, permission,
+tool calls, tokens, cost, and the text it ended with. With --json, a run is printed as
+its result (sessionmgr schema result), a session as an object that holds its runs'.
+
+  sessionmgr show ses_3k9w"""
+
+LABEL: Final = 13
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take an id."""
+    parser.add_argument("id", metavar="ID", help="of a session, a run or a snapshot")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show it and return the exit code."""
+    return with_store(args, _show)
+
+
+async def _show(args: argparse.Namespace, store: Store) -> int:
+    kind, id = await find(store, args.id, "session", "run", "snapshot")
+    if kind == "snapshot":
+        await _show_snapshot(store, id, as_json=args.json)
+    elif kind == "run":
+        await _show_run(store, await store.run(id), as_json=args.json)
+    else:
+        await _show_session(store, await store.session(id), as_json=args.json)
+    return 0
+
+
+# --- a run ---------------------------------------------------------------------------------------
+
+
+async def _show_run(store: Store, stored: StoredRun, *, as_json: bool) -> None:
+    run = await fold(store, stored)
+    if as_json:
+        say_json(run.result())
+        return
+    held = stored.session_id in await held_sessions(store, stored.session_id)
+    prompt = await first_prompt(store, stored.session_id, run_id=stored.run_id)
+    for line in run_lines(run, status=told_status(run.status, held=held), now=time.time()):
+        say(line)
+    if prompt:
+        say(_line("prompt", prompt))
+    if run.text:
+        say("")
+        say(harmless(run.text).rstrip())
+
+
+def run_lines(run: Run, *, status: str, now: float) -> list[str]:
+    """Return what is told of a run, one matter a line."""
+    return [
+        _line("run", run.id),
+        _line("session", run.session_id),
+        _line("provider", " ".join(filter(None, (run.provider, run.model, run.cli_version)))),
+        _line("status", _status(run, status)),
+        *_failure(run.failure),
+        *_when(run.started_at, run.ended_at, now),
+        *_line_if("took", duration(run.duration)),
+        *_line_if("directory", run.cwd),
+        *_line_if("permission", _permission(run.permission)),
+        *(
+            _line("denied", f"{each.tool_name}{f': {each.reason}' if each.reason else ''}")
+            for each in run.permission_denials
+        ),
+        *(_line("asks", f"{id}: sessionmgr approve {id} allow") for id in run.open_approvals),
+        *_line_if("tools", _tools(run)),
+        *_line_if("turns", str(run.turns) if run.turns else ""),
+        *_used(run.usage, run.cost),
+        *_line_if("exit code", "" if run.exit_code is None else str(run.exit_code)),
+        *_line_if("left running", ", ".join(run.left_running)),
+        *_line_if("resumed from", run.resumed_from),
+        *_line_if("their id", run.provider_session_id),
+        *(
+            _line("image", f"{each.media_type}, {each.bytes} bytes, {each.blob}")
+            for each in run.images
+        ),
+        *_line_if("structured", _json(run.structured)),
+        *_line_if("metadata", _json(run.metadata) if run.metadata else ""),
+        _line("events", f"{run.first_seq} to {run.last_seq}"),
+    ]
+
+
+def _status(run: Run, status: str) -> str:
+    said = [status, run.reason, run.detail]
+    if run.stop_reason and run.stop_reason != run.status:
+        said.append(f"stop reason {run.stop_reason}")
+    return ", ".join(filter(None, said))
+
+
+def _failure(failure: Failure | None) -> list[str]:
+    if failure is None:
+        return []
+    can = [word for word in ("retryable", "resumable") if getattr(failure, word)]
+    lines = [_line("failure", f"{failure.kind}: {failure.message}")]
+    more = [*can, *(f"{word} {getattr(failure, word)}" for word in ("phase",) if failure.phase)]
+    if failure.provider_code:
+        more.append(f"the provider's code {failure.provider_code}")
+    if failure.retry_at:
+        more.append(f"not before {failure.retry_at}")
+    if more:
+        lines.append(_line("", ", ".join(more)))
+    if failure.stderr_tail:
+        lines.append(_line("stderr", failure.stderr_tail))
+    return lines
+
+
+def _permission(permission: Permission | None) -> str:
+    if permission is None:
+        return ""
+    confined = {True: ", confined", False: ", not confined", None: ""}[permission.confined]
+    theirs = f"the provider's {permission.effective}"
+    return f"{permission.asked} ({theirs}, {permission.fidelity}{confined})"
+
+
+def _tools(run: Run) -> str:
+    calls = run.tool_calls
+    if not calls.count:
+        return ""
+    counted = ", ".join(f"{name} {number}" for name, number in sorted(calls.count.items()))
+    return f"{counted} ({calls.failed} failed, {calls.denied} denied)"
+
+
+# --- a session -----------------------------------------------------------------------------------
+
+
+async def _show_session(store: Store, stored: StoredSession, *, as_json: bool) -> None:
+    session = session_of(stored.body)
+    runs = [await fold(store, each) for each in await all_runs(store, stored.session_id)]
+    snapshots = await store.snapshots(stored.session_id)
+    held = (await held_sessions(store, stored.session_id)).get(stored.session_id)
+    if as_json:
+        told = msgspec.to_builtins(session)
+        told["last_seq"] = stored.last_seq
+        told["pid"] = held.owner.pid if held else None
+        told["runs"] = [msgspec.to_builtins(each.result()) for each in runs]
+        told["snapshots"] = [each.snapshot_id for each in snapshots]
+        say_json(told)
+        return
+    now = time.time()
+    costs = (await store.costs([stored.session_id])).get(stored.session_id)
+    lines = [
+        _line("session", session.id),
+        _line("provider", " ".join(filter(None, (session.provider, session.model)))),
+        _line("state", f"{stored.state}{f', kept by process {held.owner.pid}' if held else ''}"),
+        *_when(session.created_at, session.closed_at, now),
+        _line("directory", session.cwd),
+        _line("permission", session.permission_mode),
+        *_line_if("their id", session.provider_session_id),
+        *_line_if("metadata", _json(session.metadata) if session.metadata else ""),
+        *(_used(spent(costs).usage, spent(costs).cost) if costs else ()),
+        _line("events", f"1 to {stored.last_seq}"),
+        *(
+            _line("snapshot", f"{each.snapshot_id}: sessionmgr resume {each.snapshot_id}")
+            for each in snapshots
+        ),
+    ]
+    for line in lines:
+        say(line)
+    say("")
+    for line in _runs_table(runs, is_held=held is not None, now=now):
+        say(line)
+
+
+def _runs_table(runs: Iterable[Run], *, is_held: bool, now: float) -> list[str]:
+    rows = [
+        [
+            each.id,
+            told_status(each.status, held=is_held),
+            "" if each.started_at is None else age(moment.read(each.started_at), now),
+            duration(each.duration),
+            money(each.cost.usd),
+            each.failure.kind if each.failure else one_line(each.text)[:200],
+        ]
+        for each in runs
+    ]
+    titles = ["RUN", "STATUS", "BEGUN", "TOOK", "COST", "END"]
+    return table(titles, rows, width=room(), right="TOOK COST")
+
+
+async def _show_snapshot(store: Store, snapshot_id: str, *, as_json: bool) -> None:
+    stored = await store.snapshot(snapshot_id)
+    told: dict[str, Json] = msgspec.json.decode(stored.body)
+    if as_json:
+        say_json(told)
+        return
+    for name, value in told.items():
+        if value is not None:
+            say(_line(name.replace("_", " "), value if isinstance(value, str) else _json(value)))
+    say(_line("to go on", f"sessionmgr resume {snapshot_id}"))
+
+
+# --- lines ---------------------------------------------------------------------------------------
+
+
+def _line(label: str, value: str) -> str:
+    return f"{label:<{LABEL}} {one_line(value)}".rstrip()
+
+
+def _line_if(label: str, value: str | None) -> list[str]:
+    return [_line(label, value)] if value else []
+
+
+def _when(begun: str | None, ended: str | None, now: float) -> list[str]:
+    return [
+        _line(label, f"{at} ({age(moment.read(at), now)})")
+        for label, at in (("begun", begun), ("ended", ended))
+        if at
+    ]
+
+
+def _used(usage: Usage, cost: Cost) -> list[str]:
+    lines = [_line("tokens", tokens(usage))]
+    if cost.usd is not None:
+        lines.append(_line("cost", f"{money(cost.usd)} ({cost.provenance})"))
+    return lines
+
+
+def _json(value: Json) -> str:
+    return "" if value is None else msgspec.json.encode(value).decode()

@@ -1,0 +1,150 @@
+"""What verbs find in the store, from whichever terminal they are typed."""
+
+from __future__ import annotations
+
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.errors import AmbiguousId, CommandLineInvalid, UnknownId
+from sessionmgr.manager.identity import is_gone
+from sessionmgr.model import MessageSent, Run, Session, decode_event, reduce_all
+from sessionmgr.model.value import known_part
+from sessionmgr.store import open_sqlite_store
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+
+    from sessionmgr.cli.configuration import Configuration
+    from sessionmgr.store import Lease, Store, StoredRun
+    from sessionmgr.store.contract import Kind
+
+PATIENCE: Final = 5.0
+"""Seconds to wait for another process's lock on the file."""
+_PREFIXES: Final = {"session": "ses_", "run": "run_", "snapshot": "snp_"}
+
+
+class NoStoreYet(CommandLineInvalid):
+    """Nothing has been stored so far."""
+
+
+@asynccontextmanager
+async def open_stored(configuration: Configuration) -> AsyncGenerator[Store, None]:
+    """Open the store that the settings name; none is made.
+
+    Raises:
+        NoStoreYet: There is no such file, and nobody has named one.
+        CommandLineInvalid: Somebody has named a file that is not there.
+        StoreUnusable: It cannot be used; it says why.
+    """
+    path = configuration.store
+    if not path.exists():
+        source = configuration.sources.get("store")
+        if source is None:
+            raise NoStoreYet(f"nothing is stored yet: there is no {path}")
+        raise CommandLineInvalid(f"there is no store at {path} (named by {source})")
+    async with open_sqlite_store(path, patience=PATIENCE) as store:
+        yield store
+
+
+def with_store(
+    args: argparse.Namespace, work: Callable[[argparse.Namespace, Store], Awaitable[int]]
+) -> int:
+    """Do some work on the store that the settings name, and return the exit code."""
+
+    async def main() -> int:
+        async with open_stored(args.configuration) as store:
+            return await work(args, store)
+
+    return trio.run(main)
+
+
+async def find(store: Store, text: str, *kinds: Kind) -> tuple[Kind, str]:
+    """Return what kind of thing a shortened id stands for, and the whole id.
+
+    The part before the underscore may be left out.
+
+    Raises:
+        UnknownId: Nothing begins like that.
+        AmbiguousId: Several things do; some of them are named.
+    """
+    found: dict[str, Kind] = {}
+    for kind in kinds:
+        prefix = text if text.startswith(_PREFIXES[kind]) else _PREFIXES[kind] + text
+        if "_" in text and prefix != text:
+            continue
+        try:
+            found[await store.resolve(prefix, kind)] = kind
+        except AmbiguousId as error:
+            found.update(dict.fromkeys(error.candidates, kind))
+        except UnknownId:
+            continue
+    if not found or not text:
+        raise UnknownId(" or ".join(kinds), text)
+    if len(found) > 1:
+        raise AmbiguousId(text, list(found))
+    ((id, kind),) = found.items()
+    return kind, id
+
+
+async def fold(store: Store, stored: StoredRun) -> Run:
+    """Make a run's record from its stored events."""
+    run = Run(id=stored.run_id, session_id=stored.session_id, provider=stored.provider)
+    after = (stored.first_seq or 1) - 1
+    while True:
+        page = await store.events(stored.session_id, after=after, run_id=stored.run_id)
+        run = reduce_all(run, [decode_event(row.body) for row in page.rows])
+        after = page.last
+        if not page.more:
+            return run
+
+
+async def all_runs(store: Store, session_id: str) -> list[StoredRun]:
+    """Return the runs of a session, the oldest first."""
+    found: list[StoredRun] = []
+    cursor: int | None = None
+    while True:
+        page = await store.runs(session_id=session_id, cursor=cursor)
+        found += page.rows
+        cursor = page.cursor
+        if cursor is None:
+            return found[::-1]
+
+
+async def first_prompt(store: Store, session_id: str, *, run_id: str | None = None) -> str | None:
+    """Return what the session, or one run of it, was asked first."""
+    page = await store.events(session_id, run_id=run_id, types=["message_sent"], limit=1)
+    for row in page.rows:
+        event = decode_event(row.body)
+        if isinstance(event, MessageSent):
+            return event.content
+    return None
+
+
+def session_of(body: bytes) -> Session:
+    """Read a session's record; what a later version has added is left out."""
+    return msgspec.convert(known_part(msgspec.json.decode(body), Session), Session)
+
+
+async def held_sessions(store: Store, session_id: str = "ses_") -> Mapping[str, Lease]:
+    """Return the sessions that a living program looks after, with its lease."""
+    now = time.time() * 1000
+    return {
+        lease.name: lease
+        for lease in await store.leases(session_id)
+        if lease.expires > now and not is_gone(lease.owner)
+    }
+
+
+ALIVE: Final = frozenset({"pending", "running"})
+ORPHANED: Final = "orphaned"
+"""How a run is told that should be on, and whose program is gone."""
+
+
+def told_status(status: str, *, held: bool) -> str:
+    """Return how a run stands, as far as can be known from here."""
+    return ORPHANED if status in ALIVE and not held else status

@@ -4,7 +4,8 @@ SessionmgrError
 ├── CommandLineError                what a user has typed, or written into a file of settings
 │   ├── CommandLineInvalid          wrong usage; says what is right
 │   ├── ConfigurationInvalid        a setting; says in which file and line, or which variable
-│   └── NobodyThere                 an order for a run that no program looks after
+│   ├── NobodyThere                 an order for a run that no program looks after
+│   └── OrderRefused                an order that was taken and could not be carried out
 ├── ModelError                      values that do not fit together
 │   └── IllegalTransition           an event that may not follow in the life of a run
 ├── WireError                       frames and what they ask for
@@ -117,6 +118,10 @@ class ConfigurationInvalid(CommandLineError):
 
 class NobodyThere(CommandLineError):
     """An order was for a run that no program looks after now."""
+
+
+class OrderRefused(CommandLineError):
+    """Whoever looks after the run has answered, and could not do it."""
 
 
 class WireError(SessionmgrError):

@@ -12,6 +12,7 @@ from sessionmgr.cli.event_line import event_line
 from sessionmgr.cli.output import finish, note, say, say_line_of_json
 from sessionmgr.cli.parser import meant
 from sessionmgr.cli.stored import ALIVE, find, held_sessions, with_store
+from sessionmgr.cli.table import room
 from sessionmgr.model import decode_event
 from sessionmgr.model.event import EVENT_TYPES
 

@@ -43,6 +43,10 @@ VERBS: Final = {
         Verb("events", "events", "what happened in it, and what happens now (--follow)"),
         Verb("export", "export", "a session with all its runs and events, as JSON lines"),
         Verb("costs", "costs", "tokens and money, by session, run, provider or day"),
+        Verb("cancel", "cancel", "end a run, or all of a session"),
+        Verb("pause", "pause", "stop a run so that it can be resumed"),
+        Verb("append", "append", "say something to a run that is on"),
+        Verb("approve", "approve", "answer what a run has asked"),
         Verb("schema", "schema", "the JSON Schema of what is read, stored and printed"),
         Verb("demo", "demo", "see it at work (needs nothing)"),
     )

@@ -1,0 +1,45 @@
+"""The verb `append`: say something to a run that is on."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.cli.order import alive_run, give, tell
+from sessionmgr.cli.stored import with_store
+from sessionmgr.errors import CommandLineInvalid
+
+if TYPE_CHECKING:
+    import argparse
+
+    from sessionmgr.store import Store
+
+HELP: Final = """\
+Say something to a run that is on. If the provider takes messages in mid-turn it is
+accepted at once; else it is queued, and is a run of its own when this one is done.
+
+  sessionmgr append run_7hq2 "and keep it short\""""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take an id and a text."""
+    parser.add_argument("id", metavar="ID", help="of a run, or of its session")
+    parser.add_argument("text", metavar="TEXT", help="what to say; - reads it from stdin")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Append it and return the exit code."""
+    if args.text == "-":
+        args.text = sys.stdin.read()
+    if not args.text.strip():
+        raise CommandLineInvalid("append: TEXT: there is nothing in it")
+    return with_store(args, _append)
+
+
+async def _append(args: argparse.Namespace, store: Store) -> int:
+    run = await alive_run(store, args.id)
+    answer = await give(store, "append", run.session_id, run.run_id, {"content": args.text})
+    state = answer.get("state")
+    what = "has got it" if state == "accepted" else f"will hear it afterwards, as {answer['run']}"
+    tell(run.run_id, answer, what, as_json=args.json)
+    return 0

@@ -1,0 +1,49 @@
+"""The verb `cancel`: end a run, or all of a session, whichever process looks after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.cli.order import give, tell
+from sessionmgr.cli.stored import ALIVE, find, with_store
+
+if TYPE_CHECKING:
+    import argparse
+
+    from sessionmgr.store import Store
+
+HELP: Final = """\
+End a run, or all runs of a session, whichever process looks after it. What has ended
+already stays as it is, and that is no mistake.
+
+  sessionmgr cancel run_7hq2 --reason "wrong branch\""""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take ids and a reason."""
+    parser.add_argument("ids", nargs="+", metavar="ID", help="of a session or a run")
+    parser.add_argument("--reason", metavar="TEXT", help="why, for the record")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Cancel them and return the exit code."""
+    return with_store(args, _cancel)
+
+
+async def _cancel(args: argparse.Namespace, store: Store) -> int:
+    found = [await find(store, text, "session", "run") for text in args.ids]
+    for kind, id in found:
+        if kind == "run":
+            run = await store.run(id)
+            session_id, status = run.session_id, run.status
+        else:
+            alive = await store.runs(session_id=id, statuses=ALIVE, limit=1)
+            session_id, status = id, "running" if alive.rows else "ended"
+        if status not in ALIVE:
+            tell(id, {"cancelled": 0}, f"has ended already ({status})", as_json=args.json)
+            continue
+        answer = await give(store, "cancel", session_id, id, {"detail": args.reason})
+        count = answer.get("cancelled")
+        what = "is being cancelled" if count else "was ending already"
+        tell(id, answer, what, as_json=args.json)
+    return 0

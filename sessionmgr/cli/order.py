@@ -1,0 +1,118 @@
+"""An order for a run that another process looks after: it goes by way of the store.
+
+The program that holds the run takes the order out of the store, carries it out and writes down
+what came of it. Where there is no such program, or it does not answer, that is said within a few
+seconds, and the order is withdrawn: nobody carries it out later.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.cli.output import note, say, say_json
+from sessionmgr.cli.stored import ALIVE, find, held_sessions
+from sessionmgr.errors import NobodyThere, OrderRefused
+from sessionmgr.manager.identity import Presence
+from sessionmgr.model import Json, encode_json, new_id
+from sessionmgr.model.ids import Kind as IdKind
+from sessionmgr.store import Request
+
+if TYPE_CHECKING:
+    from sessionmgr.store import Lease, Store, StoredRun
+
+PATIENCE: Final = 5.0
+"""Seconds in which an order must have been taken."""
+LONGEST: Final = 120.0
+"""Seconds in which one that was taken must have been carried out."""
+
+
+async def alive_run(store: Store, text: str) -> StoredRun:
+    """Return the run that an order is for: of a session, the one that is on.
+
+    Raises:
+        NobodyThere: It has ended, or nothing of the session is on.
+    """
+    kind, id = await find(store, text, "session", "run")
+    if kind == "run":
+        run = await store.run(id)
+        if run.status not in ALIVE:
+            raise NobodyThere(f"{id} has ended already: {run.status}")
+        return run
+    page = await store.runs(session_id=id, statuses=ALIVE)
+    if not page.rows:
+        raise NobodyThere(f"nothing of {id} is on; sessionmgr show {id} tells what became of it")
+    oldest = page.rows[-1]
+    return next((run for run in reversed(page.rows) if run.status == "running"), oldest)
+
+
+async def give(
+    store: Store, kind: str, session_id: str, target: str, body: dict[str, Json]
+) -> dict[str, Json]:
+    """Give an order, and return what came of it.
+
+    Raises:
+        NobodyThere: No program takes it.
+        OrderRefused: It could not be carried out; the text says why.
+    """
+    lease = (await held_sessions(store, session_id)).get(session_id)
+    if lease is None:
+        raise NobodyThere(
+            f"no program looks after {target} any more: the next one on this store "
+            "(sessionmgr run, batch or resume) writes down how it ended"
+        )
+    request = Request(
+        request_id=f"{kind}-{new_id(IdKind.MESSAGE)}",
+        kind=kind,
+        target=target,
+        at=int(time.time() * 1000),
+        body=encode_json(body),
+    )
+    number = await store.submit(request)
+    answer = await _answer(store, request, number, lease)
+    found = msgspec.json.decode(answer, type=dict[str, Json])
+    if not found.pop("ok", False):
+        raise OrderRefused(str(found.get("error", f"{target} could not be reached")))
+    return found
+
+
+async def _answer(store: Store, request: Request, number: int, lease: Lease) -> bytes:
+    try:
+        with trio.move_on_after(PATIENCE):
+            return await store.wait_result(request.request_id)
+        if await _withdraw(store, request):
+            raise NobodyThere(
+                f"process {lease.owner.pid} looks after {request.target} and did not answer within "
+                f"{PATIENCE:g} s; the order is withdrawn: try again, or end that process"
+            )
+        note(f"process {lease.owner.pid} is at it")
+        with trio.move_on_after(LONGEST):
+            return await store.wait_result(request.request_id)
+    except BaseException:  # Ctrl-C above all: what nobody waits for is not to happen later
+        with trio.move_on_after(1, shield=True):
+            await _withdraw(store, request)
+        raise
+    raise NobodyThere(
+        f"process {lease.owner.pid} has taken the order for {request.target} and has not carried "
+        f"it out within {LONGEST:g} s; sessionmgr events {request.target} tells how far it is"
+    )
+
+
+async def _withdraw(store: Store, request: Request) -> bool:
+    """Take the order back; False if somebody has it already."""
+    owner = Presence(new_id(IdKind.BATCH)).owner
+    if not await store.take(request.request_id, owner):
+        return False
+    await store.complete(request.request_id, encode_json({"ok": False, "error": "withdrawn"}))
+    return True
+
+
+def tell(id: str, answer: dict[str, Json], what: str, *, as_json: bool) -> None:
+    """Print what came of an order."""
+    if as_json:
+        say_json({"id": id, **answer})
+    else:
+        say(f"{id}: {what}")

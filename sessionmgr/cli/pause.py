@@ -1,0 +1,38 @@
+"""The verb `pause`: stop a run so that it can be resumed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.cli.order import alive_run, give, tell
+from sessionmgr.cli.stored import with_store
+
+if TYPE_CHECKING:
+    import argparse
+
+    from sessionmgr.store import Store
+
+HELP: Final = """\
+Interrupt a run and keep what is needed to go on with it, in this process or another,
+today or tomorrow: sessionmgr resume ID. Of a session, the run that is on is meant."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take an id, and what is to be kept with the snapshot."""
+    parser.add_argument("id", metavar="ID", help="of a run, or of its session")
+    parser.add_argument("--message", metavar="TEXT", help="what to say when it is resumed")
+    parser.add_argument("--node", metavar="NAME", help="a name of your own for the step it is in")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Pause it and return the exit code."""
+    return with_store(args, _pause)
+
+
+async def _pause(args: argparse.Namespace, store: Store) -> int:
+    run = await alive_run(store, args.id)
+    body = {"message": args.message, "node": args.node}
+    answer = await give(store, "pause", run.session_id, run.run_id, body)
+    what = f"is paused; to go on: sessionmgr resume {answer['snapshot']}"
+    tell(run.run_id, answer, what, as_json=args.json)
+    return 0

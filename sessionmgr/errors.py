@@ -4,6 +4,7 @@ SessionmgrError
 ├── CommandLineError                what a user has typed, or written into a file of settings
 │   ├── CommandLineInvalid          wrong usage; says what is right
 │   ├── ConfigurationInvalid        a setting; says in which file and line, or which variable
+│   ├── NothingStored               nothing has been run yet
 │   ├── NobodyThere                 an order for a run that no program looks after
 │   └── OrderRefused                an order that was taken and could not be carried out
 ├── ModelError                      values that do not fit together
@@ -114,6 +115,10 @@ class ConfigurationInvalid(CommandLineError):
     def __init__(self, where: str, why: str) -> None:
         super().__init__(f"{where}: {why}")
         self.where = where
+
+
+class NothingStored(CommandLineError):
+    """Nothing has been run yet, and so nothing is stored."""
 
 
 class NobodyThere(CommandLineError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sessionmgr.model import Provenance
+from sessionmgr.model import Provenance, Usage
 
 _MINUTE: Final = 60
 _HOUR: Final = 60 * _MINUTE
@@ -58,6 +58,18 @@ def money(usd: float | None, provenance: Provenance = Provenance.REPORTED) -> st
         return ""
     digits = 4 if 0 < usd < 1 else 2
     return f"{'~' if provenance is not Provenance.REPORTED else ''}${usd:.{digits}f}"
+
+
+def tokens(usage: Usage) -> str:
+    """Say which tokens were used: `1,200 in, 80 out`."""
+    parts = (
+        (usage.input, "in"),
+        (usage.cached_input, "cached"),
+        (usage.cache_write, "written to the cache"),
+        (usage.output, "out"),
+        (usage.reasoning, "reasoning"),
+    )
+    return ", ".join(f"{number:,} {what}" for number, what in parts if number) or "none"
 
 
 def rate(per_second: float) -> str:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.cli.amount import count, money
 from sessionmgr.cli.output import note, say, say_json
 from sessionmgr.cli.parser import one_of
-from sessionmgr.cli.stored import NoStoreYet, find, with_store
+from sessionmgr.cli.stored import find, with_store
 from sessionmgr.cli.table import room, table
-from sessionmgr.cli.words import count, money, since
+from sessionmgr.cli.when import since
+from sessionmgr.errors import NothingStored
 from sessionmgr.manager.status import spent
 from sessionmgr.model import Usage
 from sessionmgr.store import Costs
@@ -57,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     """Print them and return the exit code."""
     try:
         return with_store(args, _costs)
-    except NoStoreYet as nothing:
+    except NothingStored as nothing:
         if args.ids:
             raise
         note(str(nothing))
@@ -138,5 +140,5 @@ def _row(line: CostLine) -> list[str]:
         count(used.cached_input),
         count(used.cache_write),
         count(used.output),
-        f"{money(line.usd)}{plus}",
+        f"{money(line.usd) or '-'}{plus}",
     ]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import UNSET
 
-from sessionmgr.cli.table import cut
-from sessionmgr.cli.words import clock, money, one_line, tokens
+from sessionmgr.cli.amount import money, tokens
+from sessionmgr.cli.safe_text import fit, one_line
+from sessionmgr.cli.when import clock
 from sessionmgr.model import Cost, Event, Failure, Negotiation, Permission, Usage, moment
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def event_line(event: AnyEvent, now: float, width: int | None = None) -> str:
     indent = "" if getattr(event, "parent_tool_call_id", UNSET) is UNSET else "  "
     said = one_line(what_it_says(event))
     line = f"{event.seq:>5}  {when}  {indent}{event.type:<{TYPE_WIDTH}}  {said}".rstrip()
-    return cut(line, min(width or LONGEST, LONGEST))
+    return fit(line, min(width or LONGEST, LONGEST))
 
 
 def what_it_says(event: AnyEvent) -> str:
@@ -73,7 +74,7 @@ def _text(value: object) -> str:
         case Usage():
             return tokens(value)
         case Cost():
-            return "" if value.usd is None else money(value.usd)
+            return money(value.usd, value.provenance)
         case Permission():
             return f"{value.asked} ({value.effective}, {value.fidelity})"
         case Negotiation(granted=granted):

@@ -32,7 +32,8 @@ def told(error: BaseException, words: Sequence[str]) -> int:
     mistakes = [each for each in leaves if isinstance(each, SessionmgrError | OSError)]
     if len(mistakes) == len(leaves):
         for each in dict.fromkeys(map(_plainly, mistakes)):
-            complain(each)
+            for line in each.splitlines():
+                complain(line)
         return WRONG
     complain(_of_a_bug(error, leaves, verbose=any(_is_verbose(word) for word in words)))
     return WRONG
@@ -40,9 +41,10 @@ def told(error: BaseException, words: Sequence[str]) -> int:
 
 def complain(message: str) -> None:
     """Print a line on stderr, if anybody listens there."""
-    line = " ".join(message.splitlines())
+    from sessionmgr.cli.safe_text import one_line
+
     try:
-        sys.stderr.write(f"sessionmgr: error: {line}\n")
+        sys.stderr.write(f"sessionmgr: error: {one_line(message)}\n")
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
         return  # stderr is closed: the exit code alone tells

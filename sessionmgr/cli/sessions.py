@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.cli.amount import duration, money
 from sessionmgr.cli.output import note, say, say_json
 from sessionmgr.cli.parser import one_of
 from sessionmgr.cli.stored import (
     ALIVE,
     ORPHANED,
-    NoStoreYet,
     first_prompt,
     held_sessions,
     session_of,
@@ -21,7 +21,8 @@ from sessionmgr.cli.stored import (
     with_store,
 )
 from sessionmgr.cli.table import WIDEST, room, table
-from sessionmgr.cli.words import clock, duration, money, since
+from sessionmgr.cli.when import clock, since
+from sessionmgr.errors import NothingStored
 from sessionmgr.manager.status import Spent, spent
 from sessionmgr.model import Cost, Json, RunStatus, Usage, moment
 
@@ -88,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     """List them and return the exit code."""
     try:
         return with_store(args, _list)
-    except NoStoreYet as nothing:
+    except NothingStored as nothing:
         note(str(nothing))
         return 0
 
@@ -118,8 +119,8 @@ def _row(line: SessionLine, now: float) -> list[str]:
         line.provider,
         line.status or line.state,
         clock(moment.read(line.created_at), now),
-        duration(line.duration),
-        money(line.cost.usd),
+        "" if line.duration is None else duration(line.duration),
+        money(line.cost.usd, line.cost.provenance),
         (line.prompt or "")[:WIDEST],
     ]
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.cli.amount import duration, money, tokens
 from sessionmgr.cli.output import say, say_json
+from sessionmgr.cli.safe_text import one_line, safe
 from sessionmgr.cli.stored import (
     all_runs,
     find,
@@ -19,9 +21,8 @@ from sessionmgr.cli.stored import (
     with_store,
 )
 from sessionmgr.cli.table import room, table
-from sessionmgr.cli.words import age, duration, harmless, money, one_line, tokens
+from sessionmgr.cli.when import ago
 from sessionmgr.manager.status import spent
-from sessionmgr.model import moment
 
 if TYPE_CHECKING:
     import argparse
@@ -77,7 +78,7 @@ async def _show_run(store: Store, stored: StoredRun, *, as_json: bool) -> None:
         say(_line("prompt", prompt))
     if run.text:
         say("")
-        say(harmless(run.text).rstrip())
+        say(safe(run.text).rstrip())
 
 
 def run_lines(run: Run, *, status: str, now: float) -> list[str]:
@@ -89,7 +90,7 @@ def run_lines(run: Run, *, status: str, now: float) -> list[str]:
         _line("status", _status(run, status)),
         *_failure(run.failure),
         *_when(run.started_at, run.ended_at, now),
-        *_line_if("took", duration(run.duration)),
+        *_line_if("took", _took(run)),
         *_line_if("directory", run.cwd),
         *_line_if("permission", _permission(run.permission)),
         *(
@@ -200,9 +201,9 @@ def _runs_table(runs: Iterable[Run], *, is_held: bool, now: float) -> list[str]:
         [
             each.id,
             told_status(each.status, held=is_held),
-            "" if each.started_at is None else age(moment.read(each.started_at), now),
-            duration(each.duration),
-            money(each.cost.usd),
+            "" if each.started_at is None else ago(each.started_at, now),
+            _took(each),
+            money(each.cost.usd, each.cost.provenance),
             each.failure.kind if each.failure else one_line(each.text)[:200],
         ]
         for each in runs
@@ -236,16 +237,20 @@ def _line_if(label: str, value: str | None) -> list[str]:
 
 def _when(begun: str | None, ended: str | None, now: float) -> list[str]:
     return [
-        _line(label, f"{at} ({age(moment.read(at), now)})")
+        _line(label, f"{at} ({ago(at, now)})")
         for label, at in (("begun", begun), ("ended", ended))
         if at
     ]
 
 
+def _took(run: Run) -> str:
+    return "" if run.duration is None else duration(run.duration)
+
+
 def _used(usage: Usage, cost: Cost) -> list[str]:
     lines = [_line("tokens", tokens(usage))]
     if cost.usd is not None:
-        lines.append(_line("cost", f"{money(cost.usd)} ({cost.provenance})"))
+        lines.append(_line("cost", f"{money(cost.usd, cost.provenance)} ({cost.provenance})"))
     return lines
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.errors import AmbiguousId, CommandLineInvalid, UnknownId
+from sessionmgr.errors import AmbiguousId, CommandLineInvalid, NothingStored, UnknownId
 from sessionmgr.manager.identity import is_gone
 from sessionmgr.model import MessageSent, Run, Session, decode_event, reduce_all
 from sessionmgr.model.value import known_part
@@ -28,16 +28,12 @@ PATIENCE: Final = 5.0
 _PREFIXES: Final = {"session": "ses_", "run": "run_", "snapshot": "snp_"}
 
 
-class NoStoreYet(CommandLineInvalid):
-    """Nothing has been stored so far."""
-
-
 @asynccontextmanager
 async def open_stored(configuration: Configuration) -> AsyncGenerator[Store, None]:
     """Open the store that the settings name; none is made.
 
     Raises:
-        NoStoreYet: There is no such file, and nobody has named one.
+        NothingStored: There is no such file, and nobody has named one.
         CommandLineInvalid: Somebody has named a file that is not there.
         StoreUnusable: It cannot be used; it says why.
     """
@@ -45,7 +41,7 @@ async def open_stored(configuration: Configuration) -> AsyncGenerator[Store, Non
     if not path.exists():
         source = configuration.sources.get("store")
         if source is None:
-            raise NoStoreYet(f"nothing is stored yet: there is no {path}")
+            raise NothingStored(f"nothing is stored yet: there is no {path}")
         raise CommandLineInvalid(f"there is no store at {path} (named by {source})")
     async with open_sqlite_store(path, patience=PATIENCE) as store:
         yield store

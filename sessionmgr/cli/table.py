@@ -6,9 +6,8 @@ import os
 import shutil
 import sys
 from typing import TYPE_CHECKING, Final
-from unicodedata import combining, east_asian_width
 
-from sessionmgr.cli.words import one_line
+from sessionmgr.cli.safe_text import cells, fit, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,15 +31,15 @@ def table(
     titles: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None, right: str = ""
 ) -> list[str]:
     """Make the lines of a table; the columns named in `right` are set to the right."""
-    cells = [list(titles), *([one_line(cell) for cell in row] for row in rows)]
-    widths = [max(min(columns(row[n]), WIDEST) for row in cells) for n in range(len(titles))]
+    content = [list(titles), *([one_line(cell) for cell in row] for row in rows)]
+    widths = [max(min(cells(row[n]), WIDEST) for row in content) for n in range(len(titles))]
     if width is not None:
         _squeeze(widths, width)
     to_the_right = [title in right.split() for title in titles]
     lines: list[str] = []
-    for row in cells:
+    for row in content:
         fitted = [
-            pad(cut(cell, size), size, right=side)
+            _set(fit(cell, size), size, right=side)
             for cell, size, side in zip(row, widths, to_the_right, strict=True)
         ]
         lines.append(GAP.join(fitted).rstrip())
@@ -64,33 +63,6 @@ def _squeeze(widths: list[int], width: int) -> None:
         excess -= taken
 
 
-def columns(text: str) -> int:
-    """Return how many columns of a terminal the text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(_columns(character) for character in text)
-
-
-def cut(text: str, width: int) -> str:
-    """Return the text, cut to a width; what is cut ends in an ellipsis."""
-    if columns(text) <= width:
-        return text
-    kept, used = "", 0
-    for character in text:
-        used += _columns(character)
-        if used > width - 1:
-            break
-        kept += character
-    return f"{kept}…"
-
-
-def pad(text: str, width: int, *, right: bool = False) -> str:
-    """Fill the text up with blanks to a width."""
-    blanks = " " * (width - columns(text))
+def _set(text: str, width: int, *, right: bool) -> str:
+    blanks = " " * (width - cells(text))
     return blanks + text if right else text + blanks
-
-
-def _columns(character: str) -> int:
-    if combining(character) or character in "\u200b\u200d\ufe0e\ufe0f":
-        return 0
-    return 2 if east_asian_width(character) in "WF" else 1

@@ -1,0 +1,32 @@
+"""A program that looks after a run: `python -m tests.cli.keeper STORE`, the script on stdin.
+
+It says which session and run it has, then how the run ended, and leaves when that is so. With
+`ask` as second argument it has somebody to ask, who never answers.
+"""
+
+import sys
+
+import trio
+
+from sessionmgr import Allow, ApprovalRequest, Decision, open_manager
+from sessionmgr.testing.scripted import scripted
+
+
+async def never(_: ApprovalRequest) -> Decision:
+    await trio.sleep(1000)
+    return Allow()
+
+
+async def main() -> None:
+    store, *asked = sys.argv[1:]
+    adapters = {"actor": scripted("actor")}
+    async with open_manager(store=store, adapters=adapters) as manager:
+        session = await manager.open_session("actor", approve=never if asked else None)
+        run = await session.submit(sys.stdin.read())
+        print(session.id, run.id, flush=True)
+        result = await run.result()
+        print(result.status, result.reason, result.detail, result.text, flush=True)
+
+
+if __name__ == "__main__":
+    trio.run(main)

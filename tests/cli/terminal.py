@@ -1,0 +1,29 @@
+"""A terminal in which commands are typed, on the store `runs.db` in a home of its own."""
+
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.cli import main as command_line
+
+Said = tuple[int, str, str]
+
+
+class Terminal:
+    """Runs commands in this process; what they print comes back, without the last newline."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], home: Path) -> None:
+        self._capsys = capsys
+        self.home = home
+        self.store = home / "runs.db"
+
+    def __call__(self, *words: str) -> Said:
+        """Run a command on the store."""
+        return self.bare(*words, "--store", str(self.store))
+
+    def bare(self, *words: str) -> Said:
+        """Run a command."""
+        self._capsys.readouterr()
+        code = command_line.main(words)
+        said = self._capsys.readouterr()
+        return code, said.out.rstrip("\n"), said.err.rstrip("\n")

@@ -1,0 +1,155 @@
+"""Runs are stopped, paused, told and answered from another terminal."""
+
+import json
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.cli import order
+from sessionmgr.testing.scripted import Ask, Hang, Hear, Say, Wait
+from tests.cli.command import environment, sessionmgr
+from tests.cli.room import Keeper, fill, keeping
+from tests.cli.terminal import Terminal
+from tests.manager.house import play
+
+
+def until_asked(terminal: Terminal, keeper: Keeper) -> str:
+    """Wait until the run asks something; return the id of the question."""
+    while True:
+        _, out, _ = terminal("show", keeper.run_id)
+        if found := re.search(r"approve (apr_\w+) allow", out):
+            return found[1]
+
+
+def test_a_run_is_cancelled_by_the_beginning_of_its_id(terminal: Terminal, tmp_path: Path) -> None:
+    with keeping(tmp_path, Hang()) as keeper:
+        code, out, err = terminal("cancel", keeper.run_id[:9], "--reason", "wrong branch")
+        assert (code, out, err) == (0, f"{keeper.run_id}: is being cancelled", "")
+        assert keeper.ending() == "cancelled user wrong branch"
+        code, out, err = terminal("cancel", keeper.run_id)
+        assert (code, out) == (0, f"{keeper.run_id}: has ended already (cancelled)")
+        code, out, err = terminal("cancel", keeper.session_id, "--json")
+        assert json.loads(out) == {"id": keeper.session_id, "cancelled": 0}
+
+
+def test_all_of_a_session_is_cancelled(terminal: Terminal, tmp_path: Path) -> None:
+    with keeping(tmp_path, Hang()) as keeper:
+        code, out, _ = terminal("--json", "cancel", keeper.session_id)
+        assert (code, json.loads(out)) == (0, {"id": keeper.session_id, "cancelled": 1})
+        assert keeper.ending().startswith("cancelled user")
+
+
+def test_a_run_is_told_something(terminal: Terminal, tmp_path: Path) -> None:
+    with keeping(tmp_path, Say(text="ready"), Hear()) as keeper:
+        code, out, err = terminal("append", keeper.session_id, "hello from afar")
+        assert (code, out, err) == (0, f"{keeper.run_id}: has got it", "")
+        assert keeper.ending().endswith("hello from afar")
+        code, out, err = terminal("append", keeper.run_id, "again")
+        assert code == 1
+        assert err == f"sessionmgr: error: {keeper.run_id} has ended already: completed"
+
+
+def test_a_run_is_paused_and_the_way_back_is_told(terminal: Terminal, tmp_path: Path) -> None:
+    with keeping(tmp_path, Say(text="ready"), Hang()) as keeper:
+        terminal("events", keeper.run_id, "--type", "run_started")
+        code, out, err = terminal("pause", keeper.session_id, "--message", "go on")
+        assert (code, err) == (0, "")
+        found = re.fullmatch(
+            rf"{keeper.run_id}: is paused; to go on: sessionmgr resume (snp_\w+)", out
+        )
+        assert found is not None
+        assert keeper.ending().startswith("paused pause")
+        _, out, _ = terminal("show", found[1], "--json")
+        assert json.loads(out)["message"] == "go on"
+
+
+@pytest.mark.parametrize("answer", ["allow", "deny"])
+@pytest.mark.parametrize("by", ["run", "question"])
+def test_a_question_is_answered(terminal: Terminal, tmp_path: Path, answer: str, by: str) -> None:
+    with keeping(tmp_path, Ask(tool="rm"), Say(text="done"), asks=True) as keeper:
+        question = until_asked(terminal, keeper)
+        target = keeper.run_id if by == "run" else question[:12]
+        code, out, err = terminal("approve", target, answer, "--reason", "seen")
+        word = {"allow": "allowed", "deny": "denied"}[answer]
+        assert (code, out, err) == (0, f"{keeper.run_id}: {word}", "")
+        assert keeper.ending().startswith("completed")
+        _, out, _ = terminal("show", keeper.run_id)
+        assert ("rm: seen" in out) == (answer == "deny")
+
+
+def test_a_run_that_asks_nothing_cannot_be_answered(terminal: Terminal, tmp_path: Path) -> None:
+    with keeping(tmp_path, Hang()) as keeper:
+        code, _, err = terminal("approve", keeper.run_id, "allow")
+        assert code == 1
+        assert err.endswith(f"{keeper.run_id} asks nothing that could be answered now")
+        code, _, err = terminal("approve", "apr_0", "allow")
+        assert (code, err) == (1, "sessionmgr: error: no open question 'apr_0' is stored")
+
+
+def test_what_the_program_refuses_is_told_with_its_reason(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    with keeping(tmp_path, Wait(seconds=30)) as keeper:
+        terminal("pause", keeper.run_id)
+        code, _, err = terminal("pause", keeper.run_id)
+        assert code == 1
+        assert "has ended already: paused" in err
+
+
+def test_orders_for_a_killed_program_are_refused_at_once(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    with keeping(tmp_path, Hang()) as keeper:
+        keeper.process.kill()
+        keeper.process.wait()
+        for words in (
+            ["cancel", keeper.run_id],
+            ["cancel", keeper.session_id],
+            ["pause", keeper.run_id],
+            ["append", keeper.run_id, "x"],
+            ["approve", keeper.run_id, "deny"],
+        ):
+            code, out, err = terminal(*words)
+            assert (code, out) == (1, "")
+            assert "no program looks after" in err
+        _, out, _ = terminal("sessions", "--status", "orphaned")
+        assert keeper.session_id[:12] in out
+        _, out, _ = terminal("sessions", "--status", "running")
+        assert out == ""
+
+
+def test_a_program_that_does_not_answer_is_named_within_seconds(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(order, "PATIENCE", 1.0)
+    with keeping(tmp_path, Hang()) as keeper:
+        os.kill(keeper.process.pid, signal.SIGSTOP)
+        code, out, err = terminal("cancel", keeper.run_id)
+        assert (code, out) == (1, "")
+        assert f"process {keeper.process.pid} looks after {keeper.run_id}" in err
+        os.kill(keeper.process.pid, signal.SIGCONT)
+        # What was withdrawn is not carried out: the run is there to be told something else.
+        code, out, _ = terminal("cancel", keeper.run_id, "--reason", "the second order")
+        assert code == 0
+        assert keeper.ending() == "cancelled user the second order"
+
+
+def test_an_order_from_a_process_of_its_own_reaches_the_run(tmp_path: Path) -> None:
+    with keeping(tmp_path, Hang()) as keeper:
+        ran = sessionmgr(
+            "cancel", keeper.run_id, "--store", str(keeper.store), env=environment(tmp_path)
+        )
+        assert (ran.returncode, ran.stderr) == (0, "")
+        assert keeper.ending().startswith("cancelled user")
+
+
+def test_an_order_for_what_has_ended_says_how(terminal: Terminal, tmp_path: Path) -> None:
+    (done,) = fill(tmp_path / "runs.db", play(Say(text="x")))
+    code, _, err = terminal("pause", done.id)
+    assert (code, err) == (1, f"sessionmgr: error: {done.id} has ended already: completed")
+    code, _, err = terminal("append", done.session_id, "x")
+    assert code == 1
+    assert f"nothing of {done.session_id} is on" in err

@@ -20,8 +20,9 @@ from sessionmgr.testing.model_server.log import Exchange, Log
 from sessionmgr.testing.model_server.performance import Performance, Send, send_plain
 from sessionmgr.testing.model_server.plan import Scripts, plan
 from sessionmgr.testing.model_server.request import ModelRequest
+from sessionmgr.testing.model_server.responses import Responses
 
-FACES: Final[Sequence[Face]] = (Anthropic(),)
+FACES: Final[Sequence[Face]] = (Anthropic(), Responses())
 _COUNTED: Final = 10_000
 """Of how many different requests it is known how often they came."""
 

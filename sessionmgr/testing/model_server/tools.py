@@ -6,11 +6,14 @@ names that are the same for all agents:
     shell(command)   read(path)   write(path, content)   edit(path, old, new)   agent(prompt)
 
 Then the tool is looked for among those that the request offers, its fields are renamed to what its
-schema calls them, and required fields that the script does not know are filled in.
+schema calls them, and required fields that the script does not know are filled in. An agent that
+has no tool to read, write or edit is told to do so by a patch or a command.
 """
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -21,14 +24,12 @@ from sessionmgr.testing.model_server.request import Offer
 from sessionmgr.testing.model_server.sample import sample_of
 
 _ROLES: Final[Mapping[str, tuple[str, ...]]] = {
-    "shell": ("Bash", "exec_command", "shell_command", "shell", "run_shell_command", "Shell"),
+    "shell": ("Bash", "exec_command", "shell_command", "run_shell_command", "Shell"),
     "read": ("Read", "read_file", "ReadFile"),
     "write": ("Write", "write_file", "WriteFile"),
     "edit": ("Edit", "replace", "StrReplaceFile"),
     "agent": ("Agent", "Task", "spawn_agent"),
-    "patch": ("apply_patch",),
 }
-
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "command": ("command", "cmd"),
     "path": ("file_path", "path", "absolute_path"),
@@ -37,15 +38,18 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "new": ("new_string", "new"),
     "prompt": ("prompt", "message"),
 }
+_PATCH: Final = "apply_patch"
+_PROGRAM: Final = "exec"
+"""A tool that takes a program, which calls the others."""
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """A tool, and what it is called with."""
+    """A tool, and what it is called with: an object, or a text where it takes no other."""
 
     name: str
     input: Mapping[str, Json]
     namespace: str | None = None
-    takes_text: bool = False
+    text: str | None = None
 
 
 def choose(tool: str, given: Mapping[str, Json], offers: Sequence[Offer]) -> Chosen:
@@ -57,14 +61,13 @@ def choose(tool: str, given: Mapping[str, Json], offers: Sequence[Offer]) -> Cho
     offered = {offer.name: offer for offer in offers}
     if tool in offered:
         found = offered[tool]
-        return Chosen(tool, given, found.namespace, found.schema is None)
+        text = str(given.get("text", "")) if found.schema is None else None
+        return Chosen(tool, given, found.namespace, text)
     for name in _ROLES.get(tool, ()):
         if name in offered:
             found = offered[name]
-            if found.schema is None:
-                return Chosen(name, given, found.namespace, takes_text=True)
-            return Chosen(name, _renamed(given, found.schema), found.namespace)
-    return Chosen(tool, given)
+            return Chosen(name, _renamed(given, found.schema or {}), found.namespace)
+    return _instead(tool, given, offered) or Chosen(tool, given)
 
 
 def _renamed(given: Mapping[str, Json], schema: Mapping[str, Json]) -> dict[str, Json]:
@@ -77,3 +80,32 @@ def _renamed(given: Mapping[str, Json], schema: Mapping[str, Json]) -> dict[str,
     filling = sample_of(schema)
     missing = filling if isinstance(filling, dict) else {}
     return {**{name: each for name, each in missing.items() if name not in renamed}, **renamed}
+
+
+def _instead(tool: str, given: Mapping[str, Json], offered: Mapping[str, Offer]) -> Chosen | None:
+    """Say in another way what no tool on offer is for."""
+    path = str(given.get("path", ""))
+    if tool == "read":
+        command = f"cat {shlex.quote(path)}"
+        return choose("shell", {"command": command}, tuple(offered.values()))
+    if tool in ("write", "edit") and _PATCH in offered:
+        return Chosen(_PATCH, given, text=_patch(path, given))
+    if tool == "write":
+        command = f"printf %s {shlex.quote(str(given.get('content', '')))} > {shlex.quote(path)}"
+        return choose("shell", {"command": command}, tuple(offered.values()))
+    if tool == "shell" and _PROGRAM in offered:
+        input = json.dumps({"cmd": given.get("command", "")})  # noqa: A001
+        return Chosen(_PROGRAM, given, text=f"text(await tools.exec_command({input}))")
+    return None
+
+
+def _patch(path: str, given: Mapping[str, Json]) -> str:
+    if "content" in given:
+        added = str(given["content"]).splitlines()
+        lines = [f"*** Add File: {path}", *(f"+{line}" for line in added)]
+    else:
+        old, new = str(given.get("old", "")), str(given.get("new", ""))
+        lines = [f"*** Update File: {path}", "@@"]
+        lines += [*(f"-{line}" for line in old.splitlines())]
+        lines += [*(f"+{line}" for line in new.splitlines())]
+    return "\n".join(["*** Begin Patch", *lines, "*** End Patch"])

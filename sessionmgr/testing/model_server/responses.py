@@ -1,0 +1,324 @@
+"""The face of the OpenAI Responses API, as Codex speaks to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from sessionmgr.model import Json, encode_json, parse_json
+from sessionmgr.testing.model_server.face import (
+    Paused,
+    Plain,
+    Speaker,
+    as_object,
+    listed,
+    pieces,
+    server_event,
+    tokens,
+)
+from sessionmgr.testing.model_server.http import HttpRequest
+from sessionmgr.testing.model_server.request import (
+    Called,
+    Interrupted,
+    Item,
+    ModelRequest,
+    Offer,
+    Prompt,
+    Purpose,
+    Result,
+    Said,
+    call_id,
+)
+from sessionmgr.testing.model_server.script import (
+    Call,
+    Fault,
+    Limits,
+    Refuse,
+    Say,
+    Stop,
+    Think,
+    UsageLimit,
+    Use,
+)
+from sessionmgr.testing.model_server.tools import choose
+
+_KINDS: Final[Mapping[int, str]] = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_exceeded",
+}
+_SUMMARY: Final = "You are performing a CONTEXT CHECKPOINT COMPACTION"
+_ABORTED: Final = "<turn_aborted>"
+# What Codex puts in among what the user said.
+_CONTEXT: Final = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
+_OWN: Final = "functions"
+"""The namespace of what has none."""
+_INCOMPLETE: Final = {"max_tokens": "max_output_tokens", "refusal": "content_filter"}
+
+
+class Responses:
+    """OpenAI Responses, streaming or not."""
+
+    name = "responses"
+
+    def read(self, http: HttpRequest) -> ModelRequest | Plain | None:
+        """Read a request; None if it is none of this API."""
+        if http.method != "POST" or http.path != "/v1/responses":
+            return None
+        body = parse_json(http.body)
+        if not isinstance(body, dict):
+            return _error(400, "invalid_request_error", "the body is no request for a response")
+        return _read(http, body)
+
+    def speaker(
+        self, request: ModelRequest, reply: int, stop: Stop | None, use: Use | None
+    ) -> Speaker:
+        """Return who says the reply of this number, and what it is to say at the end."""
+        return _Response(request, reply, stop, use)
+
+    def refuse(self, refusal: Refuse | UsageLimit) -> Plain:
+        """Return the answer that is an error."""
+        if isinstance(refusal, UsageLimit):
+            headers = _used(1.0, refusal.resets_at)
+            more: Mapping[str, Json] = {"resets_at": refusal.resets_at, "plan_type": "plus"}
+            return _error(429, "usage_limit_reached", refusal.message, headers, more)
+        headers = dict(refusal.headers)
+        if refusal.retry_after is not None:
+            headers["retry-after"] = f"{refusal.retry_after:g}"
+        kind = refusal.kind or _KINDS.get(refusal.status, "server_error")
+        return _error(refusal.status, kind, refusal.message, headers)
+
+    def limits(self, limits: Limits) -> Mapping[str, str]:
+        """Return the headers that tell of limits."""
+        return _used(limits.used, limits.resets_at)
+
+
+def _error(
+    status: int,
+    kind: str,
+    message: str,
+    headers: Mapping[str, str] | None = None,
+    more: Mapping[str, Json] | None = None,
+) -> Plain:
+    error: Json = {"message": message, "type": kind, "code": kind, **(more or {})}
+    return Plain(status, {"error": error}, headers or {})
+
+
+def _used(used: float, resets_at: int) -> dict[str, str]:
+    return {
+        "x-codex-primary-used-percent": f"{used * 100:g}",
+        "x-codex-primary-window-minutes": "300",
+        "x-codex-primary-reset-at": str(resets_at),
+    }
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def _read(http: HttpRequest, body: dict[str, Json]) -> ModelRequest:
+    inputs = [as_object(each) for each in listed(body, "input")]
+    text = body.get("input")
+    items: list[Item] = [Prompt(text)] if isinstance(text, str) else []
+    for each in inputs:
+        items.extend(_items(each))
+    tools = listed(body, "tools")
+    for each in inputs:  # models that write programs find theirs among the input
+        if each.get("type") == "additional_tools":
+            tools = tools + listed(each, "tools")
+    last = next((each for each in reversed(items) if isinstance(each, Prompt)), None)
+    purpose: Purpose = "turn"
+    if last is not None and last.text.lstrip().startswith(_SUMMARY):
+        purpose = "compaction"
+    form = as_object(as_object(body.get("text")).get("format"))
+    schema = form.get("schema")
+    return ModelRequest(
+        face=Responses.name,
+        model=str(body.get("model", "")),
+        items=tuple(items),
+        tools=tuple(offer for each in tools for offer in _offers(as_object(each))),
+        stream=body.get("stream") is True,
+        purpose=purpose,
+        schema=schema if isinstance(schema, dict) else None,
+        session=http.headers.get("thread-id") or http.headers.get("session-id", ""),
+        body=body,
+    )
+
+
+def _items(item: Mapping[str, Json]) -> Iterator[Item]:
+    match item:
+        case {"type": "message" | None, "role": str(role)} | {"role": str(role)}:
+            yield from _message(role, _plain_text(item.get("content")))
+        case {
+            "type": "function_call" | "custom_tool_call",
+            "call_id": str(id),
+            "name": str(name),
+        }:
+            yield Called(id, name)
+        case {
+            "type": "function_call_output" | "custom_tool_call_output",
+            "call_id": str(id),
+        }:
+            yield Result(id, _plain_text(item.get("output")))
+        case _:
+            pass
+
+
+def _message(role: str, text: str) -> Iterator[Item]:
+    if role == "assistant":
+        yield Said(text)
+    elif role != "user" or text.lstrip().startswith(_CONTEXT):
+        return
+    elif text.lstrip().startswith(_ABORTED):
+        yield Interrupted()
+    else:
+        yield Prompt(text)
+
+
+def _plain_text(content: Json) -> str:
+    if isinstance(content, str):
+        return content
+    parts = [as_object(each) for each in content] if isinstance(content, list) else []
+    return "\n".join(text for part in parts if isinstance(text := part.get("text"), str))
+
+
+def _offers(tool: Mapping[str, Json], namespace: str | None = None) -> Iterator[Offer]:
+    name = tool.get("name")
+    if not isinstance(name, str):
+        return  # the provider's own: a search, say
+    if tool.get("type") == "namespace":
+        for each in listed(tool, "tools"):
+            yield from _offers(as_object(each), None if name == _OWN else name)
+        return
+    full = name if namespace is None else f"{namespace}__{name}"
+    if tool.get("type") == "custom":
+        yield Offer(full, None, namespace)
+    else:
+        yield Offer(full, as_object(tool.get("parameters")), namespace)
+
+
+# --- speaking ----------------------------------------------------------------------------------
+
+
+class _Response:
+    """A response, item after item."""
+
+    def __init__(
+        self, request: ModelRequest, reply: int, stop: Stop | None, use: Use | None
+    ) -> None:
+        self._request: Final = request
+        self._reply: Final = reply
+        self._stop: Final = stop
+        self._use: Final = use
+        self._output: Final[list[Json]] = []
+        self._characters = 0
+
+    def open(self) -> bytes:
+        """Begin the stream."""
+        return server_event("response.created", {"response": self._response("in_progress")})
+
+    def speak(self, move: Say | Think | Call) -> Iterator[Paused]:
+        """Say, think or call."""
+        index = len(self._output)
+        if isinstance(move, Call):
+            item = self._call(move)
+            self._output.append(item)
+            yield Paused(self._item("added", index, item) + self._item("done", index, item))
+            return
+        self._characters += len(move.text)
+        id = f"{self._request.key}_{self._reply}_{index}_{self._request.attempt}"
+        if isinstance(move, Say):
+            begun: dict[str, Json] = {"type": "message", "role": "assistant", "id": f"msg_{id}"}
+            empty: Json = []
+            content: Json = [{"type": "output_text", "text": move.text, "annotations": []}]
+            field, kind, place = "content", "response.output_text.delta", "content_index"
+        else:
+            begun = {"type": "reasoning", "id": f"rs_{id}", "encrypted_content": None}
+            empty = []
+            content = [{"type": "summary_text", "text": move.text}]
+            field, kind = "summary", "response.reasoning_summary_text.delta"
+            place = "summary_index"
+        at: dict[str, Json] = {"item_id": begun["id"], "output_index": index, place: 0}
+        yield Paused(self._item("added", index, {**begun, field: empty}))
+        if isinstance(move, Think):
+            part: Json = {"type": "summary_text", "text": ""}
+            yield Paused(
+                server_event("response.reasoning_summary_part.added", {**at, "part": part})
+            )
+        for text in pieces(move.text, move.deltas):
+            yield Paused(server_event(kind, {**at, "delta": text}), move.pause)
+        whole: Json = {**begun, field: content}
+        self._output.append(whole)
+        yield Paused(self._item("done", index, whole))
+
+    def fault(self, fault: Fault) -> bytes:
+        """Tell of an error in mid-stream."""
+        error: Json = {"code": fault.kind, "message": fault.message}
+        failed = {**self._response("failed"), "error": error}
+        return server_event("response.failed", {"response": failed})
+
+    def close(self) -> bytes:
+        """End the stream as a whole one ends."""
+        ended = self._ended()
+        return server_event(f"response.{ended['status']}", {"response": ended})
+
+    def whole(self) -> Json:
+        """Return all that was spoken, for a client that does not stream."""
+        return self._ended()
+
+    def _call(self, move: Call) -> Json:
+        chosen = choose(move.tool, move.input, self._request.tools)
+        id = call_id("call", self._request, self._reply, len(self._output))
+        name, namespace = chosen.name, chosen.namespace
+        if namespace is None and name.startswith("mcp__") and name.count("__") > 1:
+            namespace = name.rpartition("__")[0]  # one of those that must be searched for
+        called: dict[str, Json] = {"call_id": id, "id": f"fc_{id}"}
+        if namespace is not None:
+            called["namespace"] = namespace
+            name = name.removeprefix(f"{namespace}__")
+        called["name"] = name
+        if chosen.text is not None:
+            written = chosen.text if move.broken is None else move.broken
+            item: Json = {"type": "custom_tool_call", **called, "input": written}
+        else:
+            written = encode_json(dict(chosen.input)).decode()
+            written = written if move.broken is None else move.broken
+            item = {"type": "function_call", **called, "arguments": written}
+        self._characters += len(written)
+        return item
+
+    def _item(self, what: str, index: int, item: Json) -> bytes:
+        return server_event(f"response.output_item.{what}", {"output_index": index, "item": item})
+
+    def _ended(self) -> dict[str, Json]:
+        reason = None if self._stop is None else self._stop.reason
+        if reason in _INCOMPLETE:
+            details: Json = {"reason": _INCOMPLETE[reason]}
+            return {**self._response("incomplete"), "incomplete_details": details}
+        ended = self._response("completed")
+        return {**ended, "end_turn": False} if reason == "pause_turn" else ended
+
+    def _response(self, status: str) -> dict[str, Json]:
+        begun: dict[str, Json] = {
+            "id": f"resp_{self._request.key}_{self._reply}_{self._request.attempt}",
+            "object": "response",
+            "model": self._request.model,
+            "status": status,
+            "output": list(self._output),
+        }
+        return begun if status == "in_progress" else {**begun, "usage": self._usage()}
+
+    def _usage(self) -> Json:
+        use = self._use
+        if use is None:
+            said = encode_json(self._request.body.get("input"))
+            use = Use(input=tokens(len(said)), output=tokens(self._characters))
+        read = use.input + use.cached_input + use.cache_write
+        return {
+            "input_tokens": read,
+            "input_tokens_details": {"cached_tokens": use.cached_input},
+            "output_tokens": use.output,
+            "output_tokens_details": {"reasoning_tokens": use.reasoning},
+            "total_tokens": read + use.output,
+        }

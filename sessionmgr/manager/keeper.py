@@ -45,6 +45,8 @@ class Keeper:
         self._tables: Final = tables
         self._fence: Final = fence
         self._scribe: Final = Scribe(live)
+        self._closed = False
+        """Whether the session was closed under this keeper."""
 
     async def keep(self, asleep: Callable[[], None]) -> None:
         """Write down what comes in, for as long as the session is live; then say `asleep`."""
@@ -64,11 +66,15 @@ class Keeper:
         if draft.rows:
             await self._commit(draft)
         self._adopt(draft)
+        self._closed = self._closed or draft.closes
         for each in draft.effects:
             self._let(each, nursery)
 
     async def _lingers(self) -> bool:
-        """Wait a while for news; False if there were none."""
+        """Wait a while for news; False if there were none, or can be none any more."""
+        if self._closed:
+            await trio.lowlevel.checkpoint()
+            return False
         with trio.move_on_after(LINGER):
             await self._live.intake.arrival()
             return True

@@ -24,7 +24,7 @@ from sessionmgr.manager.desk import Desk
 from sessionmgr.manager.identity import Presence
 from sessionmgr.manager.keeping import Keeping
 from sessionmgr.manager.launching import LateLauncher
-from sessionmgr.manager.plan import RunWish, Wishes, mode_of
+from sessionmgr.manager.plan import Grant, RunWish, Wishes, check, mode_of
 from sessionmgr.manager.reconciler import Reconciler
 from sessionmgr.manager.session_handle import SessionHandle
 from sessionmgr.manager.spool import Spool
@@ -173,6 +173,30 @@ class Manager:
 
     # --- what its user does with it --------------------------------------------------------------
 
+    def new_id(self, kind: Kind) -> str:
+        """Make an id."""
+        return self._tables.new_id(kind)
+
+    def now(self) -> float:
+        """Return the wall clock's time, in seconds since 1970."""
+        return self._tables.milliseconds() / 1000
+
+    def chance(self) -> float:
+        """Return a number from 0 to 1, by chance: that of the seams it was opened with."""
+        return self._tables.chance()
+
+    def check(self, provider: str, wish: RunWish, *, cwd: str | Path = ".") -> Grant:
+        """Say what a run would be granted if it were started; nothing is.
+
+        Raises:
+            StartRefused: Nothing: it would be refused, and so.
+            VariableRefused: A variable may not be given to a child.
+        """
+        self._keeping.know(provider)
+        session = Session(id="", provider=provider, cwd=str(Path(cwd).absolute()))
+        plan = check(self._tables, session, wish)
+        return Grant(plan.negotiation, plan.spec.permission)
+
     async def open_session(
         self,
         provider: str,
@@ -184,8 +208,11 @@ class Manager:
         budget: Budget | None = None,
         approve: Approve | None = None,
         metadata: dict[str, Json] | None = None,
+        session_id: str | None = None,
     ) -> SessionHandle:
         """Make a session; it is stored with its first run.
+
+        `session_id` is for who must write down its id before: `new_id` makes one.
 
         Raises:
             ProviderUnknown: There is no such provider.
@@ -194,7 +221,7 @@ class Manager:
         self._keeping.know(provider)
         encode_json(metadata)  # what is no JSON is the caller's mistake, here and now
         session = Session(
-            id=self._tables.new_id(Kind.SESSION),
+            id=session_id or self._tables.new_id(Kind.SESSION),
             provider=provider,
             cwd=str(Path(cwd).absolute()),  # noqa: ASYNC240  # asks for the working directory only
             permission_mode=mode_of(permission_mode),
@@ -357,6 +384,29 @@ class Manager:
         stored = await self._tables.store.run(run_id)
         first, last = stored.first_seq or 1, stored.last_seq or 0
         return Cursor(self._tables, stored.session_id, after=first - 1, until=last, run_id=run_id)
+
+    async def settled(self, session_id: str) -> list[Run]:
+        """Return a session's runs, the newest first, after ending those that nobody keeps.
+
+        What is on here is returned as it is.
+
+        Raises:
+            UnknownId: There is no such session.
+            LeaseHeld: Another manager keeps it, and lives.
+        """
+        tables = self._tables
+        if session_id not in tables.live and session_id not in tables.settling:
+            await self._reconciler.settle(session_id, "its manager is no more")
+        page = await tables.store.runs(session_id=session_id)
+        return [decode_run(row.body) for row in page.rows]
+
+    async def blob(self, sha256: str) -> bytes:
+        """Return what is stored under a hash: an image, say.
+
+        Raises:
+            UnknownId: There is no such blob.
+        """
+        return await self._tables.store.blob(sha256)
 
     async def result(self, run_id: str) -> RunResult:
         """Return what is stored of a run's result.

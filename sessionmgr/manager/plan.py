@@ -9,7 +9,15 @@ import msgspec
 
 from sessionmgr.errors import CapabilityMissing, DirectoryMissing, ManagerClosing, WishRefused
 from sessionmgr.manager.clocks import Clocks
-from sessionmgr.model import UNSUPPORTED, Json, Negotiation, PermissionMode, encode_json, negotiate
+from sessionmgr.model import (
+    UNSUPPORTED,
+    Json,
+    Negotiation,
+    Permission,
+    PermissionMode,
+    encode_json,
+    negotiate,
+)
 from sessionmgr.provider.context import Budget, RunSpec
 from sessionmgr.provider.options import settle
 
@@ -98,6 +106,13 @@ class Plan(msgspec.Struct, frozen=True):
     metadata: dict[str, Json]
     secrets: tuple[str, ...]
     """What of its environment must not be stored or shown."""
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """What a run would be granted, if it were started."""
+
+    negotiation: Negotiation
+    permission: Permission
 
 
 def check(tables: Tables, session: Session, wish: RunWish) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -98,6 +99,11 @@ class Tables:
     def new_id(self, kind: Kind) -> str:
         """Make an id."""
         return new_id(kind) if self._bits is None else new_id(kind, self._bits)
+
+    def chance(self) -> float:
+        """Return a number from 0 to 1, by chance."""
+        bits = secrets.randbits if self._bits is None else self._bits
+        return bits(32) / 2**32
 
     def batch_id(self) -> str:
         """Make a name for one batch of events, which tells it from any other."""

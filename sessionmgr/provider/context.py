@@ -256,6 +256,7 @@ class RunContext:
             session_id=self.session_id,
             run_id=self.run_id,
             provider=self._course.provider,
+            cwd=self.cwd,
         )
         directories = tuple(map(PurePath, (self.cwd, *self._spec.directories)))
         question = Question(request, by_mode(self.permission.asked, request, directories))

@@ -26,6 +26,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str = ""
     run_id: str = ""
     provider: str = ""
+    cwd: str = ""
+    """Where the run works."""
 
 
 class Allow(msgspec.Struct, frozen=True, kw_only=True):

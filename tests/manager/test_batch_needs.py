@@ -1,0 +1,77 @@
+"""What whoever runs many sessions needs of a manager: names before, leave after."""
+
+import pytest
+import trio
+
+from sessionmgr import PermissionMode
+from sessionmgr.errors import DirectoryMissing, PermissionRefused, UnknownId
+from sessionmgr.manager import RunWish
+from sessionmgr.model import Kind, RunStatus
+from sessionmgr.provider import PermissionMap
+from sessionmgr.provider.permission_map import Mapped
+from sessionmgr.testing.scripted import Hang, Say, scripted
+from tests.manager.house import open_house, play
+
+
+async def test_a_session_can_be_named_before_it_is_opened(autojump_clock: object) -> None:
+    async with open_house() as house:
+        name = house.manager.new_id(Kind.SESSION)
+        session = await house.manager.open_session("actor", session_id=name)
+        run = await session.submit(play(Say(text="hello")))
+        assert (await run.result()).session_id == name
+
+
+async def test_a_closed_session_is_forgotten_at_once(autojump_clock: object) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        await (await session.submit(play(Say(text="hello")))).result()
+        assert house.manager.status().sessions == 1
+        before = trio.current_time()
+        await session.close()
+        await trio.testing.wait_all_tasks_blocked()
+        assert (house.manager.status().sessions, trio.current_time()) == (0, before)
+
+
+async def test_a_check_says_what_would_be_granted_and_starts_nothing(
+    autojump_clock: object,
+) -> None:
+    async with open_house() as house:
+        wish = RunWish(prompt="go", require=["steer"], permission_mode="plan")
+        grant = house.manager.check("actor", wish)
+        assert grant.permission.asked is PermissionMode.PLAN
+        assert list(grant.negotiation.granted) == ["steer"]
+        assert not house.actor.diary
+
+
+async def test_a_check_refuses_what_a_start_would_refuse(autojump_clock: object) -> None:
+    only_default = PermissionMap({PermissionMode.DEFAULT: Mapped("default")})
+    async with open_house(others={"shy": scripted("shy", permissions=only_default)}) as house:
+        with pytest.raises(PermissionRefused):
+            house.manager.check("shy", RunWish(prompt="go", permission_mode="plan"))
+        with pytest.raises(DirectoryMissing):
+            house.manager.check("actor", RunWish(prompt="go"), cwd="/no/such/place")
+
+
+async def test_the_runs_of_a_session_are_told_as_they_stand(autojump_clock: object) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        first = await session.submit(play(Say(text="one")))
+        await first.result()
+        second = await session.submit(play(Hang()))
+        await trio.sleep(1)
+        runs = await house.manager.settled(session.id)
+        assert [run.id for run in runs] == [second.id, first.id]
+        assert runs[0].status is RunStatus.RUNNING
+        second.cancel()
+
+
+async def test_a_session_that_was_never_stored_has_no_runs(autojump_clock: object) -> None:
+    async with open_house() as house:
+        with pytest.raises(UnknownId):
+            await house.manager.settled("ses_none")
+
+
+async def test_chance_is_a_number_between_nought_and_one(autojump_clock: object) -> None:
+    async with open_house() as house:
+        assert 0 <= house.manager.chance() < 1
+        assert house.manager.now() >= 1_800_000_000

@@ -37,6 +37,7 @@ SessionmgrError
 │   │   ├── StoreDamaged            it is corrupt
 │   │   ├── StoreFull               no room is left
 │   │   ├── StoreBusy               another process writes, for too long
+│   │   ├── StoreSilent             it does not answer
 │   │   └── StoreFailed             the system refused something else
 │   ├── StoreClosed                 used after its end
 │   ├── AppendRefused               nothing of the append was stored
@@ -366,6 +367,13 @@ class StoreFailed(StoreUnusable):
     """The system refused something that has no better name here."""
 
     what = "could not be read or written"
+
+
+class StoreSilent(StoreUnusable):
+    """It has not answered for as long as anybody could wait."""
+
+    what = "does not answer"
+    remedy = "find out what holds it or its disk up"
 
 
 class StoreClosed(StoreError):

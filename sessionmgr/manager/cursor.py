@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.errors import StoreSilent
 from sessionmgr.model import (
     TERMINAL_TYPES,
     AnyEvent,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from sessionmgr.manager.tables import Tables
+    from sessionmgr.store.row import EventPage
 
 PAGE: Final = 256
 # An event of one of these types may be the last.
@@ -30,7 +32,10 @@ _LAST: Final = frozenset({SessionClosed, UnknownEvent, *RunEnded.__subclasses__(
 
 
 class Cursor:
-    """An async iterator over the events of a session, or of one run in it."""
+    """An async iterator over the events of a session, or of one run in it.
+
+    When its manager is gone, it ends with what is stored.
+    """
 
     def __init__(
         self,
@@ -101,21 +106,43 @@ class Cursor:
         return events
 
     async def _fetch(self) -> Sequence[AnyEvent]:
-        """Return what there is; where there is nothing, wait for something."""
+        """Return what there is; where there is nothing, wait for something.
+
+        Raises:
+            StoreSilent: The manager is gone, and the store does not answer.
+        """
+        lifetime = self._tables.lifetime
+        was_over = lifetime.is_over
         live = self._tables.live.get(self._session_id)
         recent = None if live is None else live.recent(self._after)
         if live is not None and recent is not None and self._after < live.last_seq:
             self._after = live.last_seq
             return recent if self._wants_all else list(filter(self._wanted, recent))
         opened = self._tables.opened.get(self._session_id)
-        if self._session_id in self._tables.closed:
+        if self._session_id in self._tables.closed or (was_over and opened is not None):
             self._done = True
             return ()
         if opened is not None:
-            await opened.wait()
+            with lifetime.and_then(0):
+                await opened.wait()
             return ()
         if live is None or (live.stored and self._after < live.last_seq):
-            page = await self._tables.store.events(
+            page = await self._read()
+            self._after = max(self._after, page.last)
+            if page.rows or page.more:
+                return [decode_event(row.body) for row in page.rows]
+        if was_over or (self._until is not None and self._after >= self._until):
+            self._done = True
+        elif live is not None:
+            await live.heard(self._after)
+        else:
+            with lifetime.and_then(0):
+                await self._tables.store.wait(self._session_id, after=self._after)
+        return ()
+
+    async def _read(self) -> EventPage:
+        with self._tables.lifetime.and_then(self._tables.clocks.of("close")):
+            return await self._tables.store.events(
                 self._session_id,
                 after=self._after,
                 until=self._until,
@@ -123,16 +150,7 @@ class Cursor:
                 types=self._types,
                 limit=PAGE,
             )
-            self._after = max(self._after, page.last)
-            if page.rows or page.more:
-                return [decode_event(row.body) for row in page.rows]
-        if self._until is not None and self._after >= self._until:
-            self._done = True
-        elif live is not None:
-            await live.heard(self._after)
-        else:
-            await self._tables.store.wait(self._session_id, after=self._after)
-        return ()
+        raise StoreSilent("the store")
 
     def _wanted(self, event: AnyEvent) -> bool:
         return (

@@ -15,6 +15,7 @@ from sessionmgr.errors import (
     NotResumable,
     OtpError,
     StoreError,
+    StoreSilent,
     UnknownId,
 )
 from sessionmgr.manager.asked import as_json, asked_before, budget_of, clocks_of
@@ -128,6 +129,7 @@ class Manager:
         finally:
             self._reconciler.let_go("the manager is down")
             self._tables.presence.disappear()
+            self._tables.lifetime.end()
 
     @property
     def token(self) -> trio.lowlevel.TrioToken:
@@ -327,6 +329,7 @@ class Manager:
 
         Raises:
             UnknownId: The store knows no such id either.
+            StoreSilent: It does not answer when it is asked for the id.
         """
         await trio.lowlevel.checkpoint()
         stop = Stop(cause=Cause.CALLER, detail=detail)
@@ -337,9 +340,11 @@ class Manager:
         if live is not None:
             ended = [each.course.end(stop) for each in list(live.entries.values())]
             return any(ended)
-        if await self._tables.store.resolve(id) != id:
-            raise UnknownId("run", id)
-        return False
+        with trio.move_on_after(self._tables.clocks.of("store") or float("inf")):
+            if await self._tables.store.resolve(id) != id:
+                raise UnknownId("run", id)
+            return False
+        raise StoreSilent("the store")
 
     async def cancel_all(self, *, detail: str | None = None) -> int:
         """End everything that is on or waits; return how many runs that were."""

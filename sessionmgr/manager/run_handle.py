@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 import trio
 
-from sessionmgr.errors import NotPausable
+from sessionmgr.errors import NotPausable, StoreSilent
 from sessionmgr.manager.asked import asked_of
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.entry import PauseOrder
@@ -108,6 +108,7 @@ class RunHandle:
 
         Raises:
             NotPausable: It could not be resumed, or has ended.
+            StoreSilent: The manager went down, and its store did not answer.
         """
         entry = self._entry
         encode_json(state)  # what is no JSON is the caller's mistake, here and now
@@ -120,8 +121,10 @@ class RunHandle:
         await entry.ended.wait()
         if entry.run.status is not RunStatus.PAUSED:
             raise NotPausable(self.id, f"it is {entry.run.status}")
-        stored = await self._tables.store.snapshot(snapshot_id)
-        return msgspec.json.decode(stored.body, type=Snapshot)
+        with self._tables.lifetime.and_then(entry.clocks.of("close")):
+            stored = await self._tables.store.snapshot(snapshot_id)
+            return msgspec.json.decode(stored.body, type=Snapshot)
+        raise StoreSilent("the store")
 
     def _require_pausable(self) -> None:
         entry = self._entry

@@ -8,6 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.manager.clocks import DEFAULTS, Clocks
+from sessionmgr.manager.lifetime import Lifetime
 from sessionmgr.manager.live import Live
 from sessionmgr.manager.tower import Tower
 from sessionmgr.model import Kind, new_id
@@ -63,6 +64,7 @@ class Tables:
         self.orphans: Final = Intake[Live]()
         """Live sessions whose keeper has died."""
         self.tower: Final = Tower()
+        self.lifetime: Final = Lifetime()
         self.open = False
         """Whether runs are admitted."""
         self._store: Store | None = None

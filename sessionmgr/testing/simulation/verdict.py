@@ -196,14 +196,16 @@ def _agreed(world: World, stored: StoredRun, piece: Piece) -> Iterator[str]:
     if note is None:
         return
     record = decode_run(stored.body)
-    resumed = record.resumed_from is not None  # with the manager's budget, which is none
     lost = record.failure is not None and record.failure.kind in {
         FailureKind.MANAGER_CRASHED,
         FailureKind.STORE_FAILED,
     }
+    # Where the store was slow, its end may have come together with what it had used.
+    begun = world.record.first[stored.run_id].at
+    held_up = any(shift.weather.was_bad(begun, float("inf")) for shift in world.shifts)
     if note.cancels and stored.status != "cancelled" and not lost:
         yield f"{note.id} was cancelled, and it has been agreed to, and it is {stored.status}"
-    if note.budget and piece.kind == "costly" and stored.status == "completed" and not resumed:
+    if note.budget and piece.kind == "costly" and stored.status == "completed" and not held_up:
         yield f"{note.id} went beyond its budget, and is {stored.status}"
 
 

@@ -99,24 +99,31 @@ class Keeping:
             LeaseHeld: Another manager keeps it.
         """
         async with self._alone(session.id):
-            settling = self._tables.settling.get(session.id)
-            if settling is not None:
+            while (settling := self._tables.settling.get(session.id)) is not None:
                 await settling.wait()
             live = self._tables.live.get(session.id)
             if live is not None:
                 return live
-            live = await self._wake(session)
+            self._tables.waking.add(session.id)
             try:
-                await self.sessions.start_child(replace(self._spec, args=(live,)))
-            except (SupervisorNotRunning, SupervisorStopping):
-                raise ManagerClosing from None
-            except StartFailed as error:
-                if isinstance(error.__cause__, StoreError):
-                    raise error.__cause__ from None
-                raise
-            return live
+                return await self._wake(session)
+            finally:
+                self._tables.waking.discard(session.id)
 
     async def _wake(self, session: Session) -> Live:
+        live = await self._asleep(session)
+        try:
+            await self.sessions.start_child(replace(self._spec, args=(live,)))
+        except (SupervisorNotRunning, SupervisorStopping):
+            raise ManagerClosing from None
+        except StartFailed as error:
+            if isinstance(error.__cause__, StoreError):
+                raise error.__cause__ from None
+            raise
+        return live
+
+    async def _asleep(self, session: Session) -> Live:
+        """Return a session as the store knows it."""
         try:
             stored = await self._tables.store.session(session.id)
         except UnknownId:
@@ -182,12 +189,15 @@ class Keeping:
         while True:
             await trio.sleep(RENEW_EVERY)
             for session_id, fence in list(self._fences.items()):
+                if self._fences.get(session_id) != fence:
+                    continue  # it has gone to sleep while we were at the others
                 try:
                     await tables.store.renew(
                         session_id, fence, now=tables.milliseconds(), ttl=LEASE_MS
                     )
                 except LeaseLost:
-                    log.warning("event=lease_lost session=%s", session_id)
+                    if self._fences.get(session_id) == fence:  # else it was given back just now
+                        log.warning("event=lease_lost session=%s", session_id)
                 except (StoreClosed, StoreUnusable) as error:
                     log.warning("event=lease_not_renewed session=%s why=%s", session_id, error)
 

@@ -47,6 +47,8 @@ log: Final = logging.getLogger("sessionmgr.manager")
 LOST: Final = Failure(kind=FailureKind.MANAGER_CRASHED, message="nobody could see to its end")
 LEASE_MS: Final = 90_000
 RETRY: Final = 0.1
+LONGEST: Final = 10.0
+"""Seconds between two attempts to reach a store that has been away for long."""
 UNENDED: Final = (RunStatus.PENDING.value, RunStatus.RUNNING.value)
 
 
@@ -56,11 +58,23 @@ class Reconciler:
     def __init__(self, tables: Tables, spool: Spool) -> None:
         self._tables: Final = tables
         self._spool: Final = spool
-        self._spooled: dict[str, RunEnded] = {}
+        self._ends: Final[dict[str, RunEnded]] = {}
+        """What was told of runs whose ends could not be stored."""
+        self._in_hand: Final[dict[Live, None]] = {}
+        self._late: Final[dict[str, None]] = {}
+        """Sessions whose runs were let go before the store was there to take their ends."""
+        self._booted = False
 
     async def boot(self) -> int:
-        """End the runs of managers that are no more; return how many there were."""
-        self._spooled = await self._spool.read()
+        """End the runs of managers that are no more; return how many there were.
+
+        That is done once: a reconciler that is started again goes on with what it had in hand.
+        """
+        if self._booted:
+            await trio.lowlevel.checkpoint()
+            return 0
+        spooled = await self._spool.read()
+        self._ends.update(spooled)
         ended, cursor = 0, None
         sessions: dict[str, None] = {}
         while True:
@@ -77,43 +91,85 @@ class Reconciler:
             except LeaseHeld:
                 continue  # another manager has it, and lives
         await self._spool.clear()
-        self._spooled = {}
+        for run_id in spooled:
+            self._ends.pop(run_id, None)
+        self._booted = True
         return ended
 
     async def watch(self) -> None:
         """End what the dead keepers of this manager leave open."""
         async with trio.open_nursery() as nursery:
+            for live in self._in_hand:
+                nursery.start_soon(self._take_over, live)
+            for session_id in self._late:
+                nursery.start_soon(self._settle_late, session_id)
             while True:
                 for live in await self._tables.orphans.take():
+                    self._in_hand[live] = None
                     nursery.start_soon(self._take_over, live)
 
     async def _take_over(self, live: Live) -> None:
         """Put in order what a keeper has left, as soon as the store lets us."""
         tables, session_id = self._tables, live.session.id
-        began = trio.current_time()
+        why = await self._settle_soon(live)
+        if why is not None:
+            lost = self._lost(live, why, tables.moment())
+            self._ends.update((event.run_id, event) for event in lost if event.run_id)
+            await self._spool.add(lost)
+            self._late[session_id] = None
+        self._release(live)
+        self._settled(session_id)
+        del self._in_hand[live]
+        if why is not None:
+            await self._settle_late(session_id)
+
+    async def _settle_soon(self, live: Live) -> Failure | None:
+        """Settle a session within the store's clock; return why that was not to be done."""
+        tables, session_id = self._tables, live.session.id
+        began = trio.current_time() if live.committing_since is None else live.committing_since
         patience = tables.clocks.of("store") or float("inf")
-        try:
-            while True:
-                try:
-                    await self.settle(session_id, "its keeper crashed")
-                    await self._adopt(live)
-                except UnknownId:
-                    break  # it never came to be stored
-                except Exception as error:  # noqa: BLE001  # nobody else is left to try
-                    log.warning("event=not_settled session=%s why=%r", session_id, error)
-                    if trio.current_time() - began >= patience:
-                        failure = Failure(kind=FailureKind.STORE_FAILED, message=str(error))
-                        await self._spool.add(self._lost(live, failure, self._tables.moment()))
-                        break
-                    await trio.sleep(RETRY)
-                else:
-                    tables.is_known(session_id)
-                    break
-        finally:
-            self._release(live)
-            settled = tables.settling.pop(session_id, None)
-            if settled is not None:
-                settled.set()
+        while True:  # noqa: ASYNC913  # each turn waits for the store
+            try:
+                await self.settle(session_id, "its keeper crashed")
+                await self._adopt(live)
+            except UnknownId:
+                return None  # it never came to be stored
+            except Exception as error:  # noqa: BLE001  # nobody else is left to try
+                log.warning("event=not_settled session=%s why=%r", session_id, error)
+                if trio.current_time() - began >= patience:
+                    return Failure(kind=FailureKind.STORE_FAILED, message=str(error))
+                await trio.sleep(RETRY)
+            else:
+                tables.is_known(session_id)
+                return None
+
+    def _settled(self, session_id: str) -> None:
+        settled = self._tables.settling.pop(session_id, None)
+        if settled is not None:
+            settled.set()
+
+    async def _settle_late(self, session_id: str) -> None:
+        """Store the ends that were put aside, when the store is back: now nobody waits for it."""
+        tables, pause = self._tables, RETRY
+        while True:
+            pause = min(2 * pause, LONGEST)
+            await trio.sleep(pause)
+            if session_id in tables.live:
+                break  # whoever has woken it has begun with that
+            if session_id in tables.settling or session_id in tables.waking:
+                continue
+            tables.settling[session_id] = trio.Event()
+            try:
+                await self.settle(session_id, "its keeper crashed")
+            except (UnknownId, LeaseHeld):
+                break  # it never came to be stored, or another manager has seen to it
+            except Exception as error:  # noqa: BLE001  # as above
+                log.warning("event=not_settled session=%s why=%r", session_id, error)
+            else:
+                break
+            finally:
+                self._settled(session_id)
+        del self._late[session_id]
 
     async def _adopt(self, live: Live) -> None:
         """Let those who hold a run know what is stored of it, if its keeper could not any more."""
@@ -143,8 +199,11 @@ class Reconciler:
     def let_go(self, why: str) -> None:
         """End for those who hold them the runs that nobody will see to their end any more."""
         failure = Failure(kind=FailureKind.MANAGER_CRASHED, message=why)
-        for live in {entry.live for entry in self._tables.runs.values()}:
+        left = {entry.live for entry in self._tables.runs.values()}
+        for live in left.union(self._in_hand, self._tables.orphans.drain()):
             self._release(live, failure)
+        for session_id in list(self._tables.settling):
+            self._settled(session_id)
 
     def _lost(self, live: Live, failure: Failure | None, at: str) -> list[RunEnded]:
         """End, as far as we know, the runs whose ends cannot be stored now."""
@@ -204,7 +263,7 @@ class Reconciler:
             for message_id, state in run.open_messages.items()
             if state == "queued"
         ]
-        events.append(self._spooled.get(run.id) or _crashed(run, why))
+        events.append(self._ends.get(run.id) or _crashed(run, why))
         rows: list[EventRow] = []
         for seq, event in enumerate(events, session.last_seq + 1):
             stamped = event.stamped(
@@ -227,6 +286,7 @@ class Reconciler:
                 runs=(RunRow(stored.run_id, run.status.value, encode_json(run)),),
             )
         )
+        self._ends.pop(run.id, None)
         log.warning("event=run_reconciled run=%s why=%s", stored.run_id, why)
         self._tell(run)
 

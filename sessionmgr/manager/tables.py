@@ -60,6 +60,8 @@ class Tables:
         """Sessions that were closed before they had a run: the store never heard of them."""
         self.settling: Final[dict[str, trio.Event]] = {}
         """Sessions whose keeper has died, until their record is in order."""
+        self.waking: Final[set[str]] = set()
+        """Sessions that are about to be kept."""
         self.providers: Final[dict[str, ProviderTree]] = {}
         self.orphans: Final = Intake[Live]()
         """Live sessions whose keeper has died."""

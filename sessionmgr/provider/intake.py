@@ -50,6 +50,10 @@ class Intake(Generic[T]):
     async def take(self) -> list[T]:
         """Wait until there is something, and take all there is."""
         await self.arrival()
+        return self.drain()
+
+    def drain(self) -> list[T]:
+        """Take all there is."""
         items, self._items = self._items, []
         return items
 

@@ -1,5 +1,7 @@
 """Whoever still waits for something when its manager has gone is let go, frozen store or not."""
 
+from typing import Literal
+
 import pytest
 import trio
 from trio.testing import MockClock
@@ -21,9 +23,11 @@ class SilentStore(FaultyStore):
         await self._get_there()
         return await MemoryStore.events(self, *args, **kwargs)  # type: ignore[arg-type]
 
-    async def resolve(self, id: str) -> str:
+    async def resolve(
+        self, prefix: str, kind: Literal["session", "run", "snapshot"] | None = None
+    ) -> str:
         await self._get_there()
-        return await super().resolve(id)
+        return await super().resolve(prefix, kind)
 
     async def snapshot(self, snapshot_id: str) -> Snapshot:
         await self._get_there()
@@ -56,13 +60,15 @@ async def test_who_reads_while_the_manager_goes_comes_to_an_end(
 ) -> None:
     store = FaultyStore()
     seen: list[AnyEvent] = []
+    others: list[AnyEvent] = []
     async with trio.open_nursery() as nursery:
         async with open_house(store=store, lawful=False) as house:
+            manager = house.manager
             run = await house.start(Say(text="so far"), Hang())
-            unused = await house.manager.open_session("actor")
+            unused = await manager.open_session("actor")
             nursery.start_soon(collect, aiter(run), seen)
-            nursery.start_soon(collect, house.manager.subscribe(run.session_id), [])
-            nursery.start_soon(collect, house.manager.subscribe(unused.id), [])
+            nursery.start_soon(collect, manager.subscribe(run.session_id), others)
+            nursery.start_soon(collect, manager.subscribe(unused.id), others)
             await trio.sleep(1)
             store.thawed = trio.Event()
         nursery.cancel_scope.deadline = trio.current_time() + 1

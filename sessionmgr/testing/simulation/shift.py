@@ -67,9 +67,7 @@ class Shift:
             if not self._weather.bad:
                 self._world.complain(f"the manager's block raises {error!r}")
         self._note.over_at = trio.current_time()
-        # A store that is away for longer than its clock loses ends to the next manager's boot.
-        patient = all(end - begin < CLOCKS.of("store") for begin, end in self._weather.bad)
-        if patient and not self._weather.had_bad(self._note.closing_at - 60, self._note.over_at):
+        if not self._weather.had_bad(self._note.closing_at - 60, self._note.over_at):
             await self._require_ends()
 
     async def _require_ends(self) -> None:

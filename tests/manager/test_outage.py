@@ -1,0 +1,81 @@
+"""A store that is away for longer than its clock costs the runs that are on, and nothing else."""
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sessionmgr.errors import StoreClosed
+from sessionmgr.model import FailureKind, RunResult, RunStatus
+from sessionmgr.store import MemoryStore
+from sessionmgr.store.row import Lease, Owner
+from sessionmgr.testing.scripted import Hang, Say, Wait
+from tests.manager.faulty import FaultyStore
+from tests.manager.house import open_house, play, types
+
+
+def kind(result: RunResult) -> FailureKind | None:
+    return result.failure.kind if result.failure else None
+
+
+async def test_what_a_long_outage_has_cut_is_recorded_when_it_is_over(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store) as house:
+        run = await house.start(Wait(seconds=3), Say(text="lost"), Hang())
+        await trio.sleep(1)
+        store.closed = True
+        result = await run.result()
+        assert kind(result) is FailureKind.STORE_FAILED
+        assert trio.current_time() < 3 + 61
+        await trio.sleep(600)
+        assert (await store.run(run.id)).status == RunStatus.RUNNING
+        store.closed = False
+        await trio.sleep(11)
+        assert (await store.run(run.id)).status == RunStatus.FAILED
+        assert kind(await house.manager.result(run.id)) is FailureKind.STORE_FAILED
+        assert (await types(run))[-1] == "run_failed"
+
+
+async def test_a_session_that_a_long_outage_has_cut_goes_on_when_it_is_over(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store) as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(Wait(seconds=3), Say(text="lost"), Hang()))
+        await trio.sleep(1)
+        store.closed = True
+        await run.result()
+        await trio.sleep(100)
+        with pytest.raises(StoreClosed):
+            await session.submit("too early")
+        store.closed = False
+        assert (await (await session.submit("next")).result()).text == "next"
+        assert kind(await house.manager.result(run.id)) is FailureKind.STORE_FAILED
+
+
+async def test_a_lease_that_was_given_back_is_not_said_to_be_lost(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Slow(MemoryStore):
+        async def renew(self, name: str, fence: int, *, now: int, ttl: int) -> Lease:
+            await trio.sleep(10)
+            return await super().renew(name, fence, now=now, ttl=ttl)
+
+    async with open_house(store=Slow()) as house:
+        for _ in range(3):
+            await house.start(Wait(seconds=30))
+        await trio.sleep(100)
+        assert "lease" not in caplog.text
+        run = await house.start(Hang())
+        await trio.sleep(1)
+        await house.store.acquire(
+            run.session_id,
+            Owner(boot_id="b", pid=1, start=1, name="another"),
+            now=0,
+            ttl=1,
+            gone=lambda _: True,
+        )
+        await trio.sleep(60)
+        assert f"lease_lost session={run.session_id}" in caplog.text

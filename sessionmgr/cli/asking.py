@@ -1,0 +1,144 @@
+"""Questions of agents, put to whoever sits at the terminal.
+
+A line is read as the terminal gives it, its settings are left alone: there is nothing to restore
+if we are killed. One question is asked at a time; its time runs from when it was asked of us.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import termios
+import time
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.cli.amount import duration
+from sessionmgr.cli.safe_text import one_line, safe
+from sessionmgr.model import encode_json
+from sessionmgr.provider import Allow, Deny
+
+if TYPE_CHECKING:
+    from sessionmgr.model import Json
+    from sessionmgr.provider import ApprovalRequest, Decision
+
+CHOICES: Final = "[y]es, [n]o, [a]lways this tool, [s]top the run"
+_MOST_LINES: Final = 40
+_LINE: Final = 4096
+
+
+class Terminal:
+    """Somebody at a terminal, who can be asked; `patience` is how long an answer may take."""
+
+    def __init__(self, fd: int, patience: float) -> None:
+        self._fd: Final = fd
+        self._patience: Final = patience
+        self._one_at_a_time: Final = trio.Lock()
+        self._always: Final = set[str]()
+
+    async def approve(self, request: ApprovalRequest) -> Decision:
+        """Ask, and return the answer; who is not there to answer says no."""
+        asked_at = trio.current_time()
+        async with self._one_at_a_time:
+            if request.tool_name in self._always:
+                return Allow(reason="always")
+            left = self._patience - (trio.current_time() - asked_at) if self._patience else None
+            try:
+                return await self._ask(request, left)
+            except trio.Cancelled:
+                # Not in a thread: it is a line, and the answer no longer counts.
+                self._say("(no longer asked)\n")
+                raise
+
+    async def _ask(self, request: ApprovalRequest, left: float | None) -> Decision:
+        termios.tcflush(self._fd, termios.TCIFLUSH)  # what was typed before is no answer
+        await self._say_all(question(request, left, time.time()))
+        while True:
+            line = await self._read_line()
+            if line is None:
+                return Deny(reason="nobody is at the terminal any more", by="default")
+            match line.strip().lower():
+                case "y" | "yes":
+                    return Allow()
+                case "n" | "no":
+                    return Deny(reason="the user said no")
+                case "a" | "always":
+                    self._always.add(request.tool_name)
+                    return Allow(reason="always")
+                case "s" | "stop":
+                    return Deny(reason="the user said no, and to stop", stop=True)
+                case _:
+                    await self._say_all(f"  {CHOICES}? ")
+
+    async def _read_line(self) -> str | None:
+        """Return what was typed; None if nobody can type here any more."""
+        await trio.lowlevel.wait_readable(self._fd)
+        try:
+            if os.tcgetpgrp(self._fd) != os.getpgrp():
+                return None  # sent to the background: to read would stop us
+            read = os.read(self._fd, _LINE)
+        except OSError:
+            return None
+        return read.decode(errors="replace") if read else None
+
+    async def _say_all(self, text: str) -> None:
+        await trio.to_thread.run_sync(self._say, text, abandon_on_cancel=True)
+
+    def _say(self, text: str) -> None:
+        try:
+            os.write(self._fd, text.encode(errors="replace"))
+        except OSError:
+            return  # the terminal is gone: reading from it will tell
+
+
+def find_terminal() -> int | None:
+    """Return a descriptor of the terminal at which somebody may be asked, if there is one.
+
+    Where neither stdin nor stderr is a terminal, this is a program's doing, and it is not asked.
+    """
+    if not any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
+        return None
+    try:
+        fd = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    if os.tcgetpgrp(fd) == os.getpgrp():
+        return fd
+    os.close(fd)  # in the background
+    return None
+
+
+def question(request: ApprovalRequest, left: float | None, now: float) -> str:
+    """Return what is asked: all that the tool would be given, and until when there is time."""
+    lines = [f"? {one_line(request.provider)} asks to use {one_line(request.tool_name)}"]
+    lines += [f"    {line}" for line in _shown(request.tool_input)]
+    if request.reason:
+        lines.append(f"  because: {one_line(request.reason)}")
+    if left is not None:
+        until = time.strftime("%H:%M:%S", time.localtime(now + left))
+        lines.append(f"  no answer within {duration(left)} (until {until}) is a no")
+    return "\n".join(["", *lines, f"  {CHOICES}? "])
+
+
+def _shown(tool_input: Json) -> list[str]:
+    """Return all of a tool's input, as lines: who allows it must have seen it."""
+    match tool_input:
+        case None:
+            return []
+        case str():
+            lines = tool_input.splitlines()
+        case dict():
+            lines = [line for key, value in tool_input.items() for line in _field(key, value)]
+        case _:
+            lines = [encode_json(tool_input).decode()]
+    if len(lines) > _MOST_LINES:
+        left_out = len(lines) - _MOST_LINES
+        lines = [*lines[:_MOST_LINES], f"… and {left_out} lines more"]
+    return [safe(line).replace("\n", " ") for line in lines]
+
+
+def _field(key: str, value: Json) -> list[str]:
+    said = value if isinstance(value, str) else encode_json(value).decode()
+    first, *more = said.splitlines() or [""]
+    return [f"{key}: {first}", *(f"  {line}" for line in more)]

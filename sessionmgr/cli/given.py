@@ -1,0 +1,123 @@
+"""What is given on a command line, or in a file that it names: prompts, variables, options."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
+
+from sessionmgr.errors import CommandLineInvalid
+from sessionmgr.model.json import Unreadable, parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sessionmgr.model import Json
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def read_text(flag: str, path: str) -> str:
+    """Read a file that a flag names.
+
+    Raises:
+        CommandLineInvalid: It cannot be read, or is no UTF-8.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise CommandLineInvalid(f"{flag}: {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise CommandLineInvalid(f"{flag}: {path} is no text in UTF-8") from None
+
+
+def prompt_of(given: str | None, path: str | None, stdin: TextIO | None) -> str:
+    """Return the prompt: as given, from stdin (`-`), or from a file.
+
+    Raises:
+        CommandLineInvalid: There is none, or two.
+    """
+    if given is not None and path is not None:
+        raise CommandLineInvalid("a prompt and --prompt-file: one of them")
+    if path is not None:
+        prompt, where = read_text("--prompt-file", path), path
+    elif given == "-":
+        prompt, where = _read_all(stdin), "stdin"
+    elif given is not None:
+        prompt, where = given, "the prompt"
+    else:
+        raise CommandLineInvalid("run: there is no prompt: write it, or - for stdin, or --prompt-file")
+    if not prompt.strip():
+        raise CommandLineInvalid(f"{where} is empty: there is nothing to do")
+    return prompt
+
+
+def _read_all(stdin: TextIO | None) -> str:
+    if stdin is None:
+        raise CommandLineInvalid("the prompt is to come from stdin, which is closed")
+    try:
+        return stdin.buffer.read().decode()
+    except UnicodeDecodeError:
+        raise CommandLineInvalid("stdin is no text in UTF-8") from None
+
+
+def read_env(pairs: Iterable[str], path: str | None) -> dict[str, str]:
+    """Return the variables of a file, and over them those of flags.
+
+    Raises:
+        CommandLineInvalid: One of them is no `K=V`; it says where.
+    """
+    found: dict[str, str] = {}
+    if path is not None:
+        for number, line in enumerate(read_text("--env-file", path).splitlines(), 1):
+            said = line.strip().removeprefix("export ").strip()
+            if said and not said.startswith("#"):
+                name, value = _pair(f"{path}:{number}", said)
+                found[name] = _unquoted(value)
+    for pair in pairs:
+        name, value = _pair("--env", pair)
+        found[name] = value
+    return found
+
+
+def _pair(where: str, said: str) -> tuple[str, str]:
+    name, equals, value = said.partition("=")
+    if not equals or not _NAME.fullmatch(name):
+        # The value may be a secret, and a line without a name may be nothing but that.
+        raise CommandLineInvalid(f"{where}: expected NAME=VALUE")
+    return name, value
+
+
+def _unquoted(value: str) -> str:
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+    return value[1:-1] if quoted else value
+
+
+def read_options(pairs: Iterable[str]) -> dict[str, Json]:
+    """Return a provider's options: a value that is JSON is that, any other is text.
+
+    Raises:
+        CommandLineInvalid: One of them is no `K=V`.
+    """
+    found: dict[str, Json] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            raise CommandLineInvalid(f"--option: expected NAME=VALUE, not {pair!r}")
+        value = parse_json(text.encode(errors="surrogateescape"))
+        found[name] = text if isinstance(value, Unreadable) else value
+    return found
+
+
+def read_schema(path: str) -> dict[str, Json]:
+    """Return a JSON Schema from a file.
+
+    Raises:
+        CommandLineInvalid: It holds none.
+    """
+    found = parse_json(read_text("--schema", path).encode())
+    if isinstance(found, Unreadable):
+        raise CommandLineInvalid(f"--schema: {path} is no JSON: {found.why}")
+    if not isinstance(found, dict):
+        raise CommandLineInvalid(f"--schema: {path} holds no JSON Schema: that is an object")
+    return found

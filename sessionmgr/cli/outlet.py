@@ -1,0 +1,135 @@
+"""Where what is said goes: text to stdout, notes to stderr, in order where both are one terminal.
+
+Writing is done in a thread: a reader that takes nothing holds up who waits for it, and nobody else.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import TYPE_CHECKING, Final, TextIO
+
+import trio
+
+from sessionmgr.cli.ink import ink_for, no_ink
+from sessionmgr.cli.output import ReaderGoneError
+from sessionmgr.cli.safe_text import SafeStream, safe
+from sessionmgr.cli.telling import Note, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_GONE: Final = frozenset({errno.EPIPE, errno.EIO, errno.EBADF})
+_OUT: Final = 1
+_ERR: Final = 2
+
+
+class Outlet:
+    """Prints what is told. `loudness`: 0 says only what is bad, 1 the usual, 2 every detail."""
+
+    def __init__(
+        self, out: TextIO | None, err: TextIO | None, *, loudness: int = 1, text: bool = True
+    ) -> None:
+        self._out: Final = out
+        self._err = err
+        self._loudness: Final = loudness
+        self._text: Final = text
+        self._safe: Final = SafeStream() if out is not None and out.isatty() else None
+        self._together: Final = _is_one_terminal(out, err)
+        self._ink: Final = ink_for(err) if err is not None else no_ink
+        self._open_line = False
+        """Whether the text stopped in mid-line."""
+
+    async def put(self, pieces: Iterable[Text | Note]) -> None:
+        """Print some pieces.
+
+        Raises:
+            ReaderGoneError: Nobody reads stdout any more.
+        """
+        written: list[tuple[int, str]] = []
+        for piece in pieces:
+            if isinstance(piece, Text):
+                if self._text:
+                    written += self._of_text(piece)
+            elif self._is_wanted(piece):
+                written += self._of_note(piece)
+        await self._write(written)
+
+    async def put_line(self, line: bytes) -> None:
+        """Print a line on stdout, word for word.
+
+        Raises:
+            ReaderGoneError: Nobody reads stdout any more.
+        """
+        await self._write([(_OUT, line.decode() + "\n")])
+
+    async def end_line(self) -> None:
+        """End the text's line, if it stopped in mid-line."""
+        await self.put([Text("", ends=True)])
+
+    def _of_text(self, piece: Text) -> list[tuple[int, str]]:
+        said = piece.text
+        if self._safe is not None:
+            said = self._safe.feed(said)
+            if piece.ends:
+                said += self._safe.close()
+        if said:
+            self._open_line = not said.endswith("\n")
+        if piece.ends and self._open_line:
+            said += "\n"
+            self._open_line = False
+        return [(_OUT, said)] if said else []
+
+    def _of_note(self, note: Note) -> list[tuple[int, str]]:
+        line = (_ERR, self._ink(safe(note.text), note.tone) + "\n")
+        if self._together and self._open_line:
+            self._open_line = False
+            return [(_OUT, "\n"), line]
+        return [line]
+
+    def _is_wanted(self, note: Note) -> bool:
+        if self._err is None:
+            return False
+        if note.detail:
+            return self._loudness > 1
+        return self._loudness > 0 or note.tone == "bad"
+
+    async def _write(self, written: list[tuple[int, str]]) -> None:
+        if not written:
+            await trio.lowlevel.checkpoint()
+            return
+        await trio.to_thread.run_sync(self._write_now, written, abandon_on_cancel=True)
+
+    def _write_now(self, written: list[tuple[int, str]]) -> None:
+        for where, text in written:
+            stream = self._out if where == _OUT else self._err
+            if stream is None:
+                if where == _OUT:
+                    raise ReaderGoneError
+                continue
+            try:
+                _write_all(stream, text)
+            except OSError as error:
+                if error.errno not in _GONE:
+                    raise OSError(error.errno, error.strerror, stream.name) from None
+                if where == _OUT:
+                    raise ReaderGoneError from None
+                self._err = None  # nobody listens there, and the text goes on
+
+
+def _write_all(stream: TextIO, text: str) -> None:
+    left = memoryview(text.encode(stream.encoding or "utf-8", "replace"))
+    while left:
+        left = left[os.write(stream.fileno(), left) :]
+
+
+def _is_one_terminal(out: TextIO | None, err: TextIO | None) -> bool:
+    if out is None or err is None or not (out.isatty() and err.isatty()):
+        return False
+    return os.fstat(out.fileno()).st_rdev == os.fstat(err.fileno()).st_rdev
+
+
+def outlet(*, loudness: int, text: bool = True) -> Outlet:
+    """Make the outlet of this process."""
+    return Outlet(sys.stdout, sys.stderr, loudness=loudness, text=text)

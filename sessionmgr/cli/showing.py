@@ -1,0 +1,116 @@
+"""One run, shown while it goes on, to its end: its text, notes, questions, Ctrl-C."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.cli.outlet import outlet
+from sessionmgr.cli.output import ReaderGoneError, drop_stdout
+from sessionmgr.cli.stopping import INTERRUPTED, Stopping, called
+from sessionmgr.cli.telling import Note, Teller, closing
+from sessionmgr.model import (
+    TERMINAL_TYPES,
+    UNSUPPORTED,
+    Reason,
+    RunStatus,
+    encode_event,
+)
+from sessionmgr.provider import find_adapter
+
+if TYPE_CHECKING:
+    import argparse
+
+    from sessionmgr.cli.outlet import Outlet
+    from sessionmgr.manager import RunHandle
+    from sessionmgr.model import AnyEvent, RunResult
+
+COMPLETED: Final = 0
+NOT_COMPLETED: Final = 3
+_WELL: Final = frozenset({RunStatus.COMPLETED, RunStatus.PAUSED})
+NOBODY_READS: Final = "nobody reads its output any more"
+
+
+async def show_run(run: RunHandle, args: argparse.Namespace) -> int:
+    """Show a run to its end, and return the exit code; the first Ctrl-C cancels it, politely."""
+    loudness = 0 if args.quiet or args.json else 1 + args.verbose
+    screen = outlet(loudness=loudness, text=not args.json)
+    stopping = Stopping(
+        lambda signal_name: _ask_to_stop(run, signal_name, quiet=args.quiet),
+        lambda: f"\nsessionmgr: stopped at once; see: sessionmgr show {run.id}\n",
+    )
+    async with trio.open_nursery() as nursery:
+        await nursery.start(stopping.watch)
+        try:
+            if args.json:
+                await _print_events(run, screen)
+            else:
+                await _tell(run, screen)
+        except ReaderGoneError:
+            drop_stdout()
+            run.cancel(NOBODY_READS)
+        result = await run.result()
+        nursery.cancel_scope.cancel()
+    await screen.put([closing(result), *_next_steps(result)])
+    if stopping.asked_by is not None and result.status is RunStatus.CANCELLED:
+        return INTERRUPTED
+    return exit_code(result)
+
+
+def exit_code(result: RunResult) -> int:
+    """Return what the shell is told of a run."""
+    if result.status is RunStatus.CANCELLED and result.reason is Reason.SHUTDOWN:
+        return INTERRUPTED
+    return COMPLETED if result.status in _WELL else NOT_COMPLETED
+
+
+async def _tell(run: RunHandle, screen: Outlet) -> None:
+    teller = Teller()
+    cursor = aiter(run)
+    while events := await cursor.batch():
+        await screen.put([piece for event in events for piece in teller.tell(event)])
+    await screen.end_line()
+
+
+async def _print_events(run: RunHandle, screen: Outlet) -> None:
+    """Print events from `run_started` on; of a run that never started, its end and what led to it."""
+    before: list[AnyEvent] | None = []
+    async for event in run:
+        if before is not None:
+            if event.type == "run_started":
+                before = None
+            elif event.type in TERMINAL_TYPES:
+                for each in before:
+                    await screen.put_line(encode_event(each))
+                before = None
+            elif event.type != "message_sent":
+                before.append(event)
+        if before is None:
+            await screen.put_line(encode_event(event))
+
+
+def _ask_to_stop(run: RunHandle, signal_name: str, *, quiet: bool) -> None:
+    run.cancel(called(signal_name))
+    if not quiet:
+        from sessionmgr.cli.output import note
+
+        note(f"{called(signal_name)}: ending the run (once more: at once)")
+
+
+def _next_steps(result: RunResult) -> list[Note]:
+    """Say what to type next, where there is something to do about how it ended."""
+    if result.status is RunStatus.COMPLETED:
+        return []
+    if _can_go_on(result):
+        return [Note(f"to go on: sessionmgr resume {result.id}", "plain")]
+    return [Note(f"to look closer: sessionmgr show {result.id}", "plain")]
+
+
+def _can_go_on(result: RunResult) -> bool:
+    if result.provider_session_id is None:
+        return False
+    failure = result.failure
+    if failure is not None and not failure.resumable:
+        return False
+    return find_adapter(result.provider).capabilities.resume is not UNSUPPORTED

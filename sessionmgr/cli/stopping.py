@@ -1,0 +1,60 @@
+"""Ctrl-C: the first asks everything to stop, in order; the second does not ask.
+
+SIGTERM and SIGHUP count as Ctrl-C. At the second one the process is left on the spot: whatever it
+has started is ended by the launcher, and written down by the next command on the same store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+INTERRUPTED: Final = 130
+ONCE: Final = 0.05
+"""Seconds within which a signal is the same one again: `timeout` sends its own twice."""
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stopping:
+    """Watches for signals, in a nursery of its caller's."""
+
+    def __init__(self, ask: Callable[[str], None], last_words: Callable[[], str]) -> None:
+        self.asked_by: str | None = None
+        """The signal that asked to stop, by its name."""
+        self._ask: Final = ask
+        self._last_words: Final = last_words
+
+    async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Call `ask` with the name of the first signal; leave the process at the second."""
+        wanted = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+        with trio.open_signal_receiver(*wanted) as signals:
+            task_status.started()
+            async for number in signals:
+                name = signal.Signals(number).name
+                await trio.sleep(ONCE)
+                for each in wanted:
+                    # Not by way of the loop, which might be what does not answer.
+                    signal.signal(each, self._leave)
+                self.asked_by = name
+                self._ask(name)
+                break
+            await trio.sleep_forever()
+
+    def _leave(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        with contextlib.suppress(OSError):
+            os.write(2, self._last_words().encode(errors="replace"))
+        os._exit(INTERRUPTED)
+
+
+def called(signal_name: str) -> str:
+    """Return what people call a signal."""
+    return "Ctrl-C" if signal_name == "SIGINT" else signal_name

@@ -1,0 +1,299 @@
+"""How what happens in a run is told to a person: its text, and notes beside it.
+
+Pure: events in, pieces out. The text is what the agent says; everything else is a note.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from msgspec import UNSET
+
+from sessionmgr.cli.amount import count, duration, money, plural
+from sessionmgr.cli.safe_text import fit, one_line
+from sessionmgr.model import (
+    CompactionStarted,
+    ErrorOccurred,
+    Event,
+    Failure,
+    ImageReceived,
+    MessageReceived,
+    MessageSent,
+    MessageStreamed,
+    OutputReceived,
+    PlanUpdated,
+    PolicyViolation,
+    ProcessExited,
+    RateLimitUpdated,
+    Reason,
+    ReasoningReceived,
+    RetryScheduled,
+    RunStarted,
+    RunStatus,
+    StallSuspected,
+    ToolApprovalDenied,
+    ToolApprovalGranted,
+    ToolCallFailed,
+    ToolCallStarted,
+    encode_json,
+)
+
+if TYPE_CHECKING:
+    from sessionmgr.model import AnyEvent, Json, RunResult
+
+SHORT: Final = 200
+"""So long may a tool's input or output be in a note."""
+# What of a tool's input says most, the first that is there.
+_TELLING: Final = (
+    "command", "file_path", "path", "notebook_path", "pattern", "url", "query", "description",
+    "prompt",
+)  # fmt: skip
+_AT_EASE: Final = frozenset({"allowed", "ok", "normal"})
+
+
+class Text(NamedTuple):
+    """Some more of what the agent says; `ends` says that a message ends with it."""
+
+    text: str
+    ends: bool = False
+
+
+class Note(NamedTuple):
+    """One line beside the text. Details are for who wants to know more (`-v`)."""
+
+    text: str
+    tone: Literal["plain", "faint", "good", "warning", "bad"] = "faint"
+    detail: bool = False
+
+
+class Teller:
+    """Tells one run. A message that was streamed is not told once more when it is whole."""
+
+    def __init__(self) -> None:
+        self._streamed: dict[str | None, list[str]] = {}
+
+    def tell(self, event: AnyEvent) -> list[Text | Note]:
+        """Return what to say of an event, if anything."""
+        if not isinstance(event, Event):
+            return []
+        of_another = event.parent_tool_call_id is not UNSET
+        match event:
+            case MessageStreamed(delta=delta):
+                if of_another:
+                    return []
+                self._streamed.setdefault(event.message_id, []).append(delta)
+                return [Text(delta)]
+            case MessageReceived(role="assistant", content=content):
+                if of_another:
+                    return [Note(f"  {one_line(content)}", detail=True)]
+                return self._rest(event.message_id, content)
+            case _:
+                indent = "  " if of_another else ""
+                return [each._replace(text=indent + each.text) for each in notes(event)]
+
+    def _rest(self, message_id: str | None, content: str) -> list[Text | Note]:
+        """Return what of a whole message was not streamed, whatever name the stream had."""
+        for name in dict.fromkeys((message_id, None, *self._streamed)):
+            said = "".join(self._streamed.get(name, ()))
+            if said and content.startswith(said):
+                del self._streamed[name]
+                return [Text(content[len(said) :], ends=True)]
+        begun = self._streamed.pop(message_id, None)
+        whole = Text(content, ends=True)
+        return [Text("", ends=True), whole] if begun else [whole]
+
+
+@singledispatch
+def notes(event: Event) -> list[Note]:
+    """Return what there is to note about an event; nothing, if not said otherwise below."""
+    del event
+    return []
+
+
+@notes.register
+def _(event: RunStarted) -> list[Note]:
+    mode = event.permission.effective if event.permission else None
+    words = [event.provider, event.model, mode, f"in {event.cwd}" if event.cwd else None]
+    said = ", ".join(one_line(word) for word in words if word)
+    return [Note(f"{event.run_id}: {said}")]
+
+
+@notes.register
+def _(event: ToolCallStarted) -> list[Note]:
+    return [Note(f"· {tool_in_short(event.tool_name, event.tool_input)}", "plain")]
+
+
+@notes.register
+def _(event: ToolCallFailed) -> list[Note]:
+    why = _output_in_short(event.tool_output)
+    return [Note(f"✗ {one_line(event.tool_name)} failed{f': {why}' if why else ''}", "warning")]
+
+
+@notes.register
+def _(event: ToolApprovalDenied) -> list[Note]:
+    tool = tool_in_short(event.tool_name or "a tool", event.tool_input)
+    why = one_line(event.reason or "")
+    return [Note(f"✗ denied: {tool}{f' ({why})' if why else ''}", "warning")]
+
+
+@notes.register
+def _(event: ToolApprovalGranted) -> list[Note]:
+    if event.by in {"mode", "caller"}:  # it was asked for just so, or answered just now
+        return []
+    return [Note(f"✓ allowed: {tool_in_short(event.tool_name, event.tool_input)} (by {event.by})")]
+
+
+@notes.register
+def _(event: MessageSent) -> list[Note]:
+    if event.state in {"dropped", "unknown"}:
+        fate = "was not sent" if event.state == "dropped" else "may not have arrived"
+        return [Note(f"a message {fate}: {fit(one_line(event.content), SHORT)}", "warning")]
+    return [Note(f"> {fit(one_line(event.content), SHORT)}")] if event.follow_up else []
+
+
+@notes.register
+def _(event: ReasoningReceived) -> list[Note]:
+    return [Note(f"thinks: {one_line(event.content)}", detail=True)]
+
+
+@notes.register
+def _(event: PlanUpdated) -> list[Note]:
+    done = sum(entry.status == "completed" for entry in event.entries)
+    now = [entry.content for entry in event.entries if entry.status == "in_progress"]
+    said = f"plan: {done} of {len(event.entries)} done"
+    return [Note(said + (f"; now: {one_line(now[0])}" if now else ""))]
+
+
+@notes.register
+def _(event: ImageReceived) -> list[Note]:
+    return [Note(f"an image: {one_line(event.media_type)}, {count(event.bytes)}B", "plain")]
+
+
+@notes.register
+def _(event: OutputReceived) -> list[Note]:
+    return [Note(one_line(line), "plain") for line in event.text.splitlines() if line.strip()]
+
+
+@notes.register
+def _(event: ErrorOccurred) -> list[Note]:
+    tone: Literal["bad", "warning"] = "bad" if event.severity == "error" else "warning"
+    return [Note(f"{event.severity}: {failure_in_short(event.failure)}", tone)]
+
+
+@notes.register
+def _(event: RetryScheduled) -> list[Note]:
+    after = f" in {duration(event.delay)}" if event.delay is not None else ""
+    why = f": {failure_in_short(event.failure)}" if event.failure else ""
+    return [Note(f"retry {event.attempt}{after}{why}", "warning")]
+
+
+@notes.register
+def _(event: RateLimitUpdated) -> list[Note]:
+    until = f", resets at {one_line(event.resets_at)}" if event.resets_at else ""
+    said = f"rate limit {one_line(event.bucket)}: {one_line(event.state)}{until}"
+    at_ease = event.state in _AT_EASE
+    return [Note(said, "faint" if at_ease else "warning", detail=at_ease)]
+
+
+@notes.register
+def _(event: StallSuspected) -> list[Note]:
+    return [Note(f"silent for {duration(event.silent_for)} ({one_line(event.state)})", "warning")]
+
+
+@notes.register
+def _(event: PolicyViolation) -> list[Note]:
+    detail = f": {one_line(event.detail)}" if event.detail else ""
+    return [Note(f"rule broken: {one_line(event.rule)}{detail}", "bad")]
+
+
+@notes.register
+def _(event: CompactionStarted) -> list[Note]:
+    del event
+    return [Note("the context is full and is being shortened")]
+
+
+@notes.register
+def _(event: ProcessExited) -> list[Note]:
+    said: list[Note] = []
+    if event.killed_by_os:
+        said.append(Note("the system killed it (out of memory?)", "bad"))
+    if event.left_running:
+        names = ", ".join(map(one_line, event.left_running))
+        said.append(Note(f"still running, out of our reach: {names}", "bad"))
+    return said
+
+
+def closing(result: RunResult) -> Note:
+    """Say in one line what became of a run."""
+    took = duration(result.duration) if result.duration is not None else None
+    tokens = result.usage.input + result.usage.cached_input + result.usage.output
+    facts = [
+        f"in {took}" if took else "",
+        plural(sum(result.tool_calls.count.values()), "tool call"),
+        f"{result.tool_calls.denied} denied" if result.tool_calls.denied else "",
+        f"{count(tokens)} tokens" if tokens else "",
+        money(result.cost.usd, result.cost.provenance),
+    ]
+    facts = [fact for fact in facts if fact and fact != "0 tool calls"]
+    tone: Literal["good", "plain", "bad"] = "bad"
+    if result.status is RunStatus.COMPLETED:
+        tone = "good"
+    elif result.status in {RunStatus.CANCELLED, RunStatus.PAUSED}:
+        tone = "plain"
+    why = why_it_ended(result)
+    said = f"{result.status.value.replace('_', ' ')}{f': {why}' if why else ''}"
+    return Note(f"{said} ({', '.join(facts)})" if facts else said, tone)
+
+
+def why_it_ended(result: RunResult) -> str:
+    """Say why a run did not complete: the failure, or who ended it; nothing if it did."""
+    if result.failure is not None:
+        return failure_in_short(result.failure)
+    if result.reason is Reason.PAUSE:
+        return ""
+    said = [str(result.reason)] if result.reason else []
+    return ", ".join([*said, *([one_line(result.detail)] if result.detail else [])])
+
+
+def failure_in_short(failure: Failure) -> str:
+    """Say on one line what went wrong."""
+    message = fit(one_line(failure.message), SHORT)
+    tail = fit(one_line(failure.stderr_tail or ""), SHORT)
+    return f"{failure.kind}: {message}" + (f" [{tail}]" if tail and tail not in message else "")
+
+
+def tool_in_short(name: str, tool_input: Json) -> str:
+    """Say on one line which tool is called for what: `Bash: npm test`."""
+    said = one_line(_input_in_short(tool_input))
+    return fit(f"{one_line(name)}: {said}" if said else one_line(name), SHORT)
+
+
+def _input_in_short(tool_input: Json) -> str:
+    match tool_input:
+        case None:
+            return ""
+        case str():
+            return tool_input
+        case dict():
+            for key in _TELLING:
+                value = tool_input.get(key)
+                if isinstance(value, str) and value:
+                    return value
+                if isinstance(value, list) and value:
+                    return " ".join(map(str, value))
+            return encode_json(tool_input).decode() if tool_input else ""
+        case _:
+            return encode_json(tool_input).decode()
+
+
+def _output_in_short(output: Json) -> str:
+    """Say what a tool that failed gave back."""
+    if isinstance(output, dict):
+        code, sign, stderr = output.get("exit_code"), output.get("signal"), output.get("stderr")
+        said = [f"exit code {code}"] if code is not None else []
+        said += [f"signal {sign}"] if sign is not None else []
+        said += [one_line(stderr)] if isinstance(stderr, str) and stderr.strip() else []
+        if said:
+            return fit(", ".join(said), SHORT)
+    return fit(one_line(_input_in_short(output)), SHORT)

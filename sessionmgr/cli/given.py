@@ -46,7 +46,9 @@ def prompt_of(given: str | None, path: str | None, stdin: TextIO | None) -> str:
     elif given is not None:
         prompt, where = given, "the prompt"
     else:
-        raise CommandLineInvalid("run: there is no prompt: write it, or - for stdin, or --prompt-file")
+        raise CommandLineInvalid(
+            "run: there is no prompt: write it, or - for stdin, or --prompt-file"
+        )
     if not prompt.strip():
         raise CommandLineInvalid(f"{where} is empty: there is nothing to do")
     return prompt

@@ -7,12 +7,29 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.cli.safe_text import one_line, safe
+
 if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
 FORMAT: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
 LOGGER: Final = "sessionmgr"
+
+
+class InShort(logging.Formatter):
+    """Writes a record for a terminal: one harmless line, and a traceback only if it is wanted."""
+
+    def __init__(self, *, with_traceback: bool) -> None:
+        super().__init__()
+        self._with_traceback: Final = with_traceback
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write it."""
+        line = f"sessionmgr: {record.levelname.lower()}: {one_line(record.getMessage())}"
+        if self._with_traceback and record.exc_info:
+            line += f"\n{safe(self.formatException(record.exc_info))}"
+        return line
 
 
 def set_up(args: argparse.Namespace) -> None:
@@ -23,7 +40,7 @@ def set_up(args: argparse.Namespace) -> None:
         logger.removeHandler(handler)
     terminal = logging.StreamHandler(sys.stderr)
     terminal.setLevel(_level(args.verbose, quiet=args.quiet))
-    terminal.setFormatter(logging.Formatter("sessionmgr: %(levelname)s: %(message)s"))
+    terminal.setFormatter(InShort(with_traceback=args.verbose > 1))
     logger.addHandler(terminal)
     logger.setLevel(terminal.level)
     path: Path | None = args.configuration.log_file

@@ -1,4 +1,4 @@
-"""Where what is said goes: text to stdout, notes to stderr, in order where both are one terminal.
+"""Where what is said goes: text to stdout, notes to stderr, in order where both are one place.
 
 Writing is done in a thread: a reader that takes nothing holds up who waits for it, and nobody else.
 """
@@ -36,7 +36,7 @@ class Outlet:
         self._loudness: Final = loudness
         self._text: Final = text
         self._safe: Final = SafeStream() if out is not None and out.isatty() else None
-        self._together: Final = _is_one_terminal(out, err)
+        self._together: Final = _is_one_place(out, err)
         self._ink: Final = ink_for(err) if err is not None else no_ink
         self._open_line = False
         """Whether the text stopped in mid-line."""
@@ -124,10 +124,15 @@ def _write_all(stream: TextIO, text: str) -> None:
         left = left[os.write(stream.fileno(), left) :]
 
 
-def _is_one_terminal(out: TextIO | None, err: TextIO | None) -> bool:
-    if out is None or err is None or not (out.isatty() and err.isatty()):
+def _is_one_place(out: TextIO | None, err: TextIO | None) -> bool:
+    """Say whether both end up in one terminal, pipe or file."""
+    if out is None or err is None:
         return False
-    return os.fstat(out.fileno()).st_rdev == os.fstat(err.fileno()).st_rdev
+    try:
+        ours, theirs = os.fstat(out.fileno()), os.fstat(err.fileno())
+    except (OSError, ValueError):
+        return False  # one of them is closed
+    return (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino)
 
 
 def outlet(*, loudness: int, text: bool = True) -> Outlet:

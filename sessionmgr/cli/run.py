@@ -11,7 +11,7 @@ import trio
 
 from sessionmgr.cli.asking import Terminal, find_terminal
 from sessionmgr.cli.configuration import add_setting_flags
-from sessionmgr.cli.given import prompt_of, read_env, read_options, read_schema
+from sessionmgr.cli.given import prompt_of, read_env, read_options, read_schema, read_text
 from sessionmgr.cli.place import make_private
 from sessionmgr.cli.showing import show_run
 from sessionmgr.cli.stored import find, open_stored
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.cli.configuration import Configuration
     from sessionmgr.manager import Manager, SessionHandle
+    from sessionmgr.model import Json
     from sessionmgr.provider import Approve
 
 HELP: Final = """\
@@ -69,7 +70,6 @@ def run(args: argparse.Namespace) -> int:
     if terminal is not None:
         patience = configuration.clocks.get("approval", 120.0)
         approve = Terminal(terminal, patience).approve
-    make_private(configuration.store)
     return trio.run(_main, args, msgspec.structs.replace(wish, approve=approve))
 
 
@@ -78,6 +78,7 @@ async def _main(args: argparse.Namespace, wish: RunWish) -> int:
     resumed: tuple[str, str | None] | None = None
     if args.resume is not None:
         resumed = await _find_session(args)
+    make_private(configuration.store)
     async with open_manager(store=configuration.store) as manager:
         if resumed is None:
             session = await _new_session(manager, args)
@@ -119,10 +120,11 @@ def _wish(args: argparse.Namespace) -> RunWish:
     if args.system_prompt_file is not None:
         if system_prompt is not None:
             raise CommandLineInvalid("--system-prompt and --system-prompt-file: one of them")
-        system_prompt = Path(args.system_prompt_file).read_text(encoding="utf-8")
+        system_prompt = read_text("--system-prompt-file", args.system_prompt_file)
     images = [str(Path(each).absolute()) for each in args.image or ()]
     for image in images:
-        Path(image).open("rb").close()  # or it raises, and names the file
+        if not Path(image).is_file():
+            raise CommandLineInvalid(f"--image: there is no file {image}")
     return RunWish(
         prompt=prompt_of(args.prompt, args.prompt_file, sys.stdin),
         system_prompt=system_prompt,
@@ -132,12 +134,17 @@ def _wish(args: argparse.Namespace) -> RunWish:
         permission_mode=configuration.permission_mode,
         tools_allowed=configuration.tools_allowed,
         tools_denied=configuration.tools_denied or (),
-        schema=None if args.schema is None else read_schema(Path(args.schema)),
+        schema=None if args.schema is None else read_schema(args.schema),
         max_turns=configuration.max_turns,
         budget=Budget(usd=configuration.budget_usd),
         clocks=_clocks(configuration),
         env=read_env(args.env or (), args.env_file),
     )
+
+
+def _options(args: argparse.Namespace, provider: str) -> dict[str, Json]:
+    """Return the provider's own options: what is set for it, and over that what flags say."""
+    return {**args.configuration.options.get(provider, {}), **read_options(args.option or ())}
 
 
 def _clocks(configuration: Configuration) -> Clocks:

@@ -74,7 +74,7 @@ async def _tell(run: RunHandle, screen: Outlet) -> None:
 
 
 async def _print_events(run: RunHandle, screen: Outlet) -> None:
-    """Print events from `run_started` on; of a run that never started, its end and what led to it."""
+    """Print events from `run_started` on; if it never started, its end and what led to that."""
     before: list[AnyEvent] | None = []
     async for event in run:
         if before is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from msgspec import UNSET
 
 from sessionmgr.cli.amount import count, duration, money, plural
-from sessionmgr.cli.safe_text import fit, one_line
+from sessionmgr.cli.safe_text import fit, one_line, safe
 from sessionmgr.model import (
     CompactionStarted,
     ErrorOccurred,
@@ -72,6 +72,7 @@ class Teller:
 
     def __init__(self) -> None:
         self._streamed: dict[str | None, list[str]] = {}
+        self._denied: set[str | None] = set()
 
     def tell(self, event: AnyEvent) -> list[Text | Note]:
         """Return what to say of an event, if anything."""
@@ -88,7 +89,11 @@ class Teller:
                 if of_another:
                     return [Note(f"  {one_line(content)}", detail=True)]
                 return self._rest(event.message_id, content)
+            case ToolCallFailed(tool_call_id=denied) if denied in self._denied:
+                return []  # that it was denied has been told
             case _:
+                if isinstance(event, ToolApprovalDenied):
+                    self._denied.add(event.tool_call_id)
                 indent = "  " if of_another else ""
                 return [each._replace(text=indent + each.text) for each in notes(event)]
 
@@ -172,7 +177,7 @@ def _(event: ImageReceived) -> list[Note]:
 
 @notes.register
 def _(event: OutputReceived) -> list[Note]:
-    return [Note(one_line(line), "plain") for line in event.text.splitlines() if line.strip()]
+    return [Note(line, "plain") for line in safe(event.text).split("\n") if line.strip()]
 
 
 @notes.register

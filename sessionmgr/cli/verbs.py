@@ -38,6 +38,7 @@ class VerbModule(Protocol):
 VERBS: Final = {
     verb.name: verb
     for verb in (
+        Verb("run", "run", "one run, streamed"),
         Verb("sessions", "sessions", "list what is stored"),
         Verb("show", "show", "a session or a run, and what became of it"),
         Verb("events", "events", "what happened in it, and what happens now (--follow)"),

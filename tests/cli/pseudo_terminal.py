@@ -1,0 +1,140 @@
+"""The installed command at a terminal: typed at, resized, looked at, proved to leave nothing."""
+
+import fcntl
+import os
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+import uuid
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.cli.command import COMMAND, environment
+from tests.cli.screen import Screen
+
+PATIENCE = 60.0
+MARK = "TEST_MARK"
+
+
+class PseudoTerminal:
+    """A command at a terminal of so many columns and rows."""
+
+    def __init__(
+        self, argv: list[str], columns: int, rows: int, cwd: Path, env: Mapping[str, str]
+    ) -> None:
+        self.columns, self.rows = columns, rows
+        self.screen = Screen(columns, rows)
+        self.said = ""
+        self._fd, theirs = os.openpty()
+        self._set_size(theirs)
+        self.process = subprocess.Popen(
+            argv,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=cwd,
+            env=env,
+            preexec_fn=lambda: os.login_tty(os.dup(theirs)),
+        )
+        os.close(theirs)
+
+    def _set_size(self, fd: int) -> None:
+        fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", self.rows, self.columns, 0, 0))
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Make it another size; the kernel tells the command."""
+        self.columns, self.rows = columns, rows
+        self.screen.resize(columns, rows)
+        self._set_size(self._fd)
+
+    def type(self, text: str) -> None:
+        """Type something; a 3 is Ctrl-C, a 4 Ctrl-D."""
+        os.write(self._fd, text.encode())
+
+    def wait_for(self, text: str, *, count: int = 1) -> None:
+        """Read until that has been said, so many times."""
+        deadline = time.monotonic() + PATIENCE
+        while self.said.count(text) < count:
+            if not self._read(deadline):
+                raise AssertionError(f"{text!r} was not said:\n{self.said}")
+
+    def wait_for_screen(self, text: str) -> None:
+        """Read until that is to be seen."""
+        deadline = time.monotonic() + PATIENCE
+        while not any(text in line for line in self.screen.lines()):
+            if not self._read(deadline):
+                shown = "\n".join(self.screen.lines())
+                raise AssertionError(f"{text!r} is not to be seen:\n{shown}")
+
+    def wait(self) -> int:
+        """Read to the end and return the exit code."""
+        deadline = time.monotonic() + PATIENCE
+        while self._read(deadline):
+            pass
+        return self.process.wait(max(0.1, deadline - time.monotonic()))
+
+    def _read(self, deadline: float) -> bool:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([self._fd], [], [], left)[0]:
+            raise AssertionError(f"nothing more is said:\n{self.said}")
+        try:
+            data = os.read(self._fd, 65536)
+        except OSError:  # EIO: nobody is at the other end any more
+            return False
+        text = data.decode(errors="replace")
+        self.said += text
+        self.screen.feed(text)
+        return bool(data)
+
+    def close(self) -> None:
+        """End it, if it is not over."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait(PATIENCE)
+        os.close(self._fd)
+
+
+@contextmanager
+def at_terminal(
+    *args: str, home: Path, columns: int = 80, rows: int = 24, **more: str
+) -> Generator[PseudoTerminal]:
+    """Run the command at a terminal, in a home of its own."""
+    env = environment(home, TERM="xterm-256color", **more)
+    for name in ("NO_COLOR", "COLUMNS", "LINES"):
+        env.pop(name, None)
+    terminal = PseudoTerminal([*COMMAND, *args], columns, rows, home, env)
+    try:
+        yield terminal
+    finally:
+        terminal.close()
+
+
+def mark() -> str:
+    """Return a number that no other process was started with, as seconds to sleep for."""
+    return f"9{uuid.uuid4().int % 10**12:012}"
+
+
+def processes_with(mark: str) -> list[str]:
+    """Return the command lines of all processes that have the mark as a word of theirs."""
+    found: list[str] = []
+    for directory in Path("/proc").iterdir():
+        if directory.name.isdecimal() and directory.name != str(os.getpid()):
+            try:
+                words = (directory / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            except OSError:
+                continue  # it has just ended
+            if mark in words:
+                found.append(" ".join(words))
+    return found
+
+
+def assert_nothing_is_left_of(mark: str) -> None:
+    """Wait, for a short time, until nothing with the mark is left."""
+    deadline = time.monotonic() + 5
+    while left := processes_with(mark):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.01)

@@ -1,0 +1,324 @@
+"""The verb `run`, as it is installed: what is said where, questions, Ctrl-C, exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import COMMAND, environment, sessionmgr
+from tests.cli.pseudo_terminal import (
+    assert_nothing_is_left_of,
+    at_terminal,
+    mark,
+    processes_with,
+)
+from tests.cli.scripted_agent import installed_in
+from tests.cli.terminal import Terminal
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    path = installed_in(tmp_path / "agents")
+    made = environment(tmp_path)
+    made["PYTHONPATH"] = os.pathsep.join([path, made["PYTHONPATH"]])
+    return made
+
+
+def ask(tool: str, **more: object) -> dict[str, object]:
+    return {"do": "ask", "tool": tool, **more}
+
+
+def test_the_agents_text_is_on_stdout_and_all_else_on_stderr(env: dict[str, str]) -> None:
+    ran = sessionmgr("run", "-p", "shell", "echo hi", env=env)
+    assert (ran.returncode, ran.stdout) == (0, "hi\n")
+    assert "· bash: echo hi" in ran.stderr
+    assert "completed" in ran.stderr
+
+
+def test_quiet_says_nothing_beside_the_text(env: dict[str, str]) -> None:
+    ran = sessionmgr("run", "-q", "-p", "shell", "echo hi", env=env)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "hi\n", "")
+
+
+def test_messages_follow_each_other_line_by_line_and_are_told_once(env: dict[str, str]) -> None:
+    script = json.dumps(
+        [
+            {"do": "say", "text": "Let me look.", "deltas": 4},
+            {"do": "tool", "name": "Bash", "input": {"command": "npm test"}, "fails": True},
+            {"do": "say", "text": "Done."},
+        ]
+    )
+    ran = sessionmgr("run", "-p", "scripted", script, env=env)
+    assert ran.stdout == "Let me look.\nDone.\n"
+    assert "· Bash: npm test" in ran.stderr
+    assert "✗ Bash failed" in ran.stderr
+
+
+def test_json_prints_the_events_from_run_started_to_the_end(env: dict[str, str]) -> None:
+    ran = sessionmgr("run", "--json", "-p", "shell", "echo hi", env=env)
+    events = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert events[0]["type"] == "run_started"
+    assert events[-1]["type"] == "run_completed"
+    numbers = [event["seq"] for event in events]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert ran.stderr == ""
+
+
+def test_json_of_a_run_that_never_started_ends_with_its_end(env: dict[str, str]) -> None:
+    script = json.dumps({"starts": False, "steps": [{"do": "error"}, {"do": "fail"}]})
+    ran = sessionmgr("run", "--json", "-p", "scripted", script, env=env)
+    types = [json.loads(line)["type"] for line in ran.stdout.splitlines()]
+    assert types[-1] == "run_failed"
+    assert "message_sent" not in types
+    assert ran.returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("steps", "code", "said"),
+    [
+        ([{"do": "finish"}], 0, "completed"),
+        ([{"do": "fail", "message": "no luck"}], 3, "failed: provider_error: no luck"),
+        ([{"do": "rate_limited"}], 3, "rate limited"),
+        ([{"do": "crash"}], 3, "failed: adapter_crashed"),
+    ],
+)
+def test_the_exit_code_tells_how_it_ended(
+    steps: list[dict[str, object]], code: int, said: str, env: dict[str, str]
+) -> None:
+    ran = sessionmgr("run", "-p", "scripted", json.dumps(steps), env=env)
+    assert ran.returncode == code
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_deadline_ends_it(env: dict[str, str]) -> None:
+    ran = sessionmgr("run", "-p", "scripted", "--deadline", "0.2", '[{"do": "hang"}]', env=env)
+    assert ran.returncode == 3
+    assert "timed out" in ran.stderr
+
+
+def test_a_prompt_may_come_from_stdin_or_from_a_file(env: dict[str, str], tmp_path: Path) -> None:
+    assert sessionmgr("run", "-p", "scripted", "-", env=env, stdin="Hello\n").stdout == "Hello\n"
+    (tmp_path / "prompt.txt").write_text("Good evening")
+    ran = sessionmgr("run", "-p", "scripted", "--prompt-file", "prompt.txt", env=env, cwd=tmp_path)
+    assert ran.stdout == "Good evening\n"
+
+
+def test_options_and_variables_reach_the_agent(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "vars").write_text("# mine\nexport WORD='in a file'\nOTHER=x=y\n")
+    ran = sessionmgr(
+        *["run", "-q", "-p", "shell", "--option", "shell=true", "--env", "MINE=a flag"],
+        *["--env-file", str(tmp_path / "vars"), "echo $MINE, $WORD, $OTHER"],
+        env=env,
+    )
+    assert ran.stdout == "a flag, in a file, x=y\n"
+
+
+def test_a_question_without_a_terminal_is_denied_and_that_is_told(env: dict[str, str]) -> None:
+    script = json.dumps([ask("Bash", input={"command": "rm -rf build"})])
+    ran = sessionmgr("run", "-p", "scripted", script, env=env)
+    assert "✗ denied: Bash: rm -rf build (nobody is there to be asked)" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("answers", "allowed", "code"),
+    [
+        (["y", "n"], 1, 0),
+        (["what?", "yes", "y"], 2, 0),
+        (["a"], 2, 0),
+        (["s"], 0, 3),
+        (["\x04"], 0, 0),
+    ],
+)
+def test_a_question_is_asked_on_the_terminal(
+    answers: list[str], allowed: int, code: int, env: dict[str, str], tmp_path: Path
+) -> None:
+    script = json.dumps(
+        [
+            ask("Bash", input={"command": "npm install"}, output="one", reason="to build"),
+            ask("Bash", input={"command": "npm test"}, output="two"),
+        ]
+    )
+    with at_terminal(
+        "run", "-p", "scripted", script, home=tmp_path, PYTHONPATH=env["PYTHONPATH"]
+    ) as terminal:
+        for n, answer in enumerate(answers, 1):
+            terminal.wait_for("[y]es, [n]o, [a]lways this tool, [s]top the run? ", count=n)
+            terminal.type(answer if answer == "\x04" else f"{answer}\n")
+        if answers == ["\x04"]:
+            terminal.wait_for("[y]es", count=2)
+            terminal.type("\x04")
+        assert terminal.wait() == code
+    assert "scripted asks to use Bash" in terminal.said
+    assert "command: npm install" in terminal.said
+    assert "because: to build" in terminal.said
+    assert "no answer within 2 min 00 s (until " in terminal.said
+    assert terminal.said.count("✗ denied: Bash") == 2 - allowed - (answers == ["s"])
+
+
+def test_a_question_that_nobody_answers_is_a_no_at_its_deadline(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    script = json.dumps([ask("Bash", input="x")])
+    with at_terminal(
+        *["run", "-p", "scripted", "--clock", "approval=0.3", script],
+        home=tmp_path,
+        PYTHONPATH=env["PYTHONPATH"],
+    ) as terminal:
+        assert terminal.wait() == 0
+    assert "(no longer asked)" in terminal.said
+    assert "✗ denied: Bash: x (nobody answered within 0.3 s)" in terminal.said
+
+
+def test_nothing_of_what_an_agent_says_moves_the_terminal(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    hostile = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b5n\rover"
+    printed = {"type": "output_received", "stream": "stderr", "text": hostile}
+    script = json.dumps(
+        [
+            {"do": "say", "text": hostile, "deltas": 5},
+            {"do": "tool", "name": f"B{hostile}", "input": {"command": hostile}},
+            {"do": "error", "message": hostile},
+            {
+                "do": "emit",
+                "event": printed,
+            },
+            {"do": "fail", "message": hostile},
+        ]
+    )
+    with at_terminal(
+        "run", "-p", "scripted", script, home=tmp_path, PYTHONPATH=env["PYTHONPATH"]
+    ) as terminal:
+        assert terminal.wait() == 3  # and the screen has accepted all of it
+    assert "owned" not in terminal.said
+    assert "red" in terminal.said
+
+
+def test_ctrl_c_ends_the_run_and_its_processes_and_says_so(tmp_path: Path) -> None:
+    number = mark()
+    with at_terminal("run", "-p", "shell", f"sleep {number}", home=tmp_path) as terminal:
+        terminal.wait_for("· bash: sleep")
+        terminal.type("\x03")
+        assert terminal.wait() == 130
+    assert "Ctrl-C: ending the run (once more: at once)" in terminal.said
+    assert "cancelled: user, Ctrl-C" in terminal.said
+    assert_nothing_is_left_of(number)
+
+
+def test_ctrl_c_twice_leaves_at_once_and_leaves_no_process(tmp_path: Path) -> None:
+    number = mark()
+    command = f"trap '' TERM; sleep {number} & wait; sleep {number}"
+    with at_terminal(
+        "run", "-p", "shell", "--option", "shell=true", command, home=tmp_path
+    ) as terminal:
+        terminal.wait_for("· bash:")
+        while not processes_with(number):
+            time.sleep(0.01)
+        terminal.type("\x03")
+        terminal.wait_for("once more: at once")
+        began = time.monotonic()
+        terminal.type("\x03")
+        assert terminal.wait() == 130
+    assert time.monotonic() - began < 2
+    assert "stopped at once" in terminal.said
+    assert_nothing_is_left_of(number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_is_as_good_as_ctrl_c(number: signal.Signals, env: dict[str, str]) -> None:
+    seconds = mark()
+    with subprocess.Popen(
+        [*COMMAND, "run", "-p", "shell", f"sleep {seconds}"],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        assert process.stderr is not None
+        while "· bash" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(number)
+        said = process.stderr.read()
+        assert process.wait(60) == 130
+    assert f"cancelled: user, {number.name}" in said
+    assert_nothing_is_left_of(seconds)
+
+
+def test_a_reader_that_goes_away_ends_the_run(env: dict[str, str]) -> None:
+    number = mark()
+    command = f"echo one; sleep 0.2; echo two; sleep {number}"
+    with subprocess.Popen(
+        [*COMMAND, "run", "-p", "shell", "--option", "shell=true", command],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "one\n"
+        process.stdout.close()
+        said = process.stderr.read()
+        assert process.wait(60) == 3
+    assert "nobody reads its output any more" in said
+    assert_nothing_is_left_of(number)
+
+
+def test_a_run_goes_on_in_the_session_of_another(env: dict[str, str]) -> None:
+    first = sessionmgr("run", "--json", "-p", "scripted", "One", env=env)
+    event = json.loads(first.stdout.splitlines()[0])
+    for id in (event["session_id"], event["run_id"][:12]):
+        more = sessionmgr("run", "--json", "--resume", id, "Two", env=env)
+        assert more.returncode == 0, more.stderr
+        started = json.loads(more.stdout.splitlines()[0])
+        assert started["session_id"] == event["session_id"]
+        assert started["provider_session_id"] == event["provider_session_id"]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ([], "there is no prompt"),
+        (["-p", "shell"], "there is no prompt"),
+        (["hello"], "say who is to do it: -p PROVIDER"),
+        (["-p", "shel", "x"], "there is no provider 'shel'; did you mean 'shell'?"),
+        (["-p", "shell", " "], "the prompt is empty"),
+        (["-p", "shell", "x", "--prompt-file", "y"], "a prompt and --prompt-file: one of them"),
+        (["-p", "shell", "--prompt-file", "nope"], "--prompt-file: nope: No such file"),
+        (["-p", "shell", "--env", "sEcret", "x"], "--env: expected NAME=VALUE"),
+        (["-p", "shell", "--env-file", "nope", "x"], "--env-file: nope: No such file"),
+        (["-p", "shell", "--option", "x", "y"], "--option: expected NAME=VALUE, not 'x'"),
+        (["-p", "shell", "--option", "tmeout=3", "y"], "tmeout"),
+        (["-p", "shell", "--option", "timeout=soon", "y"], "timeout"),
+        (["-p", "shell", "--schema", "nope", "y"], "--schema: nope: No such file"),
+        (["-p", "shell", "--image", "nope.png", "y"], "--image: there is no file"),
+        (["-p", "shell", "--cwd", "nope", "y"], "nope"),
+        (["-p", "shell", "--permission", "plan", "y"], "plan"),
+        (["-p", "shell", "--permission", "plann", "y"], "plann"),
+        (["-p", "shell", "--max-turns", "3", "y"], "max_turns"),
+        (["-p", "shell", "--max-turns", "none", "y"], "--max-turns"),
+        (["-p", "shell", "--effort", "high", "y"], "effort"),
+        (["-p", "shell", "--tools-denied", "Bash", "y"], "tools_denied"),
+        (["-p", "shell", "--clock", "idel=3", "y"], "idel"),
+        (["-p", "shell", "--deadline", "-1", "y"], "--deadline"),
+        (["-p", "shell", "--system-prompt", "x", "y"], "system_prompt"),
+        (["--resume", "run_nothing", "y"], "there is no store at"),
+        (["--resume", "x", "--cwd", ".", "y"], "--cwd: a session that goes on stays"),
+        (["-p", "shell", "--capture", "d", "y"], "--capture is not served yet"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_1(
+    args: list[str], said: str, terminal: Terminal
+) -> None:
+    code, out, err = terminal("run", *args)
+    assert (code, out) == (1, "")
+    assert err.startswith("sessionmgr: error: ")
+    assert "\n" not in err
+    assert said in err
+    assert "sEcret" not in err

@@ -6,7 +6,7 @@ of Claude is in it but the shape of a streamed piece of text, which is nearly al
 
 import subprocess
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar, Final, cast
 
 import trio
 
@@ -43,7 +43,10 @@ def events_of(lines: Sequence[Line]) -> list[Event]:
 
 def weight(lines: Sequence[Line]) -> int:
     """Return about how many bytes the events of these lines will have in the store."""
-    return sum([len(line) if isinstance(line, bytes) else line.bytes_seen for line in lines])
+    try:
+        return sum(map(len, cast("Sequence[bytes]", lines)))
+    except TypeError:  # one was too long
+        return sum(len(line) if isinstance(line, bytes) else line.bytes_seen for line in lines)
 
 
 async def tell(run: RunContext, command: Sequence[str]) -> None:

@@ -40,24 +40,28 @@ async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
         with watch:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(tell, run, (*CAT, path))
-                passed = Batches()
+                passed = Batches() if hops else None
                 nursery.start_soon(_take, arrivals, passed, lines)
-                for _ in range(hops):
-                    taken, passed = passed, Batches()
+                for left in reversed(range(hops)):
+                    assert passed is not None
+                    taken, passed = passed, Batches() if left else None
                     nursery.start_soon(_pass_on, taken, passed, lines)
 
 
-async def _take(arrivals: Intake[object], passed: Batches, wanted: int) -> None:
+async def _take(arrivals: Intake[object], passed: Batches | None, wanted: int) -> None:
     while wanted > 0:
         for item in await arrivals.take():
             assert isinstance(item, Arrived)
             wanted -= len(item.events)
-            passed.put(item.events)
+            if passed is not None:
+                passed.put(item.events)
             arrivals.stored(item.size)
 
 
-async def _pass_on(taken: Batches, passed: Batches, wanted: int) -> None:
+async def _pass_on(taken: Batches, passed: Batches | None, wanted: int) -> None:
+    """Take the batches; the last one lets go of them, as the loop they are compared with does."""
     while wanted > 0:
         for events in await taken.take():
             wanted -= len(events)
-            passed.put(events)
+            if passed is not None:
+                passed.put(events)

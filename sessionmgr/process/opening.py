@@ -15,14 +15,15 @@ import trio
 from sessionmgr.errors import LauncherFailed
 from sessionmgr.process import mark, roll
 from sessionmgr.process.descriptors import Raised, raise_limit
-from sessionmgr.process.direct import DirectLauncher
 from sessionmgr.process.launcher import Launcher
 from sessionmgr.process.roll import BootReport
-from sessionmgr.process.warded import WardedLauncher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
+
+    from sessionmgr.process.direct import DirectLauncher
+    from sessionmgr.process.warded import WardedLauncher
 
 log: Final = logging.getLogger("sessionmgr.process")
 
@@ -97,7 +98,11 @@ def _launcher(kind: Kind, boot: BootReport) -> WardedLauncher | DirectLauncher:
         if sys.platform == "linux" and kind is Kind.BEST:
             log.warning("no_pidfd: children are owned by process groups, which is weaker")
         _raised()
+        from sessionmgr.process.direct import DirectLauncher  # only where it is used
+
         return DirectLauncher(mark.new_launcher(), boot)
+    from sessionmgr.process.warded import WardedLauncher  # only where it is used
+
     return WardedLauncher(mark.new_launcher(), boot, _raised().before)
 
 

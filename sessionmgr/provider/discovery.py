@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.errors import AdapterBroken, ProviderUnknown
@@ -43,4 +42,6 @@ def find_adapter(
             raise AdapterBroken(name, each.value, "it is no ProviderAdapter")
         return found
     known = sorted({*(given or ()), *installed()})
+    from difflib import get_close_matches  # for those who made a mistake
+
     raise ProviderUnknown(name, known, get_close_matches(name, known, n=1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -50,6 +49,8 @@ def settle(
 
 
 def _unknown(name: str, fields: tuple[str, ...]) -> str:
+    from difflib import get_close_matches  # for those who made a mistake
+
     nearest = get_close_matches(name, fields, n=1)
     if nearest:
         return f"there is no {name!r}; did you mean {nearest[0]!r}?"

@@ -15,9 +15,9 @@ SEQUENCE: Final = (
     rb"|[0-OQ-WYZ\\`-~]"  # what has no arguments
     rb")"
 )
-_SEQUENCE: Final = re.compile(SEQUENCE)
 
 
 def without_escapes(text: bytes) -> bytes:
     """Return the text without the escape sequences in it."""
-    return _SEQUENCE.sub(b"", text) if b"\x1b" in text else text
+    # Compiled when first used, as few are: that takes as long as many imports.
+    return re.sub(SEQUENCE, b"", text) if b"\x1b" in text else text

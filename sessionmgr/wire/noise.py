@@ -18,7 +18,7 @@ import msgspec
 from sessionmgr.wire.escape import SEQUENCE, without_escapes
 
 _WRAPPING: Final = rb"(?:\xef\xbb\xbf|\s|" + SEQUENCE + rb")*+"
-_FRAME_BEGINS: Final = re.compile(_WRAPPING + rb'(?P<frame>\{|\[\s*(?:[\[{"\]]|$))')
+_FRAME_BEGINS: Final = _WRAPPING + rb'(?P<frame>\{|\[\s*(?:[\[{"\]]|$))'
 
 
 class Noise(msgspec.Struct, frozen=True, gc=False):
@@ -39,7 +39,7 @@ def unwrapped(line: bytes) -> bytes | None:
 
     None means that the line is noise. What comes back need not be well-formed.
     """
-    found = _FRAME_BEGINS.match(line)
+    found = re.match(_FRAME_BEGINS, line)  # compiled when first used: that takes a while
     if found is None:
         return None
     frame = line[found.start("frame") :]

@@ -6,6 +6,7 @@ does not know exactly; only then the slow way is taken, which sets the unknown a
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 
 import msgspec
@@ -68,14 +69,19 @@ EVENT_TYPES: Final[dict[str, type[KnownEvent]]] = {
     str(each.__struct_config__.tag): each for each in get_args(KnownEvent)
 }
 
-_decoder: Final = msgspec.json.Decoder[KnownEvent](KnownEvent)
 _encoder: Final = msgspec.json.Encoder()
+
+
+@cache
+def _decoder() -> msgspec.json.Decoder[KnownEvent]:
+    """Make the fast reader when something is first read: that takes as long as many imports."""
+    return msgspec.json.Decoder(KnownEvent)
 
 
 def decode_event(body: bytes) -> AnyEvent:
     """Read an event, whatever it is: what we cannot read comes as an `UnknownEvent`."""
     try:
-        event: KnownEvent = _decoder.decode(body)
+        event: KnownEvent = _decoder().decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _decode_kindly(body)
     return event

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sessionmgr.store.row import EventRow, NewSession, StoredRun, StoredSession
 
@@ -16,8 +14,7 @@ class Gone(Struct, frozen=True, gc=False):
     type: str
 
 
-@dataclass(slots=True)
-class MemorySession:
+class MemorySession(Struct):
     """A session with its events; the one with number n is the (n - 1)th."""
 
     key: int
@@ -42,8 +39,7 @@ class MemorySession:
         )
 
 
-@dataclass(slots=True)
-class MemoryRun:
+class MemoryRun(Struct):
     """A run of a session."""
 
     key: int

@@ -3,31 +3,87 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import msgspec
 
 from sessionmgr.cli.output import say
 from sessionmgr.cli.parser import one_of
-from sessionmgr.model.schema import event_schema, result_schema
+from sessionmgr.errors import CommandLineInvalid
+from sessionmgr.model import Support
+from sessionmgr.model.schema import DIALECT, event_schema, result_schema
+from sessionmgr.provider.discovery import find_adapter
 
 if TYPE_CHECKING:
     import argparse
 
-HELP: Final = "Print the JSON Schema (2020-12) of what is stored and printed."
+    from sessionmgr.model import Json
+    from sessionmgr.provider import ProviderAdapter
 
-SCHEMAS: Final = {"event": event_schema, "result": result_schema}
+HELP: Final = """\
+Print the JSON Schema (2020-12) of what is read, stored or printed:
+
+  event             one event, as stored and as printed by events --json
+  job               one line of a file of jobs
+  result            what became of a run
+  options PROVIDER  what may be set for this provider alone
+  output PROVIDER   a result, as far as this provider can fill it"""
+
+OF_ALL: Final = ("event", "job", "result")
+OF_ONE: Final = ("options", "output")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take the name of what is to be described."""
-    parser.add_argument(
-        "name",
-        type=one_of("schema", list(SCHEMAS)),
-        metavar="WHAT",
-        help=f"what to describe: {', '.join(SCHEMAS)}",
-    )
+    names = (*OF_ALL, *OF_ONE)
+    parser.add_argument("what", type=one_of("schema", names), metavar="WHAT", help="see above")
+    parser.add_argument("of", nargs="?", metavar="PROVIDER", help="for options and output")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the schema and return the exit code."""
-    say(json.dumps(SCHEMAS[args.name](), indent=2))
+    if args.what in OF_ONE and args.of is None:
+        raise CommandLineInvalid(f"schema: {args.what} of which provider? see sessionmgr adapters")
+    if args.what in OF_ALL and args.of is not None:
+        raise CommandLineInvalid(f"schema: {args.what} takes no provider, but got {args.of!r}")
+    say(json.dumps(_schema(args.what, args.of), indent=2))
     return 0
+
+
+def _schema(what: str, provider: str | None) -> dict[str, Json]:
+    match what:
+        case "event":
+            return event_schema()
+        case "result":
+            return result_schema()
+        case "job":
+            return _job_schema()
+        case "options":
+            return _options_schema(find_adapter(provider or ""))
+        case _:
+            return _output_schema(find_adapter(provider or ""))
+
+
+def _job_schema() -> dict[str, Json]:
+    from sessionmgr.batch import Job
+
+    return {"$schema": DIALECT, "title": "A sessionmgr job", **msgspec.json.schema(Job)}
+
+
+def _options_schema(adapter: type[ProviderAdapter]) -> dict[str, Json]:
+    made = msgspec.json.schema(adapter.options)
+    return {"$schema": DIALECT, "title": f"Options of {adapter.name}", **made}
+
+
+def _output_schema(adapter: type[ProviderAdapter]) -> dict[str, Json]:
+    """Return the schema of a result, without what this provider never says."""
+    schema = result_schema()
+    schema["title"] = f"A result of {adapter.name}"
+    properties: dict[str, Any] = cast("Any", schema)["$defs"]["RunResult"]["properties"]
+    properties["provider"] = {"const": adapter.name}
+    can = adapter.capabilities.support
+    if can("structured_output") is Support.UNSUPPORTED:
+        properties["structured"] = {"const": None}
+    if can("images_out") is Support.UNSUPPORTED:
+        properties["images"] = {"type": "array", "maxItems": 0}
+    return schema

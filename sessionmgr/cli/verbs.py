@@ -48,7 +48,11 @@ VERBS: Final = {
         Verb("pause", "pause", "stop a run so that it can be resumed"),
         Verb("append", "append", "say something to a run that is on"),
         Verb("approve", "approve", "answer what a run has asked"),
+        Verb("adapters", "adapters", "the providers that are installed, and what they can do"),
+        Verb("doctor", "doctor", "whether all is well here, and what to do if not"),
         Verb("schema", "schema", "the JSON Schema of what is read, stored and printed"),
+        Verb("prune", "prune", "drop the streamed pieces of runs that ended long ago"),
+        Verb("completion", "completion", "completion for bash, zsh or fish"),
         Verb("demo", "demo", "see it at work (needs nothing)"),
     )
 }

@@ -1,0 +1,165 @@
+"""The verb `completion`: what a shell needs to complete commands, flags and providers."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sessionmgr.cli.output import say
+from sessionmgr.cli.parser import PROGRAM, Parser, add_global_flags, one_of
+from sessionmgr.cli.verbs import VERBS, load
+from sessionmgr.provider.discovery import installed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HELP: Final = """\
+Print what a shell needs to complete sessionmgr's commands, flags and providers.
+
+  bash  echo 'source <(sessionmgr completion bash)' >> ~/.bashrc
+  zsh   echo 'source <(sessionmgr completion zsh)' >> ~/.zshrc   (after compinit)
+  fish  sessionmgr completion fish > ~/.config/fish/completions/sessionmgr.fish"""
+
+
+class Words(NamedTuple):
+    """What may follow a verb: flags with what they are for, and words in place of arguments."""
+
+    flags: dict[str, str]
+    arguments: list[str]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take the name of a shell."""
+    parser.add_argument(
+        "shell", type=one_of("shell", list(SHELLS)), metavar="SHELL", help=", ".join(SHELLS)
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print it and return the exit code."""
+    words = {name: _words(name) for name in VERBS}
+    say(SHELLS[args.shell](words, installed()))
+    return 0
+
+
+_ARGUMENTS: Final = {
+    "schema": ["event", "job", "result", "options", "output"],
+    "completion": ["bash", "zsh", "fish"],
+    "approve": ["allow", "deny"],
+}
+
+
+class _Listening(Parser):
+    """A parser that tells which flags it was given."""
+
+    def flags(self) -> dict[str, str]:
+        """Return each flag and what it is for."""
+        return {
+            flag: (action.help or "").replace("%%", "%")
+            for action in self._actions
+            for flag in action.option_strings
+            if action.help != argparse.SUPPRESS
+        }
+
+
+def _words(name: str) -> Words:
+    module = load(VERBS[name])
+    parser = _Listening(f"{PROGRAM} {name}", module.HELP)
+    module.add_arguments(parser)
+    add_global_flags(parser)
+    providers = installed() if name == "adapters" else []
+    return Words(parser.flags(), [*_ARGUMENTS.get(name, []), *providers])
+
+
+def _bash(words: dict[str, Words], providers: list[str]) -> str:
+    cases = "\n".join(
+        f"        {name}) words={_quoted(' '.join([*each.arguments, *each.flags]))} ;;"
+        for name, each in words.items()
+    )
+    return f"""\
+# Completion of {PROGRAM} for bash: source <({PROGRAM} completion bash)
+_{PROGRAM}() {{
+    local word="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}"
+    local verb="" each value="" words=""
+    for each in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        if [ "$value" ]; then value=""; continue; fi
+        case "$each" in
+            --store|--log-file|--capture) value=1 ;;
+            -*) ;;
+            *) verb="$each"; break ;;
+        esac
+    done
+    case "$before" in
+        -p|--provider) words={_quoted(" ".join(providers))} ;;
+        --store|--log-file|--capture) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        *)
+            case "$verb" in
+        "") words={_quoted(" ".join(words))} ;;
+{cases}
+            esac ;;
+    esac
+    COMPREPLY=($(compgen -W "$words" -- "$word"))
+    if [ "${{#COMPREPLY[@]}}" = 0 ]; then COMPREPLY=($(compgen -f -- "$word")); fi
+}}
+complete -F _{PROGRAM} {PROGRAM}"""
+
+
+def _zsh(words: dict[str, Words], providers: list[str]) -> str:
+    verbs = "\n".join(f"        {_quoted(f'{name}:{VERBS[name].summary}')}" for name in words)
+    cases = "\n".join(
+        f"        {name}) compadd -- {' '.join([*each.arguments, *each.flags])} ;;"
+        for name, each in words.items()
+    )
+    return f"""\
+#compdef {PROGRAM}
+# Completion of {PROGRAM} for zsh: source <({PROGRAM} completion zsh)
+_{PROGRAM}() {{
+    local -a verbs
+    local verb="" each
+    verbs=(
+{verbs}
+    )
+    for each in ${{words[2,CURRENT-1]}}; do
+        case "$each" in -*) ;; *) verb="$each"; break ;; esac
+    done
+    case "${{words[CURRENT-1]}}" in
+        -p|--provider) compadd -- {" ".join(providers)}; return ;;
+        --store|--log-file|--capture) _files; return ;;
+    esac
+    case "$verb" in
+        "") _describe command verbs ;;
+{cases}
+    esac
+    _files
+}}
+compdef _{PROGRAM} {PROGRAM}"""
+
+
+def _fish(words: dict[str, Words], providers: list[str]) -> str:
+    lines = [f"# Completion of {PROGRAM} for fish", f"complete -c {PROGRAM} -f"]
+    for name, each in words.items():
+        summary = _quoted(VERBS[name].summary)
+        lines.append(f"complete -c {PROGRAM} -n __fish_use_subcommand -a {name} -d {summary}")
+        seen = f"'__fish_seen_subcommand_from {name}'"
+        if each.arguments:
+            lines.append(f"complete -c {PROGRAM} -n {seen} -a {_quoted(' '.join(each.arguments))}")
+        for flag, meaning in each.flags.items():
+            spelled = f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}"
+            if flag in ("-p", "--provider"):
+                spelled += f" -x -a {_quoted(' '.join(providers))}"
+            if flag in ("--store", "--log-file", "--capture"):
+                spelled += " -r -F"
+            lines.append(f"complete -c {PROGRAM} -n {seen} {spelled} -d {_quoted(meaning)}")
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    """Quote a word as all three shells read it."""
+    return "'" + text.replace("'", "\N{RIGHT SINGLE QUOTATION MARK}").replace("\n", " ") + "'"
+
+
+SHELLS: Final[dict[str, Callable[[dict[str, Words], list[str]], str]]] = {
+    "bash": _bash,
+    "zsh": _zsh,
+    "fish": _fish,
+}

@@ -1,0 +1,54 @@
+"""The verb `doctor`: whether all is well on this machine, and the next step where it is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.cli.check import Check
+from sessionmgr.cli.output import say, say_json
+from sessionmgr.cli.safe_text import one_line
+
+if TYPE_CHECKING:
+    import argparse
+
+HELP: Final = """\
+Look at all that runs depend on: versions, the settings, the store, child processes,
+limits, and each provider's own health. Each line is ok, skip (not needed, or weaker
+than it could be) or fail, with the next step. The exit code is 3 if something fails."""
+
+NOT_WELL: Final = 3
+NAME: Final = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Take names of what is to be looked at."""
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="look at these only: store, providers, claude, …"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look, tell, and return the exit code."""
+    return trio.run(_examine, args)
+
+
+async def _examine(args: argparse.Namespace) -> int:
+    from sessionmgr.cli.examination import examine
+
+    checks = await examine(args.configuration, args.names)
+    for check in checks:
+        if args.json:
+            say_json(check)
+        else:
+            for line in _told(check):
+                say(line)
+    return NOT_WELL if any(check.state == "fail" for check in checks) else 0
+
+
+def _told(check: Check) -> list[str]:
+    lines = [f"{check.state:<5} {check.name:<{NAME}} {one_line(check.detail)}".rstrip()]
+    if check.next:
+        lines.append(f"{'':<5} {'':<{NAME}} next: {one_line(check.next)}")
+    return lines

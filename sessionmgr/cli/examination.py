@@ -1,0 +1,268 @@
+"""What `doctor` looks at: each matter by a function of its own, none of which raises."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.cli.amount import duration
+from sessionmgr.cli.check import Check
+from sessionmgr.cli.parser import meant
+from sessionmgr.cli.place import nearest_settings, user_settings
+from sessionmgr.cli.stored import ALIVE, PATIENCE, held_sessions
+from sessionmgr.errors import AdapterBroken, CommandLineInvalid, SessionmgrError
+from sessionmgr.process import Command, open_launcher, open_tree
+from sessionmgr.process.descriptors import PER_CHILD, RESERVE
+from sessionmgr.process.warded import WardedLauncher
+from sessionmgr.provider.discovery import find_adapter, installed
+from sessionmgr.store import StoreError, open_sqlite_store
+from sessionmgr.store.sqlite.schema import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from sessionmgr.cli.configuration import Configuration
+    from sessionmgr.store import SqliteStore
+
+LITTLE_SPACE: Final = 200_000_000
+FEW_FILES: Final = 256
+PROVIDER_PATIENCE: Final = 20.0
+"""Seconds in which a provider must have said how it is."""
+LAUNCH_PATIENCE: Final = 20.0
+_NEEDED: Final = ("trio", "msgspec", "trio-util")
+
+
+async def examine(configuration: Configuration, names: Sequence[str]) -> list[Check]:
+    """Look at what is named, or at everything.
+
+    Raises:
+        CommandLineInvalid: There is nothing of such a name to look at.
+    """
+    matters: dict[str, Callable[[], Awaitable[list[Check]]]] = {
+        "versions": lambda: _at_once(_versions()),
+        "settings": lambda: _at_once(_settings(configuration)),
+        "store": lambda: _store(configuration),
+        "processes": _processes,
+        "limits": lambda: _at_once(_limits()),
+    }
+    providers = installed()
+    known = [*matters, "providers", *providers]
+    for name in names:
+        if name not in known:
+            hint = meant(name, known) or f"; there are: {', '.join(known)}"
+            raise CommandLineInvalid(f"doctor: there is no {name!r} to look at{hint}")
+    checks: list[Check] = []
+    for name, look in matters.items():
+        if not names or name in names:
+            checks += await look()
+    if names and "providers" not in names:
+        providers = [name for name in providers if name in names]
+    return checks + await _providers(providers)
+
+
+async def _at_once(checks: list[Check]) -> list[Check]:
+    await trio.lowlevel.checkpoint()
+    return checks
+
+
+def _versions() -> list[Check]:
+    found = ", ".join(f"{name} {version(name)}" for name in _NEEDED)
+    python = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
+    checks = [
+        Check(name="python", detail=f"{python} ({sys.executable})"),
+        Check(name="packages", detail=f"sessionmgr {version('sessionmgr')}, {found}"),
+    ]
+    try:
+        checks.append(Check(name="rich", detail=version("rich")))
+    except PackageNotFoundError:
+        checks.append(
+            Check(
+                name="rich",
+                state="skip",
+                detail="not installed: progress is told in plain lines",
+                next="pip install 'sessionmgr[cli]'",
+            )
+        )
+    return checks
+
+
+def _settings(configuration: Configuration) -> list[Check]:
+    paths = [user_settings(), nearest_settings(Path.cwd())]
+    read = [str(path) for path in paths if path is not None and path.is_file()]
+    said = ", ".join(read) if read else f"no file (it could be {paths[0]})"
+    changed = sorted(configuration.sources)
+    more = f"; set: {', '.join(changed)}" if changed else ""
+    return [Check(name="settings", detail=said + more)]
+
+
+# --- the store -----------------------------------------------------------------------------------
+
+
+async def _store(configuration: Configuration) -> list[Check]:
+    path = configuration.store
+    absent = _absence(path)
+    if absent is not None:
+        return [absent, _space(path)]
+    return [await _open_store(path), _privacy(path), _space(path)]
+
+
+def _absence(path: Path) -> Check | None:
+    """Say that there is no store yet, if there is none, and whether there could be one."""
+    if path.exists():
+        return None
+    nearest = next(each for each in path.absolute().parents if each.exists())
+    if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
+        return Check(name="store", detail=f"{path} is not there yet; the first run makes it")
+    return Check(
+        name="store",
+        state="fail",
+        detail=f"{path} is not there, and cannot be made: {nearest} may not be written",
+        next="name another file: --store, SESSIONMGR_STORE or store in sessionmgr.toml",
+    )
+
+
+async def _open_store(path: Path) -> Check:
+    name = "store"
+    try:
+        async with open_sqlite_store(path, patience=PATIENCE) as store:
+            said = await _contents(store)
+    except StoreError as error:
+        detail, _, remedy = str(error).rpartition(": ")
+        return Check(name=name, state="fail", detail=detail, next=remedy)
+    return Check(name=name, detail=f"{path}, schema {SCHEMA_VERSION}; {said}")
+
+
+async def _contents(store: SqliteStore) -> str:
+    held = await held_sessions(store)
+    on = orphaned = 0
+    cursor: int | None = None
+    while True:
+        page = await store.runs(statuses=ALIVE, limit=1000, cursor=cursor)
+        for run in page.rows:
+            on += run.session_id in held
+            orphaned += run.session_id not in held
+        cursor = page.cursor
+        if cursor is None:
+            break
+    told = f"{on} runs are on"
+    if orphaned:
+        told += f", {orphaned} are orphaned (the next run or batch writes down how they ended)"
+    return told
+
+
+def _privacy(path: Path) -> Check:
+    mode = path.stat().st_mode & 0o777
+    if mode & 0o077:
+        return Check(
+            name="store privacy",
+            state="fail",
+            detail=f"others may read or write {path} (mode {mode:04o})",
+            next=f"chmod 600 {path}",
+        )
+    size = path.stat().st_size / 1_000_000
+    return Check(name="store privacy", detail=f"mode {mode:04o}, {size:.1f} MB")
+
+
+def _space(path: Path) -> Check:
+    nearest = next(each for each in (path, *path.absolute().parents) if each.exists())
+    free = shutil.disk_usage(nearest).free
+    told = f"{free / 1_000_000_000:.1f} GB free where the store is"
+    if free < LITTLE_SPACE:
+        return Check(
+            name="disk", state="fail", detail=told, next="free some, or name a store elsewhere"
+        )
+    return Check(name="disk", detail=told)
+
+
+# --- processes -----------------------------------------------------------------------------------
+
+
+async def _processes() -> list[Check]:
+    """Start a child and have it end: nothing else shows that it works."""
+    name = "processes"
+    began = trio.current_time()
+    try:
+        with trio.fail_after(LAUNCH_PATIENCE):
+            async with open_launcher() as launcher:
+                command = Command(argv=(sys.executable, "-c", ""), cwd="/", env={}, stdin=False)
+                async with open_tree(launcher, command) as tree:
+                    await tree.wait_exit()
+                kind = "by a warden" if isinstance(launcher, WardedLauncher) else "by groups"
+    except (SessionmgrError, OSError, trio.TooSlowError) as error:
+        return [
+            Check(
+                name=name,
+                state="fail",
+                detail=f"no child could be started: {str(error) or 'it took too long'}",
+                next="see whether this user may start processes (ulimit -u, a container's limits)",
+            )
+        ]
+    took = duration(trio.current_time() - began)
+    if kind == "by groups":
+        return [
+            Check(
+                name=name,
+                state="skip",
+                detail="no subreaper here: children are owned by process groups, and what leaves "
+                "its group outlives us",
+                next="use Linux with pidfds (5.4 or newer) where that matters",
+            )
+        ]
+    return [Check(name=name, detail=f"children are owned {kind}; one came and went in {took}")]
+
+
+def _limits() -> list[Check]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = hard if hard != resource.RLIM_INFINITY else 1 << 20
+    room = max(0, (limit - RESERVE) // PER_CHILD)
+    told = f"open files: {soft}, raised to {limit} when needed: room for some {room} children"
+    if limit < FEW_FILES:
+        return [
+            Check(name="limits", state="fail", detail=told, next=f"ulimit -Hn {FEW_FILES * 16}")
+        ]
+    return [Check(name="limits", detail=told)]
+
+
+# --- providers -----------------------------------------------------------------------------------
+
+
+async def _providers(names: Sequence[str]) -> list[Check]:
+    checks: dict[str, Check] = {}
+
+    async def look(name: str) -> None:
+        checks[name] = await _provider(name)
+
+    async with trio.open_nursery() as nursery:
+        for name in names:
+            nursery.start_soon(look, name)
+    return [checks[name] for name in names]
+
+
+async def _provider(name: str) -> Check:
+    try:
+        adapter = find_adapter(name)
+    except AdapterBroken as error:
+        await trio.lowlevel.checkpoint()
+        return Check(name=name, state="fail", detail=str(error), next="install its package anew")
+    try:
+        with trio.fail_after(PROVIDER_PATIENCE):
+            health = await adapter().health()
+    except trio.TooSlowError:
+        said = f"it did not say how it is within {PROVIDER_PATIENCE:g} s"
+        return Check(name=name, state="fail", detail=said, next="try its program by hand")
+    except Exception as error:  # whatever an adapter does  # noqa: BLE001
+        said = f"its check failed: {type(error).__name__}: {error}"
+        return Check(name=name, state="fail", detail=said, next="tell who maintains the adapter")
+    shown = adapter.display_name or name
+    detail, _, remedy = health.detail.partition("; ")
+    if health.state == "ok":
+        return Check(name=name, detail=health.detail or f"{shown} can be used")
+    remedy = remedy or f"set it up, then look again: sessionmgr doctor {name}"
+    return Check(name=name, state=health.state, detail=detail, next=remedy)

@@ -7,6 +7,7 @@ above it, then `SESSIONMGR_*`, then flags. Tables (`clocks`, `options`, …) are
 from __future__ import annotations
 
 import os
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULT: Final = "default"
 PREFIX: Final = "SESSIONMGR_"
+_SUFFIXES: Final = [name.upper() for name in SETTINGS if name != "options"]
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,9 +141,11 @@ class _Gathered:
                 continue
             setting = by_variable.get(variable)
             if setting is None or setting.name == "options":
-                hint = meant(variable, by_variable)
-                if hint:  # others may use the prefix too, but nobody would call it so
-                    raise ConfigurationInvalid(variable, f"there is no such setting{hint}")
+                # Others may use the prefix, too, but nobody would call it nearly like ours.
+                rest = variable.removeprefix(PREFIX)
+                if near := get_close_matches(rest, _SUFFIXES, n=1, cutoff=0.75):
+                    hint = f"did you mean {PREFIX}{near[0]}?"
+                    raise ConfigurationInvalid(variable, f"there is no such setting; {hint}")
             elif text:
                 self._take_texts(setting, [text], variable)
 

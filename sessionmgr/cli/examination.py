@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.cli.amount import duration
+from sessionmgr.cli.amount import duration, plural
 from sessionmgr.cli.check import Check
 from sessionmgr.cli.parser import meant
 from sessionmgr.cli.place import nearest_settings, user_settings
@@ -151,9 +151,9 @@ async def _contents(store: SqliteStore) -> str:
         cursor = page.cursor
         if cursor is None:
             break
-    told = f"{on} runs are on"
+    told = f"{plural(on, 'run is', 'runs are')} on"
     if orphaned:
-        told += f", {orphaned} are orphaned (the next run or batch writes down how they ended)"
+        told += f", {plural(orphaned, 'is', 'are')} orphaned (the next run or batch ends them)"
     return told
 
 

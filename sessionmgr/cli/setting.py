@@ -205,10 +205,8 @@ TEXT: Final = Kind(_text, _as_is, "TEXT")
 PATH: Final = Kind(_path, _as_is, "PATH")
 COUNT: Final = Kind(_whole(1), _as_number, "N")
 NUMBER: Final = Kind(_whole(0), _as_number, "N")
-SECONDS: Final = Kind(
-    _number("a number of seconds, more than 0", zero=False), _as_number, "SECONDS"
-)
-MONEY: Final = Kind(_number("an amount of money, more than 0", zero=False), _as_number, "USD")
+SECONDS: Final = Kind(_number("seconds, more than 0", zero=False), _as_number, "SECONDS")
+MONEY: Final = Kind(_number("dollars, more than 0", zero=False), _as_number, "USD")
 SWITCH: Final = Kind(_switch, _as_switch, "")
 WORDS: Final = Kind(_words, _as_words, "NAME,…")
 MODE: Final = Kind(_mode, _as_is, "MODE")

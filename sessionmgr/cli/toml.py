@@ -33,7 +33,8 @@ def read_toml(path: Path) -> tuple[str, dict[str, object]]:
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"line (\d+), column", str(error))
         line = found[1] if found else str(text.count("\n") + 1)
-        raise ConfigurationInvalid(f"{path}:{line}", f"no TOML: {error}") from None
+        why = str(error).partition(" (at ")[0]
+        raise ConfigurationInvalid(f"{path}:{line}", f"no TOML: {why}") from None
 
 
 def line_of(text: str, key: tuple[str, ...]) -> int:

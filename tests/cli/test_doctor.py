@@ -1,0 +1,154 @@
+"""What is installed is told, and whether all is well."""
+
+import json
+import resource
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.cli import examination
+from sessionmgr.model import CAPABILITIES, PermissionMode
+from sessionmgr.provider import ProviderAdapter
+from sessionmgr.provider.adapter import Health
+from sessionmgr.testing.scripted import Hang, Say
+from tests.cli.room import fill, keeping
+from tests.cli.terminal import Terminal
+from tests.manager.house import play
+
+
+def looked(terminal: Terminal, *names: str) -> tuple[int, dict[str, dict[str, str]]]:
+    code, out, _ = terminal("doctor", *names, "--json")
+    told = [json.loads(line) for line in out.splitlines()]
+    return code, {each["name"]: each for each in told}
+
+
+def test_all_is_well_with_a_store_of_ones_own(terminal: Terminal) -> None:
+    fill(terminal.store, play(Say(text="x")))
+    terminal.store.chmod(0o600)
+    code, told = looked(terminal)
+    assert {"python", "packages", "store", "disk", "processes", "limits", "shell"} <= told.keys()
+    assert [each for each in told.values() if each["state"] == "fail"] == []
+    assert code == 0
+    assert "schema 1" in told["store"]["detail"]
+
+
+def test_each_line_says_how_it_is_and_what_to_do(terminal: Terminal) -> None:
+    fill(terminal.store, play(Say(text="x")))
+    terminal.store.chmod(0o644)
+    code, out, err = terminal("doctor", "store")
+    assert (code, err) == (3, "")
+    assert out.splitlines()[1].startswith("fail  store privacy")
+    assert out.splitlines()[2].endswith(f"next: chmod 600 {terminal.store}")
+
+
+def test_a_store_that_is_none_fails(terminal: Terminal) -> None:
+    terminal.store.write_text("something else")
+    code, told = looked(terminal, "store")
+    assert code == 3
+    assert "is not a store of sessions" in told["store"]["detail"]
+    assert "name another file" in told["store"]["next"]
+
+
+def test_a_store_that_is_not_there_yet_is_well_and_none_is_made(terminal: Terminal) -> None:
+    code, told = looked(terminal, "store")
+    assert code == 0
+    assert "the first run makes it" in told["store"]["detail"]
+    assert not terminal.store.exists()
+
+
+def test_a_place_where_no_store_can_be_fails(terminal: Terminal) -> None:
+    (terminal.home / "file").touch()
+    terminal.store = terminal.home / "file" / "x.db"
+    code, told = looked(terminal, "store")
+    assert (code, told["store"]["state"]) == (3, "fail")
+
+
+def test_runs_whose_program_is_gone_are_counted(terminal: Terminal, tmp_path: Path) -> None:
+    with keeping(tmp_path, Hang()) as keeper:
+        _, told = looked(terminal, "store")
+        assert "1 run is on" in told["store"]["detail"]
+        keeper.process.kill()
+        keeper.process.wait()
+        _, told = looked(terminal, "store")
+        assert "0 runs are on, 1 is orphaned" in told["store"]["detail"]
+
+
+def test_few_open_files_and_little_space_fail(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examination, "FEW_FILES", resource.RLIM_INFINITY & (1 << 62))
+    monkeypatch.setattr(examination, "LITTLE_SPACE", 1 << 62)
+    code, told = looked(terminal, "limits", "store")
+    assert code == 3
+    assert told["limits"]["next"].startswith("ulimit")
+    assert told["disk"]["state"] == "fail"
+
+
+class Ill(ProviderAdapter):
+    name = "ill"
+    said = Health()
+
+    async def health(self) -> Health:
+        if self.said.detail == "raise":
+            raise OSError("no such thing")
+        return self.said
+
+
+@pytest.mark.parametrize(
+    ("health", "state", "next_"),
+    [
+        (Health(state="fail", detail="not logged in; run: ill login"), "fail", "run: ill login"),
+        (
+            Health(state="skip", detail="not installed"),
+            "skip",
+            "set it up, then look again: sessionmgr doctor shell",
+        ),
+        (Health(detail="raise"), "fail", "tell who maintains the adapter"),
+        (Health(), "ok", ""),
+    ],
+)
+def test_a_provider_says_how_it_is(
+    terminal: Terminal,
+    monkeypatch: pytest.MonkeyPatch,
+    health: Health,
+    state: str,
+    next_: str,
+) -> None:
+    monkeypatch.setattr(Ill, "said", health)
+    monkeypatch.setattr(examination, "find_adapter", lambda _: Ill)
+    code, told = looked(terminal, "shell")
+    assert told["shell"]["state"] == state
+    assert told["shell"]["next"] == next_
+    assert code == (3 if state == "fail" else 0)
+
+
+def test_an_adapter_is_listed_with_all_that_it_can(terminal: Terminal) -> None:
+    code, out, err = terminal("adapters", "--json")
+    assert (code, err) == (0, "")
+    (shell,) = [each for each in map(json.loads, out.splitlines()) if each["name"] == "shell"]
+    assert shell["version"]
+    assert set(shell["capabilities"]) == set(CAPABILITIES)
+    assert shell["capabilities"]["streaming"] == "native"
+    assert set(shell["permissions"]) == set(PermissionMode)
+    assert shell["permissions"]["plan"]["fidelity"] == "refused"
+    assert shell["permissions"]["full_auto"]["confined"] is False
+    assert "timeout" in shell["options"]
+    code, out, _ = terminal("adapters", "shell")
+    assert out.startswith("shell  Shell command  (sessionmgr ")
+    assert "permission   full_auto: exact (any-command, not confined)" in out
+
+
+def test_an_adapter_that_cannot_be_loaded_is_listed_as_broken(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = tmp_path / "broken-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Name: broken\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[sessionmgr.adapters]\nbroken = nowhere_at_all:X\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    code, out, _ = terminal("adapters", "broken")
+    assert code == 0
+    assert "broken 1.0" in out
+    assert "No module named 'nowhere_at_all'" in " ".join(out.split())
+    code, told = looked(terminal, "broken")
+    assert (code, told["broken"]["next"]) == (3, "install its package anew")

@@ -1,0 +1,331 @@
+"""What is stored is listed, shown, followed, exported, counted and pruned from any terminal."""
+
+import base64
+import json
+import os
+import re
+import subprocess
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+import pytest
+import trio
+
+from sessionmgr import open_manager
+from sessionmgr.model import ImageReceived
+from sessionmgr.model.run import decode_result
+from sessionmgr.store import open_sqlite_store
+from sessionmgr.testing.scripted import Ask, Emit, Fail, Hang, Say, Tool, Use, Wait
+from tests.cli.command import COMMAND, environment
+from tests.cli.room import fill, keeping
+from tests.cli.terminal import Terminal
+from tests.manager.house import play
+
+DANGEROUS = "red \x1b[31m and \x07 bell"
+
+
+def test_with_no_store_there_is_nothing_and_none_is_made(terminal: Terminal) -> None:
+    path = terminal.home / "state" / "sessionmgr" / "sessionmgr.db"
+    for verb in ("sessions", "costs"):
+        assert terminal.bare(verb) == (
+            0,
+            "",
+            f"sessionmgr: nothing is stored yet: there is no {path}",
+        )
+    code, out, err = terminal.bare("show", "run_1")
+    assert (code, out) == (1, "")
+    assert err == f"sessionmgr: error: nothing is stored yet: there is no {path}"
+    assert not path.parent.exists()
+
+
+def test_sessions_are_listed_the_newest_first(terminal: Terminal) -> None:
+    done, failed = fill(
+        terminal.store, play(Say(text="x"), Use(output=5, usd=0.25)), play(Say(text="y"), Fail())
+    )
+    code, out, err = terminal("sessions")
+    lines = out.splitlines()
+    assert (code, err, len(lines)) == (0, "", 3)
+    assert lines[0].split() == "SESSION PROVIDER STATUS BEGUN TOOK COST PROMPT".split()
+    assert lines[1].startswith(failed.session_id[:12])
+    assert "failed" in lines[1]
+    assert "$0.25" in lines[2]
+    code, out, _ = terminal("sessions", "--json")
+    told = [json.loads(line) for line in out.splitlines()]
+    assert [each["id"] for each in told] == [failed.session_id, done.session_id]
+    assert told[1]["cost"] == {"usd": 0.25, "provenance": "reported"}
+    assert told[1]["status"] == "completed"
+
+
+def test_sessions_are_chosen(terminal: Terminal) -> None:
+    results = fill(terminal.store, play(Say(text="x")), play(Fail()), play(Say(text="z")))
+
+    def chosen(*words: str) -> list[str]:
+        code, out, _ = terminal("sessions", "--json", *words)
+        assert code == 0
+        return [json.loads(line)["run_id"] for line in out.splitlines()]
+
+    assert chosen("--status", "failed") == [results[1].id]
+    assert chosen("--status", "completed") == [results[2].id, results[0].id]
+    assert chosen("--status", "completed", "--limit", "1") == [results[2].id]
+    assert chosen("--limit", "1") == [results[2].id]
+    assert chosen("--provider", "nobody") == []
+    assert len(chosen("--provider", "actor", "--since", "1h")) == 3
+    assert chosen("--since", "2200-01-01") == []
+    assert terminal("sessions", "--status", "paused") == (
+        0,
+        "",
+        "sessionmgr: there is no such session",
+    )
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 200])
+def test_a_table_fits_however_narrow_the_terminal_is(
+    terminal: Terminal, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(terminal.store, play(Say(text="漢字" * 50)), play(Fail(message="x" * 300)))
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for words in (["sessions"], ["costs"]):
+        _, out, _ = terminal(*words)
+        for line in out.splitlines():
+            wide = sum(2 if character in "漢字" else 1 for character in line)
+            assert wide <= columns, line
+
+
+def test_a_run_is_shown_with_its_end_its_tools_and_what_it_cost(terminal: Terminal) -> None:
+    (done,) = fill(
+        terminal.store,
+        play(
+            Tool(name="bash", input={"command": "ls"}),
+            Ask(tool="rm"),
+            Use(input=1200, output=5, usd=0.5),
+            Say(text=DANGEROUS),
+        ),
+    )
+    code, out, err = terminal("show", done.id)
+    assert (code, err) == (0, "")
+    told = dict(line.split(maxsplit=1) for line in out.splitlines() if " " in line)
+    assert told["run"] == done.id
+    assert told["status"] == "completed, stop reason end_turn"
+    assert told["tools"] == "bash 1, rm 1 (0 failed, 1 denied)"
+    assert told["denied"] == "rm: nobody is there to be asked"
+    assert told["tokens"] == "1,200 in, 5 out"
+    assert told["cost"] == "$0.5000 (reported)"
+    assert told["permission"].startswith("default")
+    assert "\x1b" not in out
+    assert "\x07" not in out
+    code, out, _ = terminal("show", done.id[4:12], "--json")
+    assert decode_result(out.encode()) == done
+
+
+def test_a_failure_is_shown_with_what_can_be_done(terminal: Terminal) -> None:
+    (failed,) = fill(terminal.store, play(Fail(message="overloaded, it says", retryable=True)))
+    _, out, _ = terminal("show", failed.id)
+    assert "overloaded, it says" in out
+    assert "retryable" in out
+
+
+def test_a_session_is_shown_with_its_runs(terminal: Terminal) -> None:
+    (done,) = fill(terminal.store, play(Say(text="hello")))
+    code, out, _ = terminal("show", done.session_id)
+    assert code == 0
+    assert re.search(rf"{done.id} +completed", out)
+    _, out, _ = terminal("show", done.session_id, "--json")
+    told = json.loads(out)
+    assert told["id"] == done.session_id
+    assert [each["id"] for each in told["runs"]] == [done.id]
+
+
+def test_a_shortened_id_must_not_stand_for_two(terminal: Terminal) -> None:
+    one, other = fill(terminal.store, play(Say(text="x")), play(Say(text="y")))
+    code, out, err = terminal("show", "run_")
+    assert (code, out) == (1, "")
+    assert err.startswith("sessionmgr: error: 'run_' is ambiguous: ")
+    assert one.id in err
+    assert other.id in err
+    code, _, err = terminal("show", "run_zzzz")
+    assert (code, err) == (
+        1,
+        "sessionmgr: error: no session or run or snapshot 'run_zzzz' is stored",
+    )
+    code, _, err = terminal("show", "")
+    assert code == 1
+
+
+def test_events_are_lines_for_people_or_the_record_itself(terminal: Terminal) -> None:
+    (done,) = fill(
+        terminal.store, play(Tool(name="bash", input={"command": "ls -l"}), Say(text=DANGEROUS))
+    )
+    code, out, _ = terminal("events", done.session_id)
+    lines = out.splitlines()
+    assert code == 0
+    assert [int(line.split()[0]) for line in lines] == list(range(1, done.last_seq + 1))
+    assert any(line.endswith("tool_call_started        bash ls -l") for line in lines)
+    assert "\x1b" not in out
+    _, out, _ = terminal("events", done.id, "--json", "--after", "4")
+    told = [json.loads(line) for line in out.splitlines()]
+    assert [each["seq"] for each in told] == list(range(5, done.last_seq + 1))
+    assert told[-1]["type"] == "run_completed"
+    _, out, _ = terminal("events", done.id, "--type", "run_started", "--type", "run_completed")
+    assert len(out.splitlines()) == 2
+
+
+def test_following_a_run_goes_to_its_end(terminal: Terminal, tmp_path: Path) -> None:
+    with keeping(tmp_path, Say(text="one"), Wait(seconds=0.5), Say(text="two")) as keeper:
+        code, out, err = terminal("events", keeper.run_id, "--follow", "--json")
+        assert (code, err) == (0, "")
+        told = [json.loads(line) for line in out.splitlines()]
+        assert told[-1]["type"] == "run_completed"
+        assert len({each["seq"] for each in told}) == len(told)
+        assert keeper.ending().startswith("completed")
+    again = terminal("events", keeper.run_id, "--follow", "--json")
+    assert again == (code, out, err)
+
+
+def test_following_what_nobody_looks_after_any_more_ends(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    with keeping(tmp_path, Hang()) as keeper:
+        keeper.process.kill()
+        keeper.process.wait()
+        code, _, err = terminal("events", keeper.run_id, "--follow")
+        assert code == 0
+        assert err == "sessionmgr: no program looks after it now: nothing more is to come"
+
+
+def test_ctrl_c_ends_following_with_130(tmp_path: Path) -> None:
+    with keeping(tmp_path, Say(text="one"), Hang()) as keeper:
+        words = ["events", keeper.run_id, "--follow", "--store", str(keeper.store)]
+        with subprocess.Popen(
+            [*COMMAND, *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            env=environment(tmp_path),
+        ) as process:
+            assert process.stdout is not None
+            while "one" not in process.stdout.readline():
+                pass
+            process.send_signal(2)
+            _, err = process.communicate(timeout=60)
+            assert (process.returncode, err) == (130, "")
+
+
+def test_an_export_holds_all_of_a_session(terminal: Terminal) -> None:
+    image = ImageReceived(media_type="image/png", blob=sha256(b"hello").hexdigest(), bytes=5)
+    (done,) = fill(terminal.store, play(Say(text="x"), Emit(event=image)))
+
+    async def put() -> None:
+        async with open_sqlite_store(terminal.store) as store:
+            await store.put_blob(b"hello")
+
+    trio.run(put)
+    code, out, _ = terminal("export", done.id)
+    assert code == 0
+    told = [json.loads(line) for line in out.splitlines()]
+    kinds = [next(iter(each)) for each in told]
+    assert kinds[:2] == ["session", "run"]
+    assert kinds.count("event") == done.last_seq
+    assert msgspec.convert(told[1]["run"], dict)["id"] == done.id
+    assert base64.b64decode(told[-1]["blob"]["base64"]) == b"hello"
+
+
+def test_costs_are_summed_by_session_run_provider_and_day(terminal: Terminal) -> None:
+    one, two = fill(
+        terminal.store, play(Use(input=10, usd=0.25)), play(Use(output=7, usd=0.5), Use(output=1))
+    )
+
+    def told(*words: str) -> list[dict[str, object]]:
+        code, out, _ = terminal("costs", "--json", *words)
+        assert code == 0
+        return [json.loads(line) for line in out.splitlines()]
+
+    assert {each["key"]: each["usd"] for each in told()} == {
+        one.session_id: 0.25,
+        two.session_id: 0.5,
+    }
+    assert [(each["key"], each["usd"]) for each in told("--by", "provider")] == [("actor", 0.75)]
+    assert [each["usd"] for each in told("--by", "day")] == [0.75]
+    assert [each["key"] for each in told(two.id, one.session_id)] == [two.id, one.session_id]
+    assert told(two.id)[0]["unpriced"] == 1
+    assert told("--since", "2200-01-01") == []
+    _, out, _ = terminal("costs")
+    lines = out.splitlines()
+    assert lines[-1].split() == ["all", "10", "0", "0", "8", "$0.7500+"]
+
+
+def test_a_session_without_costs_has_none(terminal: Terminal) -> None:
+    (done,) = fill(terminal.store, play(Say(text="x")))
+    _, out, _ = terminal("costs", done.id)
+    assert out.splitlines()[-1].split() == [done.id, "0", "0", "0", "0", "-"]
+
+
+def test_streamed_pieces_of_old_runs_are_dropped(terminal: Terminal) -> None:
+    (done,) = fill(terminal.store, play(Say(text="a b c d", deltas=4)))
+    assert terminal("prune") == (0, "dropped 0 events of 0 runs, 0.0 MB", "")
+    code, out, _ = terminal("prune", "--before", "0s", "--session", done.session_id, "--json")
+    assert code == 0
+    assert json.loads(out)["runs"] == 1
+    _, out, _ = terminal("events", done.id)
+    assert "events_pruned" in out
+
+
+def test_a_reader_that_has_had_enough_is_no_error(terminal: Terminal) -> None:
+    (done,) = fill(terminal.store, play(*(Say(text=f"line {n} " + "x" * 200) for n in range(400))))
+    ran = subprocess.run(
+        f"{' '.join(COMMAND)} events {done.id} --store {terminal.store} | head -2",
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        env=environment(terminal.home),
+        timeout=60,
+    )
+    assert len(ran.stdout.splitlines()) == 2
+    assert ran.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_under_stdout_is_told(terminal: Terminal) -> None:
+    fill(terminal.store, play(Say(text="x")))
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [*COMMAND, "sessions", "--store", str(terminal.store)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            check=False,
+            env=environment(terminal.home),
+            timeout=60,
+        )
+    assert ran.returncode == 1
+    assert ran.stderr == "sessionmgr: error: stdout: No space left on device\n"
+
+
+def test_the_default_store_is_found_by_its_place(terminal: Terminal) -> None:
+    store = terminal.home / "state" / "sessionmgr" / "sessionmgr.db"
+    store.parent.mkdir(parents=True)
+    (done,) = fill(store, play(Say(text="x")))
+    _, out, _ = terminal.bare("sessions")
+    assert done.session_id[:12] in out
+
+
+def test_a_run_that_is_on_is_shown_as_it_stands(terminal: Terminal, tmp_path: Path) -> None:
+    with keeping(tmp_path, Say(text="so far"), Hang()) as keeper:
+        while "running" not in terminal("show", keeper.run_id)[1]:
+            pass
+        _, out, _ = terminal("sessions", "--status", "running")
+        assert keeper.session_id[:12] in out
+        _, out, _ = terminal("show", keeper.session_id)
+        assert f"kept by process {keeper.process.pid}" in out
+
+
+def test_a_session_that_was_closed_without_a_run_is_no_trouble(terminal: Terminal) -> None:
+    async def main() -> None:
+        async with open_manager(store=terminal.store) as manager:
+            await (await manager.open_session("shell")).close()
+
+    trio.run(main)
+    assert terminal("sessions")[0] == 0
+    assert os.environ["HOME"] == str(terminal.home)

@@ -164,6 +164,7 @@ def check(tables: Tables, session: Session, wish: RunWish) -> Plan:
         tools_denied=tuple(wish.tools_denied),
         directories=directories,
         budget=wish.budget.over(tables.budget),
+        attended=wish.approve is not None,
     )
     clocks = wish.clocks.over(tables.clocks)
     return Plan(spec, negotiation, clocks, asked, wish.approve, wish.metadata, environment.secrets)

@@ -66,6 +66,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     tools_denied: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
     """Beside `cwd`, where the agent may work."""
+    attended: bool = False
+    """Whether somebody answers questions."""
 
 
 class RunContext:
@@ -142,6 +144,11 @@ class RunContext:
     def directories(self) -> tuple[str, ...]:
         """Where it may work beside `cwd`."""
         return self._spec.directories
+
+    @property
+    def attended(self) -> bool:
+        """Whether somebody answers what is asked; otherwise it is denied, or ruled by the mode."""
+        return self._spec.attended
 
     @property
     def permission(self) -> Permission:

@@ -1,0 +1,230 @@
+"""The adapter: what Claude Code can do, and how a run is played on it."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+
+import trio
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from sessionmgr.errors import ProcessError
+from sessionmgr.model import Cause, Failure, FailureKind, PermissionMode
+from sessionmgr.model.permission import Fidelity
+from sessionmgr.provider import (
+    NATIVE,
+    Capabilities,
+    Mapped,
+    PermissionMap,
+    ProviderAdapter,
+    RunContext,
+)
+from sessionmgr.provider.child_end import exit_failure, process_exited, start_failure
+from sessionmgr.provider.connection_pool import ConnectionPool
+from sessionmgr_adapters.claude import sdk
+from sessionmgr_adapters.claude.failures import complaint_kind, missing_output
+from sessionmgr_adapters.claude.launch import BYPASS, ENVIRONMENT, ClaudeSpec, make_spec
+from sessionmgr_adapters.claude.options import ClaudeOptions
+from sessionmgr_adapters.claude.seat import Seat
+from sessionmgr_adapters.claude.turn import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from sessionmgr.provider.connection import Connect
+    from sessionmgr.provider.connection_pool import Lease
+    from sessionmgr_adapters.claude.sdk import ClaudeConnection
+
+    Pool: TypeAlias = ConnectionPool[ClaudeSpec, Seat]
+
+# Its own `acceptEdits` lets commands through that move and delete files, so edits are granted by
+# us; and its own `plan` asks before it writes, so what is asked is denied by us.
+PERMISSIONS: Final = PermissionMap(
+    {
+        PermissionMode.DEFAULT: Mapped("default", confined=False),
+        PermissionMode.ACCEPT_EDITS: Mapped("default", Fidelity.EMULATED, confined=False),
+        PermissionMode.PLAN: Mapped("plan", Fidelity.EMULATED, confined=False),
+        PermissionMode.FULL_AUTO: Mapped(BYPASS, confined=False),
+        PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS: Mapped(BYPASS, confined=False),
+    }
+)
+AFTER_A_CUT: Final = 2.0
+"""Seconds for a child that did not obey to be gone, before its run is left."""
+
+
+class ClaudeAdapter(ProviderAdapter):
+    """Plays runs on Claude Code; `ClaudeOptions` says how."""
+
+    name = "claude"
+    display_name = "Claude Code"
+    capabilities = Capabilities(
+        streaming=NATIVE,
+        reasoning=NATIVE,
+        tool_use=NATIVE,
+        tool_approval=NATIVE,
+        system_prompt=NATIVE,
+        interrupt=NATIVE,
+        steer=NATIVE,
+        resume=NATIVE,
+        fork=NATIVE,
+        structured_output=NATIVE,
+        mcp=NATIVE,
+        files=NATIVE,
+        command_execution=NATIVE,
+        web=NATIVE,
+        plan_mode=NATIVE,
+        max_turns=NATIVE,
+        usage=NATIVE,
+        cost=NATIVE,
+        model_choice=NATIVE,
+        effort=NATIVE,
+    )
+    permissions = PERMISSIONS
+    options = ClaudeOptions
+    serves = frozenset({"tools_allowed", "tools_denied", "directories"})
+    environment = ENVIRONMENT
+    connect: ClassVar[Connect[ClaudeSpec, ClaudeConnection]] = staticmethod(sdk.connect)
+    """The seam: a mock SDK is put here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pool: Pool = ConnectionPool(self._connect)
+        self._turns: Final[dict[str, Turn]] = {}
+        self._seats: Final[dict[str, Seat]] = {}
+
+    # --- a run -----------------------------------------------------------------------------------
+
+    async def run(self, run: RunContext) -> None:
+        """Have a prompt answered, and tell what happens."""
+        try:
+            spec = make_spec(run, _options(run), str(uuid.uuid4()))
+            while not await self._play(run, spec):
+                pass  # the child that was kept was dead already
+        except ProcessError as error:
+            await run.fail(start_failure(error))
+
+    async def _play(self, run: RunContext, spec: ClaudeSpec) -> bool:
+        """Play a run on a child and tell how it ended; False if that has heard nothing of it."""
+        seat: Seat | None = None
+        try:
+            async with self._lease(run, spec) as lease:
+                seat = lease.connection
+                return await self._sit(run, lease)
+        except BaseException:
+            if seat is not None:
+                seat.connection.hurried = True  # it has had its time
+                with trio.move_on_after(AFTER_A_CUT, shield=True):
+                    await seat.gone.wait()
+            raise
+
+    async def _sit(self, run: RunContext, lease: Lease[Seat]) -> bool:
+        options, seat = _options(run), lease.connection
+        is_used = seat.runs > 0
+        conversation = await seat.connection.open(seat.spec)
+        turn = self._turns[run.run_id] = Turn(run, seat, conversation, options)
+        try:
+            await turn.play(run.prompt)
+        finally:
+            del self._turns[run.run_id]
+        is_fit = not turn.is_broken and not turn.leaves_work and not _was_silent(run)
+        if seat.hello is None or not is_fit or not options.keep:
+            lease.abandon()
+        if run.cancelling is not None:
+            return True  # whoever stopped the run says how it ends
+        if is_used and turn.is_broken and not turn.is_heard:
+            return False
+        await _end(run, turn)
+        return True
+
+    @asynccontextmanager
+    async def _lease(self, run: RunContext, spec: ClaudeSpec) -> AsyncGenerator[Lease[Seat], None]:
+        """Use the child of the run's session if it fits; else end that, and start one."""
+        while True:
+            async with self._pool.lease(spec, run.connections) as lease:
+                seat = lease.connection
+                if seat.spec is spec or seat.fits(spec):
+                    yield lease
+                    return
+                lease.abandon()
+            await seat.gone.wait()
+
+    @asynccontextmanager
+    async def _connect(self, spec: ClaudeSpec) -> AsyncGenerator[Seat, None]:
+        """Start a child, once the one that served its session before is gone."""
+        before = self._seats.get(spec.session)
+        if before is not None:
+            await before.gone.wait()
+        seat: Seat | None = None
+        try:
+            async with type(self).connect(spec) as connection:
+                seat = self._seats[spec.session] = Seat(spec, connection)
+                yield seat
+        finally:
+            if seat is not None:
+                seat.gone.set()
+                if self._seats.get(spec.session) is seat:
+                    del self._seats[spec.session]
+
+    async def interrupt(self, run: RunContext) -> None:
+        """Ask the agent to end its turn; `run` reads on until it has."""
+        turn = self._turns.get(run.run_id)
+        if turn is not None:
+            await turn.interrupt()
+
+    async def append(self, run: RunContext, content: str, message_id: str) -> bool:
+        """Give another message to the run, and wait to hear whether it was taken."""
+        turn = self._turns.get(run.run_id)
+        return turn is not None and await turn.add(content, message_id)
+
+
+async def _end(run: RunContext, turn: Turn) -> None:
+    """Tell how a run ended that nobody else has ended."""
+    result, failure = turn.result, turn.failure
+    if failure is not None:
+        await run.fail(failure)
+    elif turn.is_broken or result is None:
+        await _tell_of_its_death(run, turn)
+    else:
+        structured = result.structured_output if result.structured_output is not UNSET else None
+        failure = turn.state.failure
+        if failure is None and structured is None:
+            failure = missing_output(run.schema)
+        stop_reason = result.stop_reason or result.terminal_reason
+        if failure is None:
+            await run.finish(stop_reason=stop_reason, structured=structured)
+        else:
+            await run.fail(failure, stop_reason=stop_reason)
+
+
+async def _tell_of_its_death(run: RunContext, turn: Turn) -> None:
+    facts = turn.seat.connection.facts
+    if turn.state.failure is not None:  # it said why, and went
+        await run.fail(turn.state.failure)
+    elif facts is None:
+        message = "the connection ended in the middle of a turn"
+        failure = Failure(kind=FailureKind.PROTOCOL_ERROR, message=message, phase="turn")
+        await run.fail(failure)
+    else:
+        run.emit_nowait(process_exited(facts))
+        tail = turn.seat.connection.tail
+        failure = exit_failure(facts, tail, phase="turn" if turn.state.started else "start")
+        kind = None if turn.state.started else complaint_kind(tail.text())
+        failure = replace(
+            failure,
+            kind=kind or failure.kind,
+            retryable=kind is None,
+            resumable=turn.state.started,
+        )
+        await run.fail(failure)
+
+
+def _options(run: RunContext) -> ClaudeOptions:
+    assert isinstance(run.options, ClaudeOptions)
+    return run.options
+
+
+def _was_silent(run: RunContext) -> bool:
+    """Whether the run is ended because the agent was silent: such an agent is not used again."""
+    return run.cancelling is not None and run.cancelling.cause is Cause.SILENCE

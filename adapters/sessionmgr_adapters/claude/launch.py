@@ -1,0 +1,193 @@
+"""How Claude Code is started for a run: its argv, its environment, what goes in private files.
+
+Nothing here waits. What can be changed while it runs (model, effort, most permission modes) is not
+part of what makes a running one fit for another run of its session.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from sessionmgr.model import Json, encode_json
+from sessionmgr.process import Command, Declared, When, checked_resume_id
+
+if TYPE_CHECKING:
+    from sessionmgr.process.launcher import Launcher
+    from sessionmgr.provider import RunContext
+    from sessionmgr_adapters.claude.options import ClaudeOptions
+
+BYPASS: Final = "bypassPermissions"
+
+ENVIRONMENT: Final = Declared(
+    names=(
+        *("ANTHROPIC_*", "CLAUDE_CODE_*", "CLAUDE_CONFIG_DIR", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"),
+        *(
+            "API_TIMEOUT_MS",
+            "API_FORCE_IDLE_TIMEOUT",
+            "BASH_*_TIMEOUT_MS",
+            "BASH_MAX_OUTPUT_LENGTH",
+        ),
+        *("MAX_THINKING_TOKENS", "MAX_MCP_OUTPUT_TOKENS", "MCP_TIMEOUT", "MCP_TOOL_TIMEOUT"),
+        *("DISABLE_*", "USE_BUILTIN_RIPGREP", "ENABLE_TOOL_SEARCH", "IS_SANDBOX"),
+    ),
+    when=(
+        When(("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_MANTLE"), ("AWS_*",)),
+        When(
+            ("CLAUDE_CODE_USE_VERTEX",),
+            ("GOOGLE_*", "GCLOUD_*", "CLOUDSDK_*", "CLOUD_ML_REGION", "VERTEX_*"),
+        ),
+        When(("CLAUDE_CODE_USE_FOUNDRY",), ("AZURE_*",)),
+    ),
+    secret=("ANTHROPIC_CUSTOM_HEADERS",),
+)
+
+# Whatever asks, schedules or notifies somewhere that is not us.
+NOT_FOR_US: Final = (
+    *("CronCreate", "CronDelete", "CronList", "ScheduleWakeup"),
+    *("RemoteTrigger", "PushNotification"),
+)
+ASKS_THE_USER: Final = "AskUserQuestion"
+
+
+class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A child to connect to: one for each session of Claude Code's."""
+
+    launcher: Launcher
+    command: Command
+    """How it is started, but for the session and what is in files."""
+    session: str
+    resumes: str | None = None
+    """The session that it goes on with, which is another one for a fork."""
+    files: tuple[tuple[str, str], ...] = ()
+    """Options whose values are texts in private files."""
+    model: str | None = None
+    effort: str | None = None
+    mode: str = "default"
+    tools: bool = False
+    """Whether it has tools or hooks that are functions of ours."""
+
+    @property
+    def key(self) -> str:
+        """Its session: two children never serve the same."""
+        return self.session
+
+    def argv(self, paths: dict[str, str]) -> tuple[str, ...]:
+        """Return the whole command line, where the files are at `paths`."""
+        argv = [*self.command.argv, f"--permission-mode={self.mode}"]
+        argv += [f"{flag}={paths[flag]}" for flag, _ in self.files]
+        if self.model is not None:
+            argv.append(f"--model={self.model}")
+        if self.effort is not None:
+            argv.append(f"--effort={self.effort}")
+        if self.resumes is not None:
+            argv.append(f"--resume={self.resumes}")
+        if self.resumes is not None and self.resumes != self.session:
+            argv.append("--fork-session")
+        if self.resumes != self.session:
+            argv.append(f"--session-id={self.session}")
+        return tuple(argv)
+
+    def serves(self, other: ClaudeSpec) -> bool:
+        """Whether a child that was started so can be brought to what `other` wants."""
+        return (
+            (self.command.argv, self.command.cwd, self.command.env, self.files, self.tools)
+            == (other.command.argv, other.command.cwd, other.command.env, other.files, other.tools)
+            and not (other.mode == BYPASS and self.mode != BYPASS)
+            and not other.is_fork
+        )
+
+    @property
+    def is_fork(self) -> bool:
+        """Whether it leaves the session it goes on with as it is."""
+        return self.resumes is not None and self.resumes != self.session
+
+
+def make_spec(run: RunContext, options: ClaudeOptions, session: str) -> ClaudeSpec:
+    """Say what a run needs; `session` is the name of a new session, if it begins one.
+
+    Raises:
+        ProcessError: What it needs cannot be started.
+    """
+    resumes = run.provider_session_id
+    if resumes is not None:
+        checked_resume_id(resumes)
+        session = session if options.fork else resumes
+    env = dict(run.env)
+    env["CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"] = "1"
+    env.setdefault("CLAUDE_CODE_AUTO_COMPACT_WINDOW", str(options.auto_compact_window))
+    if options.home is not None:
+        env["CLAUDE_CONFIG_DIR"] = options.home
+    if not options.background:
+        env["CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"] = "1"
+    return ClaudeSpec(
+        launcher=run.launcher,
+        command=Command(argv=_argv(run, options), cwd=run.cwd, env=env),
+        session=session,
+        resumes=resumes,
+        files=_files(run, options),
+        model=run.model,
+        effort=run.effort,
+        mode=run.permission.effective,
+    )
+
+
+def _argv(run: RunContext, options: ClaudeOptions) -> tuple[str, ...]:
+    argv = [
+        *options.command,
+        "--print",
+        "--output-format=stream-json",
+        "--input-format=stream-json",
+        "--verbose",
+        "--replay-user-messages",
+        "--permission-prompt-tool=stdio",
+        f"--disallowedTools={','.join(_denied(run, options))}",
+    ]
+    if options.partial_messages:
+        argv.append("--include-partial-messages")
+    if run.tools_allowed is not None:
+        argv.append(f"--tools={','.join(run.tools_allowed)}")
+    if options.allow_rules:
+        argv.append(f"--allowedTools={','.join(options.allow_rules)}")
+    argv += [f"--add-dir={each}" for each in run.directories]
+    if run.max_turns is not None:
+        argv.append(f"--max-turns={run.max_turns}")
+    if run.budget.usd is not None:
+        argv.append(f"--max-budget-usd={run.budget.usd}")
+    if run.schema is not None:
+        argv.append(f"--json-schema={encode_json(run.schema).decode()}")
+    if options.setting_sources is not None:
+        argv.append(f"--setting-sources={','.join(options.setting_sources)}")
+    for flag, value in (
+        ("--fallback-model", options.fallback_model),
+        ("--settings", options.settings),
+        ("--debug-file", options.debug_file),
+    ):
+        if value is not None:
+            argv.append(f"{flag}={value}")
+    if options.strict_mcp:
+        argv.append("--strict-mcp-config")
+    return tuple(argv)
+
+
+def _denied(run: RunContext, options: ClaudeOptions) -> list[str]:
+    denied = [*NOT_FOR_US, *run.tools_denied]
+    if not (options.ask_user and run.attended):
+        denied.append(ASKS_THE_USER)
+    return denied
+
+
+def _files(run: RunContext, options: ClaudeOptions) -> tuple[tuple[str, str], ...]:
+    """Return what nobody should read on a command line, or is too long for one."""
+    texts: list[tuple[str, str]] = []
+    if run.system_prompt is not None:
+        texts.append(("--system-prompt-file", run.system_prompt))
+    if options.append_system_prompt is not None:
+        texts.append(("--append-system-prompt-file", options.append_system_prompt))
+    if options.mcp_servers:
+        config: dict[str, Json] = {"mcpServers": options.mcp_servers}
+        texts.append(("--mcp-config", encode_json(config).decode()))
+    if options.agents:
+        texts.append(("--agents", encode_json(options.agents).decode()))
+    return tuple(texts)

@@ -1,0 +1,68 @@
+"""What became of the messages that a run has sent: each is answered once, and by which result.
+
+Results are never counted. A result names the messages that it answers, and a message that was taken
+into a running turn has none of its own. Older ones name nothing; there a message counts as taken
+when it is echoed, and as answered by the next result after that.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Fate(Enum):
+    """How far a message has come."""
+
+    SENT = auto()
+    TAKEN = auto()
+    SETTLED = auto()
+
+
+_STATES: Final = {
+    "started": Fate.TAKEN,
+    "completed": Fate.SETTLED,
+    "cancelled": Fate.SETTLED,
+    "discarded": Fate.SETTLED,
+}
+
+
+class Letters:
+    """The messages of one run, by the uuids that they were sent with."""
+
+    def __init__(self) -> None:
+        self._fates: Final[dict[str, Fate]] = {}
+
+    def send(self, uuid: str, *, alone: bool = False) -> None:
+        """Note a message; `alone` is one to an agent at rest, which takes it at once."""
+        self._fates[uuid] = Fate.TAKEN if alone else Fate.SENT
+
+    @property
+    def are_open(self) -> bool:
+        """Whether something was sent that is not answered."""
+        return any(fate is not Fate.SETTLED for fate in self._fates.values())
+
+    def live(self, uuid: str, state: str) -> None:
+        """Take in what is told of a message's life."""
+        fate = _STATES.get(state)
+        if fate is not None and self._fates.get(uuid) not in (None, Fate.SETTLED):
+            self._fates[uuid] = fate
+
+    def echo(self, uuid: str) -> None:
+        """Note that a message came back: the agent has taken it."""
+        self.live(uuid, "started")
+
+    def settle(self, uuids: Iterable[str] | None) -> None:
+        """Take in a result: it answers `uuids`, or if it does not say, all that was taken."""
+        if uuids is None:
+            uuids = [uuid for uuid, fate in self._fates.items() if fate is Fate.TAKEN]
+        for uuid in uuids:
+            self.live(uuid, "completed")
+
+    def give_up(self) -> None:
+        """Wait for no answer any more."""
+        for uuid in self._fates:
+            self._fates[uuid] = Fate.SETTLED

@@ -1,0 +1,69 @@
+"""What is said to Claude Code on its stdin: one JSON object a line.
+
+A line that is no JSON, or a message without a role, is the end of it; and older ones take a blank
+line for that. So nothing goes there that was not encoded here.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from sessionmgr.model import Json, encode_json
+
+
+class Say(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt, or another message while a turn is on. Its uuid is how it is heard of again."""
+
+    content: Json
+    uuid: str
+    priority: str | None = None
+    is_text: bool = True
+    """Whether `/` and `@` in it are characters, and no commands."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A request of ours, which is answered by its id."""
+
+    id: str
+    subtype: str
+    fields: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
+
+
+class HostReply(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer to a request of Claude Code's."""
+
+    id: str
+    response: Json = None
+    error: str | None = None
+
+
+Told: TypeAlias = Say | Request | HostReply
+
+
+def encode(told: Told) -> bytes:
+    """Return the line that says it."""
+    return encode_json(_line(told)) + b"\n"
+
+
+def _line(told: Told) -> dict[str, Json]:
+    match told:
+        case Say():
+            message: dict[str, Json] = {"role": "user", "content": told.content}
+            line: dict[str, Json] = {"type": "user", "message": message, "uuid": told.uuid}
+            if told.priority is not None:
+                line["priority"] = told.priority
+            if told.is_text:
+                line["client_composed"] = True
+            return line
+        case Request():
+            request: dict[str, Json] = {"subtype": told.subtype, **told.fields}
+            return {"type": "control_request", "request_id": told.id, "request": request}
+        case HostReply():
+            body: dict[str, Json] = {"subtype": "success", "request_id": told.id}
+            if told.error is None:
+                body["response"] = told.response
+            else:
+                body |= {"subtype": "error", "error": told.error}
+            return {"type": "control_response", "response": body}

@@ -1,0 +1,94 @@
+"""What is settled with a Claude Code before a run's prompt is sent, and costs nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sessionmgr.model import Failure, FailureKind
+from sessionmgr_adapters.claude.seat import (
+    LITERAL_SINCE,
+    hello_of,
+    not_as_billed,
+    numbers,
+    too_old,
+    too_wide,
+)
+
+if TYPE_CHECKING:
+    from sessionmgr.provider import RunContext
+    from sessionmgr_adapters.claude.frames import Reply
+    from sessionmgr_adapters.claude.options import ClaudeOptions
+    from sessionmgr_adapters.claude.seat import Seat
+    from sessionmgr_adapters.claude.turn import Turn
+
+
+async def prepare(
+    turn: Turn, run: RunContext, seat: Seat, options: ClaudeOptions
+) -> Failure | None:
+    """Bring a child to what a run wants; return why it must not be asked, if it must not."""
+    if seat.hello is None:
+        failure = await _greet(turn, run, seat, options)
+    else:
+        failure = await _change(turn, run, seat)
+    return failure or _literal(run, seat, options)
+
+
+async def _greet(turn: Turn, run: RunContext, seat: Seat, options: ClaudeOptions) -> Failure | None:
+    reply = await turn.request("initialize")
+    if reply.subtype != "success":
+        return _refused("initialize", reply)
+    hello = hello_of(reply.response)
+    failure = (
+        (None if hello.version is None else too_old(hello.version))
+        or not_as_billed(hello, options.billing)
+        or too_wide(run.permission.effective, hello.mode)
+    )
+    if failure is None:
+        seat.hello = hello
+    return failure
+
+
+async def _change(turn: Turn, run: RunContext, seat: Seat) -> Failure | None:
+    """Change what can be changed without another child."""
+    mode = run.permission.effective
+    if mode != seat.mode:
+        reply = await turn.request("set_permission_mode", mode=mode)
+        if reply.subtype != "success":
+            return _refused("set_permission_mode", reply, FailureKind.PERMISSION_REFUSED)
+        seat.mode = mode
+    if run.model != seat.model:
+        reply = await turn.request("set_model", model=run.model)
+        if reply.subtype != "success":
+            return _refused("set_model", reply, FailureKind.MODEL_NOT_FOUND)
+        seat.model = run.model
+    if run.effort != seat.effort:
+        reply = await turn.request("apply_flag_settings", settings={"effortLevel": run.effort})
+        if reply.subtype != "success":
+            return _refused("apply_flag_settings", reply)
+        seat.effort = run.effort
+    return None
+
+
+def _refused(what: str, reply: Reply, kind: FailureKind = FailureKind.CONFIG_INVALID) -> Failure:
+    return Failure(
+        kind=kind,
+        message=f"Claude Code refused {what}: {reply.error or 'without a reason'}",
+        provider_code=reply.error_code,
+        phase="start",
+    )
+
+
+def _literal(run: RunContext, seat: Seat, options: ClaudeOptions) -> Failure | None:
+    """Refuse a prompt that would be taken for a command, where nothing can be done about it."""
+    if options.slash_commands or not run.prompt.lstrip().startswith("/"):
+        return None
+    version = numbers(seat.hello.version if seat.hello else None)
+    if version is not None and version >= LITERAL_SINCE:
+        return None
+    since = ".".join(map(str, LITERAL_SINCE))
+    return Failure(
+        kind=FailureKind.CONFIG_INVALID,
+        message=f"the prompt begins with '/', and Claude Code before {since} takes that for a "
+        "command; the option slash_commands lets it",
+        phase="start",
+    )

@@ -1,0 +1,63 @@
+"""What Claude Code asks before it uses a tool, in the words of the port."""
+
+from __future__ import annotations
+
+import os
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.provider import ApprovalRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessionmgr.model import Json
+    from sessionmgr.provider.question import Effect
+    from sessionmgr_adapters.claude.frames import Ask
+
+_EFFECTS: Final[dict[str, Effect]] = {
+    "Read": "read",
+    "Glob": "read",
+    "Grep": "read",
+    "LS": "read",
+    "NotebookRead": "read",
+    "Edit": "edit",
+    "MultiEdit": "edit",
+    "Write": "edit",
+    "NotebookEdit": "edit",
+    "Bash": "command",
+    "PowerShell": "command",
+    "Monitor": "command",
+    "WebFetch": "network",
+    "WebSearch": "network",
+}
+_PATHS: Final = ("file_path", "notebook_path", "path")
+
+
+def approval_request(ask: Ask, directories: Sequence[str]) -> ApprovalRequest:
+    """Return the question whether a tool may be used by a run that may work in `directories`."""
+    return ApprovalRequest(
+        tool_name=ask.tool_name,
+        tool_input=ask.input,
+        tool_call_id=ask.tool_use_id,
+        reason=ask.decision_reason or ask.description,
+        effect=_EFFECTS.get(ask.tool_name, "other"),
+        paths=tuple(_as_seen_from(directories, each) for each in _paths(ask.input)),
+    )
+
+
+def _paths(tool_input: Json) -> tuple[str, ...]:
+    if not isinstance(tool_input, dict):
+        return ()
+    found = (tool_input.get(name) for name in _PATHS)
+    return tuple(each for each in found if isinstance(each, str))
+
+
+def _as_seen_from(directories: Sequence[str], path: str) -> str:
+    """Return where a path leads, links and all: under the one of `directories` that it is in."""
+    real = PurePath(os.path.realpath(path))
+    for directory in directories:
+        inside = PurePath(os.path.realpath(directory))
+        if real.is_relative_to(inside):
+            return str(PurePath(directory) / real.relative_to(inside))
+    return str(real)

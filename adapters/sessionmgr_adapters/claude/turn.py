@@ -1,0 +1,366 @@
+"""A run's time with a Claude Code: it is brought to what the run wants, asked, and heard out.
+
+One task reads; questions are answered by tasks beside it. What was sent is over when each message
+has its answer, the agent says that it is idle, and nothing goes on in the background. `idle` alone
+is not it, because a shell in the background does not keep the agent busy; a result alone is not it
+either, because another message may be next.
+"""
+
+from __future__ import annotations
+
+import uuid
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import trio
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from sessionmgr.model import ErrorOccurred, PolicyViolation
+from sessionmgr.provider.question import Allow
+from sessionmgr_adapters.claude.frames import (
+    ControlReply,
+    HostRequest,
+    HostRequestWithdrawn,
+    Lifecycle,
+    Result,
+    System,
+    User,
+)
+from sessionmgr_adapters.claude.letters import Letters
+from sessionmgr_adapters.claude.normalise import State, normalise
+from sessionmgr_adapters.claude.orders import HostReply, Request, Say
+from sessionmgr_adapters.claude.preparing import prepare
+from sessionmgr_adapters.claude.questions import approval_request
+from sessionmgr_adapters.claude.sdk import ClaudeConversation
+from sessionmgr_adapters.claude.seat import too_wide
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from sessionmgr.model import Failure, Json
+    from sessionmgr.provider import RunContext
+    from sessionmgr.provider.connection import Conversation
+    from sessionmgr.wire import NoFrame
+    from sessionmgr_adapters.claude.frames import Frame, Reply
+    from sessionmgr_adapters.claude.options import ClaudeOptions
+    from sessionmgr_adapters.claude.orders import Told
+    from sessionmgr_adapters.claude.seat import Seat
+
+    Talk: TypeAlias = Conversation[Told, Frame | NoFrame]
+
+NAMESPACE: Final = uuid.UUID("4a3f4d52-8f5c-4bb6-9d44-6f9d5f6c2a10")
+LIFECYCLE: Final = "msg_lifecycle_v1"
+LAST_WORD: Final = 2.0
+"""Seconds for it to say that it is idle, when all is answered; and to take up work again, when
+something in the background has ended."""
+
+
+def uuid_of(name: str) -> str:
+    """Return the uuid that a message is sent with: the same name makes the same."""
+    return str(uuid.uuid5(NAMESPACE, name))
+
+
+class Doing(Enum):
+    """What the agent does, as far as it says."""
+
+    WORKING = auto()
+    TURN_ENDED = auto()
+    IDLE = auto()
+
+
+class Offer:
+    """A message of which it is not known yet whether it was heard."""
+
+    def __init__(self) -> None:
+        self.settled: Final = trio.Event()
+        self.heard = False
+
+    def settle(self, *, heard: bool) -> None:
+        """Note what became of it."""
+        if not self.settled.is_set():
+            self.heard = heard
+            self.settled.set()
+
+
+class Asked:
+    """A request of ours that waits for its answer."""
+
+    def __init__(self) -> None:
+        self._answered: Final = trio.Event()
+        self._reply: Reply | None = None
+
+    def settle(self, reply: Reply) -> None:
+        """Note the answer."""
+        self._reply = reply
+        self._answered.set()
+
+    async def reply(self) -> Reply:
+        """Wait for the answer."""
+        await self._answered.wait()
+        assert self._reply is not None
+        return self._reply
+
+
+class Turn:
+    """A run on its way. It is read by one task, and asked for things by others."""
+
+    def __init__(
+        self, run: RunContext, seat: Seat, conversation: Talk, options: ClaudeOptions
+    ) -> None:
+        self.seat: Final = seat
+        self.state: Final = State(seat.spending)
+        self.state.session_id = seat.spec.session
+        self.result: Result | None = None
+        """The last result."""
+        self.failure: Failure | None = None
+        """Why it is to come to nothing, whatever the agent says."""
+        self.is_asked = False
+        """Whether the prompt was sent."""
+        self.is_heard = False
+        """Whether anything came after that."""
+        self.is_broken = False
+        """Whether its events ended before it did."""
+        self._run: Final = run
+        self._conversation: Final = conversation
+        self._options: Final = options
+        self._letters: Final = Letters()
+        self._held: Final[list[Say]] = []
+        self._offers: Final[dict[str, Offer]] = {}
+        self._requests: Final[dict[str, Asked]] = {}
+        self._questions: Final[dict[str, trio.CancelScope]] = {}
+        self._over: Final = trio.Event()
+        self._nursery: trio.Nursery | None = None
+        self._doing = Doing.WORKING
+        self._had_tasks = False
+        self._news = 0
+        """Counts what makes a silence mean nothing."""
+        self._tells_of_lives: bool | None = None
+        self._is_interrupted = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is done in it."""
+        return self._over.is_set()
+
+    @property
+    def leaves_work(self) -> bool:
+        """Whether the agent is left in the middle of something."""
+        return bool(self._requests) or bool(self.state.tasks) or self._letters.are_open
+
+    # --- its course ------------------------------------------------------------------------------
+
+    async def play(self, prompt: Json) -> None:
+        """Have the prompt answered, and tell what happens, until all is done."""
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                nursery.start_soon(self._read)
+                nursery.start_soon(self._ask, prompt)
+                await self._over.wait()
+                nursery.cancel_scope.cancel()  # who still asks is not waited for
+        finally:
+            self._nursery = None
+            self._over.set()
+            if isinstance(self._conversation, ClaudeConversation):  # a mock has no end to listen to
+                self._conversation.close()
+            for offer in self._offers.values():
+                offer.settle(heard=False)
+
+    async def _ask(self, prompt: Json) -> None:
+        self.failure = await prepare(self, self._run, self.seat, self._options)
+        if self.failure is not None or self._run.cancelling is not None or self.is_over:
+            self._over.set()
+            return
+        hello = self.seat.hello
+        assert hello is not None
+        self.state.credential, self.state.version = hello.credential, hello.version
+        self.seat.runs += 1
+        letter = self._letter(f"prompt {self.seat.runs} of {self._run.run_id}", prompt)
+        self._letters.send(letter.uuid, alone=True)
+        self.is_asked = True
+        await self._conversation.send(letter)
+
+    def _letter(self, name: str, content: Json, priority: str | None = None) -> Say:
+        is_text = not self._options.slash_commands
+        return Say(content=content, uuid=uuid_of(name), priority=priority, is_text=is_text)
+
+    async def _read(self) -> None:
+        async for frames in self._conversation.events():
+            self._take(frames)
+            await self._send_held()
+            self._look_whether_over()
+            await self._run.room()
+        self.is_broken = not self.is_over
+        self._over.set()
+
+    def _take(self, frames: Sequence[Frame | NoFrame]) -> None:
+        self.is_heard = self.is_heard or self.is_asked
+        for frame in frames:
+            events = normalise(frame, self.state)
+            if events:
+                self._run.emit_nowait(*events)
+            else:
+                self._run.alive()
+            self._heed(frame)
+
+    def _heed(self, frame: Frame | NoFrame) -> None:
+        match frame:
+            case System(subtype="session_state_changed", state=state):
+                self._note(Doing.IDLE if state == "idle" else Doing.WORKING)
+            case System(subtype="init"):
+                self._begin(frame)
+            case Lifecycle(command_uuid=name, state=state):
+                self._tells_of_lives = True
+                self._letters.live(name, state)
+                self._hear_of(name)
+            case User(is_replay=True, uuid=name):
+                self._letters.echo(name)
+                self._hear_of(name)
+            case Result():
+                self._end_turn(frame)
+            case ControlReply(response=reply) if reply.request_id in self._requests:
+                self._requests.pop(reply.request_id).settle(reply)
+            case HostRequest():
+                self._start(self._serve, frame)
+            case HostRequestWithdrawn(request_id=request_id) if request_id in self._questions:
+                self._questions[request_id].cancel()
+            case _:
+                pass
+
+    def _start(self, task: Callable[..., Awaitable[None]], *args: object) -> None:
+        assert self._nursery is not None
+        self._nursery.start_soon(task, *args)
+
+    def _begin(self, init: System) -> None:
+        self._note(Doing.WORKING)
+        if self._tells_of_lives is None:
+            self._tells_of_lives = LIFECYCLE in init.capabilities
+        if not self._tells_of_lives:
+            for name in self._offers:
+                self._hear_of(name)
+        wide = too_wide(self._run.permission.effective, init.permission_mode)
+        if wide is not None and self.failure is None:
+            self.failure = wide
+            self._run.emit_nowait(PolicyViolation(rule="permission_mode", detail=wide.message))
+            self._start(self.interrupt)
+
+    def _end_turn(self, result: Result) -> None:
+        self._note(Doing.TURN_ENDED)
+        self.result = result
+        self._letters.settle(result.user_message_uuids)
+        failure = self.state.failure
+        if failure is not None and (self._letters.are_open or self._held):
+            self._run.emit_nowait(ErrorOccurred(failure=failure))  # and there is more to come
+
+    # --- when it is over -------------------------------------------------------------------------
+
+    def _note(self, doing: Doing) -> None:
+        self._doing = doing
+        if doing is Doing.WORKING:
+            self._had_tasks = False
+            self._news += 1
+
+    def _look_whether_over(self) -> None:
+        if self.is_over or not self.is_asked or self._letters.are_open or self._held:
+            return
+        if self._is_interrupted:
+            if self._doing is Doing.IDLE:
+                self._over.set()
+        elif self.state.tasks:
+            self._had_tasks = True
+        elif self.result is None or self._doing is Doing.WORKING:
+            pass
+        elif self._doing is Doing.IDLE and not self._had_tasks:
+            self._over.set()
+            return
+        if self._doing is not Doing.WORKING and not self.state.tasks:
+            self._start(self._listen_for_more, self._news)
+
+    async def _listen_for_more(self, news: int) -> None:
+        """Give it some time to say that it is idle, or to begin with what a task has come to."""
+        await trio.sleep(LAST_WORD)
+        if news == self._news and not self._letters.are_open and not self.state.tasks:
+            self._over.set()
+
+    async def interrupt(self) -> None:
+        """Ask the agent to end what it does; whoever reads finds out when it has."""
+        self._is_interrupted = True
+        self._held.clear()
+        if self.is_asked:
+            await self._conversation.interrupt()
+            self._look_whether_over()
+        else:
+            self._over.set()
+            await trio.lowlevel.checkpoint()
+
+    # --- messages meanwhile ----------------------------------------------------------------------
+
+    async def add(self, content: str, message_id: str) -> bool:
+        """Offer another message, and say whether it is a matter of this run now."""
+        await trio.lowlevel.checkpoint()
+        if self.is_over or not self.is_asked or self._is_interrupted:
+            return False
+        self._news += 1
+        priority = self._options.follow_up
+        letter = self._letter(message_id, content, None if priority == "next" else priority)
+        if self._is_gate_closed:
+            self._held.append(letter)
+            return True
+        offer = self._offers[letter.uuid] = Offer()
+        self._letters.send(letter.uuid)
+        await self._conversation.send(letter)
+        if self._tells_of_lives is False:
+            return True  # nobody will say more of it before it is taken
+        await offer.settled.wait()
+        return offer.heard
+
+    @property
+    def _is_gate_closed(self) -> bool:
+        """Whether a message would come at the wrong time.
+
+        That is while the context is shortened. Older ones lose track of a message that comes
+        between a tool's call and its result; newer ones wait for the result themselves.
+        """
+        return self.state.compacting or (not self._tells_of_lives and bool(self.state.tools))
+
+    async def _send_held(self) -> None:
+        await trio.lowlevel.checkpoint()
+        while self._held and not self._is_gate_closed:
+            letter = self._held.pop(0)
+            self._letters.send(letter.uuid)
+            await self._conversation.send(letter)
+
+    def _hear_of(self, name: str) -> None:
+        if name in self._offers:
+            self._offers[name].settle(heard=True)
+
+    # --- requests, theirs and ours ---------------------------------------------------------------
+
+    async def request(self, subtype: str, **fields: Json) -> Reply:
+        """Ask Claude Code for something, and wait for its answer."""
+        self.seat.requests += 1
+        id_ = f"{subtype}-{self.seat.requests}"
+        asked = self._requests[id_] = Asked()
+        await self._conversation.send(Request(id=id_, subtype=subtype, fields=fields))
+        return await asked.reply()
+
+    async def _serve(self, request: HostRequest) -> None:
+        """Answer a request of Claude Code's, beside the reading: it may be withdrawn."""
+        ask = request.request
+        with trio.CancelScope() as scope:
+            self._questions[request.request_id] = scope
+            if ask.subtype == "can_use_tool":
+                await self._approve(request)
+            else:
+                why = f"this host does not serve {ask.subtype!r}"
+                await self._conversation.send(HostReply(id=request.request_id, error=why))
+        del self._questions[request.request_id]
+
+    async def _approve(self, request: HostRequest) -> None:
+        ask = request.request
+        directories = (self._run.cwd, *self._run.directories)
+        decision = await self._run.ask(approval_request(ask, directories))
+        if isinstance(decision, Allow) and decision.tool_input is UNSET:
+            decision = replace(decision, tool_input=ask.input)  # older ones want to hear it again
+        await self._conversation.answer(request.request_id, decision)

@@ -1,0 +1,34 @@
+"""How Claude Code says what every agent says, for a player in its place."""
+
+import json
+from typing import Final
+
+from sessionmgr.testing.player import Dialect, Expect, Write
+
+SESSION: Final = b"00000000-0000-4000-8000-000000000001"
+HELLO: Final = (
+    b'{"type":"control_response","response":{"subtype":"success","request_id":"initialize-1",'
+    b'"response":{"claude_code_version":"2.1.327","current_permission_mode":"default",'
+    b'"account":{"apiKeySource":"ANTHROPIC_API_KEY"}}}}\n'
+)
+INIT: Final = b'{"type":"system","subtype":"init","session_id":"%b"}\n' % SESSION
+RESULT: Final = b'{"type":"result","subtype":"success","is_error":false}\n'
+IDLE: Final = b'{"type":"system","subtype":"session_state_changed","state":"idle"}\n'
+
+
+def _word(text: str) -> bytes:
+    delta = b'{"type":"content_block_delta","delta":{"type":"text_delta","text":%b}}'
+    event = delta % json.dumps(text, ensure_ascii=False).encode()
+    return b'{"type":"stream_event","api_message_id":"m1","event":%b}\n' % event
+
+
+CLAUDE = Dialect(
+    opening=(
+        Expect({"type": "control_request", "request": {"subtype": "initialize"}}),
+        Write(HELLO),
+        Expect({"type": "user"}),
+        Write(INIT),
+    ),
+    word=_word,
+    end=RESULT + IDLE,
+)

@@ -1,0 +1,196 @@
+"""Claude Code as a script for a mock: what its prompt says is done, in the protocol's words."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Final
+
+import trio
+
+from sessionmgr.model import Json
+from sessionmgr.provider import Allow
+from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation
+from sessionmgr.wire import NoFrame
+from sessionmgr_adapters.claude.frames import (
+    Ask,
+    Assistant,
+    ControlReply,
+    Delta,
+    Frame,
+    HostRequest,
+    Lifecycle,
+    Message,
+    Reply,
+    Result,
+    Streamed,
+    StreamEvent,
+    System,
+    TextBlock,
+    ToolResult,
+    ToolUse,
+    User,
+)
+from sessionmgr_adapters.claude.launch import ClaudeSpec
+from sessionmgr_adapters.claude.orders import Request, Say, Told
+
+Talk = MockConversation[Told, Frame | NoFrame]
+NUMBERS: Final = count(1)
+ACCOUNT: Final[dict[str, Json]] = {"apiKeySource": "ANTHROPIC_API_KEY", "tokenSource": "none"}
+HELLO: Final[dict[str, Json]] = {
+    "claude_code_version": "2.1.327",
+    "account": ACCOUNT,
+    "current_permission_mode": "default",
+}
+MODES: Final = {"default", "plan", "acceptEdits", "bypassPermissions"}
+
+
+def session_of(it: Talk) -> str:
+    assert isinstance(it.opening, ClaudeSpec)
+    return it.opening.session
+
+
+def running() -> System:
+    return System(subtype="session_state_changed", state="running")
+
+
+def idle() -> System:
+    return System(subtype="session_state_changed", state="idle")
+
+
+def init(session: str, mode: str = "default") -> System:
+    return System(
+        subtype="init",
+        session_id=session,
+        model="claude-opus-5-5",
+        permission_mode=mode,
+        version="2.1.327",
+        capabilities=["msg_lifecycle_v1"],
+    )
+
+
+def text(words: str, *, name: str | None = None) -> list[Frame]:
+    """A message, streamed and whole."""
+    name = name or f"msg{next(NUMBERS)}"
+    deltas: list[Frame] = [
+        StreamEvent(
+            event=Streamed(type="content_block_delta", delta=Delta(type="text_delta", text=letter)),
+            api_message_id=name,
+        )
+        for letter in words
+    ]
+    return [*deltas, Assistant(message=Message(id=name, content=[TextBlock(words)]))]
+
+
+def tool(id_: str, name: str, tool_input: Json = None) -> Frame:
+    return Assistant(
+        message=Message(id=f"msg{next(NUMBERS)}", content=[ToolUse(id_, name, tool_input)])
+    )
+
+
+def tool_result(id_: str, output: str, *, failed: bool = False) -> Frame:
+    return User(message=Message(content=[ToolResult(id_, output, is_error=failed)]))
+
+
+def result(*uuids: str, **fields: object) -> Result:
+    known: dict[str, object] = {"subtype": "success", "terminal_reason": "completed"}
+    return Result(**{**known, **fields, "user_message_uuids": list(uuids)})  # type: ignore[arg-type]
+
+
+async def heard_prompt(it: Talk, hello: Json = None) -> Say:
+    """Answer requests until the prompt comes."""
+    while True:
+        match await it.heard():
+            case Request(id=id_):
+                reply = Reply(
+                    subtype="success", request_id=id_, response=HELLO if hello is None else hello
+                )
+                it.says(ControlReply(response=reply))
+            case Say() as say:
+                return say
+            case heard:
+                raise AssertionError(f"before its prompt came {heard!r}")
+
+
+async def agent_of_frames(it: Talk) -> None:
+    """Play one run."""
+    prompt = await heard_prompt(it)
+    uuid = prompt.uuid
+    it.says(running(), Lifecycle(command_uuid=uuid, state="queued"))
+    it.says(Lifecycle(command_uuid=uuid, state="started"), init(session_of(it)))
+    turn = [prompt]
+    while turn:
+        for order in str(turn[0].content).split(";"):
+            if not await obey(it, order.strip(), turn):
+                return
+        it.says(result(turn[0].uuid, result="well", stop_reason="end_turn"))
+        it.says(Lifecycle(command_uuid=turn.pop(0).uuid, state="completed"))
+    it.says(idle())
+
+
+async def obey(it: Talk, order: str, turn: list[Say]) -> bool:
+    """Follow one order; False ends all."""
+    verb, _, rest = order.partition(" ")
+    match verb:
+        case "use":
+            it.says(tool(f"t{next(NUMBERS)}", rest))
+        case "fail":
+            error = Assistant(message=Message(id="e", content=[TextBlock(rest)]), error="unknown")
+            it.says(error, result(turn[0].uuid, is_error=True, result=rest), idle())
+            return False
+        case "wait":
+            while (heard := await it.heard()) != INTERRUPTED:
+                hear(it, heard, turn)
+            stop(it, turn)
+            return False
+        case "deaf":
+            await trio.sleep_forever()
+        case "ask":
+            return await ask(it, rest, turn)
+        case _:
+            it.says(*text(order.removeprefix("say ")))
+    return True
+
+
+def stop(it: Talk, turn: list[Say]) -> None:
+    uuids = [each.uuid for each in turn]
+    it.says(
+        result(
+            *uuids,
+            subtype="error_during_execution",
+            is_error=True,
+            terminal_reason="aborted_streaming",
+        ),
+        idle(),
+    )
+
+
+async def ask(it: Talk, name: str, turn: list[Say]) -> bool:
+    """Ask, and hear what else is said meanwhile."""
+    id_ = f"t{next(NUMBERS)}"
+    it.says(tool(id_, name, {"n": 1}))
+    assert isinstance(it.opening, ClaudeSpec)
+    if it.opening.mode != "bypassPermissions":
+        request = Ask(subtype="can_use_tool", tool_name=name, input={"n": 1}, tool_use_id=id_)
+        it.says(HostRequest(request_id=f"q{id_}", request=request))
+        while True:
+            match await it.heard():
+                case Answered(decision=decision):
+                    if not isinstance(decision, Allow):
+                        it.says(tool_result(id_, "no", failed=True))
+                        return True
+                    break
+                case heard if heard == INTERRUPTED:
+                    it.says(tool_result(id_, "stopped", failed=True))
+                    stop(it, turn)
+                    return False
+                case heard:
+                    hear(it, heard, turn)
+    it.says(tool_result(id_, "done"))
+    return True
+
+
+def hear(it: Talk, heard: object, turn: list[Say]) -> None:
+    """Take another message; it is answered in a turn of its own."""
+    assert isinstance(heard, Say), heard
+    turn.append(heard)
+    it.says(Lifecycle(command_uuid=heard.uuid, state="queued"))

@@ -6,7 +6,7 @@ and what became of them in results (`sessionmgr.model`). Below it lie libraries 
 `sessionmgr.wire` (frames), `sessionmgr.store` (where events are kept).
 """
 
-from sessionmgr.batch import Job as Job
+from sessionmgr.batch import Job as Job, run_batch as run_batch
 from sessionmgr.manager import (
     Clocks as Clocks,
     FollowUp as FollowUp,

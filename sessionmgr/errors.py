@@ -27,6 +27,13 @@ SessionmgrError
 │   ├── NotPausable                 the run could not be resumed
 │   ├── NotResumable                what was paused cannot go on
 │   ├── ManagerDown                 the manager gave up; __cause__ says why
+│   ├── BatchError                  many jobs at a time
+│   │   ├── JobsInvalid             some jobs cannot be done as they are written
+│   │   ├── RulesInvalid            approval rules that say nothing, or too much
+│   │   ├── BatchBusy               another process is at this batch
+│   │   ├── LedgerUnusable          what has become of the jobs cannot be written down
+│   │   ├── HostLost                the process in which jobs ran is no more
+│   │   └── BatchDown               the batch gave up; __cause__ says why
 │   └── NotInTrio                   called from outside the manager's trio.run
 ├── StoreError                      where events are kept
 │   ├── StoreUnusable               the file, or what lies under it; says what to do
@@ -286,6 +293,61 @@ class ManagerDown(SessionError):
 
     def __init__(self, why: object) -> None:
         super().__init__(f"the session manager gave up: {why}")
+
+
+class BatchError(SessionError):
+    """Something about many jobs at a time."""
+
+
+class JobsInvalid(BatchError, ValueError):
+    """Some jobs cannot be done as they are written; nothing was started."""
+
+    def __init__(self, problems: Sequence[str], unread: int = 0) -> None:
+        more = [f"and {unread} more"] if unread else []
+        super().__init__("\n".join([*problems, *more]))
+        self.problems = tuple(problems)
+
+
+class RulesInvalid(BatchError, ValueError):
+    """A file of approval rules cannot be used."""
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"{where}: {why}")
+        self.where = where
+        self.why = why
+
+
+class BatchBusy(BatchError):
+    """Another process is at the same batch."""
+
+    def __init__(self, directory: str, holder: str) -> None:
+        super().__init__(f"{directory} is being worked on by {holder}: one at a time")
+        self.directory = directory
+        self.holder = holder
+
+
+class LedgerUnusable(BatchError):
+    """What has become of the jobs cannot be read or written down."""
+
+    def __init__(self, path: str, why: object) -> None:
+        super().__init__(f"{path} cannot be used as a batch's ledger: {why}")
+        self.path = path
+        self.why = str(why)
+
+
+class HostLost(BatchError):
+    """The process in which the jobs ran is no more."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"the host of the jobs is lost: {why}")
+        self.why = why
+
+
+class BatchDown(BatchError):
+    """The batch gave up; `__cause__` is what it could not get over."""
+
+    def __init__(self, why: object) -> None:
+        super().__init__(f"the batch gave up: {why}")
 
 
 class NotInTrio(SessionError):

@@ -33,6 +33,7 @@ from sessionmgr.manager.status import Spent, Status, spent
 from sessionmgr.manager.store_keeping import StoreKeeping
 from sessionmgr.manager.tables import Tables
 from sessionmgr.model import (
+    UNSUPPORTED,
     Cause,
     Kind,
     Negotiation,
@@ -389,6 +390,15 @@ class Manager:
         stored = await self._tables.store.run(run_id)
         first, last = stored.first_seq or 1, stored.last_seq or 0
         return Cursor(self._tables, stored.session_id, after=first - 1, until=last, run_id=run_id)
+
+    def supports(self, provider: str, capability: str) -> bool:
+        """Say whether a provider has a capability, be it by the adapter's help.
+
+        Raises:
+            ProviderUnknown: There is no such provider.
+        """
+        offered = self._keeping.know(provider).adapter_class.capabilities
+        return offered.support(capability) is not UNSUPPORTED
 
     async def settled(self, session_id: str) -> list[Run]:
         """Return a session's runs, the newest first, after ending those that nobody keeps.

@@ -1,0 +1,321 @@
+"""A batch, as its user holds it: a block, results as they come, and a say in how it goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.batch.board import Board
+from sessionmgr.batch.conductor import Conductor
+from sessionmgr.batch.in_process import InProcessHost
+from sessionmgr.batch.ledger import UNENDED, Ledger
+from sessionmgr.batch.place import Place
+from sessionmgr.batch.progress import Progress
+from sessionmgr.batch.reading import Reader
+from sessionmgr.batch.results import (
+    JobResult,
+    ResultsFile,
+    Summary,
+    decode_job_result,
+    write_summary,
+)
+from sessionmgr.batch.settings import Settings, kinds
+from sessionmgr.batch.tally import Tally
+from sessionmgr.errors import BatchDown, OtpError
+from sessionmgr.model import Kind
+from sessionmgr.model.moment import written
+from sessionmgr.otp import Supervisor, child
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from sessionmgr.batch.host import Host
+    from sessionmgr.batch.job import Job
+    from sessionmgr.batch.jobs_file import Jobs
+    from sessionmgr.manager import Manager
+    from sessionmgr.provider import Approve
+
+PAGE: Final = 64
+SHOWN: Final = 3
+
+
+class Batch:
+    """Many jobs, for the length of a block; what is not done when it is left is cancelled."""
+
+    def __init__(
+        self, manager: Manager, jobs: Jobs, settings: Settings, host: Host, out: str | Path | None
+    ) -> None:
+        self._manager: Final = manager
+        self._jobs: Final = jobs
+        self._settings: Final = settings
+        self._host: Final = host
+        self._out: Final = out
+        self._place: Place | None = None
+        self._ledger: Ledger | None = None
+        self._results: ResultsFile | None = None
+        self._reader: Reader | None = None
+        self._board: Board | None = None
+        self._tally: Tally | None = None
+        self._conductor: Conductor | None = None
+        self._root: Supervisor | None = None
+        self._first = 0
+        self._stopped: str | None = None
+        self._started_at = ""
+        self._summary: Summary | None = None
+        self.id = ""
+        """The batch's own id, which stays when it is run again."""
+        self.warnings: tuple[str, ...] = ()
+        """What is not forbidden, and may not be meant."""
+
+    # --- the block -------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Read and check all jobs, then start.
+
+        Raises:
+            JobsInvalid: Some jobs cannot be done; nothing was started.
+            BatchBusy: Another process is at it.
+            LedgerUnusable: Its directory or ledger cannot be used.
+        """
+        self._started_at = written(self._manager.now())
+        tally = self._tally = Tally(trio.current_time())
+        try:
+            if self._out is not None:
+                self._place = Place(self._out)
+            ledger = self._ledger = Ledger(self._place.ledger if self._place else None)
+            self.id = ledger.note("batch") or ""
+            if not self.id:
+                self.id = ledger.note("batch", self._manager.new_id(Kind.BATCH)) or ""
+            self._reader = Reader(self._manager, self._jobs, self._settings, ledger)
+            await self._reader.read_all()
+            tally.open(ledger)
+            self.warnings = self._warn(ledger)
+            await self._open(ledger, tally)
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    async def _open(self, ledger: Ledger, tally: Tally) -> None:
+        self._first = ledger.last_end()
+        board = self._board = Board(ledger, self._settings)
+        if self._place is not None:
+            kept = (line for _, line in ledger.results())
+            self._results = ResultsFile(self._place.results, kept)
+        conductor = self._conductor = Conductor(
+            batch_id=self.id,
+            manager=self._manager,
+            host=self._host,
+            ledger=ledger,
+            board=board,
+            tally=tally,
+            settings=self._settings,
+            out=self._place.path if self._place else None,
+            results=self._results,
+        )
+        await conductor.settle()
+        board.open()
+        if self._stopped is not None:
+            conductor.stop(self._stopped)
+        root = Supervisor(
+            child(self._host.serve, id="host", restart="transient"),
+            child(conductor.conduct, id="conductor", restart="transient", shutdown=float("inf")),
+            name="batch",
+            strategy="rest_for_one",
+            max_restarts=0,
+        )
+        try:
+            await root.__aenter__()
+        except OtpError as error:
+            raise BatchDown(error) from error
+        self._root = root
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        """Cancel what is not done, wait for its end, and write down what came of it all."""
+        assert self._root is not None
+        try:
+            return await self._root.__aexit__(exc_type, exc, traceback)  # noqa: ASYNC102
+        except OtpError as error:
+            if error is exc:
+                raise
+            raise BatchDown(error) from error
+        except BaseExceptionGroup as group:
+            raise _in_our_words(group, exc) from None
+        finally:
+            assert self._tally is not None
+            self._tally.close(trio.current_time())
+            self._summary = self.summary()
+            if self._place is not None:
+                write_summary(self._place.summary, self._summary)
+            self._close()
+
+    def _close(self) -> None:
+        for each in (self._results, self._ledger, self._place):
+            if each is not None:
+                each.close()
+        self._results = self._ledger = self._place = None
+
+    def _warn(self, ledger: Ledger) -> tuple[str, ...]:
+        if self._settings.concurrency == 1:
+            return ()
+        shared = ledger.shared_directories()
+        said = [
+            f"{jobs} jobs may write in {directory} at the same time" for directory, jobs in shared
+        ]
+        if len(said) > SHOWN:
+            said[SHOWN:] = [f"and so in {len(said) - SHOWN} other directories"]
+        return tuple(said)
+
+    # --- what its user does with it --------------------------------------------------------------
+
+    def __aiter__(self) -> Results:
+        """Iterate over the results of this run of the batch, from the first; each time anew."""
+        assert self._conductor is not None, "a batch gives results inside its block"
+        return Results(self, self._conductor, self._first)
+
+    def page(self, after: int) -> list[tuple[int, bytes]]:
+        """Return some ends after that number, as they stand in the ledger."""
+        return [] if self._ledger is None else list(self._ledger.results(after, PAGE))
+
+    async def wait(self) -> Summary:
+        """Wait until all is done that will be, and say what came of it."""
+        assert self._conductor is not None, "a batch is waited for inside its block"
+        await self._conductor.over.wait()
+        return self.summary()
+
+    def stop(self, detail: str | None = None) -> None:
+        """Start nothing more, and have what is on end, politely; results say that it has."""
+        self._stopped = detail or "stopped"
+        if self._conductor is not None:
+            self._conductor.stop(detail)
+
+    def progress(self) -> Progress:
+        """Say how it stands."""
+        tally, board = self._tally, self._board
+        if tally is None:
+            return Progress(total=None)
+        now = trio.current_time()
+        if board is None:
+            read = self._reader.count if self._reader else 0
+            return Progress(total=None, waiting=read, elapsed=tally.elapsed(now))
+        return tally.progress(list(board.on.values()), self._host, now)
+
+    def summary(self) -> Summary:
+        """Say what came of it, so far."""
+        if self._summary is not None:
+            return self._summary
+        tally, ledger, board = self._tally, self._ledger, self._board
+        assert tally is not None, "a batch has a summary inside its block, and after it"
+        assert ledger is not None, "a batch has a summary inside its block, and after it"
+        assert board is not None, "a batch has a summary inside its block, and after it"
+        counts = ledger.counts()
+        statuses = {state: count for state, count in counts.items() if state not in UNENDED}
+        not_run = sum(counts.values()) - sum(statuses.values())
+        attempts, usage, cost = ledger.spent()
+        return Summary(
+            batch=self.id,
+            jobs=sum(counts.values()),
+            statuses={**statuses, "not_run": not_run} if not_run else statuses,
+            failures=ledger.failures(),
+            attempts=attempts,
+            tokens=usage,
+            cost=cost,
+            started_at=self._started_at,
+            ended_at=written(self._manager.now()),
+            duration=tally.elapsed(trio.current_time()),
+            stopped=board.closed,
+            providers_stopped=board.stopped,
+            warnings=self.warnings,
+        )
+
+
+class Results:
+    """A cursor over the results of a batch, in the order in which its jobs end."""
+
+    def __init__(self, batch: Batch, conductor: Conductor, after: int) -> None:
+        self._batch: Final = batch
+        self._conductor: Final = conductor
+        self._after = after
+        self._page: list[tuple[int, bytes]] = []
+
+    def __aiter__(self) -> Results:
+        """Iterate over what is left."""
+        return self
+
+    async def __anext__(self) -> JobResult:
+        """Wait for the next result and return it."""
+        if not self._page:
+            await self._conductor.heard(self._after)
+            self._page = self._batch.page(self._after)[::-1]
+        if not self._page:
+            raise StopAsyncIteration
+        self._after, line = self._page.pop()
+        return decode_job_result(line)
+
+
+def _in_our_words(
+    group: BaseExceptionGroup[BaseException], body: BaseException | None
+) -> BaseExceptionGroup[BaseException]:
+    """Return the group with `BatchDown` in place of what the batch could not get over."""
+    members: list[BaseException] = []
+    for error in group.exceptions:
+        if isinstance(error, OtpError) and error is not body:
+            down = BatchDown(error)
+            down.__cause__ = error
+            members.append(down)
+        else:
+            members.append(error)
+    return group.derive(members)
+
+
+def run_batch(
+    manager: Manager,
+    jobs: Jobs,
+    *,
+    concurrency: int = 4,
+    per_provider: Mapping[str, int] | None = None,
+    retries: int = 2,
+    retry_on: Collection[str] | None = None,
+    out: str | Path | None = None,
+    approve: Approve | None = None,
+    max_failures: int | None = None,
+    keep_failed: bool = False,
+    force: bool = False,
+    limit: int | None = None,
+    only: Collection[str] = (),
+    skip: Collection[str] = (),
+    defaults: Job | None = None,
+    host: Host | None = None,
+) -> Batch:
+    """Do many jobs, some at a time; for use as a block, whose value gives the results.
+
+    `jobs` are a file of JSON, one a line, or `Job`s. With a directory `out`, the same call again
+    does what is left: the directory is the batch.
+
+    Raises:
+        ValueError: A setting makes no sense.
+    """
+    settings = Settings(
+        concurrency=concurrency,
+        per_provider=per_provider or {},
+        retries=retries,
+        retry_on=None if retry_on is None else kinds(retry_on),
+        max_failures=max_failures,
+        keep_failed=keep_failed,
+        force=force,
+        limit=limit,
+        only=tuple(only),
+        skip=tuple(skip),
+        defaults=defaults,
+    )
+    host = InProcessHost(manager, approve=approve) if host is None else host
+    return Batch(manager, jobs, settings, host, out)

@@ -1,0 +1,167 @@
+"""Who is next: which jobs are on, which wait for what, and how many more may be started.
+
+Plain and synchronous: it is told what has happened, and what the time is.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, deque
+from itertools import count
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from sessionmgr.batch.ledger import Ledger
+    from sessionmgr.batch.settings import Settings
+
+
+class OnNow(NamedTuple):
+    """An attempt that is on."""
+
+    job: str
+    attempt: int
+    provider: str
+    since: float
+
+
+class Chosen(NamedTuple):
+    """A job whose turn it is."""
+
+    job: str
+    provider: str
+    retried: bool
+
+
+class Board:
+    """What is on, and what is to come."""
+
+    def __init__(self, ledger: Ledger, settings: Settings) -> None:
+        self._ledger: Final = ledger
+        self._settings: Final = settings
+        self._providers: Final[set[str]] = set()
+        """Those with jobs that wait in the ledger."""
+        self.on: Final[dict[str, OnNow]] = {}
+        self._at_once: Final[Counter[str]] = Counter()
+        self.tries: Final[dict[str, int]] = {}
+        """How often jobs that are on, or wait for their next attempt, were tried."""
+        self._due: Final[list[tuple[float, int, str, str]]] = []
+        self._order: Final = count()
+        self._ready: Final[dict[str, deque[str]]] = {}
+        self.closed: str | None = None
+        """Why nothing more is started."""
+        self.stopped: Final[dict[str, str]] = {}
+        """Providers with which nothing more is started, and why."""
+        self._paused: Final[dict[str, float]] = {}
+        self._hits: Final[Counter[str]] = Counter()
+
+    def open(self) -> None:
+        """Look in the ledger for what waits."""
+        self._providers.update(self._ledger.providers())
+
+    # --- what happens ----------------------------------------------------------------------------
+
+    def begin(self, chosen: Chosen, attempt: int, now: float) -> None:
+        """Hear that an attempt is on."""
+        self.on[chosen.job] = OnNow(chosen.job, attempt, chosen.provider, now)
+        self._at_once[chosen.provider] += 1
+        self.tries[chosen.job] = self.tries.get(chosen.job, 0) + 1
+
+    def leave(self, job: str) -> OnNow:
+        """Hear that an attempt is over."""
+        left = self.on.pop(job)
+        self._at_once[left.provider] -= 1
+        return left
+
+    def wait(self, job: str, provider: str, due: float) -> None:
+        """Hear that a job is to be tried again, and not before then."""
+        heapq.heappush(self._due, (due, next(self._order), job, provider))
+
+    def forget(self, job: str) -> None:
+        """Hear that a job is over."""
+        self.tries.pop(job, None)
+
+    def hit(self, left: OnNow, now: float) -> int:
+        """Hear that a provider's limit was hit; return how many times in a row, 0 if known."""
+        if self._paused.get(left.provider, 0.0) > left.since:
+            return 0
+        self._hits[left.provider] += 1
+        return self._hits[left.provider]
+
+    def pause(self, provider: str, until: float) -> None:
+        """Start nothing with a provider before then."""
+        self._paused[provider] = until
+
+    def paused_until(self, provider: str) -> float:
+        """Return until when a provider is left alone."""
+        return self._paused.get(provider, 0.0)
+
+    def relieve(self, left: OnNow) -> None:
+        """Hear that a run went through: if it began after the last pause, all is well again."""
+        if self._hits[left.provider] and left.since >= self._paused.get(left.provider, 0.0):
+            del self._hits[left.provider]
+
+    def stop(self, provider: str, why: str) -> None:
+        """Start nothing more with a provider."""
+        self.stopped.setdefault(provider, why)
+
+    def give_up(self) -> list[str]:
+        """Return the jobs that wait for another attempt which they will not get, and drop them."""
+        dropped = [(job, provider) for _, _, job, provider in self._due if self._is_out(provider)]
+        self._due[:] = [each for each in self._due if not self._is_out(each[3])]
+        heapq.heapify(self._due)
+        for provider in list(self._ready):
+            if self._is_out(provider):
+                dropped += [(job, provider) for job in self._ready.pop(provider)]
+        return [job for job, _ in dropped]
+
+    # --- what is next ----------------------------------------------------------------------------
+
+    def next(self, now: float) -> Chosen | None:
+        """Return the job whose turn it is, if one may be started now."""
+        if self.closed is not None or len(self.on) >= self._settings.concurrency:
+            return None
+        while self._due and self._due[0][0] <= now:
+            _, _, job, provider = heapq.heappop(self._due)
+            self._ready.setdefault(provider, deque()).append(job)
+        for provider, ready in self._ready.items():
+            if ready and self._has_room(provider, now):
+                return Chosen(ready.popleft(), provider, retried=True)
+        return self._new(now)
+
+    def _new(self, now: float) -> Chosen | None:
+        found: tuple[int, str, str] | None = None
+        for provider in list(self._providers):
+            if not self._has_room(provider, now):
+                continue
+            waiting = self._ledger.next(provider)
+            if waiting is None:
+                self._providers.discard(provider)
+            elif found is None or waiting[0] < found[0]:
+                found = (*waiting, provider)
+        return None if found is None else Chosen(found[1], found[2], retried=False)
+
+    def _is_out(self, provider: str) -> bool:
+        return self.closed is not None or provider in self.stopped
+
+    def _has_room(self, provider: str, now: float) -> bool:
+        limit = self._settings.per_provider.get(provider)
+        return (
+            not self._is_out(provider)
+            and (limit is None or self._at_once[provider] < limit)
+            and self._paused.get(provider, 0.0) <= now
+        )
+
+    def is_over(self) -> bool:
+        """Say whether nothing is on, and nothing will be."""
+        if self.on or self._due or any(self._ready.values()):
+            return False
+        if self.closed is not None:
+            return True
+        done = {each for each in self._providers if self._ledger.next(each) is None}
+        self._providers.difference_update(done)
+        return self._providers <= self.stopped.keys()
+
+    def wakes_at(self, now: float) -> float:
+        """Return when something may be started that may not be now."""
+        times = [*self._paused.values(), *(due for due, *_ in self._due[:1])]
+        return min((each for each in times if each > now), default=float("inf"))

@@ -1,0 +1,332 @@
+"""The one task that conducts a batch: reports in, the ledger written, the next attempts out.
+
+Each turn of its loop is one entry in the ledger: what has ended, and what is begun in its stead.
+Only when that is on record are results shown and attempts submitted.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.batch import ledger as states
+from sessionmgr.batch.host import LEASE, RENEW_EVERY, Ended, Resume, Work
+from sessionmgr.batch.item import item_path
+from sessionmgr.batch.recovery import recover
+from sessionmgr.batch.results import decode_job_result, job_result
+from sessionmgr.batch.retry import STOPS_THE_PROVIDER, Rule, delay, is_parked, pause, was_cut
+from sessionmgr.errors import HostLost
+from sessionmgr.model import Failure, FailureKind, Kind, RunResult, RunStatus, encode_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sessionmgr.batch.board import Board, Chosen, OnNow
+    from sessionmgr.batch.host import Host
+    from sessionmgr.batch.ledger import Ledger
+    from sessionmgr.batch.results import ResultsFile
+    from sessionmgr.batch.settings import Settings
+    from sessionmgr.batch.tally import Tally
+    from sessionmgr.manager import Manager
+
+log: Final = logging.getLogger("sessionmgr.batch")
+
+GRACE: Final = 90.0
+"""Seconds in which what was cancelled has to end, at the end of a batch: close and store clock."""
+# What a rerun takes as it is; anything else that was found begun is gone on with.
+_KEPT: Final = frozenset({RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.RATE_LIMITED})
+
+
+NOT_BEGUN: Final = Failure(
+    kind=FailureKind.START_FAILED,
+    message="its host was lost before it began",
+    retryable=True,
+    phase="start",
+)
+
+
+class Conductor:
+    """Conducts one batch."""
+
+    def __init__(
+        self,
+        *,
+        batch_id: str,
+        manager: Manager,
+        host: Host,
+        ledger: Ledger,
+        board: Board,
+        tally: Tally,
+        settings: Settings,
+        out: Path | None,
+        results: ResultsFile | None,
+    ) -> None:
+        self._batch_id: Final = batch_id
+        self._manager: Final = manager
+        self._host: Final = host
+        self._ledger: Final = ledger
+        self._board: Final = board
+        self._tally: Final = tally
+        self._settings: Final = settings
+        self._out: Final = out
+        self._results: Final = results
+        self._rule: Final = Rule(retries=settings.retries, kinds=settings.retry_on)
+        self._heard = 0
+        self._ends = ledger.last_end()
+        self._lines: list[bytes] = []
+        self._rung = trio.Event()
+        self._nap = trio.CancelScope()
+        self._stop_detail: str | None = None
+        self._stopping = False
+        self._all_cancelled = False
+        self.over: Final = trio.Event()
+        """Everything is done that will be."""
+
+    # --- what others ask of it -------------------------------------------------------------------
+
+    @property
+    def ends(self) -> int:
+        """The number of the last end that is on record."""
+        return self._ends
+
+    async def heard(self, after: int) -> None:
+        """Wait until there are ends above that number, or there will be none."""
+        await trio.lowlevel.checkpoint()
+        while self._ends <= after and not self.over.is_set():
+            await self._rung.wait()
+
+    def stop(self, detail: str | None) -> None:
+        """Start nothing more, and have what is on end."""
+        if not self._stopping:
+            self._stopping, self._stop_detail = True, detail
+            self._board.closed = detail or "stopped"
+            self._nap.cancel()
+
+    # --- its life --------------------------------------------------------------------------------
+
+    async def conduct(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Do the jobs; when there is nothing more to do, be over."""
+        task_status.started()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._renew)
+                await self._go_on()
+                nursery.cancel_scope.cancel()
+        except BaseException:
+            self.stop("the batch was left")
+            with trio.move_on_after(GRACE, shield=True):
+                await self._wind_down()
+            raise
+        finally:
+            self.over.set()
+            self._ring()
+
+    async def _wind_down(self) -> None:
+        with suppress(HostLost):  # the next to run this batch finds out what became of it
+            await self._go_on()
+        await trio.lowlevel.checkpoint()
+
+    async def _renew(self) -> None:
+        while True:
+            with suppress(HostLost):  # whoever follows it hears of that, too
+                await self._host.renew(LEASE)
+            await trio.sleep(RENEW_EVERY)
+
+    async def _go_on(self) -> None:
+        """Take reports and begin attempts, until all is over."""
+        await trio.lowlevel.checkpoint()
+        while True:
+            if self._stopping and not self._all_cancelled:
+                self._all_cancelled = True
+                await self._cancel_all()
+            works = self._begin()
+            self._show()
+            try:
+                for work in works:
+                    await self._host.submit(work)
+                if self._board.is_over():
+                    return
+                await self._listen()
+            except HostLost as error:
+                await self._recover(error)
+
+    async def _listen(self) -> None:
+        """Wait for reports, or until something else is to be done."""
+        if self._stopping and not self._all_cancelled:
+            return
+        self._nap = trio.CancelScope(deadline=self._board.wakes_at(trio.current_time()))
+        with self._nap:
+            reports = await self._host.follow(self._heard)
+            with self._ledger.together():
+                for number, ended in reports:
+                    self._heard = number
+                    self._take(ended)
+
+    async def _cancel_all(self) -> None:
+        for on in list(self._board.on.values()):
+            try:
+                await self._host.cancel(on.job, on.attempt, self._stop_detail)
+            except HostLost:
+                return
+
+    # --- beginning -------------------------------------------------------------------------------
+
+    def _begin(self) -> list[Work]:
+        """Put on record what is begun now, and what will not be."""
+        works: list[Work] = []
+        now = trio.current_time()
+        dropped = self._board.give_up()
+        chosen = self._board.next(now)
+        if chosen is None and not dropped:
+            return works
+        with self._ledger.together():
+            for job in dropped:
+                self._drop(job)
+            while chosen is not None:
+                works.append(self._prepare(chosen, now))
+                chosen = self._board.next(now)
+        return works
+
+    def _prepare(self, chosen: Chosen, now: float) -> Work:
+        ledger = self._ledger
+        job, attempts, resume = ledger.job(chosen.job)
+        number = attempts + 1
+        last = ledger.last_run(job.id) if resume else None
+        session = last.session if last else self._manager.new_id(Kind.SESSION)
+        ledger.begin(job.id, number, session)
+        self._board.begin(chosen, number, now)
+        self._tally.move(states.RETRYING if chosen.retried else states.WAITING, states.RUNNING)
+        return Work(
+            batch=self._batch_id,
+            job=job,
+            attempt=number,
+            session_id=session,
+            resume=Resume(last.run, last.provider_session) if last else None,
+            item=item_path(self._out, job.id, number) if self._out else None,
+        )
+
+    def _drop(self, job: str) -> None:
+        """End a job with what its last attempt came to: there will be no other."""
+        line = self._ledger.result(job)
+        state = decode_job_result(line).status
+        self._end(job, state, line, was=states.RETRYING, resume=self._ledger.job(job)[2])
+
+    # --- ending ----------------------------------------------------------------------------------
+
+    def _take(self, ended: Ended) -> None:
+        """Put on record how an attempt ended, and whether there is another."""
+        on = self._board.on.get(ended.job)
+        if on is None or on.attempt != ended.attempt:
+            log.warning("event=late_report job=%s attempt=%d", ended.job, ended.attempt)
+            return
+        left = self._board.leave(ended.job)
+        result, now = ended.result, trio.current_time()
+        self._ledger.end_attempt(ended.job, ended.attempt, result)
+        self._tally.spend(result)
+        line = encode_json(job_result(result, ended.job, ended.attempt))
+        if result.failure is not None and result.failure.kind in STOPS_THE_PROVIDER:
+            self._board.stop(left.provider, result.failure.kind)
+        if result.status is not RunStatus.RATE_LIMITED:
+            self._board.relieve(left)
+        due = self._due(ended, left, now)
+        if due is None or self._board.closed is not None or left.provider in self._board.stopped:
+            self._end(ended.job, result.status, line, was=states.RUNNING, resume=ended.resumable)
+            return
+        self._ledger.retry(ended.job, line, resume=ended.resumable)
+        self._board.wait(ended.job, left.provider, due)
+        self._tally.move(states.RUNNING, states.RETRYING)
+
+    def _due(self, ended: Ended, left: OnNow, now: float) -> float | None:
+        """Return when the job is to be tried again, if it is."""
+        board, manager = self._board, self._manager
+        if is_parked(ended):
+            hits = board.hit(left, now)
+            if hits:
+                wait = pause(ended.result, hits, now=manager.now(), chance=manager.chance())
+                board.pause(left.provider, now + wait)
+            board.tries[ended.job] -= 1
+            return board.paused_until(left.provider)
+        tries = board.tries[ended.job]
+        if not self._rule.again(ended, tries):
+            return None
+        return now + delay(ended.result, tries, now=manager.now(), chance=manager.chance())
+
+    def _end(self, job: str, state: str, line: bytes, *, was: str, resume: bool) -> None:
+        """Put on record that a job is over."""
+        self._ends += 1
+        self._ledger.end(job, state, line, self._ends, resume=resume)
+        self._board.forget(job)
+        self._tally.end(was, state, trio.current_time())
+        self._lines.append(line)
+        most = self._settings.max_failures
+        if most is not None and self._tally.failures >= most and self._board.closed is None:
+            self._board.closed = f"{self._tally.failures} jobs have failed"
+
+    def _show(self) -> None:
+        """Let others see what is on record."""
+        lines, self._lines = self._lines, []
+        if lines:
+            if self._results is not None:
+                self._results.add(lines)
+            self._ring()
+
+    def _ring(self) -> None:
+        rung, self._rung = self._rung, trio.Event()
+        rung.set()
+
+    # --- losses ----------------------------------------------------------------------------------
+
+    async def settle(self) -> None:
+        """Find out what became of what a former process has begun."""
+        for job, attempt, state in self._ledger.unsettled():
+            ended = None
+            if state == states.RUNNING:
+                ended = await recover(self._manager, self._ledger, job, attempt)
+            with self._ledger.together():
+                self._adopt(job, attempt, state, ended)
+        self._show()
+
+    def _adopt(self, job: str, attempt: int, state: str, ended: Ended | None) -> None:
+        if ended is None:
+            self._ledger.put_back(job, resume=self._ledger.job(job)[2])
+            self._tally.move(state, states.WAITING)
+            return
+        result = ended.result
+        self._ledger.end_attempt(job, attempt, result)
+        self._tally.spend(result)
+        kept = self._settings.keep_failed and result.status in _KEPT and not was_cut(ended)
+        if result.status is RunStatus.COMPLETED or kept:
+            line = encode_json(job_result(result, job, attempt))
+            self._end(job, result.status, line, was=state, resume=ended.resumable)
+        else:
+            self._ledger.put_back(job, resume=ended.resumable)
+            self._tally.move(state, states.WAITING)
+
+    async def _recover(self, error: HostLost) -> None:
+        """Bring the host back, and find out what became of all that was on."""
+        log.warning("event=host_lost why=%s", error.why)
+        await self._host.restore()
+        self._heard = 0
+        for on in list(self._board.on.values()):
+            ended = await recover(self._manager, self._ledger, on.job, on.attempt)
+            with self._ledger.together():
+                if ended is not None:
+                    self._take(ended)
+                else:
+                    self._put_back(on)
+        self._show()
+
+    def _put_back(self, on: OnNow) -> None:
+        """Have an attempt that never began made again, under the next number."""
+        self._board.leave(on.job)
+        self._board.tries[on.job] -= 1
+        result = RunResult(
+            id="", session_id="", provider=on.provider, status=RunStatus.FAILED, failure=NOT_BEGUN
+        )
+        line = encode_json(job_result(result, on.job, on.attempt))
+        self._ledger.retry(on.job, line, resume=self._ledger.job(on.job)[2])
+        self._board.wait(on.job, on.provider, trio.current_time())
+        self._tally.move(states.RUNNING, states.RETRYING)

@@ -1,0 +1,118 @@
+"""What a job is doing, in a few words, as its events tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from sessionmgr.model import (
+    MessageReceived,
+    MessageStreamed,
+    ReasoningReceived,
+    ReasoningStreamed,
+    RunEnded,
+    RunStarted,
+    TokenUsageUpdated,
+    ToolApprovalDenied,
+    ToolApprovalGranted,
+    ToolApprovalRequested,
+    ToolCallCompleted,
+    ToolCallFailed,
+    ToolCallStarted,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sessionmgr.model import AnyEvent, Json
+
+STARTING: Final = "starting"
+STOPPING: Final = "stopping"
+WAITING: Final = "waiting for approval"
+WIDTH: Final = 80
+# What says most about a tool's call, the best first.
+_TELLING: Final = (
+    *("command", "cmd", "script", "file_path", "path", "pattern", "url", "query"),
+    *("prompt", "description"),
+)
+_PHASES: Final[dict[type[object], str]] = {
+    RunStarted: "thinking",
+    ReasoningStreamed: "thinking",
+    ReasoningReceived: "thinking",
+    MessageStreamed: "writing",
+    MessageReceived: "writing",
+    ToolCallCompleted: "thinking",
+    ToolCallFailed: "thinking",
+    RunEnded: STOPPING,
+}
+_PHASES.update(dict.fromkeys(RunEnded.__subclasses__(), STOPPING))
+
+
+class Doing:
+    """What one run is at, and since when; and what it has used so far."""
+
+    def __init__(self, now: float) -> None:
+        self.text = STARTING
+        self.since = now
+        self.tokens = 0
+        self.usd: float | None = None
+        self._phase = STARTING
+        self._tools: Final[dict[str, str]] = {}
+        self._questions: Final[set[str]] = set()
+
+    def see(self, events: Iterable[AnyEvent], now: float) -> None:
+        """Take note of what has happened."""
+        for event in events:
+            self._phase = _PHASES.get(type(event), self._phase)
+            match event:
+                case ToolCallStarted():
+                    self._tools[event.tool_call_id] = label(event.tool_name, event.tool_input)
+                case ToolCallCompleted() | ToolCallFailed():
+                    self._tools.pop(event.tool_call_id, None)
+                case ToolApprovalRequested():
+                    self._questions.add(event.approval_id)
+                case ToolApprovalGranted() | ToolApprovalDenied():
+                    self._questions.discard(event.approval_id)
+                case TokenUsageUpdated(usage=usage, cost=cost):
+                    self.tokens += usage.input + usage.cache_write + usage.output
+                    if cost is not None:
+                        self.usd = (self.usd or 0.0) + cost
+                case _:
+                    pass
+        self.say(self._now_at(), now)
+
+    def say(self, text: str, now: float) -> None:
+        """Say what it is at, if that has changed."""
+        if text != self.text:
+            self.text, self.since = text, now
+
+    def _now_at(self) -> str:
+        if self._phase == STOPPING or self.text == STOPPING:
+            return STOPPING
+        if self._questions:
+            return WAITING
+        if self._tools:
+            return next(reversed(self._tools.values()))
+        return self._phase
+
+
+def label(name: str, tool_input: Json) -> str:
+    """Return a tool and the most telling of its input, on one line."""
+    said = " ".join(_most_telling(tool_input).split())
+    if len(said) > WIDTH:
+        said = said[: WIDTH - 1] + "…"
+    return f"{name}: {said}" if said else name
+
+
+def _most_telling(tool_input: Json) -> str:
+    if isinstance(tool_input, str):
+        return tool_input
+    if not isinstance(tool_input, dict):
+        return ""
+    fields = cast("dict[str, object]", tool_input)
+    for name in (*_TELLING, *fields):
+        value = fields.get(name)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, list) and value:
+            return " ".join(str(each) for each in cast("list[object]", value))
+    return ""

@@ -1,0 +1,213 @@
+"""The host that is no other process: attempts are runs of a manager that is here."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.batch.doing import STOPPING, Doing
+from sessionmgr.batch.host import Activity, Ended, Work
+from sessionmgr.batch.item import Item
+from sessionmgr.batch.wish import CONTINUE, refusal, wish_of
+from sessionmgr.errors import LeaseHeld, ProcessError, StartRefused, StoreError
+from sessionmgr.model import RunResult, RunStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessionmgr.batch.host import Report
+    from sessionmgr.manager import Manager, RunHandle, RunWish, SessionHandle
+    from sessionmgr.model import Run
+    from sessionmgr.provider import Approve
+
+
+CLOSE: Final = 5.0
+"""Seconds in which a session that was refused is to be forgotten."""
+
+
+class _Part:
+    """An attempt that is on here."""
+
+    def __init__(self, work: Work) -> None:
+        self.work: Final = work
+        self.run: RunHandle | None = None
+        self.doing: Final = Doing(trio.current_time())
+        self.cancelled = False
+        self.detail: str | None = None
+
+
+class InProcessHost:
+    """Makes attempts as runs of a manager."""
+
+    def __init__(self, manager: Manager, *, approve: Approve | None = None) -> None:
+        self._manager: Final = manager
+        self._approve: Final = approve
+        self._parts: Final[dict[tuple[str, int], _Part]] = {}
+        self._reports: Final[deque[Report]] = deque()
+        self._last = 0
+        self._told = trio.Event()
+        self._nursery: trio.Nursery | None = None
+        self._lease = trio.CancelScope()
+
+    async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Hold the tasks in which attempts are followed."""
+        async with trio.open_nursery() as self._nursery:
+            task_status.started()
+            while True:
+                with self._lease:
+                    await trio.sleep_forever()
+                for part in self._parts.values():
+                    self._cancel(part, "nothing was heard of its batch any more")
+                self._lease = trio.CancelScope()
+
+    async def submit(self, work: Work) -> None:
+        """Start an attempt."""
+        await trio.lowlevel.checkpoint()
+        assert self._nursery is not None
+        part = _Part(work)
+        self._parts[work.job.id, work.attempt] = part
+        self._nursery.start_soon(self._play, part)
+
+    async def cancel(self, job: str, attempt: int, detail: str | None) -> None:
+        """Have an attempt end."""
+        await trio.lowlevel.checkpoint()
+        part = self._parts.get((job, attempt))
+        if part is not None:
+            self._cancel(part, detail)
+
+    def _cancel(self, part: _Part, detail: str | None) -> None:
+        part.cancelled, part.detail = True, detail
+        part.doing.say(STOPPING, trio.current_time())
+        if part.run is not None:
+            part.run.cancel(detail)
+
+    async def follow(self, after: int) -> Sequence[Report]:
+        """Wait for reports."""
+        await trio.lowlevel.checkpoint()
+        while self._reports and self._reports[0][0] <= after:
+            self._reports.popleft()
+        while not self._reports:
+            self._told = trio.Event()
+            await self._told.wait()
+        return tuple(self._reports)
+
+    async def renew(self, seconds: float) -> None:
+        """Set back the clock that ends all attempts."""
+        await trio.lowlevel.checkpoint()
+        self._lease.deadline = trio.current_time() + seconds
+
+    def activity(self, job: str, attempt: int) -> Activity | None:
+        """Return what an attempt is at."""
+        part = self._parts.get((job, attempt))
+        if part is None:
+            return None
+        doing = part.doing
+        return Activity(
+            doing=doing.text,
+            doing_for=trio.current_time() - doing.since,
+            tokens=doing.tokens,
+            usd=doing.usd,
+        )
+
+    async def restore(self) -> None:
+        """Do nothing: if this is lost, all is."""
+        await trio.lowlevel.checkpoint()
+
+    # --- one attempt -----------------------------------------------------------------------------
+
+    async def _play(self, part: _Part) -> None:
+        """Make an attempt, and report how it ended."""
+        work = part.work
+        try:
+            ended = await self._attempt(part)
+        except (StartRefused, ProcessError, StoreError) as error:
+            result = RunResult(
+                id="",
+                session_id=work.session_id,
+                provider=work.job.provider or "",
+                status=RunStatus.FAILED,
+                failure=refusal(error),
+                metadata=work.job.metadata or {},
+            )
+            ended = Ended(job=work.job.id, attempt=work.attempt, result=result)
+        del self._parts[work.job.id, work.attempt]
+        self._last += 1
+        self._reports.append((self._last, ended))
+        self._told.set()
+
+    async def _attempt(self, part: _Part) -> Ended:
+        work = part.work
+        session = await self._session(work)
+        wish = wish_of(work.job, approve=self._approve)
+        if work.resume is not None:
+            wish = msgspec.structs.replace(
+                wish,
+                prompt=CONTINUE,
+                provider_session_id=work.resume.provider_session_id,
+                resumed_from=work.resume.run_id,
+            )
+        run = part.run = await self._admit(session, wish)
+        if part.cancelled:
+            run.cancel(part.detail)
+        result = await self._follow(part, run)
+        resumable = False
+        if result.status is not RunStatus.COMPLETED:
+            resumable = await self._is_resumable(result)
+        if not resumable:
+            await session.close()
+        return Ended(job=work.job.id, attempt=work.attempt, result=result, resumable=resumable)
+
+    async def _admit(self, session: SessionHandle, wish: RunWish) -> RunHandle:
+        admitted = False
+        try:
+            run = await session.admit(wish)
+            admitted = True
+            return run
+        finally:
+            if not admitted:
+                with trio.move_on_after(CLOSE, shield=True):
+                    await session.close()
+
+    async def _session(self, work: Work) -> SessionHandle:
+        job = work.job
+        if work.resume is not None:
+            return await self._manager.session(work.session_id)
+        return await self._manager.open_session(
+            job.provider or "",
+            cwd=job.cwd or ".",
+            permission_mode=job.permission_mode or "default",
+            model=job.model,
+            metadata={"batch": work.batch, "job": job.id},
+            session_id=work.session_id,
+        )
+
+    async def _follow(self, part: _Part, run: RunHandle) -> RunResult:
+        item = Item(part.work.item)
+        cursor = aiter(run)
+        with item:
+            while events := await cursor.batch():
+                part.doing.see(events, trio.current_time())
+                item.see(events)
+            result = await run.result()
+        await item.keep(self._manager, result)
+        return result
+
+    async def _is_resumable(self, result: RunResult) -> bool:
+        try:
+            runs = await self._manager.settled(result.session_id)
+        except LeaseHeld:
+            return False
+        return any(run.id == result.id and can_go_on(self._manager, run) for run in runs)
+
+
+def can_go_on(manager: Manager, run: Run) -> bool:
+    """Say whether a provider's session could be gone on with after that run."""
+    if run.provider_session_id is None or run.open_tools:
+        return False
+    failed = run.failure is not None and run.status is not RunStatus.RATE_LIMITED
+    if failed and not (run.failure and run.failure.resumable):
+        return False
+    return manager.supports(run.provider, "resume")

@@ -1,0 +1,103 @@
+"""What an attempt leaves beside its result: `items/<job>/attempt-<n>/`, made when there is any."""
+
+from __future__ import annotations
+
+import hashlib
+import mimetypes
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final, Self
+
+import trio
+
+from sessionmgr.errors import UnknownId
+from sessionmgr.model import OutputReceived, ProcessExited
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+
+    from sessionmgr.manager import Manager
+    from sessionmgr.model import AnyEvent, RunResult
+
+ROOM: Final = 16 * 1024 * 1024
+LONGEST: Final = 80
+
+
+class Item:
+    """The directory of one attempt; with no path, nothing is kept."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path: Final = None if path is None else Path(path)
+        self._stderr: BinaryIO | None = None
+        self._room = ROOM
+
+    def __enter__(self) -> Self:
+        """Keep what is told from now on."""
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close what is open."""
+        if self._stderr is not None:
+            self._stderr.close()
+
+    def see(self, events: Iterable[AnyEvent]) -> None:
+        """Keep what belongs here of what has happened."""
+        if self._path is None:
+            return
+        for event in events:
+            match event:
+                case OutputReceived(stream="stderr", text=text):
+                    self._note(self._path, text)
+                case ProcessExited(left_running=left) if left:
+                    place = self._place(self._path) / "left_running"
+                    place.write_text("".join(f"{each}\n" for each in left), encoding="utf-8")
+                case _:
+                    pass
+
+    def _note(self, path: Path, text: str) -> None:
+        data = text.encode("utf-8", "replace")
+        if self._room <= 0 or not data:
+            return
+        if self._stderr is None:
+            self._stderr = (self._place(path) / "stderr").open("wb", buffering=0)
+        self._stderr.write(data[: self._room])
+        self._room -= len(data)
+
+    async def keep(self, manager: Manager, result: RunResult) -> None:
+        """Keep the images that it made."""
+        if self._path is None:
+            return
+        for image in result.images:
+            suffix = mimetypes.guess_extension(image.media_type) or ""
+            try:
+                data = await manager.blob(image.blob)
+            except UnknownId:
+                continue  # whoever made it has not stored it
+            place = trio.Path(self._place(self._path) / f"{image.blob}{suffix}")
+            await place.write_bytes(data)
+
+    def _place(self, path: Path) -> Path:
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+def item_path(out: Path, job: str, attempt: int) -> str:
+    """Return the directory of an attempt."""
+    return str(out / "items" / file_name(job) / f"attempt-{attempt}")
+
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+
+
+def file_name(job: str) -> str:
+    """Return a name for a job's directory: its id where that can be one, else like it."""
+    if len(job) <= LONGEST and _PLAIN.fullmatch(job):
+        return job
+    plain = re.sub(r"[^A-Za-z0-9._-]", "_", job[:LONGEST]).lstrip(".")
+    return f"{plain}~{hashlib.sha256(job.encode('utf-8', 'replace')).hexdigest()[:12]}"

@@ -1,0 +1,143 @@
+"""Jobs as they are written down: JSON, one a line, read as a stream, and told where they are wrong.
+
+A file is never in memory whole: a hundred thousand lines are read like ten.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
+
+import msgspec
+import trio
+
+from sessionmgr.batch.job import FIELDS, Job
+from sessionmgr.model import PermissionMode
+
+if TYPE_CHECKING:
+    from trio.abc import ReceiveStream
+
+Jobs: TypeAlias = str | Path | Iterable[Job]
+"""A file of them, or themselves."""
+
+LONGEST: Final = 64 * 1024 * 1024
+_BOM: Final = b"\xef\xbb\xbf"
+_BEGIN: Final = 1
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Something that is wrong with a job: where, with which field, and what."""
+
+    where: str
+    field: str
+    what: str
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (self.where, self.field, self.what)))
+
+
+class Source:
+    """Where jobs come from, one after the other, each with its place."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs: Final = jobs
+
+    def place(self, line: int) -> str:
+        """Return what to call the place of a job."""
+        if isinstance(self._jobs, str | Path):
+            return f"{self._jobs}:{line}"
+        return f"job {line}"
+
+    def __str__(self) -> str:
+        return str(self._jobs) if isinstance(self._jobs, str | Path) else "jobs"
+
+    def __iter__(self) -> Iterator[tuple[int, Job | list[Problem]]]:
+        """Read the jobs, and in place of those that are none what is wrong with them.
+
+        Raises:
+            OSError: The file cannot be read.
+        """
+        if isinstance(self._jobs, str | Path):
+            yield from self._lines(Path(self._jobs))
+        else:
+            yield from enumerate(self._jobs, _BEGIN)
+
+    def _lines(self, path: Path) -> Iterator[tuple[int, Job | list[Problem]]]:
+        with path.open("rb") as file:
+            line = 0
+            while data := file.readline(LONGEST + 1):
+                line += 1
+                if line == _BEGIN:
+                    data = data.removeprefix(_BOM)
+                if len(data) > LONGEST:
+                    what = f"it is longer than {LONGEST // 1024 // 1024} MiB"
+                    yield line, [Problem(self.place(line), "", what)]
+                    return
+                if data.strip():
+                    yield line, parse_job(data, self.place(line))
+
+
+def parse_job(data: bytes, where: str) -> Job | list[Problem]:
+    """Read one job, or say what is wrong with it."""
+    try:
+        value: object = msgspec.json.decode(data)
+    except UnicodeDecodeError:
+        return [Problem(where, "", "it is no UTF-8")]
+    except RecursionError:
+        return [Problem(where, "", "it is nested too deep")]
+    except msgspec.DecodeError as error:
+        return [Problem(where, "", f"it is no JSON: {_uncapitalised(str(error))}")]
+    if not isinstance(value, dict):
+        return [Problem(where, "", "a job is a JSON object, `{…}`")]
+    fields = cast("dict[str, object]", value)
+    problems = [Problem(where, name, unknown(name, FIELDS)) for name in fields.keys() - {*FIELDS}]
+    if "id" not in fields:
+        problems.append(Problem(where, "id", "a job has one, which no other job has"))
+    mode = fields.get("permission_mode")
+    if isinstance(mode, str) and mode not in list(PermissionMode):
+        what = unknown(mode, tuple(PermissionMode), "permission mode")
+        problems.append(Problem(where, "permission_mode", what))
+    if problems:
+        order = ["id", *fields]
+        return sorted(problems, key=lambda problem: order.index(problem.field))
+    try:
+        return msgspec.convert(fields, Job)
+    except msgspec.ValidationError as error:
+        return [_invalid(where, str(error))]
+
+
+def unknown(name: str, known: Iterable[str], kind: str = "field") -> str:
+    """Say that there is nothing of that name, and what comes nearest."""
+    known = tuple(known)
+    if nearest := get_close_matches(name, known, n=1):
+        return f"there is no such {kind}; did you mean {nearest[0]!r}?"
+    return f"there is no such {kind}; there are: {', '.join(known)}"
+
+
+_PATH: Final = re.compile(r" - at `\$\.?(?P<path>.*)`$")
+
+
+def _invalid(where: str, error: str) -> Problem:
+    found = _PATH.search(error)
+    if found is None:
+        return Problem(where, "", _uncapitalised(error))
+    return Problem(where, found["path"], _uncapitalised(error[: found.start()]))
+
+
+def _uncapitalised(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+async def spool(stream: ReceiveStream, directory: str | Path) -> Path:
+    """Store jobs that come as a stream in the batch's directory, and return the file."""
+    path = trio.Path(directory) / "jobs.jsonl"
+    await path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name("jobs.jsonl.part")
+    async with await trio.open_file(partial, "wb") as file:
+        async for chunk in stream:
+            await file.write(chunk)
+    await partial.replace(path)
+    return Path(path)

@@ -1,0 +1,293 @@
+"""The ledger: what there is to do, what was tried, and what came of it, for good.
+
+A small database, written in between and not beside: each step is on record before it is taken, and
+survives `kill -9`. It also keeps the batch small, for what is done is in here and not in memory.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from sessionmgr.batch.job import Job
+from sessionmgr.batch.ledger_schema import open_ledger_file
+from sessionmgr.model import Cost, Provenance, RunResult, Usage, encode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
+
+WAITING: Final = "waiting"
+RUNNING: Final = "running"
+RETRYING: Final = "retrying"
+COMPLETED: Final = "completed"
+CANCELLED: Final = "cancelled"
+UNENDED: Final = (WAITING, RUNNING, RETRYING)
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What the ledger knows of a job: where it stood, what it meant, and how it stands."""
+
+    line: int
+    round: int
+    fingerprint: str
+    digests: dict[str, str]
+    state: str
+    attempts: int
+
+
+class Entered(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as it is entered, checked and complete."""
+
+    job: Job
+    line: int
+    fingerprint: str
+    digests: dict[str, str]
+    directory: str
+    """Where it may write; none: nowhere."""
+    chosen: bool
+
+
+class LastRun(msgspec.Struct, frozen=True):
+    """What an attempt goes on with."""
+
+    session: str
+    run: str
+    provider_session: str
+
+
+class Ledger:
+    """The ledger of one batch."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._connection: Final = open_ledger_file(path)
+        self._execute: Final = self._connection.execute
+        self.round = int(self.note("round") or 0)
+
+    def close(self) -> None:
+        """Be done with it."""
+        self._connection.close()
+
+    @contextmanager
+    def together(self) -> Generator[None, None, None]:
+        """Have all that is written in this block written, or nothing."""
+        self._execute("begin immediate")
+        try:
+            yield
+        except BaseException:
+            self._execute("rollback")
+            raise
+        self._execute("commit")
+
+    def note(self, key: str, value: str | None = None) -> str | None:
+        """Return a note about the batch itself; with a `value`, set it first."""
+        if value is not None:
+            self._execute("insert or replace into note values (?, ?)", (key, value))
+        row = self._execute("select value from note where key = ?", (key,)).fetchone()
+        return None if row is None else row[0]
+
+    # --- entering the jobs -----------------------------------------------------------------------
+
+    def begin_round(self) -> None:
+        """Begin to enter jobs; those that are not entered again are left as they are."""
+        self.round += 1
+        self.note("round", str(self.round))
+        self._execute("update job set chosen = 0 where chosen")
+
+    def known(self, job: str) -> Known | None:
+        """Return what is known of a job."""
+        row = self._execute(
+            "select line, round, fingerprint, digests, state, attempts from job where id = ?",
+            (job,),
+        ).fetchone()
+        if row is None:
+            return None
+        line, entered, fingerprint, digests, state, attempts = row
+        return Known(line, entered, fingerprint, _digests.decode(digests), state, attempts)
+
+    def enter(self, entered: Entered) -> None:
+        """Enter a job that is new, or means something new: it waits, whatever it did before."""
+        job = entered.job
+        self._execute(
+            "insert into job (id, line, round, chosen, provider, directory, fingerprint, digests,"
+            " body, state) values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting') on conflict (id) do update"
+            " set line = excluded.line, round = excluded.round, chosen = excluded.chosen,"
+            " provider = excluded.provider, directory = excluded.directory,"
+            " fingerprint = excluded.fingerprint, digests = excluded.digests,"
+            " body = excluded.body, state = 'waiting', resume = 0, ended = null, result = null",
+            (
+                *(job.id, entered.line, self.round, entered.chosen, job.provider),
+                *(entered.directory, entered.fingerprint, encode_json(dict(entered.digests))),
+                encode_json(job),
+            ),
+        )
+
+    def keep(self, entered: Entered, state: str) -> None:
+        """Enter a job again that means what it did, as it stands or to be done once more."""
+        again = ", ended = null, result = null" if state == WAITING else ""
+        self._execute(
+            f"update job set line = ?, round = ?, chosen = ?, directory = ?, state = ?{again}"
+            " where id = ?",
+            (
+                *(entered.line, self.round, entered.chosen, entered.directory, state),
+                entered.job.id,
+            ),
+        )
+
+    def shared_directories(self) -> list[tuple[str, int]]:
+        """Return directories in which several of the chosen jobs may write, and how many."""
+        return self._execute(
+            "select directory, count(*) as jobs from job where chosen and directory <> ''"
+            " and state in ('waiting', 'running', 'retrying') group by directory having jobs > 1"
+            " order by jobs desc, directory"
+        ).fetchall()
+
+    def providers(self) -> list[str]:
+        """Return the providers of the jobs that are to be done."""
+        rows = self._execute(
+            "select distinct provider from job where state = 'waiting' and chosen"
+        ).fetchall()
+        return [provider for (provider,) in rows]
+
+    def counts(self) -> dict[str, int]:
+        """Return how many jobs of this round are in each state."""
+        return dict(
+            self._execute(
+                "select state, count(*) from job where round = ? group by state", (self.round,)
+            ).fetchall()
+        )
+
+    # --- doing them ------------------------------------------------------------------------------
+
+    def next(self, provider: str) -> tuple[int, str] | None:
+        """Return line and id of the first job that waits for this provider."""
+        found: tuple[int, str] | None = self._execute(
+            "select line, id from job where state = 'waiting' and chosen and provider = ?"
+            " order by line limit 1",
+            (provider,),
+        ).fetchone()
+        return found
+
+    def job(self, job: str) -> tuple[Job, int, bool]:
+        """Return a job, how many attempts there were, and whether to go on with the last."""
+        body, attempts, resume = self._execute(
+            "select body, attempts, resume from job where id = ?", (job,)
+        ).fetchone()
+        return _job.decode(body), attempts, bool(resume)
+
+    def attempt(self, job: str, number: int) -> str:
+        """Return the session of an attempt."""
+        row: tuple[str] = self._execute(
+            "select session from attempt where job = ? and number = ?", (job, number)
+        ).fetchone()
+        return row[0]
+
+    def last_run(self, job: str) -> LastRun | None:
+        """Return the last run that a job had, if the provider has named its session."""
+        row = self._execute(
+            "select session, run, provider_session from attempt where job = ?"
+            " and run is not null order by number desc limit 1",
+            (job,),
+        ).fetchone()
+        return None if row is None or row[2] is None else LastRun(*row)
+
+    def runs(self, job: str) -> set[str]:
+        """Return the runs of a job's attempts."""
+        rows = self._execute("select run from attempt where job = ? and run is not null", (job,))
+        return {run for (run,) in rows}
+
+    def begin(self, job: str, number: int, session: str) -> None:
+        """Note that an attempt is about to be made."""
+        self._execute(
+            "insert into attempt (job, number, session) values (?, ?, ?)", (job, number, session)
+        )
+        self._execute("update job set state = 'running', attempts = ? where id = ?", (number, job))
+
+    def unsettled(self) -> list[tuple[str, int, str]]:
+        """Return job, attempt and state of what was on, or to be tried again, when all stopped."""
+        return self._execute(
+            "select id, attempts, state from job where state in ('running', 'retrying')"
+            " and round = ? order by line",
+            (self.round,),
+        ).fetchall()
+
+    def end_attempt(self, job: str, number: int, result: RunResult) -> None:
+        """Note what came of an attempt."""
+        failure = result.failure.kind.value if result.failure else None
+        self._execute(
+            "update attempt set run = ?, status = ?, failure = ?, provider_session = ?, usage = ?,"
+            " usd = ?, provenance = ? where job = ? and number = ?",
+            (
+                *(result.id or None, result.status.value, failure, result.provider_session_id),
+                *(encode_json(result.usage), result.cost.usd, result.cost.provenance.value),
+                *(job, number),
+            ),
+        )
+
+    def put_back(self, job: str, *, resume: bool) -> None:
+        """Note that a job waits as if it were new, but for where it may go on."""
+        self._execute("update job set state = 'waiting', resume = ? where id = ?", (resume, job))
+
+    def retry(self, job: str, result: bytes, *, resume: bool) -> None:
+        """Note that a job is to be tried again; if it is not, this is its result."""
+        self._execute(
+            "update job set state = 'retrying', resume = ?, result = ? where id = ?",
+            (resume, result, job),
+        )
+
+    def result(self, job: str) -> bytes:
+        """Return a job's result so far."""
+        row: tuple[bytes] = self._execute("select result from job where id = ?", (job,)).fetchone()
+        return row[0]
+
+    def end(self, job: str, state: str, result: bytes, number: int, *, resume: bool) -> None:
+        """Note that a job is over; `number` is the place of its end among all ends."""
+        self._execute(
+            "update job set state = ?, result = ?, ended = ?, resume = ? where id = ?",
+            (state, result, number, resume, job),
+        )
+
+    # --- what came of them -----------------------------------------------------------------------
+
+    def last_end(self) -> int:
+        """Return the number of the last end."""
+        (last,) = self._execute("select max(ended) from job where ended is not null").fetchone()
+        return last or 0
+
+    def results(self, after: int = 0, limit: int = -1) -> Iterator[tuple[int, bytes]]:
+        """Return numbers and results of the ends after that number, in order."""
+        yield from self._execute(
+            "select ended, result from job where ended > ? order by ended limit ?", (after, limit)
+        )
+
+    def failures(self) -> dict[str, int]:
+        """Return how many jobs ended with which kind of failure."""
+        return dict(
+            self._execute(
+                "select failure, count(*) from job join attempt on attempt.job = job.id"
+                " and attempt.number = job.attempts where job.round = ? and job.ended is not null"
+                " and failure is not null group by failure order by 2 desc, 1",
+                (self.round,),
+            ).fetchall()
+        )
+
+    def spent(self) -> tuple[int, Usage, Cost]:
+        """Return how many attempts this round's jobs had, and what all of them used."""
+        attempts, usage, cost = 0, Usage(), Cost()
+        for used, usd, provenance in self._execute(
+            "select usage, usd, provenance from attempt join job on job.id = attempt.job"
+            " where job.round = ?",
+            (self.round,),
+        ):
+            attempts += 1
+            if used is not None:
+                usage += _usage.decode(used)
+                cost += Cost(usd=usd, provenance=Provenance(provenance))
+        return attempts, usage, cost
+
+
+_job: Final = msgspec.json.Decoder(Job)
+_usage: Final = msgspec.json.Decoder(Usage)
+_digests: Final = msgspec.json.Decoder(dict[str, str])

@@ -1,0 +1,56 @@
+"""The directory that is a batch: one process at a time, and what stands where in it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Final
+
+from sessionmgr.errors import BatchBusy, LedgerUnusable
+
+
+class Place:
+    """A batch's directory, while somebody works in it."""
+
+    def __init__(self, out: str | Path) -> None:
+        """Make the directory, if need be, and take it.
+
+        Raises:
+            BatchBusy: Another process works there.
+            LedgerUnusable: It cannot be written.
+        """
+        self.path: Final = Path(out).absolute()
+        lock = self.path / "lock"
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock: Final = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise LedgerUnusable(str(out), error.strerror or error) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.read(self._lock, 100).decode("utf-8", "replace").strip()
+            os.close(self._lock)
+            raise BatchBusy(str(out), holder or "another process") from error
+        os.ftruncate(self._lock, 0)
+        os.write(self._lock, f"process {os.getpid()}\n".encode())
+
+    def close(self) -> None:
+        """Let others work there."""
+        os.close(self._lock)
+
+    @property
+    def ledger(self) -> Path:
+        """Where the ledger is."""
+        return self.path / "ledger.db"
+
+    @property
+    def results(self) -> Path:
+        """Where the results are."""
+        return self.path / "results.jsonl"
+
+    @property
+    def summary(self) -> Path:
+        """Where the summary is."""
+        return self.path / "summary.json"

@@ -1,0 +1,215 @@
+"""Entering jobs into the ledger: all of them are read and checked before the first is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+from msgspec.structs import replace
+
+from sessionmgr.batch import ledger as states
+from sessionmgr.batch.job import fingerprint, meaning
+from sessionmgr.batch.jobs_file import Problem, Source
+from sessionmgr.batch.ledger import Entered, Known, Ledger
+from sessionmgr.batch.wish import field_to_blame, wish_of
+from sessionmgr.errors import JobsInvalid, ProcessError, StartRefused
+from sessionmgr.model import PermissionMode, encode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sessionmgr.batch.job import Job
+    from sessionmgr.batch.jobs_file import Jobs
+    from sessionmgr.batch.settings import Settings
+    from sessionmgr.manager import Grant, Manager
+
+SHOWN: Final = 25
+"""So many problems are told one by one."""
+EVERY: Final = 64
+"""After so many jobs, others have their turn."""
+_WRITING: Final = ("files", "command_execution", "tool_use")
+# What a rerun leaves as it is, with `keep_failed`.
+_FAILED: Final = frozenset({"failed", "timed_out", "rate_limited"})
+
+
+class Read(msgspec.Struct, frozen=True):
+    """A job that was read and found good: what it would be granted, and how it stands."""
+
+    entered: Entered
+    grant: Grant
+    state: str
+    """What the ledger has it as, from now on."""
+
+
+class Reader:
+    """Reads jobs, one by one, into a ledger."""
+
+    def __init__(self, manager: Manager, jobs: Jobs, settings: Settings, ledger: Ledger) -> None:
+        self._manager: Final = manager
+        self._source: Final = Source(jobs)
+        self._settings: Final = settings
+        self._ledger: Final = ledger
+        self._problems: Final[list[str]] = []
+        self._untold = 0
+        self._chosen = 0
+        self.count = 0
+        """How many jobs were read so far."""
+
+    async def read_all(self) -> None:
+        """Enter all jobs, or none.
+
+        Raises:
+            JobsInvalid: Some of them cannot be done; it says which, and why.
+        """
+        with self._ledger.together():
+            for _ in self.reads():
+                if self.count % EVERY == 0:
+                    await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+
+    def reads(self) -> Iterator[Read]:
+        """Enter the jobs one by one, as they are asked for.
+
+        Raises:
+            JobsInvalid: At the end: some of them cannot be done.
+        """
+        self._ledger.begin_round()
+        try:
+            for line, found in self._source:
+                self.count += 1
+                if isinstance(found, list):
+                    self._complain(*found)
+                elif (read := self._read(line, found)) is not None:
+                    yield read
+        except OSError as error:
+            raise JobsInvalid([f"{self._source}: {error.strerror or error}"]) from error
+        if self._problems:
+            raise JobsInvalid(self._problems, self._untold)
+
+    def _complain(self, *problems: Problem) -> None:
+        for problem in problems:
+            if len(self._problems) < SHOWN:
+                self._problems.append(str(problem))
+            else:
+                self._untold += 1
+
+    def _read(self, line: int, job: Job) -> Read | None:
+        """Check one job and enter it; None if there is something wrong with it."""
+        where, ledger = self._source.place(line), self._ledger
+        job = job.over(self._settings.defaults)
+        known = ledger.known(job.id)
+        if known is not None and known.round == ledger.round:
+            first = self._source.place(known.line)
+            self._complain(Problem(where, "id", f"{job.id!r} is taken: {first} has it"))
+            return None
+        complete = complete_job(job, where)
+        if isinstance(complete, Problem):
+            self._complain(complete)
+            return None
+        provider, cwd = complete.provider or "", complete.cwd or "."
+        try:
+            grant = self._manager.check(provider, wish_of(complete), cwd=cwd)
+            digests = meaning(complete)
+        except (StartRefused, ProcessError) as error:
+            self._complain(Problem(where, field_to_blame(error, complete), str(error)))
+            return None
+        entered = Entered(
+            job=complete,
+            line=line,
+            fingerprint=fingerprint(digests),
+            digests=digests,
+            directory=self._directory(complete),
+            chosen=False,
+        )
+        changed = known is not None and known.fingerprint != entered.fingerprint
+        if known is not None and changed and known.attempts and not self._settings.force:
+            self._complain(_change(where, known, entered, ledger.job(job.id)[0]))
+            return None
+        return self._entered(entered, None if changed else known, grant)
+
+    def _entered(self, entered: Entered, known: Known | None, grant: Grant) -> Read:
+        state = states.WAITING if known is None else self._state(known.state)
+        is_open = state in states.UNENDED
+        within = self._settings.limit is None or self._chosen < self._settings.limit
+        chosen = is_open and within and self._settings.selects(entered.job.id)
+        self._chosen += chosen
+        entered = replace(entered, chosen=chosen)
+        if known is None:
+            self._ledger.enter(entered)
+        else:
+            self._ledger.keep(entered, state)
+        return Read(entered, grant, state)
+
+    def _state(self, before: str) -> str:
+        """Return how a job stands that means what it meant before."""
+        if before == states.COMPLETED or before in (states.RUNNING, states.RETRYING):
+            return before
+        if before in _FAILED and self._settings.keep_failed:
+            return before
+        return states.WAITING
+
+    def _directory(self, job: Job) -> str:
+        if job.permission_mode is PermissionMode.PLAN:
+            return ""
+        provider = job.provider or ""
+        writes = any(self._manager.supports(provider, each) for each in _WRITING)
+        return job.cwd or "" if writes else ""
+
+
+def complete_job(job: Job, where: str) -> Job | Problem:
+    """Return a job with all that its files hold, and its paths as they are meant."""
+    if job.provider is None:
+        return Problem(where, "provider", "the job names none, and there is no default")
+    if (job.prompt is None) == (job.prompt_file is None):
+        what = "the job has none" if job.prompt is None else "the job has a prompt, too"
+        return Problem(where, "prompt" if job.prompt is None else "prompt_file", what)
+    field = "prompt_file"
+    try:
+        prompt = job.prompt
+        if job.prompt_file is not None:
+            prompt = Path(job.prompt_file).read_text(encoding="utf-8")
+        field = "images"
+        images = None
+        if job.images is not None:
+            images = tuple(str(Path(image).resolve(strict=True)) for image in job.images)
+    except OSError as error:
+        return Problem(where, field, f"{error.filename}: {error.strerror}")
+    except UnicodeDecodeError:
+        return Problem(where, field, f"{job.prompt_file} is no UTF-8")
+    cwd = str(Path(job.cwd or ".").resolve())
+    return replace(job, prompt=prompt, prompt_file=None, images=images, cwd=cwd)
+
+
+# What may be shown of a job; variables and options may be secrets.
+_SHOWN: Final = frozenset(
+    "prompt provider model effort cwd permission_mode max_turns deadline budget_usd".split()
+)
+_WIDTH: Final = 40
+
+
+def _change(where: str, known: Known, entered: Entered, before: Job) -> Problem:
+    """Say what of a job has changed since it was run."""
+    fields = sorted(
+        name
+        for name in known.digests.keys() | entered.digests.keys()
+        if known.digests.get(name) != entered.digests.get(name)
+    )
+    said = [
+        f"{name} was {_short(getattr(before, name))} and is {_short(getattr(entered.job, name))}"
+        for name in fields
+        if name in _SHOWN
+    ]
+    what = f" ({', '.join(said)})" if said else ""
+    return Problem(
+        where,
+        ", ".join(fields),
+        f"job {before.id!r} has changed since it was run{what}; "
+        "change it back, give it another id, or have it run anew (--force)",
+    )
+
+
+def _short(value: object) -> str:
+    text = encode_json(msgspec.to_builtins(value)).decode()
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

@@ -1,0 +1,54 @@
+"""Finding out what became of an attempt, when nobody is left to report it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.batch.host import Ended
+from sessionmgr.batch.in_process import can_go_on
+from sessionmgr.errors import BatchBusy, LeaseHeld, UnknownId
+from sessionmgr.model import TERMINAL
+
+if TYPE_CHECKING:
+    from sessionmgr.batch.ledger import Ledger
+    from sessionmgr.manager import Manager
+    from sessionmgr.model import Run
+
+LOOK_EVERY: Final = 0.25
+PATIENCE: Final = 120.0
+"""Seconds until a lease of somebody who is no more has run out for sure."""
+
+
+async def recover(manager: Manager, ledger: Ledger, job: str, number: int) -> Ended | None:
+    """Return how an attempt ended; None if it never began.
+
+    Raises:
+        BatchBusy: Somebody else still makes it.
+    """
+    session = ledger.attempt(job, number)
+    runs = await _ended_runs(manager, session)
+    others = ledger.runs(job)
+    for run in runs:  # the newest comes first
+        if run.id not in others:
+            resumable = can_go_on(manager, run)
+            return Ended(job=job, attempt=number, result=run.result(), resumable=resumable)
+    return None
+
+
+async def _ended_runs(manager: Manager, session: str) -> list[Run]:
+    """Return the runs of a session, as soon as all of them are over."""
+    patience = trio.current_time() + PATIENCE
+    while True:
+        try:
+            runs = await manager.settled(session)
+        except UnknownId:
+            return []
+        except LeaseHeld as error:
+            if trio.current_time() > patience:
+                raise BatchBusy(session, str(error.holder)) from error
+        else:
+            if all(run.status in TERMINAL for run in runs):
+                return runs
+        await trio.sleep(LOOK_EVERY)

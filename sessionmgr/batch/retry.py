@@ -1,0 +1,79 @@
+"""Whether a job is tried again, and when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from sessionmgr.model import FailureKind, RunStatus
+from sessionmgr.model.moment import read
+
+if TYPE_CHECKING:
+    from sessionmgr.batch.host import Ended
+    from sessionmgr.model import RunResult
+
+FIRST: Final = 2.0
+FACTOR: Final = 2.0
+LONGEST: Final = 300.0
+PAUSE: Final = 900.0
+LONGEST_PAUSE: Final = 3600.0
+
+STOPS_THE_PROVIDER: Final = frozenset({FailureKind.AUTH_FAILED, FailureKind.BILLING})
+"""After these, it is of no use to start more with the provider."""
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a job is tried again, and after which kinds of failures."""
+
+    retries: int = 2
+    kinds: frozenset[FailureKind] | None = None
+    """None: those that say they may be tried again."""
+
+    def again(self, ended: Ended, tries: int) -> bool:
+        """Say whether to try once more, after so many tries."""
+        failure = ended.result.failure
+        if failure is None or tries > self.retries or failure.kind in STOPS_THE_PROVIDER:
+            return False
+        wanted = failure.retryable if self.kinds is None else failure.kind in self.kinds
+        return wanted and may_repeat(ended)
+
+
+def may_repeat(ended: Ended) -> bool:
+    """Say whether nothing would be done twice: nothing was, or it can go on from there."""
+    calls = ended.result.tool_calls
+    return ended.resumable or sum(calls.count.values()) <= calls.denied
+
+
+def is_parked(ended: Ended) -> bool:
+    """Say whether it only waits for its provider's limit to pass; that is no try."""
+    return ended.result.status is RunStatus.RATE_LIMITED and may_repeat(ended)
+
+
+def was_cut(ended: Ended) -> bool:
+    """Say whether it did not end by itself, but with the process that it ran in."""
+    failure = ended.result.failure
+    return failure is not None and failure.kind is FailureKind.MANAGER_CRASHED
+
+
+def delay(result: RunResult, tries: int, *, now: float, chance: float) -> float:
+    """Return in how many seconds to try again: longer each time, and not all at once."""
+    wait = min(FIRST * FACTOR ** (tries - 1), LONGEST) * (0.5 + chance)
+    return max(wait, _hinted(result, now) or 0.0)
+
+
+def pause(result: RunResult, hits: int, *, now: float, chance: float) -> float:
+    """Return for how many seconds a provider is left alone after so many hits in a row."""
+    hinted = _hinted(result, now)
+    wait = min(PAUSE * FACTOR ** (hits - 1), LONGEST_PAUSE) if hinted is None else hinted
+    return min(wait, LONGEST_PAUSE) * (1.0 + 0.1 * chance)
+
+
+def _hinted(result: RunResult, now: float) -> float | None:
+    """Return in how many seconds the provider says that it could be tried again."""
+    if result.failure is None or result.failure.retry_at is None:
+        return None
+    try:
+        return min(max(read(result.failure.retry_at) - now, 0.0), LONGEST_PAUSE)
+    except ValueError:
+        return None

@@ -1,0 +1,62 @@
+"""What may be set for a batch as a whole."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from sessionmgr.model import FailureKind
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from sessionmgr.batch.job import Job
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a batch is done, checked."""
+
+    concurrency: int = 4
+    per_provider: Mapping[str, int]
+    retries: int = 2
+    retry_on: frozenset[FailureKind] | None = None
+    max_failures: int | None = None
+    keep_failed: bool = False
+    force: bool = False
+    limit: int | None = None
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    defaults: Job | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in {"concurrency": 1, "retries": 0, "max_failures": 1, "limit": 0}.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ValueError(f"{name} is {value}, and must be at least {least}")
+        for provider, at_once in self.per_provider.items():
+            if at_once < 1:
+                raise ValueError(f"per_provider[{provider!r}] is {at_once}, and must be at least 1")
+
+    def selects(self, job: str) -> bool:
+        """Say whether a job of that id is to be done this time."""
+        if self.only and not any(fnmatchcase(job, glob) for glob in self.only):
+            return False
+        return not any(fnmatchcase(job, glob) for glob in self.skip)
+
+
+def kinds(names: Collection[str]) -> frozenset[FailureKind]:
+    """Return the kinds of failures of these names.
+
+    Raises:
+        ValueError: There is none of that name.
+    """
+    known = [kind.value for kind in FailureKind]
+    for name in names:
+        if name not in known:
+            nearest = get_close_matches(name, known, n=1)
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(known)}"
+            raise ValueError(f"there is no kind of failure {name!r}; {hint}")
+    return frozenset(FailureKind(name) for name in names)

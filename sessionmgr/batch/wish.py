@@ -1,0 +1,102 @@
+"""What a job asks of the manager, and what of the job is to blame if that is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.errors import (
+    AdapterBroken,
+    CapabilityMissing,
+    DirectoryMissing,
+    ManagerClosing,
+    OptionInvalid,
+    PermissionRefused,
+    ProviderDown,
+    ProviderUnknown,
+    StoreError,
+    VariableRefused,
+    WishRefused,
+)
+from sessionmgr.manager import Clocks, RunWish
+from sessionmgr.model import Failure, FailureKind, PermissionMode
+from sessionmgr.provider import Budget
+
+if TYPE_CHECKING:
+    from sessionmgr.batch.job import Job
+    from sessionmgr.provider.question import Approve
+
+CONTINUE: Final = "continue"
+# Which of a job's fields takes a capability by its mere being there.
+_TAKEN_BY: Final = {
+    "system_prompt": "system_prompt",
+    "images_in": "images",
+    "structured_output": "schema",
+    "max_turns": "max_turns",
+    "model_choice": "model",
+    "effort": "effort",
+}
+_FIELDS: Final[dict[type[Exception], str]] = {
+    ProviderUnknown: "provider",
+    AdapterBroken: "provider",
+    PermissionRefused: "permission_mode",
+    OptionInvalid: "options",
+    DirectoryMissing: "cwd",
+    VariableRefused: "env",
+}
+
+
+def wish_of(job: Job, *, approve: Approve | None = None) -> RunWish:
+    """Return what a job asks of the manager."""
+    return RunWish(
+        prompt=job.prompt or "",
+        system_prompt=job.system_prompt,
+        images=job.images or (),
+        model=job.model,
+        effort=job.effort,
+        permission_mode=job.permission_mode or PermissionMode.DEFAULT,
+        tools_allowed=job.tools_allowed,
+        tools_denied=job.tools_denied or (),
+        options=job.options or {},
+        require=job.require or (),
+        prefer=job.prefer or (),
+        schema=job.schema,
+        max_turns=job.max_turns,
+        budget=Budget(usd=job.budget_usd),
+        clocks=Clocks(deadline=job.deadline),
+        env=job.env or {},
+        approve=approve,
+        metadata=job.metadata or {},
+    )
+
+
+def field_to_blame(error: Exception, job: Job) -> str:
+    """Return which of a job's fields a refusal is about."""
+    if isinstance(error, CapabilityMissing):
+        for name in error.negotiation.missing:
+            if name not in (job.require or ()) and name in _TAKEN_BY:
+                return _TAKEN_BY[name]
+        return "require"
+    if isinstance(error, WishRefused):
+        return error.field
+    return _FIELDS.get(type(error), "")
+
+
+_KINDS: Final[dict[type[Exception], FailureKind]] = {
+    ProviderUnknown: FailureKind.CONFIG_INVALID,
+    AdapterBroken: FailureKind.START_FAILED,
+    CapabilityMissing: FailureKind.CAPABILITY_MISSING,
+    PermissionRefused: FailureKind.PERMISSION_REFUSED,
+    ProviderDown: FailureKind.ADAPTER_CRASHED,
+    ManagerClosing: FailureKind.MANAGER_CRASHED,
+}
+
+
+def refusal(error: Exception) -> Failure:
+    """Say as a failure why a job did not come to start."""
+    kind = FailureKind.STORE_FAILED if isinstance(error, StoreError) else _KINDS.get(type(error))
+    return Failure(
+        kind=kind or FailureKind.CONFIG_INVALID,
+        message=str(error),
+        retryable=isinstance(error, ProviderDown | StoreError),
+        phase="start",
+    )

@@ -19,6 +19,7 @@ from sessionmgr.testing.model_server.face import (
 )
 from sessionmgr.testing.model_server.http import HttpRequest
 from sessionmgr.testing.model_server.request import (
+    Broken,
     Called,
     Interrupted,
     Item,
@@ -56,6 +57,7 @@ _KINDS: Final[Mapping[int, str]] = {
 }
 _SUMMARY: Final = "Your task is to create a detailed summary"
 _INTERRUPTED: Final = "[Request interrupted by user"
+_CUT_OFF: Final = "Your response above was cut off mid-stream"
 _REMINDER: Final = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 _SESSION: Final = re.compile(r"session_([0-9a-f-]{36})|\"session_id\":\s*\"([^\"]+)\"")
 
@@ -131,7 +133,7 @@ def _read(http: HttpRequest, body: dict[str, Json]) -> ModelRequest:
     items = [item for each in listed(body, "messages") for item in _items(as_object(each))]
     purpose: Purpose = "turn"
     last = next((each for each in reversed(items) if isinstance(each, Prompt)), None)
-    if last is not None and last.text.lstrip().startswith(_SUMMARY):
+    if last is not None and _SUMMARY in last.text:
         purpose = "compaction"
     elif body.get("max_tokens") == 1:
         purpose = "probe"
@@ -179,6 +181,8 @@ def _text(role: str, text: str) -> Item | None:
     if text.startswith(_INTERRUPTED):
         return Interrupted()
     text = _REMINDER.sub("", text)
+    if text.startswith(_CUT_OFF):
+        return Broken()
     return Prompt(text) if text.strip() else None
 
 
@@ -243,7 +247,8 @@ class _Message:
         for delta in deltas:
             event = server_event("content_block_delta", {"index": index, "delta": {**delta}})
             yield Paused(event, pause)
-        yield Paused(server_event("content_block_stop", {"index": index}))
+        if not isinstance(move, Say) or move.whole:
+            yield Paused(server_event("content_block_stop", {"index": index}))
 
     def fault(self, fault: Fault) -> bytes:
         """Tell of an error in mid-stream."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final, Literal, TypeAlias
 
 import msgspec
+import trio
 
 from sessionmgr.testing.model_server.http import HttpRequest
 from sessionmgr.testing.model_server.request import ModelRequest
@@ -39,6 +40,7 @@ class Log:
 
     def __init__(self) -> None:
         self._kept: deque[Exchange] = deque(maxlen=KEPT)
+        self._changed = trio.Event()
         self.total = 0
         self.strangers: list[str] = []
         """Targets that nobody here knows, as `METHOD TARGET`: a hermetic run has none."""
@@ -54,7 +56,15 @@ class Log:
         exchange = Exchange(number=self.total, http=http)
         self.total += 1
         self._kept.append(exchange)
+        self._changed.set()
+        self._changed = trio.Event()
         return exchange
+
+    async def reached(self, total: int) -> None:
+        """Wait until there were so many requests."""
+        await trio.lowlevel.checkpoint()
+        while self.total < total:
+            await self._changed.wait()
 
     def note_stranger(self, exchange: Exchange) -> None:
         """Note that nobody knows what was asked for."""

@@ -52,7 +52,7 @@ class Performance:
     def __init__(
         self, face: Face, request: ModelRequest, planned: Planned, exchange: Exchange, send: Send
     ) -> None:
-        moves = moves_at(planned.reply, request.attempt)
+        moves = moves_at(planned.reply, planned.attempt)
         stop = next((move for move in moves if isinstance(move, Stop)), None)
         use = next((move for move in moves if isinstance(move, Use)), None)
         self._face: Final = face

@@ -14,11 +14,13 @@ import msgspec
 
 from sessionmgr.model import Json
 from sessionmgr.testing.model_server.request import (
+    Broken,
     Called,
     Interrupted,
     Item,
     ModelRequest,
     Prompt,
+    Result,
     Said,
     reply_of,
 )
@@ -42,18 +44,20 @@ STRUCTURED = "StructuredOutput"
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """A reply, and the how manieth of its script it is."""
+    """A reply, the how manieth of its script it is, and how often it was tried before."""
 
     reply: Reply
     number: int
+    attempt: int = 0
 
 
 def plan(request: ModelRequest, scripts: Scripts | None = None) -> Planned:
     """Return the reply to a request."""
     if callable(scripts):
+        given, broken = _given(request.items)
         reply = scripts(request)
         if reply is not None:
-            return Planned(reply, _given(request.items))
+            return Planned(reply, given, request.attempt + broken)
         scripts = None
     try:
         at, script = _find(request, scripts)
@@ -61,12 +65,12 @@ def plan(request: ModelRequest, scripts: Scripts | None = None) -> Planned:
         return Planned((Refuse(status=400, message=str(error)),), 0)
     if script is None:
         return Planned(_answer_plainly(request), 0)
-    given = _given(request.items[at + 1 :])
+    given, broken = _given(request.items[at + 1 :])
     if request.purpose == "compaction":
         # What is left of the script goes on after it, since the summary is all that stays.
-        return Planned((Say(text=prompt_with(script[given:], "What was said, in short.")),), given)
+        return Planned((_summary(prompt_with(script[given:], "What was said, in short.")),), given)
     if given < len(script):
-        return Planned(script[given], given)
+        return Planned(script[given], given, request.attempt + broken)
     return Planned(_answer_plainly(request), given)
 
 
@@ -85,27 +89,33 @@ def _find(request: ModelRequest, scripts: Mapping[str, Script] | None) -> tuple[
     return 0, None
 
 
-def _given(items: tuple[Item, ...]) -> int:
-    """Return how many replies have been given since the script was asked for."""
-    given = 0
+def _given(items: tuple[Item, ...]) -> tuple[int, int]:
+    """Return how many replies have been given whole, and how often the next was broken off."""
+    given = before = broken = 0
     speaking = False
     for item in items:
-        if isinstance(item, Called):
-            made_by = reply_of(item.id)
-            given = max(given, made_by + 1) if made_by is not None else given + (not speaking)
-            speaking = True
-        elif isinstance(item, Said):
-            given += not speaking
-            speaking = True
-        else:
-            speaking = False
-    return given
+        speaks = isinstance(item, Said | Called)
+        if speaks and not speaking:
+            before, given = given, given + 1
+        if isinstance(item, Called) and (made_by := reply_of(item.id)) is not None:
+            given = made_by + 1
+        if isinstance(item, Broken):
+            given, broken = before, broken + 1
+        elif isinstance(item, Result):
+            broken = 0
+        speaking = speaks
+    return given, broken
+
+
+def _summary(text: str) -> Say:
+    # Claude Code wants it between tags, and asks again if they are not there.
+    return Say(text=f"<summary>{text}</summary>")
 
 
 def _answer_plainly(request: ModelRequest) -> Reply:
     """Answer a prompt that asks for no script: with what was asked for, as an echo does."""
     if request.purpose == "compaction":
-        return (Say(text="What was said, in short."),)
+        return (_summary("What was said, in short."),)
     if request.schema is not None:
         return (Say(text=msgspec.json.encode(sample_of(request.schema)).decode()),)
     wanted = next((tool for tool in request.tools if tool.name == STRUCTURED), None)

@@ -45,7 +45,11 @@ class Interrupted(msgspec.Struct, frozen=True):
     """The user stopped what was going on."""
 
 
-Item: TypeAlias = Prompt | Said | Called | Result | Interrupted
+class Broken(msgspec.Struct, frozen=True):
+    """What the model said last was cut off, and it is asked to say it again."""
+
+
+Item: TypeAlias = Prompt | Said | Called | Result | Interrupted | Broken
 
 
 class Offer(msgspec.Struct, frozen=True):

@@ -250,7 +250,8 @@ class _Response:
             yield Paused(server_event(kind, {**at, "delta": text}), move.pause)
         whole: Json = {**begun, field: content}
         self._output.append(whole)
-        yield Paused(self._item("done", index, whole))
+        if not isinstance(move, Say) or move.whole:
+            yield Paused(self._item("done", index, whole))
 
     def fault(self, fault: Fault) -> bytes:
         """Tell of an error in mid-stream."""

@@ -48,6 +48,8 @@ class Say(Move, frozen=True, kw_only=True):
     text: str
     deltas: int = 1
     pause: float = 0.0
+    whole: bool = True
+    """False: it is never told that this was all; an error is to follow, say."""
 
 
 class Think(Move, frozen=True, kw_only=True):
@@ -154,7 +156,7 @@ class Malformed(Move, frozen=True, kw_only=True):
 
 Failing: TypeAlias = Refuse | UsageLimit | Fault | Cut | Hang | Malformed
 AnyMove: TypeAlias = Say | Think | Call | Wait | Use | Stop | Headers | Limits | Failing
-Reply: TypeAlias = Sequence[AnyMove]
+Reply: TypeAlias = Sequence[Move]
 Script: TypeAlias = Sequence[Reply]
 
 _script: Final = msgspec.json.Decoder(tuple[tuple[AnyMove, ...], ...])
@@ -219,7 +221,7 @@ def without_script(text: str) -> str:
 def moves_at(reply: Reply, attempt: int) -> list[AnyMove]:
     """Return what is played on the attempt of this number, counted from 0."""
     return [
-        move
+        cast("AnyMove", move)
         for move in reply
         if not isinstance(move, Failing) or move.times is None or attempt < move.times
     ]

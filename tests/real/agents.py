@@ -1,0 +1,28 @@
+"""Where the agents' programs are that `.ci/agents` has installed."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+CLAUDE = ("2.1.327", "2.1.197")
+CODEX = ("0.169.0", "0.163.0")
+
+
+def place() -> Path:
+    """Return where the programs are, as `.ci/agents` has it."""
+    if given := os.environ.get("SESSIONMGR_AGENTS"):
+        return Path(given)
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "sessionmgr" / "agents"
+
+
+def program_of(name: str, version: str) -> Path:
+    """Return an agent's program; without it the test is skipped, or fails in CI."""
+    program = place() / f"{name}-{version}" / "bin" / name
+    if not program.exists():
+        reason = f"{name} {version} is not in {place()}: .ci/agents installs it"
+        if os.environ.get("SESSIONMGR_AGENTS_REQUIRED", "") not in ("", "0"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return program

@@ -1,0 +1,80 @@
+"""What the tests against real agents share: a hermitage, a model server, and a recorder."""
+
+import os
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.testing.model_server import ModelServer, open_model_server
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from tests.real.agents import CLAUDE, CODEX, program_of
+from tests.real.child import Agent
+from tests.real.golden import write_golden
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record", action="store_true", help="write the golden files anew")
+
+
+@pytest.fixture
+async def server() -> AsyncGenerator[ModelServer]:
+    """Serve a model; nobody and nothing else may have been asked for."""
+    async with open_model_server() as server:
+        yield server
+    assert server.log.strangers == []
+
+
+@pytest.fixture
+def hermitage(tmp_path: Path, server: ModelServer) -> Hermitage:
+    """Make a place of an agent's own."""
+    return Hermitage(tmp_path, server.url, path=os.environ["PATH"])
+
+
+# The programs are fixtures of their own, which trio has no part in: there a test may be skipped.
+@pytest.fixture(params=CLAUDE)
+def claude_program(request: pytest.FixtureRequest) -> tuple[str, Path]:
+    return request.param, program_of("claude", request.param)
+
+
+@pytest.fixture(params=CODEX)
+def codex_program(request: pytest.FixtureRequest) -> tuple[str, Path]:
+    return request.param, program_of("codex", request.param)
+
+
+@pytest.fixture
+def claude(
+    request: pytest.FixtureRequest, claude_program: tuple[str, Path], hermitage: Hermitage
+) -> Generator[Agent]:
+    record = _place_for_records(request, hermitage)
+    agent = Agent("claude", *claude_program, hermitage.claude(), hermitage.work, record)
+    yield agent
+    _write_golden(request, agent, hermitage)
+
+
+@pytest.fixture
+def codex(
+    request: pytest.FixtureRequest, codex_program: tuple[str, Path], hermitage: Hermitage
+) -> Generator[Agent]:
+    record = _place_for_records(request, hermitage)
+    agent = Agent("codex", *codex_program, hermitage.codex(), hermitage.work, record)
+    yield agent
+    _write_golden(request, agent, hermitage)
+
+
+def _place_for_records(request: pytest.FixtureRequest, hermitage: Hermitage) -> Path | None:
+    return hermitage.root if request.config.getoption("--record", default=False) else None
+
+
+def _write_golden(request: pytest.FixtureRequest, agent: Agent, hermitage: Hermitage) -> None:
+    title = request.node.name.partition("[")[0].removeprefix("test_")
+    case = "".join(f"-{each}" for each in _other_parameters(request))
+    for number, file in enumerate(agent.recorded, 1):
+        suffix = f"-{number}" if len(agent.recorded) > 1 else ""
+        name = f"{title}{case}{suffix}"
+        write_golden(agent.name, agent.version, name, file, hermitage.root)
+
+
+def _other_parameters(request: pytest.FixtureRequest) -> list[object]:
+    parameters: dict[str, object] = getattr(request.node, "callspec").params  # noqa: B009
+    return [value for name, value in parameters.items() if not name.endswith("_program")]

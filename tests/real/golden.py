@@ -1,0 +1,61 @@
+"""Golden files: what real agents said, recorded here and made the same on every machine.
+
+`pytest tests/real --record` writes them anew, to tests/golden/AGENT/VERSION/NAME.jsonl; the first
+line tells which agent it was. Directories, ports, ids and times differ from run to run, so they are
+replaced by others that do not. What an agent tells of itself, its commands and their descriptions,
+belongs to its makers, and is left out.
+"""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from sessionmgr.model import Json, encode_json
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+_UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_TIME = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_PORT = re.compile(r"127\.0\.0\.1:\d+")
+_MAKERS = ("commands", "agents", "models", "output_styles", "available_output_styles", "account")
+
+
+def write_golden(agent: str, version: str, name: str, recorded: Path, root: Path) -> None:
+    """Write a golden file out of what the recorder has written."""
+    entries: list[dict[str, Json]] = [
+        msgspec.json.decode(line) for line in recorded.read_bytes().splitlines()
+    ]
+    lines: list[Json] = [{"t": 0.0, "dir": "#", "msg": {"agent": agent, "version": version}}]
+    lines += [_without_makers(entry) for entry in entries if entry["dir"] != "#"]
+    text = "".join(encode_json(line).decode() + "\n" for line in lines)
+    target = GOLDEN / agent / version / f"{name}.jsonl"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(_the_same_everywhere(text, root), encoding="utf-8")
+
+
+def _without_makers(entry: Json) -> Json:
+    match entry:
+        case {"msg": {"type": "control_response", "response": {"response": dict(answer)}}}:
+            for each in _MAKERS:
+                if each in answer:
+                    answer[each] = [] if isinstance(answer[each], list) else {}
+        case _:
+            pass
+    return entry
+
+
+def _the_same_everywhere(text: str, root: Path) -> str:
+    # A directory also stands in names, with dashes for its slashes.
+    for place in {str(root), str(root.resolve())}:
+        text = text.replace(place, "/hermitage")
+        text = text.replace(re.sub(r"[^A-Za-z0-9]", "-", place), "-hermitage")
+    known: dict[str, str] = {}
+
+    def renamed(found: re.Match[str]) -> str:
+        number = len(known) + 1
+        return known.setdefault(found.group(), f"00000000-0000-4000-8000-{number:012d}")
+
+    text = _UUID.sub(renamed, text)
+    text = _TIME.sub("2026-01-01T00:00:00.000Z", text)
+    return _PORT.sub("127.0.0.1:1", text)

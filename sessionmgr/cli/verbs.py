@@ -46,6 +46,7 @@ VERBS: Final = {
         Verb("costs", "costs", "tokens and money, by session, run, provider or day"),
         Verb("cancel", "cancel", "end a run, or all of a session"),
         Verb("pause", "pause", "stop a run so that it can be resumed"),
+        Verb("resume", "resume", "go on with what was paused"),
         Verb("append", "append", "say something to a run that is on"),
         Verb("approve", "approve", "answer what a run has asked"),
         Verb("adapters", "adapters", "the providers that are installed, and what they can do"),

@@ -11,7 +11,7 @@ from tests.cli.terminal import Terminal
 
 @pytest.fixture
 def terminal(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Terminal:
     """A terminal in an empty directory, with nothing set and no store yet."""
     for name in list(os.environ):
@@ -20,4 +20,4 @@ def terminal(
     for name, value in environment(tmp_path).items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
-    return Terminal(capsys, tmp_path)
+    return Terminal(capfd, tmp_path)

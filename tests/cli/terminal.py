@@ -12,8 +12,8 @@ Said = tuple[int, str, str]
 class Terminal:
     """Runs commands in this process; what they print comes back, without the last newline."""
 
-    def __init__(self, capsys: pytest.CaptureFixture[str], home: Path) -> None:
-        self._capsys = capsys
+    def __init__(self, capture: pytest.CaptureFixture[str], home: Path) -> None:
+        self._capture = capture
         self.home = home
         self.store = home / "runs.db"
 
@@ -23,7 +23,7 @@ class Terminal:
 
     def bare(self, *words: str) -> Said:
         """Run a command."""
-        self._capsys.readouterr()
+        self._capture.readouterr()
         code = command_line.main(words)
-        said = self._capsys.readouterr()
+        said = self._capture.readouterr()
         return code, said.out.rstrip("\n"), said.err.rstrip("\n")

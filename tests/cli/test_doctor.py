@@ -2,6 +2,7 @@
 
 import json
 import resource
+import sys
 from pathlib import Path
 
 import pytest
@@ -115,7 +116,12 @@ def test_a_provider_says_how_it_is(
     next_: str,
 ) -> None:
     monkeypatch.setattr(Ill, "said", health)
-    monkeypatch.setattr(examination, "find_adapter", lambda _: Ill)
+
+    def find(name: str) -> type[ProviderAdapter]:
+        assert name == "shell"
+        return Ill
+
+    monkeypatch.setattr(examination, "find_adapter", find)
     code, told = looked(terminal, "shell")
     assert told["shell"]["state"] == state
     assert told["shell"]["next"] == next_
@@ -145,7 +151,7 @@ def test_an_adapter_that_cannot_be_loaded_is_listed_as_broken(
     facts.mkdir()
     (facts / "METADATA").write_text("Name: broken\nVersion: 1.0\n")
     (facts / "entry_points.txt").write_text("[sessionmgr.adapters]\nbroken = nowhere_at_all:X\n")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     code, out, _ = terminal("adapters", "broken")
     assert code == 0
     assert "broken 1.0" in out

@@ -5,8 +5,10 @@ import subprocess
 
 import pytest
 
+from sessionmgr.batch import Job
 from sessionmgr.cli import main as command_line
 from tests.cli.command import COMMAND
+from tests.cli.terminal import Terminal
 
 
 @pytest.mark.parametrize("name", ["event", "result"])
@@ -17,6 +19,27 @@ def test_the_schema_of_what_we_print_is_json_on_stdout(
     said = capsys.readouterr()
     assert json.loads(said.out)["title"] == f"A sessionmgr {name}"
     assert said.err == ""
+
+
+def test_a_job_is_described(terminal: Terminal) -> None:
+    code, out, _ = terminal.bare("schema", "job")
+    assert code == 0
+    assert set(json.loads(out)["$defs"]["Job"]["properties"]) == set(Job.__struct_fields__)
+
+
+def test_the_options_of_a_provider_are_described(terminal: Terminal) -> None:
+    code, out, _ = terminal.bare("schema", "options", "shell")
+    assert code == 0
+    assert "timeout" in json.loads(out)["$defs"]["ShellOptions"]["properties"]
+
+
+def test_a_result_is_described_as_far_as_a_provider_fills_it(terminal: Terminal) -> None:
+    code, out, _ = terminal.bare("schema", "output", "shell")
+    assert code == 0
+    properties = json.loads(out)["$defs"]["RunResult"]["properties"]
+    assert properties["provider"] == {"const": "shell"}
+    assert properties["structured"] == {"const": None}
+    assert properties["images"]["maxItems"] == 0
 
 
 def test_a_reader_that_has_had_enough_of_a_schema_is_no_error() -> None:

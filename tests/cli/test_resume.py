@@ -1,0 +1,99 @@
+"""What was paused, or ended half way, goes on in another process."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.testing.scripted import Fail, Hang, Say
+from tests.cli.actor import install
+from tests.cli.room import Keeper, fill, keeping
+from tests.cli.terminal import Terminal
+from tests.manager.house import play
+
+MORE = play(Say(text="and so on"))
+
+
+@pytest.fixture(autouse=True)
+def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch)
+
+
+def pause(terminal: Terminal, keeper: Keeper) -> str:
+    """Pause the run, have its program end, and return the snapshot."""
+    while "running" not in terminal("show", keeper.run_id)[1]:
+        pass
+    code, out, err = terminal("pause", keeper.run_id, "--message", MORE, "--json")
+    assert (code, err) == (0, "")
+    keeper.process.wait(timeout=60)
+    return str(json.loads(out)["snapshot"])
+
+
+@pytest.mark.parametrize("by", ["snapshot", "run", "session"])
+def test_a_paused_run_goes_on(terminal: Terminal, tmp_path: Path, by: str) -> None:
+    with keeping(tmp_path, Say(text="ready"), Hang()) as keeper:
+        snapshot = pause(terminal, keeper)
+        id = {"snapshot": snapshot, "run": keeper.run_id, "session": keeper.session_id}[by]
+        code, out, _ = terminal("resume", id[:14])
+        assert (code, out) == (0, "and so on")
+        _, out, _ = terminal("show", keeper.session_id, "--json")
+        first, second = json.loads(out)["runs"]
+        assert (first["status"], second["status"]) == ("paused", "completed")
+        assert second["resumed_from"] == keeper.run_id
+        assert second["provider_session_id"] == first["provider_session_id"]
+
+
+def test_a_paused_run_may_be_told_something_else(terminal: Terminal, tmp_path: Path) -> None:
+    with keeping(tmp_path, Say(text="ready"), Hang()) as keeper:
+        snapshot = pause(terminal, keeper)
+        code, out, _ = terminal("resume", snapshot, play(Say(text="otherwise")), "--json")
+        assert code == 0
+        told = [json.loads(line) for line in out.splitlines()]
+        assert told[0]["type"] == "run_started"
+        assert told[-1]["type"] == "run_completed"
+        assert [each["content"] for each in told if each["type"] == "message_received"] == [
+            "otherwise"
+        ]
+
+
+def test_a_run_that_its_program_left_behind_goes_on(terminal: Terminal, tmp_path: Path) -> None:
+    with keeping(tmp_path, Say(text="ready"), Hang()) as keeper:
+        while "ready" not in terminal("events", keeper.run_id)[1]:
+            pass
+        code, _, err = terminal("resume", keeper.run_id, MORE)
+        assert code == 1
+        assert f"process {keeper.process.pid} looks after its session" in err
+        keeper.process.kill()
+        keeper.process.wait()
+        code, out, _ = terminal("resume", keeper.run_id, MORE, "--clock", "idle=60")
+        assert (code, out) == (0, "and so on")
+        _, out, _ = terminal("show", keeper.session_id, "--json")
+        first, second = json.loads(out)["runs"]
+        assert first["failure"]["kind"] == "manager_crashed"
+        assert second["resumed_from"] == keeper.run_id
+
+
+def test_what_has_completed_is_told_what_more_there_is(terminal: Terminal) -> None:
+    (done,) = fill(terminal.store, play(Say(text="x")))
+    code, out, err = terminal("resume", done.id)
+    assert (code, out) == (1, "")
+    assert err == (
+        f"sessionmgr: error: {done.id} has completed: say what more there is to do: "
+        f"sessionmgr resume {done.id} MESSAGE"
+    )
+    code, out, _ = terminal("resume", done.session_id, MORE)
+    assert (code, out) == (0, "and so on")
+
+
+def test_what_the_provider_does_not_know_cannot_go_on(terminal: Terminal) -> None:
+    (failed,) = fill(terminal.store, play(Fail(), starts=False))
+    code, _, err = terminal("resume", failed.id)
+    assert code == 1
+    assert err.endswith(f"{failed.id} cannot be resumed: the provider's session is not known")
+
+
+def test_a_run_that_fails_again_is_exit_code_3(terminal: Terminal) -> None:
+    (failed,) = fill(terminal.store, play(Say(text="x"), Fail()))
+    code, _, err = terminal("resume", failed.id, play(Fail(message="once more")))
+    assert code == 3
+    assert "once more" in err

@@ -1,6 +1,8 @@
 """Batches: many jobs, some at a time, each to its end exactly once, whatever happens between."""
 
-from sessionmgr.batch.batch import Batch as Batch, Results as Results, run_batch as run_batch
+from sessionmgr.batch.batch import Batch as Batch, Results as Results
+from sessionmgr.batch.doing import label as label
+from sessionmgr.batch.dry_run import DryRun as DryRun, Planned as Planned
 from sessionmgr.batch.host import (
     Activity as Activity,
     Ended as Ended,
@@ -11,6 +13,10 @@ from sessionmgr.batch.host import (
 )
 from sessionmgr.batch.in_process import InProcessHost as InProcessHost
 from sessionmgr.batch.job import Job as Job
-from sessionmgr.batch.jobs_file import spool as spool
+from sessionmgr.batch.jobs_file import Problem as Problem, spool as spool
 from sessionmgr.batch.progress import Progress as Progress, RunningJob as RunningJob
+from sessionmgr.batch.reading import complete_job as complete_job
 from sessionmgr.batch.results import JobResult as JobResult, Summary as Summary
+from sessionmgr.batch.rules import read_rules as read_rules
+from sessionmgr.batch.run import HowTo as HowTo, dry_run as dry_run, run_batch as run_batch
+from sessionmgr.batch.wish import wish_of as wish_of

@@ -8,7 +8,6 @@ import trio
 
 from sessionmgr.batch.board import Board
 from sessionmgr.batch.conductor import Conductor
-from sessionmgr.batch.in_process import InProcessHost
 from sessionmgr.batch.ledger import UNENDED, Ledger
 from sessionmgr.batch.place import Place
 from sessionmgr.batch.progress import Progress
@@ -20,7 +19,6 @@ from sessionmgr.batch.results import (
     decode_job_result,
     write_summary,
 )
-from sessionmgr.batch.settings import Settings, kinds
 from sessionmgr.batch.tally import Tally
 from sessionmgr.errors import BatchDown, OtpError
 from sessionmgr.model import Kind
@@ -28,16 +26,14 @@ from sessionmgr.model.moment import written
 from sessionmgr.otp import Supervisor, child
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
     from pathlib import Path
     from types import TracebackType
     from typing import Self
 
     from sessionmgr.batch.host import Host
-    from sessionmgr.batch.job import Job
     from sessionmgr.batch.jobs_file import Jobs
+    from sessionmgr.batch.settings import Settings
     from sessionmgr.manager import Manager
-    from sessionmgr.provider import Approve
 
 PAGE: Final = 64
 SHOWN: Final = 3
@@ -275,47 +271,3 @@ def _in_our_words(
         else:
             members.append(error)
     return group.derive(members)
-
-
-def run_batch(
-    manager: Manager,
-    jobs: Jobs,
-    *,
-    concurrency: int = 4,
-    per_provider: Mapping[str, int] | None = None,
-    retries: int = 2,
-    retry_on: Collection[str] | None = None,
-    out: str | Path | None = None,
-    approve: Approve | None = None,
-    max_failures: int | None = None,
-    keep_failed: bool = False,
-    force: bool = False,
-    limit: int | None = None,
-    only: Collection[str] = (),
-    skip: Collection[str] = (),
-    defaults: Job | None = None,
-    host: Host | None = None,
-) -> Batch:
-    """Do many jobs, some at a time; for use as a block, whose value gives the results.
-
-    `jobs` are a file of JSON, one a line, or `Job`s. With a directory `out`, the same call again
-    does what is left: the directory is the batch.
-
-    Raises:
-        ValueError: A setting makes no sense.
-    """
-    settings = Settings(
-        concurrency=concurrency,
-        per_provider=per_provider or {},
-        retries=retries,
-        retry_on=None if retry_on is None else kinds(retry_on),
-        max_failures=max_failures,
-        keep_failed=keep_failed,
-        force=force,
-        limit=limit,
-        only=tuple(only),
-        skip=tuple(skip),
-        defaults=defaults,
-    )
-    host = InProcessHost(manager, approve=approve) if host is None else host
-    return Batch(manager, jobs, settings, host, out)

@@ -106,7 +106,7 @@ def parse_job(data: bytes, where: str) -> Job | list[Problem]:
     try:
         return msgspec.convert(fields, Job)
     except msgspec.ValidationError as error:
-        return [_invalid(where, str(error))]
+        return [Problem(where, *said_of(error))]
 
 
 def unknown(name: str, known: Iterable[str], kind: str = "field") -> str:
@@ -120,11 +120,13 @@ def unknown(name: str, known: Iterable[str], kind: str = "field") -> str:
 _PATH: Final = re.compile(r" - at `\$\.?(?P<path>.*)`$")
 
 
-def _invalid(where: str, error: str) -> Problem:
-    found = _PATH.search(error)
+def said_of(error: msgspec.ValidationError) -> tuple[str, str]:
+    """Return which field is wrong, as far as that is said, and what is wrong with it."""
+    text = str(error)
+    found = _PATH.search(text)
     if found is None:
-        return Problem(where, "", _uncapitalised(error))
-    return Problem(where, found["path"], _uncapitalised(error[: found.start()]))
+        return "", _uncapitalised(text)
+    return found["path"], _uncapitalised(text[: found.start()])
 
 
 def _uncapitalised(text: str) -> str:

@@ -81,6 +81,15 @@ class Ledger:
             raise
         self._execute("commit")
 
+    @contextmanager
+    def in_thought(self) -> Generator[None, None, None]:
+        """Have nothing written of all that is written in this block."""
+        self._execute("begin immediate")
+        try:
+            yield
+        finally:
+            self._execute("rollback")
+
     def note(self, key: str, value: str | None = None) -> str | None:
         """Return a note about the batch itself; with a `value`, set it first."""
         if value is not None:

@@ -9,6 +9,8 @@ from typing import Final
 
 from sessionmgr.errors import BatchBusy, LedgerUnusable
 
+LEDGER: Final = "ledger.db"
+
 
 class Place:
     """A batch's directory, while somebody works in it."""
@@ -36,6 +38,11 @@ class Place:
         os.ftruncate(self._lock, 0)
         os.write(self._lock, f"process {os.getpid()}\n".encode())
 
+    @staticmethod
+    def is_begun(out: str | Path) -> bool:
+        """Say whether a batch was begun in that directory."""
+        return (Path(out) / LEDGER).exists()
+
     def close(self) -> None:
         """Let others work there."""
         os.close(self._lock)
@@ -43,7 +50,7 @@ class Place:
     @property
     def ledger(self) -> Path:
         """Where the ledger is."""
-        return self.path / "ledger.db"
+        return self.path / LEDGER
 
     @property
     def results(self) -> Path:

@@ -104,6 +104,9 @@ class Reader:
             first = self._source.place(known.line)
             self._complain(Problem(where, "id", f"{job.id!r} is taken: {first} has it"))
             return None
+        given = self._settings.options.get(job.provider or "")
+        if given:
+            job = replace(job, options={**given, **(job.options or {})})
         complete = complete_job(job, where)
         if isinstance(complete, Problem):
             self._complain(complete)

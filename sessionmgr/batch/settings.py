@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from sessionmgr.batch.job import Job
+    from sessionmgr.model import Json
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +31,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     defaults: Job | None = None
+    options: Mapping[str, Mapping[str, Json]]
+    """What each provider is given where a job says nothing else."""
 
     def __post_init__(self) -> None:
         for name, least in {"concurrency": 1, "retries": 0, "max_failures": 1, "limit": 0}.items():

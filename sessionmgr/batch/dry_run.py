@@ -1,0 +1,120 @@
+"""A dry run: every job read, checked and negotiated for, and none started, nor noted."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
+import trio
+
+from sessionmgr.batch import ledger as states
+from sessionmgr.batch.ledger import Ledger
+from sessionmgr.batch.place import Place
+from sessionmgr.batch.reading import Reader
+from sessionmgr.model import Negotiation, Permission
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from sessionmgr.batch.jobs_file import Jobs
+    from sessionmgr.batch.reading import Read
+    from sessionmgr.batch.settings import Settings
+    from sessionmgr.manager import Manager
+
+Action: TypeAlias = Literal["run", "resume", "done", "left"]
+
+
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
+    """What would become of a job, and what it would be granted.
+
+    It would be run, or gone on with; it is done; or it is left for another time.
+    """
+
+    job: str
+    line: int
+    provider: str
+    action: Action
+    negotiation: Negotiation
+    permission: Permission
+
+
+class DryRun:
+    """A batch that is only thought of, for the length of a block: a cursor over its jobs."""
+
+    def __init__(
+        self, manager: Manager, jobs: Jobs, settings: Settings, out: str | Path | None
+    ) -> None:
+        self._manager: Final = manager
+        self._jobs: Final = jobs
+        self._settings: Final = settings
+        self._out: Final = out
+        self._kept = ExitStack()
+        self._ledger: Ledger | None = None
+        self._reads: Iterator[Read] = iter(())
+
+    async def __aenter__(self) -> Self:
+        """Look at what stands already.
+
+        Raises:
+            BatchBusy: Another process is at it.
+            LedgerUnusable: Its directory or ledger cannot be used.
+        """
+        await trio.lowlevel.checkpoint()
+        with ExitStack() as stack:
+            place = None
+            if self._out is not None and Place.is_begun(self._out):
+                place = Place(self._out)
+                stack.callback(place.close)
+            ledger = self._ledger = Ledger(place.ledger if place else None)
+            stack.callback(ledger.close)
+            stack.enter_context(ledger.in_thought())
+            self._reads = Reader(self._manager, self._jobs, self._settings, ledger).reads()
+            self._kept = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Forget it all."""
+        self._kept.close()
+
+    def __aiter__(self) -> Self:
+        """Iterate over what is left."""
+        return self
+
+    async def __anext__(self) -> Planned:
+        """Read the next job and say what would become of it.
+
+        Raises:
+            JobsInvalid: At the end: some of them cannot be done.
+        """
+        await trio.lowlevel.checkpoint()
+        read = next(self._reads, None)
+        if read is None:
+            raise StopAsyncIteration
+        job = read.entered.job
+        return Planned(
+            job=job.id,
+            line=read.entered.line,
+            provider=job.provider or "",
+            action=self._action(read),
+            negotiation=read.grant.negotiation,
+            permission=read.grant.permission,
+        )
+
+    def _action(self, read: Read) -> Action:
+        assert self._ledger is not None
+        if read.state not in states.UNENDED:
+            return "done"
+        if not read.entered.chosen:
+            return "left"
+        _, attempts, resume = self._ledger.job(read.entered.job.id)
+        is_begun = read.state == states.RUNNING or (resume and attempts > 0)
+        return "resume" if is_begun else "run"

@@ -1,0 +1,101 @@
+"""How a batch is asked for, to be run or only to be thought of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from sessionmgr.batch.batch import Batch
+from sessionmgr.batch.dry_run import DryRun
+from sessionmgr.batch.in_process import InProcessHost
+from sessionmgr.batch.settings import Settings, kinds
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+    from sessionmgr.batch.host import Host
+    from sessionmgr.batch.job import Job
+    from sessionmgr.batch.jobs_file import Jobs
+    from sessionmgr.manager import Manager
+    from sessionmgr.model import Json
+    from sessionmgr.provider import Approve
+
+
+class HowTo(TypedDict, total=False):
+    """How a batch is done, as keyword arguments."""
+
+    concurrency: int
+    """So many jobs at a time: 4, unless said otherwise."""
+    per_provider: Mapping[str, int]
+    """And of one provider, no more than that."""
+    retries: int
+    """How often a job is tried again after failures that may pass: 2, unless said otherwise."""
+    retry_on: Collection[str] | None
+    """The kinds of such failures; None: those that say so themselves."""
+    max_failures: int | None
+    """After so many, nothing more is started."""
+    keep_failed: bool
+    """Whether a rerun leaves those alone that have failed."""
+    force: bool
+    """Whether jobs that have changed since they were run are run anew, and not refused."""
+    limit: int | None
+    """Of those that are to be done, so many this time."""
+    only: Collection[str]
+    """Patterns of ids: only these, this time."""
+    skip: Collection[str]
+    """Patterns of ids: not these, this time."""
+    defaults: Job | None
+    """What jobs are like that do not say otherwise; its id is of no account."""
+    options: Mapping[str, Mapping[str, Json]]
+    """The same, for the options of each provider."""
+
+
+def run_batch(
+    manager: Manager,
+    jobs: Jobs,
+    *,
+    out: str | Path | None = None,
+    approve: Approve | None = None,
+    host: Host | None = None,
+    **how: Unpack[HowTo],
+) -> Batch:
+    """Do many jobs, some at a time; for use as a block, whose value gives the results.
+
+    `jobs` are a file of JSON, one a line, or `Job`s. With a directory `out`, the same call again
+    does what is left: the directory is the batch. `approve` answers what agents ask; `host` is
+    where jobs run, if not here.
+
+    Raises:
+        ValueError: A setting makes no sense.
+    """
+    host = InProcessHost(manager, approve=approve) if host is None else host
+    return Batch(manager, jobs, _settings(how), host, out)
+
+
+def dry_run(
+    manager: Manager, jobs: Jobs, *, out: str | Path | None = None, **how: Unpack[HowTo]
+) -> DryRun:
+    """Say what `run_batch` would do with each job, and do nothing; for use as a block.
+
+    Raises:
+        ValueError: A setting makes no sense.
+    """
+    return DryRun(manager, jobs, _settings(how), out)
+
+
+def _settings(how: HowTo) -> Settings:
+    retry_on = how.get("retry_on")
+    return Settings(
+        concurrency=how.get("concurrency", 4),
+        per_provider=how.get("per_provider", {}),
+        retries=how.get("retries", 2),
+        retry_on=None if retry_on is None else kinds(retry_on),
+        max_failures=how.get("max_failures"),
+        keep_failed=how.get("keep_failed", False),
+        force=how.get("force", False),
+        limit=how.get("limit"),
+        only=tuple(how.get("only", ())),
+        skip=tuple(how.get("skip", ())),
+        defaults=how.get("defaults"),
+        options=how.get("options", {}),
+    )

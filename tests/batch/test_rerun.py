@@ -1,0 +1,178 @@
+"""A batch that is run again: what is done stays done, and what is not is done."""
+
+import json
+from pathlib import Path
+
+import pytest
+import trio
+
+from sessionmgr import Job, run_batch
+from sessionmgr.batch import dry_run
+from sessionmgr.errors import BatchBusy, JobsInvalid
+from sessionmgr.testing.scripted import Fail, Hang, Say, Tool, Wait
+from tests.batch.hall import collect, job, open_hall, results_of
+
+
+def lines(out: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+
+
+async def test_what_is_done_is_not_done_again(autojump_clock: object, tmp_path: Path) -> None:
+    async with open_hall() as hall:
+        first = await results_of(run_batch(hall.manager, [job("a"), job("b")], out=tmp_path))
+        again = await results_of(
+            run_batch(hall.manager, [job("a"), job("b"), job("c")], out=tmp_path)
+        )
+        assert (sorted(first), sorted(again)) == (["a", "b"], ["c"])
+        assert hall.prompts() == ["a", "b", "c"]
+    assert sorted(str(line["job"]) for line in lines(tmp_path)) == ["a", "b", "c"]
+
+
+async def test_what_has_failed_is_tried_again(autojump_clock: object, tmp_path: Path) -> None:
+    scripts = lambda prompt, attempt: (Say(text=prompt),) if attempt else (Fail(),)  # noqa: E731
+    async with open_hall(scripts=scripts) as hall:
+        assert await results_of(run_batch(hall.manager, [job("a")], out=tmp_path)) == {
+            "a": "failed"
+        }
+        (again,) = await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
+        assert (again.status, again.attempt) == ("completed", 2)
+    assert [line["status"] for line in lines(tmp_path)] == ["completed"]
+
+
+async def test_what_has_failed_can_be_kept(autojump_clock: object, tmp_path: Path) -> None:
+    async with open_hall() as hall:
+        jobs = [job("a", Fail())]
+        await collect(run_batch(hall.manager, jobs, out=tmp_path))
+        batch = run_batch(hall.manager, jobs, out=tmp_path, keep_failed=True)
+        assert await results_of(batch) == {}
+        assert batch.summary().statuses == {"failed": 1}
+    assert [line["status"] for line in lines(tmp_path)] == ["failed"]
+
+
+async def test_what_was_cut_goes_on_in_its_session(autojump_clock: object, tmp_path: Path) -> None:
+    scripts = lambda prompt, attempt: (  # noqa: E731
+        (Say(text="more"),) if prompt == "continue" else (Say(text="some"), Hang())
+    )
+    async with open_hall(scripts=scripts) as hall:
+        async with run_batch(hall.manager, [job("a")], out=tmp_path):
+            await trio.sleep(3)
+        (cut,) = lines(tmp_path)
+        assert (cut["status"], cut["attempt"]) == ("cancelled", 1)
+        (result,) = await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
+        assert (result.text, result.attempt) == ("more", 2)
+        assert (result.resumed_from, result.session_id) == (cut["id"], cut["session_id"])
+        assert hall.prompts() == ["a", "continue"]
+
+
+async def test_what_was_cut_within_a_tool_begins_anew(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    scripts = lambda _, attempt: (Tool(name="Bash", takes=0 if attempt else 99),)  # noqa: E731
+    async with open_hall(scripts=scripts) as hall:
+        async with run_batch(hall.manager, [job("a")], out=tmp_path):
+            await trio.sleep(3)
+        (result,) = await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
+        assert result.resumed_from is None
+        assert hall.prompts() == ["a", "a"]
+
+
+async def test_a_job_that_has_changed_is_refused(autojump_clock: object, tmp_path: Path) -> None:
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
+        with pytest.raises(JobsInvalid) as refused:
+            await collect(run_batch(hall.manager, [job("a", prompt="b")], out=tmp_path))
+        assert str(refused.value) == (
+            "job 1: prompt: job 'a' has changed since it was run "
+            '(prompt was "a" and is "b"); change it back, give it another id, or have it run '
+            "anew (--force)"
+        )
+        await collect(run_batch(hall.manager, [job("a", prompt="b")], out=tmp_path, force=True))
+        assert hall.prompts() == ["a", "b"]
+    (line,) = lines(tmp_path)
+    assert (line["text"], line["attempt"]) == ("b", 2)
+
+
+async def test_a_job_that_was_never_run_may_change(autojump_clock: object, tmp_path: Path) -> None:
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, [job("a")], out=tmp_path, limit=0))
+        await collect(run_batch(hall.manager, [job("a", prompt="b")], out=tmp_path))
+        assert hall.prompts() == ["b"]
+
+
+async def test_only_some_may_be_done_at_a_time(autojump_clock: object, tmp_path: Path) -> None:
+    async with open_hall() as hall:
+        jobs = [job(f"{kind}{n}") for kind in "ab" for n in range(3)]
+        first = run_batch(hall.manager, jobs, out=tmp_path, only=["a*"], skip=["*1"], limit=1)
+        assert list(await results_of(first)) == ["a0"]
+        assert first.summary().statuses == {"completed": 1, "not_run": 5}
+        second = run_batch(hall.manager, jobs, out=tmp_path, only=["a*"], skip=["*1"], limit=1)
+        assert list(await results_of(second)) == ["a2"]
+        rest = await results_of(run_batch(hall.manager, jobs, out=tmp_path))
+        assert sorted(rest) == ["a1", "b0", "b1", "b2"]
+
+
+async def test_one_batch_is_worked_on_by_one(autojump_clock: object, tmp_path: Path) -> None:
+    async with open_hall() as hall, run_batch(hall.manager, [job("a", Hang())], out=tmp_path):
+        with pytest.raises(BatchBusy, match="process"):
+            await collect(run_batch(hall.manager, [job("a", Hang())], out=tmp_path))
+
+
+async def test_a_summary_is_left_behind(autojump_clock: object, tmp_path: Path) -> None:
+    async with open_hall() as hall:
+        jobs = [job("a", Wait(seconds=3)), job("b", Fail())]
+        batch = run_batch(hall.manager, jobs, out=tmp_path)
+        await collect(batch)
+    found = json.loads((tmp_path / "summary.json").read_text())
+    assert found["statuses"] == {"completed": 1, "failed": 1}
+    assert found["failures"] == {"provider_error": 1}
+    assert (found["jobs"], found["attempts"], found["batch"]) == (2, 2, batch.id)
+    assert 3 <= found["duration"] < 4
+
+
+async def test_a_batch_keeps_its_id(autojump_clock: object, tmp_path: Path) -> None:
+    async with open_hall() as hall:
+        first = run_batch(hall.manager, [job("a")], out=tmp_path)
+        await collect(first)
+        second = run_batch(hall.manager, [job("a")], out=tmp_path)
+        await collect(second)
+        assert first.id == second.id != ""
+
+
+async def test_a_dry_run_tells_and_leaves_everything_as_it_is(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        cut = [job("done"), job("cut", Say(text="x"), Hang())]
+        async with run_batch(hall.manager, cut, out=tmp_path):
+            await trio.sleep(3)
+        before = (tmp_path / "results.jsonl").read_bytes()
+        asked = len(hall.prompts())
+        jobs = [*cut, job("new", require=("steer",)), job("later")]
+        async with dry_run(hall.manager, jobs, out=tmp_path, limit=2) as planned:
+            found = {each.job: each async for each in planned}
+        assert {name: each.action for name, each in found.items()} == {
+            "done": "done",
+            "cut": "resume",
+            "new": "run",
+            "later": "left",
+        }
+        assert list(found["new"].negotiation.granted) == ["steer"]
+        assert found["new"].permission.asked == "default"
+        assert (tmp_path / "results.jsonl").read_bytes() == before
+        assert len(hall.prompts()) == asked
+        assert "new" in await results_of(run_batch(hall.manager, jobs, out=tmp_path, limit=2))
+
+
+async def test_a_dry_run_makes_no_directory(autojump_clock: object, tmp_path: Path) -> None:
+    async with open_hall() as hall:
+        async with dry_run(hall.manager, [job("a")], out=tmp_path / "out") as planned:
+            assert [each.action async for each in planned] == ["run"]
+        assert not (tmp_path / "out").exists()
+
+
+async def test_a_dry_run_complains_like_a_run(autojump_clock: object) -> None:
+    async with open_hall() as hall:
+        async with dry_run(hall.manager, [job("a"), Job(id="b", prompt="x")]) as planned:
+            assert (await anext(planned)).job == "a"
+            with pytest.raises(JobsInvalid, match="job 2: provider"):
+                await anext(planned)

@@ -9,7 +9,7 @@ import trio
 from sessionmgr import Job, run_batch
 from sessionmgr.batch import dry_run
 from sessionmgr.errors import BatchBusy, JobsInvalid
-from sessionmgr.testing.scripted import Fail, Hang, Say, Tool, Wait
+from sessionmgr.testing.scripted import Fail, Hang, Say, Step, Tool, Wait
 from tests.batch.hall import collect, job, open_hall, results_of
 
 
@@ -29,7 +29,9 @@ async def test_what_is_done_is_not_done_again(autojump_clock: object, tmp_path: 
 
 
 async def test_what_has_failed_is_tried_again(autojump_clock: object, tmp_path: Path) -> None:
-    scripts = lambda prompt, attempt: (Say(text=prompt),) if attempt else (Fail(),)  # noqa: E731
+    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+        return (Say(text=prompt),) if attempt else (Fail(),)
+
     async with open_hall(scripts=scripts) as hall:
         assert await results_of(run_batch(hall.manager, [job("a")], out=tmp_path)) == {
             "a": "failed"
@@ -50,9 +52,9 @@ async def test_what_has_failed_can_be_kept(autojump_clock: object, tmp_path: Pat
 
 
 async def test_what_was_cut_goes_on_in_its_session(autojump_clock: object, tmp_path: Path) -> None:
-    scripts = lambda prompt, attempt: (  # noqa: E731
-        (Say(text="more"),) if prompt == "continue" else (Say(text="some"), Hang())
-    )
+    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+        return (Say(text="more"),) if prompt == "continue" else (Say(text="some"), Hang())
+
     async with open_hall(scripts=scripts) as hall:
         async with run_batch(hall.manager, [job("a")], out=tmp_path):
             await trio.sleep(3)
@@ -67,7 +69,9 @@ async def test_what_was_cut_goes_on_in_its_session(autojump_clock: object, tmp_p
 async def test_what_was_cut_within_a_tool_begins_anew(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    scripts = lambda _, attempt: (Tool(name="Bash", takes=0 if attempt else 99),)  # noqa: E731
+    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+        return (Tool(name="Bash", takes=0 if attempt else 99),)
+
     async with open_hall(scripts=scripts) as hall:
         async with run_batch(hall.manager, [job("a")], out=tmp_path):
             await trio.sleep(3)
@@ -171,8 +175,8 @@ async def test_a_dry_run_makes_no_directory(autojump_clock: object, tmp_path: Pa
 
 
 async def test_a_dry_run_complains_like_a_run(autojump_clock: object) -> None:
-    async with open_hall() as hall:
-        async with dry_run(hall.manager, [job("a"), Job(id="b", prompt="x")]) as planned:
-            assert (await anext(planned)).job == "a"
-            with pytest.raises(JobsInvalid, match="job 2: provider"):
-                await anext(planned)
+    wrong = [job("a"), Job(id="b", prompt="x")]
+    async with open_hall() as hall, dry_run(hall.manager, wrong) as planned:
+        assert (await anext(planned)).job == "a"
+        with pytest.raises(JobsInvalid, match="job 2: provider"):
+            await anext(planned)

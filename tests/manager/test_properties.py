@@ -12,61 +12,14 @@ from sessionmgr.errors import NotPausable, NotResumable, StartRefused, StoreClos
 from sessionmgr.manager import Clocks, FollowUp, RunHandle, SessionHandle
 from sessionmgr.model import TERMINAL, Snapshot
 from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
+from sessionmgr.testing.faulty_store import ANY, FaultyStore
 from sessionmgr.testing.schedule import run_scheduled
-from sessionmgr.testing.scripted import (
-    Ask,
-    Crash,
-    CrashAdapter,
-    Deaf,
-    Fail,
-    Finish,
-    Flood,
-    Hang,
-    Hear,
-    Leave,
-    RateLimited,
-    Say,
-    Script,
-    Step,
-    Think,
-    Tool,
-    TurnEnd,
-    Use,
-    Wait,
-    write_script,
-)
-from tests.manager.faulty import ANY, FaultyStore
+from sessionmgr.testing.scripted import Script, write_script
+from sessionmgr.testing.strategies import scripts
+from sessionmgr.testing.strategies.script import MOMENTS
 from tests.manager.house import House, open_house, stored
 
-MOMENTS = st.sampled_from([0.0, 0.0, 0.01, 0.5, 1.0, 2.0, 5.0, 6.0])
-
-STEPS: st.SearchStrategy[Step] = st.one_of(
-    st.builds(Say, text=st.sampled_from(["", "a", "hello"]), deltas=st.integers(0, 2)),
-    st.builds(Think, text=st.just("hm")),
-    st.builds(Tool, name=st.just("make"), takes=MOMENTS, fails=st.booleans()),
-    st.builds(
-        Ask,
-        tool=st.sampled_from(["yes", "no", "slow", "broken", "stop"]),
-        withdraw_after=st.none() | MOMENTS,
-    ),
-    st.builds(Wait, seconds=MOMENTS),
-    st.builds(Use, output=st.integers(0, 9), usd=st.none() | st.just(0.25)),
-    st.builds(Flood, events=st.integers(1, 20)),
-    st.builds(TurnEnd, open_tasks=st.integers(0, 1)),
-    st.builds(Deaf, seconds=MOMENTS),
-    st.sampled_from(
-        [Finish(), Fail(), RateLimited(), Crash(depth=1), Leave(), Hear(), Hang(), CrashAdapter()]
-    ),
-)
-
-SCRIPTS = st.builds(
-    Script,
-    steps=st.lists(STEPS, max_size=6).map(tuple),
-    starts=st.sampled_from([True, True, True, False]),
-    interrupt=st.sampled_from(["end", "done", "ignore", "crash", "hang"]),
-    unwinds=st.sampled_from([0.0, 1.0]),
-    append=st.sampled_from(["accept", "accept", "refuse", "crash", "hang", "slow", "lost"]),
-)
+SCRIPTS = scripts(tools=["yes", "no", "slow", "broken", "stop"])
 
 
 class Act(msgspec.Struct, frozen=True):

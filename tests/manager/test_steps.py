@@ -14,8 +14,8 @@ from sessionmgr.model import TERMINAL, FailureKind, RunResult, RunStatus
 from sessionmgr.provider import Allow, ApprovalRequest, Decision
 from sessionmgr.provider.intake import ROOM
 from sessionmgr.store import Append, Appended, MemoryStore
+from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Ask, Finish, Flood, Hear, Say, TurnEnd, Use
-from tests.manager.faulty import FaultyStore
 from tests.manager.house import House, open_house, play, stored
 
 STEPS = 14

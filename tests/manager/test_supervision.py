@@ -17,6 +17,7 @@ from sessionmgr.model import AnyEvent, FailureKind, MessageSent, RunResult, RunS
 from sessionmgr.otp import Continue
 from sessionmgr.provider import ProviderAdapter, RunContext
 from sessionmgr.store import MemoryStore
+from sessionmgr.testing.faulty_store import ANY, FaultyStore
 from sessionmgr.testing.scripted import (
     CrashAdapter,
     Deaf,
@@ -30,7 +31,6 @@ from sessionmgr.testing.scripted import (
     Wait,
     scripted,
 )
-from tests.manager.faulty import ANY, FaultyStore
 from tests.manager.house import House, collect, events, open_house, play, stored, types
 
 SPEAKS = (Repeat(times=50, steps=(Say(text="x"), Wait(seconds=0.5))), Finish())

@@ -25,7 +25,8 @@ from sessionmgr.model import (
     decode_event,
     encode_event,
 )
-from tests.model.sample import EVENTS, JSON, minimal
+from sessionmgr.testing.strategies import events, json_values
+from tests.model.sample import minimal
 
 # The names are the contract: whoever reads our logs relies on them.
 FIELDS = {
@@ -89,12 +90,12 @@ def test_an_event_is_written_with_exactly_these_fields(name: str) -> None:
     assert written["type"] == minimal(name).type == name
 
 
-@given(EVENTS)
+@given(events())
 def test_an_event_comes_back_as_it_was_written(event: Event) -> None:
     assert decode_event(encode_event(event)) == event
 
 
-@given(EVENTS, st.dictionaries(st.sampled_from(["newer", "x-y", ""]), JSON, min_size=1))
+@given(events(), st.dictionaries(st.sampled_from(["newer", "x-y", ""]), json_values(), min_size=1))
 def test_fields_nobody_knows_are_carried_through_unchanged(
     event: Event, more: dict[str, Json]
 ) -> None:
@@ -179,7 +180,7 @@ def test_an_unknown_event_still_says_where_it_belongs() -> None:
     assert (read.run_id, read.provider) == ("run_9", "x")
 
 
-@given(st.binary() | JSON.map(msgspec.json.encode))
+@given(st.binary() | json_values().map(msgspec.json.encode))
 def test_no_bytes_are_too_strange_to_be_read(body: bytes) -> None:
     read = decode_event(body)
     assert isinstance(read, Event | UnknownEvent)

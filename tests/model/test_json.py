@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sessionmgr.model import Unreadable, Untyped, encode_json, parse_json, parse_typed
-from tests.model.sample import JSON
+from sessionmgr.testing.strategies import json_values
 
 
 class Point(msgspec.Struct):
@@ -53,7 +53,7 @@ def test_reading_never_raises(data: bytes) -> None:
     assert isinstance(found, Unreadable) or json.loads(encode_json(found)) == found
 
 
-@given(JSON)
+@given(json_values())
 def test_what_is_written_is_read_as_it_was(value: object) -> None:
     assert parse_json(json.dumps(value)) == value
 

@@ -50,10 +50,12 @@ from sessionmgr.model import (
 )
 from sessionmgr.model.reduce import CHANGING
 from sessionmgr.model.status import STEPS
-from tests.model.sample import EVENTS, RUN, UNKNOWN, minimal
+from sessionmgr.testing.strategies import histories
+from sessionmgr.testing.strategies.event import RUN
+from tests.model.sample import minimal
 
 NEW = Run(id=RUN, session_id="ses_1", provider="echo")
-HISTORY = st.lists(EVENTS | UNKNOWN, max_size=25)
+HISTORY = histories(longest=25)
 
 # What neither ends a run nor is needed to tell what became of it.
 INERT = frozenset(

@@ -1,0 +1,137 @@
+"""A store that fails, waits and counts where a test says so."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.errors import StoreClosed
+from sessionmgr.store import MemoryStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sessionmgr.store import Append, Appended
+    from sessionmgr.store.row import Lease, Owner
+
+ANY: Final = "*"
+"""Matches every append."""
+
+
+class FaultKind(StrEnum):
+    """How a store can fail."""
+
+    FAIL = "fail"
+    """The next append raises an exception, and stores nothing."""
+    LOSE = "lose"
+    """The next append is stored, and raises instead of saying so."""
+    SLOW = "slow"
+    """Every append takes long."""
+    FROZEN = "frozen"
+    """No append comes back."""
+    CLOSED = "closed"
+    """Every append is refused."""
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that goes wrong `after` so long, and lasts some `seconds` where it can last."""
+
+    kind: FaultKind
+    after: float = 0.0
+    seconds: float = 0.0
+
+
+class InjectedError(Exception):
+    """What a faulty store raises on purpose, and nobody can know beforehand."""
+
+
+class FaultyStore(MemoryStore):
+    """A memory store with faults; `raises` are used up one by one, by appends that match."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.raises: list[tuple[str, Exception]] = []
+        """Event types, and what an append with an event of this type raises, storing nothing."""
+        self.after: list[tuple[str, Exception]] = []
+        """The same, but raised when the batch is stored already."""
+        self.delay: Callable[[Append], float] = lambda _: 0.0
+        self.closed = False
+        self.thawed = trio.Event()
+        self.thawed.set()
+        self.largest = 0
+        """How many events the longest batch had."""
+
+    async def suffer(self, faults: Sequence[Fault]) -> None:
+        """Have these faults, one after the other; afterwards all is well."""
+        for fault in faults:
+            await trio.sleep(fault.after)
+            await self._have(fault)
+
+    async def _have(self, fault: Fault) -> None:
+        match fault.kind:
+            case FaultKind.FAIL:
+                self.raises.append((ANY, InjectedError("as planned")))
+                await trio.lowlevel.checkpoint()
+            case FaultKind.LOSE:
+                self.after.append((ANY, InjectedError("as planned, when all was stored")))
+                await trio.lowlevel.checkpoint()
+            case FaultKind.SLOW:
+                usual, self.delay = self.delay, _a_second
+                try:
+                    await trio.sleep(fault.seconds)
+                finally:
+                    self.delay = usual
+            case FaultKind.FROZEN:
+                self.thawed = trio.Event()
+                try:
+                    await trio.sleep(fault.seconds)
+                finally:
+                    self.thawed.set()
+            case FaultKind.CLOSED:
+                self.closed = True
+                try:
+                    await trio.sleep(fault.seconds)
+                finally:
+                    self.closed = False
+
+    async def append(self, append: Append) -> Appended:
+        """Store a batch, unless a fault is in the way."""
+        await self._get_there()
+        await trio.sleep(self.delay(append))
+        _raise_one(self.raises, append)
+        self.largest = max(self.largest, len(append.rows))
+        appended = await super().append(append)
+        _raise_one(self.after, append)
+        return appended
+
+    async def acquire(
+        self,
+        name: str,
+        owner: Owner,
+        *,
+        now: int,
+        ttl: int,
+        gone: Callable[[Owner], bool] = lambda _: False,
+    ) -> Lease:
+        """Take a lease, unless the store is frozen or closed."""
+        await self._get_there()
+        return await super().acquire(name, owner, now=now, ttl=ttl, gone=gone)
+
+    async def _get_there(self) -> None:
+        await self.thawed.wait()
+        if self.closed:
+            raise StoreClosed("the store")
+
+
+def _a_second(append: Append) -> float:
+    return 1.0
+
+
+def _raise_one(faults: list[tuple[str, Exception]], append: Append) -> None:
+    for place, (type_, error) in enumerate(faults):
+        if type_ == ANY or any(row.type == type_ for row in append.rows):
+            del faults[place]
+            raise error

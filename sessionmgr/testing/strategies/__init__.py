@@ -1,0 +1,19 @@
+"""Strategies for hypothesis: whatever can stand in a log, be played by an agent, or go wrong.
+
+    @given(scripts(), st.lists(faults()))
+    def test_my_program_gets_over_it(script, faults): ...
+
+Everything that is made shrinks towards something small: one event, no step, no fault. To draw a
+script and run it in virtual time, write it into the prompt (`write_script`) of a `scripted`
+provider; to suffer the faults, give the manager a `FaultyStore` and `suffer` them beside it.
+"""
+
+from sessionmgr.testing.strategies.event import (
+    event_of as event_of,
+    events as events,
+    histories as histories,
+    unknown_events as unknown_events,
+)
+from sessionmgr.testing.strategies.fault import chaos as chaos, faults as faults
+from sessionmgr.testing.strategies.script import scripts as scripts, steps as steps
+from sessionmgr.testing.strategies.struct import json_values as json_values, structs as structs

@@ -1,0 +1,27 @@
+"""What goes wrong: a store at the worst moments, and children that misbehave."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+
+from sessionmgr.testing.faulty_store import Fault, FaultKind
+from sessionmgr.testing.player import CHAOS, Chaos
+from sessionmgr.testing.strategies.script import MOMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from hypothesis.strategies import SearchStrategy
+
+
+def faults(kinds: Collection[FaultKind] = tuple(FaultKind)) -> SearchStrategy[Fault]:
+    """Make a strategy for one fault of a `FaultyStore`."""
+    lasting = st.sampled_from([0.5, 5.0, 30.0, 90.0])
+    return st.builds(Fault, kind=st.sampled_from(sorted(kinds)), after=MOMENTS, seconds=lasting)
+
+
+def chaos() -> SearchStrategy[Chaos]:
+    """Make a strategy for ways in which an agent's program can misbehave."""
+    return st.sampled_from(CHAOS)

@@ -6,27 +6,4 @@ and what became of them in results (`sessionmgr.model`). Below it lie libraries 
 `sessionmgr.wire` (frames), `sessionmgr.store` (where events are kept).
 """
 
-from sessionmgr.batch import Job as Job, run_batch as run_batch
-from sessionmgr.manager import (
-    Clocks as Clocks,
-    FollowUp as FollowUp,
-    Manager as Manager,
-    RunHandle as RunHandle,
-    SessionHandle as SessionHandle,
-    open_manager as open_manager,
-)
-from sessionmgr.model import (
-    PermissionMode as PermissionMode,
-    RunResult as RunResult,
-    RunStatus as RunStatus,
-    Snapshot as Snapshot,
-)
-from sessionmgr.provider import (
-    Allow as Allow,
-    ApprovalRequest as ApprovalRequest,
-    Budget as Budget,
-    Decision as Decision,
-    Deny as Deny,
-    ProviderAdapter as ProviderAdapter,
-    RunContext as RunContext,
-)
+from sessionmgr.names import __dir__ as __dir__, __getattr__ as __getattr__

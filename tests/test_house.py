@@ -16,6 +16,7 @@ import pytest
 
 import sessionmgr
 import sessionmgr.errors
+import sessionmgr.names
 import sessionmgr.otp
 import sessionmgr_adapters
 
@@ -76,6 +77,32 @@ def test_the_top_of_a_package_holds_imports_and_nothing_else() -> None:
     for top in tops:
         statements = ast.parse(top.read_text(encoding="utf-8")).body[1:]
         assert all(isinstance(statement, ast.ImportFrom) for statement in statements), top
+
+
+def test_what_checkers_are_told_of_the_package_is_what_it_has() -> None:
+    stub = ast.parse((home(sessionmgr) / "__init__.pyi").read_text(encoding="utf-8"))
+    told = {
+        statement.module: tuple(alias.name for alias in statement.names)
+        for statement in stub.body
+        if isinstance(statement, ast.ImportFrom)
+    }
+    assert told == sessionmgr.names.PUBLIC
+    for module, names in told.items():
+        for name in names:
+            assert getattr(sessionmgr, name) is getattr(importlib.import_module(str(module)), name)
+            assert name in dir(sessionmgr)
+    assert not hasattr(sessionmgr, "nothing_of_ours")
+
+
+def test_to_import_the_package_is_not_to_import_what_is_in_it() -> None:
+    program = """
+import sys
+import sessionmgr
+before = {"trio", "sessionmgr.manager"} & sys.modules.keys()
+sessionmgr.otp, sessionmgr.open_manager
+sys.exit(f"imported: {before}" if before else 0)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -3,6 +3,7 @@
 from sessionmgr.testing.model_server.log import Exchange as Exchange, Log as Log
 from sessionmgr.testing.model_server.plan import Scripts as Scripts
 from sessionmgr.testing.model_server.request import (
+    Broken as Broken,
     Called as Called,
     Interrupted as Interrupted,
     Item as Item,

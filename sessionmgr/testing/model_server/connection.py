@@ -74,8 +74,7 @@ class Connection:
                 again = await self._answer(http, exchange, self._stream.send_all)
                 nursery.cancel_scope.cancel()
         finally:
-            if exchange.ending == "open":
-                exchange.ending = "shutdown"
+            self._log.end(exchange)
         return again and exchange.ending == "whole"
 
     async def _watch(self, exchange: Exchange, answering: trio.CancelScope) -> None:

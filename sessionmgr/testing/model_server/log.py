@@ -56,14 +56,29 @@ class Log:
         exchange = Exchange(number=self.total, http=http)
         self.total += 1
         self._kept.append(exchange)
+        self._tell()
+        return exchange
+
+    def end(self, exchange: Exchange) -> None:
+        """Note that nothing more will be answered; by default because the server ends."""
+        if exchange.ending == "open":
+            exchange.ending = "shutdown"
+        self._tell()
+
+    def _tell(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
-        return exchange
 
     async def reached(self, total: int) -> None:
         """Wait until there were so many requests."""
         await trio.lowlevel.checkpoint()
         while self.total < total:
+            await self._changed.wait()
+
+    async def settled(self) -> None:
+        """Wait until nothing is being answered."""
+        await trio.lowlevel.checkpoint()
+        while any(each.ending == "open" for each in self._kept):
             await self._changed.wait()
 
     def note_stranger(self, exchange: Exchange) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -46,6 +46,19 @@ async def send_plain(plain: Plain, exchange: Exchange, send: Send, *, head: bool
     exchange.ending = "whole"
 
 
+def _headers_of(moves: Sequence[AnyMove], face: Face) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for move in moves:
+        match move:
+            case Headers():
+                headers.update(move.headers)
+            case Limits():
+                headers.update(face.limits(move))
+            case _:
+                pass
+    return headers
+
+
 class Performance:
     """Plays one reply."""
 
@@ -61,7 +74,7 @@ class Performance:
         self._send: Final = send
         self._moves: Final = moves
         self._speaker: Final = face.speaker(request, planned.number, stop, use)
-        self._headers: Final[dict[str, str]] = {}
+        self._headers: Final = _headers_of(moves, face)
         self._begun = False
         self._instead: str | None = None
         """What goes out in the place of a whole message."""
@@ -89,12 +102,8 @@ class Performance:
                 await self._speak(move)
             case Wait(seconds=seconds):
                 await trio.sleep(seconds)
-            case Use() | Stop():
-                pass  # the speaker knows
-            case Headers(headers=headers):
-                self._headers.update(headers)
-            case Limits():
-                self._headers.update(self._face.limits(move))
+            case Use() | Stop() | Headers() | Limits():
+                pass  # known from the beginning
             case Malformed(text=text):
                 self._instead = text
                 if self._request.stream:

@@ -92,13 +92,13 @@ class Stop(Move, frozen=True, kw_only=True):
 
 
 class Headers(Move, frozen=True, kw_only=True):
-    """Headers of the answer, word for word; one of the first moves."""
+    """Headers of the answer, word for word."""
 
     headers: Mapping[str, str]
 
 
 class Limits(Move, frozen=True, kw_only=True):
-    """How much of the subscription is used, as headers tell it; one of the first moves."""
+    """How much of the subscription is used, as the headers of the answer tell it."""
 
     used: float
     """From 0 to 1."""
@@ -108,7 +108,10 @@ class Limits(Move, frozen=True, kw_only=True):
 
 
 class Refuse(Move, frozen=True, kw_only=True):
-    """Answer with a status that is an error; the first move, or after `headers` and `limits`."""
+    """Answer with a status that is an error.
+
+    Once something was said it is too late for that, and it becomes a `fault`.
+    """
 
     status: int
     message: str = "as the script says"

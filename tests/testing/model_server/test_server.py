@@ -1,0 +1,267 @@
+"""The server as its clients see it, by the words of Anthropic's API."""
+
+from contextlib import AsyncExitStack
+
+import pytest
+import trio
+
+from sessionmgr.testing.model_server import (
+    Call,
+    Cut,
+    Fault,
+    Hang,
+    Headers,
+    Limits,
+    Malformed,
+    Refuse,
+    Reply,
+    Say,
+    Stop,
+    Think,
+    UsageLimit,
+    Use,
+    Wait,
+    open_model_server,
+    prompt_with,
+)
+from sessionmgr.testing.model_server.http import HttpRequest
+from sessionmgr.testing.model_server.log import KEPT, Log
+from tests.testing.model_server.client import client_of, message, messages
+
+MESSAGES = "/v1/messages?beta=true"
+
+
+def prompt(*moves: Reply) -> str:
+    return prompt_with(moves)
+
+
+async def test_a_reply_is_streamed() -> None:
+    reply: Reply = [
+        Think(text="hm", deltas=2),
+        Say(text="hello", deltas=5),
+        Call(tool="shell", input={"command": "ls"}),
+        Use(input=1, cached_input=2, cache_write=3, output=4),
+    ]
+    async with open_model_server() as server, client_of(server) as client:
+        answer = await client.ask("POST", MESSAGES, messages(prompt(reply)))
+    assert (answer.status, answer.whole) == (200, True)
+    assert answer.headers["content-type"] == "text/event-stream"
+    events = answer.events()
+    deltas = [each["delta"] for each in events if each["type"] == "content_block_delta"]
+    assert "".join(each.get("text", "") for each in deltas) == "hello"
+    assert [each["text"] for each in deltas if "text" in each] == list("hello")
+    assert "".join(each.get("thinking", "") for each in deltas) == "hm"
+    written = "".join(each.get("partial_json", "") for each in deltas)
+    assert written == '{"limit":0,"command":"ls"}'
+    assert events[-2]["delta"]["stop_reason"] == "tool_use"
+    assert events[-2]["usage"] == {
+        "input_tokens": 1,
+        "cache_creation_input_tokens": 3,
+        "cache_read_input_tokens": 2,
+        "output_tokens": 4,
+    }
+    assert [events[0]["type"], events[-1]["type"]] == ["message_start", "message_stop"]
+    [exchange] = server.log
+    assert (exchange.reply, exchange.status, exchange.ending) == (0, 200, "whole")
+
+
+async def test_a_reply_comes_as_a_whole_to_who_does_not_stream() -> None:
+    reply: Reply = [Say(text="hello"), Call(tool="Bash", input={"a": 1}), Stop(reason="max_tokens")]
+    async with open_model_server() as server, client_of(server) as client:
+        answer = await client.ask("POST", MESSAGES, messages(prompt(reply), stream=False))
+    message = answer.json()
+    assert [each["type"] for each in message["content"]] == ["text", "tool_use"]
+    assert message["content"][1]["input"] == {"a": 1}
+    assert message["stop_reason"] == "max_tokens"
+    assert message["usage"]["output_tokens"] > 0
+
+
+async def test_a_connection_is_used_again_and_again() -> None:
+    async with open_model_server() as server, client_of(server) as client:
+        for number in range(3):
+            answer = await client.ask("POST", MESSAGES, messages(str(number)))
+            assert f"You said: {number}" in answer.body.decode()
+        await client.send("POST", MESSAGES, messages("a"))
+        await client.send("POST", MESSAGES, messages("b"))
+        assert b"You said: a" in (await client.receive()).body
+        assert b"You said: b" in (await client.receive()).body
+        answer = await client.ask("HEAD", "/", headers={"connection": "close"})
+        assert answer.status == 200
+        assert await client.stream.receive_some() == b""
+
+
+async def test_tokens_are_counted() -> None:
+    async with open_model_server() as server, client_of(server) as client:
+        counted = await client.ask("POST", "/v1/messages/count_tokens?beta=true", messages("hi"))
+    assert counted.json()["input_tokens"] > 0
+    assert server.log.asked == []
+
+
+async def test_whoever_wants_somebody_else_is_refused_and_noted() -> None:
+    async with open_model_server() as server, client_of(server) as client:
+        for method, target, status in [
+            ("GET", "/v1/models", 404),
+            ("POST", "/v1/messages/batches", 404),
+            ("CONNECT", "example.invalid:443", 403),
+            ("GET", "http://example.invalid/", 403),
+        ]:
+            assert (await client.ask(method, target, messages("hi"))).status == status
+        assert (await client.ask("POST", MESSAGES, {"no": "messages"})).status == 400
+    assert server.log.strangers == [
+        "GET /v1/models",
+        "POST /v1/messages/batches",
+        "CONNECT example.invalid:443",
+        "GET http://example.invalid/",
+    ]
+
+
+async def test_what_is_no_http_is_told_so() -> None:
+    async with open_model_server() as server, client_of(server) as client:
+        await client.stream.send_all(b"nonsense\r\n\r\n")
+        answer = await client.receive()
+        assert (answer.status, answer.headers["connection"]) == (400, "close")
+        assert await client.stream.receive_some() == b""
+
+
+async def test_a_client_that_waits_for_a_word_gets_it() -> None:
+    async with open_model_server() as server, client_of(server) as client:
+        head = b"HEAD / HTTP/1.1\r\ncontent-length: 1\r\nexpect: 100-continue\r\n\r\n"
+        await client.stream.send_all(head)
+        assert (await client.receive(has_body=False)).status == 100
+        await client.stream.send_all(b"x")
+        assert (await client.receive(has_body=False)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status", "kind", "headers"),
+    [
+        (Refuse(status=429), 429, "rate_limit_error", {}),
+        (Refuse(status=429, retry_after=1.5), 429, "rate_limit_error", {"retry-after": "1.5"}),
+        (Refuse(status=529), 529, "overloaded_error", {}),
+        (Refuse(status=500), 500, "api_error", {}),
+        (Refuse(status=400, kind="other", headers={"a": "b"}), 400, "other", {"a": "b"}),
+        (
+            UsageLimit(resets_at=12),
+            429,
+            "rate_limit_error",
+            {
+                "anthropic-ratelimit-unified-status": "rejected",
+                "anthropic-ratelimit-unified-reset": "12",
+            },
+        ),
+    ],
+)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_refusal_has_a_status_a_kind_and_headers(
+    refusal: Refuse, status: int, kind: str, headers: dict[str, str], stream: bool
+) -> None:
+    async with open_model_server() as server, client_of(server) as client:
+        body = messages(prompt([Headers(headers={"x": "y"}), refusal]), stream=stream)
+        answer = await client.ask("POST", MESSAGES, body)
+    assert (answer.status, answer.json()["error"]["type"]) == (status, kind)
+    assert answer.headers.items() >= {**headers, "x": "y"}.items()
+    assert ("retry-after" in answer.headers) == ("retry-after" in headers)
+
+
+async def test_a_failure_passes_after_so_many_attempts() -> None:
+    body = messages(prompt([Refuse(status=529, times=2), Say(text="at last")]))
+    async with open_model_server() as server, client_of(server) as client:
+        answers = [await client.ask("POST", MESSAGES, body) for _ in range(3)]
+        assert [answer.status for answer in answers] == [529, 529, 200]
+        # Another session begins anew.
+        other = {"x-claude-code-session-id": "other"}
+        assert (await client.ask("POST", MESSAGES, body, other)).status == 529
+
+
+async def test_limits_are_told_in_headers() -> None:
+    limits = Limits(used=0.9, resets_at=12, status="allowed_warning")
+    async with open_model_server() as server, client_of(server) as client:
+        answer = await client.ask("POST", MESSAGES, messages(prompt([limits, Say(text="a")])))
+    assert answer.headers["anthropic-ratelimit-unified-5h-utilization"] == "0.9"
+    assert answer.headers["anthropic-ratelimit-unified-status"] == "allowed_warning"
+
+
+async def test_a_stream_may_break_in_every_way() -> None:
+    async with open_model_server() as server:
+        async with client_of(server) as client:
+            reply: Reply = [Say(text="half", whole=False), Fault(kind="overloaded_error")]
+            answer = await client.ask("POST", MESSAGES, messages(prompt(reply)))
+            assert (answer.types()[-1], answer.whole) == ("error", True)
+            assert "content_block_stop" not in answer.types()
+            late: Reply = [Say(text="half"), Refuse(status=500)]
+            answer = await client.ask("POST", MESSAGES, messages(prompt(late)))
+            assert (answer.status, answer.types()[-1]) == (200, "error")
+            nonsense: Reply = [Malformed(text="data: {no\n\n"), Say(text="a")]
+            answer = await client.ask("POST", MESSAGES, messages(prompt(nonsense)))
+            assert b"data: {no\n\n" in answer.body
+            answer = await client.ask("POST", MESSAGES, messages(prompt([Say(text="a"), Cut()])))
+            assert (answer.status, answer.whole) == (200, False)
+        async with client_of(server) as client:
+            answer = await client.ask("POST", MESSAGES, messages(prompt([Cut()])))
+            assert (answer.status, answer.whole) == (0, False)
+    assert [each.ending for each in server.log] == ["whole", "whole", "whole", "cut", "cut"]
+
+
+async def test_a_whole_message_may_break_as_well() -> None:
+    async with open_model_server() as server, client_of(server) as client:
+        fault = messages(prompt([Say(text="a"), Fault(kind="k")]), stream=False)
+        answer = await client.ask("POST", MESSAGES, fault)
+        assert (answer.status, answer.json()["error"]["type"]) == (500, "k")
+        nonsense = messages(prompt([Malformed(text="{no")]), stream=False)
+        assert (await client.ask("POST", MESSAGES, nonsense)).body == b"{no"
+
+
+async def test_arguments_may_be_no_json() -> None:
+    broken: Reply = [Call(tool="Bash", broken='{"command": ')]
+    async with open_model_server() as server, client_of(server) as client:
+        answer = await client.ask("POST", MESSAGES, messages(prompt(broken)))
+    deltas = [each["delta"] for each in answer.events() if "delta" in each]
+    assert "".join(each.get("partial_json", "") for each in deltas) == '{"command": '
+
+
+@pytest.mark.parametrize("reply", [[Hang()], [Say(text="a"), Hang()]])
+async def test_a_model_that_hangs_is_left_by_its_client(reply: Reply) -> None:
+    async with open_model_server() as server:
+        async with client_of(server) as client:
+            await client.send("POST", MESSAGES, messages(prompt(reply)))
+            await server.log.reached(1)
+        await server.log.settled()
+    assert [each.ending for each in server.log] == ["left"]
+
+
+async def test_a_server_that_ends_says_so_of_what_it_was_at() -> None:
+    async with AsyncExitStack() as stack:
+        async with open_model_server() as server:
+            client = await stack.enter_async_context(client_of(server))
+            await client.send("POST", MESSAGES, messages(prompt([Hang()])))
+            await server.log.reached(1)
+        [exchange] = server.log
+        assert exchange.ending == "shutdown"
+
+
+async def test_pauses_take_their_time() -> None:
+    reply: Reply = [Wait(seconds=0.02), Say(text="abc", deltas=3, pause=0.01), Wait(seconds=0.01)]
+    async with open_model_server() as server, client_of(server) as client:
+        began = trio.current_time()
+        await client.ask("POST", MESSAGES, messages(prompt(reply)))
+        assert trio.current_time() - began >= 0.06
+
+
+async def test_a_script_goes_on_in_another_server() -> None:
+    said = messages(
+        prompt([Call(tool="Bash")], [Say(text="on we go")]),
+        message("assistant", {"type": "tool_use", "id": "x", "name": "Bash", "input": {}}),
+        message("user", {"type": "tool_result", "tool_use_id": "x", "content": "it ran"}),
+    )
+    for _ in range(2):
+        async with open_model_server() as server, client_of(server) as client:
+            assert b"on we go" in (await client.ask("POST", MESSAGES, said)).body
+            assert [each.text for each in server.log.asked[0].results] == ["it ran"]
+
+
+def test_the_log_keeps_the_last() -> None:
+    log = Log()
+    for number in range(KEPT + 5):
+        log.begin(HttpRequest("GET", f"/{number}", {}))
+    assert (log.total, len(log)) == (KEPT + 5, KEPT)
+    assert next(iter(log)).http.target == "/5"

@@ -9,13 +9,14 @@ import msgspec
 import trio
 
 from sessionmgr.manager.news import Decided, Noted
-from sessionmgr.model import ErrorOccurred, Failure, FailureKind, encode_json
+from sessionmgr.model import ErrorOccurred, Failure, FailureKind, StallSuspected, encode_json
 from sessionmgr.provider.question import Allow, Deny
 
 if TYPE_CHECKING:
     from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.model import Json
     from sessionmgr.provider.course import Question
-    from sessionmgr.provider.question import Decision
+    from sessionmgr.provider.question import Approve, Decision
 
 log: Final = logging.getLogger("sessionmgr.manager")
 
@@ -25,26 +26,59 @@ async def decide(entry: RunEntry, question: Question) -> None:
     with question.scope:
         decision = question.ruled
         if decision is None:
-            decision = await _ask(entry, question)
+            decision = await _ask(entry, question, entry.approve)
         else:
             await trio.lowlevel.checkpoint()
         entry.live.intake.put(Decided(entry, question, decision))
 
 
-async def _ask(entry: RunEntry, question: Question) -> Decision:
-    if entry.approve is None:
+async def _ask(entry: RunEntry, question: Question, approve: Approve | None) -> Decision:
+    if approve is None:
+        await trio.lowlevel.checkpoint()
         return Deny(reason="nobody is there to be asked", by="default")
     patience = entry.clocks.of("approval")
-    with trio.move_on_after(patience or float("inf")):  # noqa: ASYNC912  # approve() may answer at once
-        try:
-            return _checked(await entry.approve(question.request))
-        except Exception as error:
-            log.exception("event=approve_crashed run=%s", entry.id)
-            message = f"approve() raised {type(error).__name__}: {error}"
-            failure = Failure(kind=FailureKind.APPROVAL_UNANSWERED, message=message)
-            entry.live.intake.put(Noted(entry, (ErrorOccurred(failure=failure),)))
-            return Deny(reason=message, by="default")
+    if not patience:
+        return await _answer(entry, question, approve)
+    decision: Decision | None = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_warn, entry, question, patience)
+        with trio.move_on_after(patience):  # noqa: ASYNC912  # approve() may answer at once
+            decision = await _answer(entry, question, approve)
+        nursery.cancel_scope.cancel()
+    if decision is not None:
+        return decision
+    _note(entry, question, patience, patience)
     return Deny(reason=f"nobody answered within {patience:g} s", by="deadline")
+
+
+async def _answer(entry: RunEntry, question: Question, approve: Approve) -> Decision:
+    try:
+        return _checked(await approve(question.request))
+    except Exception as error:
+        log.exception("event=approve_crashed run=%s", entry.id)
+        message = f"approve() raised {type(error).__name__}: {error}"
+        failure = Failure(kind=FailureKind.APPROVAL_UNANSWERED, message=message)
+        entry.live.intake.put(Noted(entry, (ErrorOccurred(failure=failure),)))
+        return Deny(reason=message, by="default")
+
+
+async def _warn(entry: RunEntry, question: Question, patience: float) -> None:
+    await trio.sleep(patience / 2)
+    _note(entry, question, patience, patience / 2)
+
+
+def _note(entry: RunEntry, question: Question, limit: float, waited: float) -> None:
+    """Put on record that a question still waits, or has waited for too long."""
+    request = question.request
+    evidence: dict[str, Json] = {
+        "clock": "approval",
+        "limit": limit,
+        "approval_id": request.approval_id,
+        "tool_call_id": request.tool_call_id,
+        "tool_name": request.tool_name,
+    }
+    stalled = StallSuspected(state="approval", silent_for=waited, evidence=evidence, synthetic=True)
+    entry.live.intake.put(Noted(entry, (stalled,)))
 
 
 def _checked(decision: object) -> Decision:

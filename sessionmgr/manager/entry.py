@@ -64,6 +64,9 @@ class RunEntry:
         """Messages to the turn that is on, whose fate is not known: id and content."""
         self.watch_number = 0
         self.warned_at: float | None = None
+        self.warned_of_deadline = False
+        self.explained: tuple[object, ...] = ()
+        """What was known to explain a silence when it was last looked at."""
         self.pause: PauseOrder | None = None
 
     @property

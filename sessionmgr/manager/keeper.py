@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.live import Live
     from sessionmgr.manager.tables import Tables
-    from sessionmgr.model import Run
 
 LINGER: Final = 5.0
 """Seconds for which a session without work is kept: its next run may come soon."""
+UNWINDING: Final = 0.25
+"""Seconds that a task which was cut at the end of its grace has to leave before its run's end."""
 RETRY: Final = 0.1
 """Seconds between two attempts to reach a store that is being started again."""
 
@@ -184,9 +185,10 @@ class Keeper:
         live.intake.stored(draft.size)
         for entry, run in draft.folds.items():
             ended = draft.has_ended(entry)
-            explained = _explains(entry.run) != _explains(run)
             entry.run = run
-            if explained and not ended:
+            explained = _explains(entry)
+            if explained != entry.explained and not ended:
+                entry.explained = explained
                 self._tables.tower.watch(entry)
             if run.provider_session_id is not None:
                 live.provider_session_id = run.provider_session_id
@@ -242,13 +244,13 @@ class Keeper:
 
     async def _wind_down(self, entry: RunEntry) -> None:
         """See to it that a run's task ends; what goes on beyond all bounds is left behind."""
-        course = entry.course
+        course, now = entry.course, trio.current_time()
         if entry.is_over:  # the provider said so; its task may still tidy up
-            await _for(course.grace, course.over)
+            await _until(now + course.grace, course.over)
             course.cut()
+            await _until(now + 2 * course.grace, course.over)
         else:
-            await _for(course.grace, course.over)
-        await _for(course.grace, course.over)
+            await _until(course.claimed_at + course.grace + UNWINDING, course.over)
         if not course.over.is_set():
             self._live.intake.put(news.Overdue(entry))
 
@@ -259,13 +261,21 @@ class Keeper:
         self._live.intake.put(news.FollowUpFate(sent, fate))
 
 
-def _explains(run: Run) -> tuple[object, ...]:
-    """Return what of a record says why it is silent."""
-    return bool(run.open_tools), bool(run.open_approvals), bool(run.open_tasks), run.turns
+def _explains(entry: RunEntry) -> tuple[object, ...]:
+    """Return what of a run says why it is silent: with that, the clock that runs may change."""
+    run = entry.run
+    return (
+        entry.course.seen,
+        entry.in_turn,
+        bool(run.open_tools),
+        bool(run.open_approvals),
+        bool(run.open_tasks),
+        run.turns,
+    )
 
 
-async def _for(seconds: float, event: trio.Event) -> None:
-    with trio.move_on_after(seconds):
+async def _until(moment: float, event: trio.Event) -> None:
+    with trio.move_on_at(moment):
         await event.wait()
 
 

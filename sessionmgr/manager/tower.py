@@ -66,13 +66,25 @@ class Tower:
             return NEVER
         if course.dispatched_at is None:
             return now + SOON
-        deadline = entry.clocks.of("deadline")
-        ends = course.dispatched_at + deadline if deadline else NEVER
-        if now >= ends:
-            detail = f"it was to be done in {deadline:g} s"
-            course.end(Stop(cause=Cause.DEADLINE, detail=detail))
+        due = self._heed_deadline(entry, course.dispatched_at, now)
+        return NEVER if due is None else min(due, self._listen(entry, now))
+
+    def _heed_deadline(self, entry: RunEntry, begun: float, now: float) -> float | None:
+        """Strike if the deadline has come; else return when to look at it again."""
+        limit = entry.clocks.of("deadline")
+        if not limit:
             return NEVER
-        return min(ends, self._listen(entry, now))
+        if now >= begun + limit:
+            _note(entry, "deadline", limit, now)
+            detail = f"it was to be done in {limit:g} s"
+            entry.course.end(Stop(cause=Cause.DEADLINE, detail=detail))
+            return None
+        if not entry.warned_of_deadline:
+            if now < begun + limit / 2:
+                return begun + limit / 2
+            entry.warned_of_deadline = True
+            _note(entry, "deadline", limit, now)
+        return begun + limit
 
     def _listen(self, entry: RunEntry, now: float) -> float:
         course, live = entry.course, entry.live
@@ -89,26 +101,34 @@ class Tower:
         if watched is None:
             return NEVER  # until that changes
         silent = now - course.last_sign
-        evidence: dict[str, Json] = {
-            "clock": watched.clock,
-            "limit": watched.act,
-            "open_tools": list(entry.run.open_tools.values()),
-            "open_tasks": entry.run.open_tasks,
-            "turns": entry.run.turns,
-        }
-        stalled = StallSuspected(
-            state=watched.clock, silent_for=round(silent, 3), evidence=evidence, synthetic=True
-        )
         if watched.act and silent >= watched.act:
-            live.intake.put(Noted(entry, (stalled,)))
+            _note(entry, watched.clock, watched.act, now)
             detail = f"{watched.clock} clock: silent for {silent:g} s"
             failure = Failure(kind=FailureKind.STALLED, message=detail, retryable=True)
             course.end(Stop(cause=Cause.SILENCE, detail=detail, failure=failure))
             return now
         if watched.warn and silent >= watched.warn and entry.warned_at != course.last_sign:
             entry.warned_at = course.last_sign
-            live.intake.put(Noted(entry, (stalled,)))
+            _note(entry, watched.clock, watched.act, now)
         to_come = [watched.act] if watched.act else []
         if watched.warn and entry.warned_at != course.last_sign:
             to_come.append(watched.warn)
         return course.last_sign + min(to_come, default=NEVER)
+
+
+def _note(entry: RunEntry, clock: str, limit: float, now: float) -> None:
+    """Put on record that a clock warns, or strikes, and what there was to be seen."""
+    course, run = entry.course, entry.run
+    begun = now if course.dispatched_at is None else course.dispatched_at
+    evidence: dict[str, Json] = {
+        "clock": clock,
+        "limit": limit,
+        "running_for": round(now - begun, 3),
+        "open_tools": list(run.open_tools.values()),
+        "open_approvals": list(run.open_approvals),
+        "open_tasks": run.open_tasks,
+        "turns": run.turns,
+    }
+    silent = round(now - course.last_sign, 3)
+    stalled = StallSuspected(state=clock, silent_for=silent, evidence=evidence, synthetic=True)
+    entry.live.intake.put(Noted(entry, (stalled,)))

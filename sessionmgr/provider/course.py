@@ -94,6 +94,8 @@ class Course:
         self.grace = grace
         """How long a provider has to end by itself when it is asked to."""
         self.stop: Stop | None = None
+        self.claimed_at = 0.0
+        """When that was said."""
         self.questions: dict[str, Question] = {}
         self.dispatched_at: float | None = None
         """When its task began, by trio's clock."""
@@ -138,7 +140,7 @@ class Course:
         """Say why the run ends; False if it has been said already."""
         if self.stop is not None:
             return False
-        self.stop = stop
+        self.stop, self.claimed_at = stop, trio.current_time()
         return True
 
     def end(self, stop: Stop) -> bool:

@@ -19,6 +19,7 @@ from sessionmgr.model import (
 from sessionmgr.provider import ApprovalRequest, Decision, Deny
 from sessionmgr.store import Append, Appended, MemoryStore
 from sessionmgr.testing.scripted import (
+    ALL_IT_DOES,
     Ask,
     Crash,
     Deaf,
@@ -32,6 +33,7 @@ from sessionmgr.testing.scripted import (
     Wait,
     scripted,
 )
+from tests.manager.faulty import FaultyStore
 from tests.manager.house import House, events, open_house, play, stored, types
 
 DUMB = Capabilities(streaming=NATIVE)
@@ -172,14 +174,34 @@ async def test_without_a_polite_way_it_is_cut_at_once(autojump_clock: MockClock)
         assert trio.current_time() == pytest.approx(1, abs=0.01)
 
 
-async def test_a_deaf_run_is_cancelled_within_twice_its_grace(autojump_clock: MockClock) -> None:
-    async with open_house(clocks=Clocks(close=4)) as house:
+@pytest.mark.parametrize("capabilities", [ALL_IT_DOES, DUMB], ids=["polite", "dumb"])
+async def test_a_deaf_run_is_cancelled_at_the_end_of_its_grace(
+    autojump_clock: MockClock, capabilities: Capabilities
+) -> None:
+    actor = scripted("actor", capabilities=capabilities)
+    async with open_house(actor=actor, clocks=Clocks(close=4)) as house:
         run = await house.start(Say(text="before"), Deaf(seconds=500), Say(text="after"))
         await trio.sleep(1)
         run.cancel()
         assert (await types(run))[-1] == "run_cancelled"
-        assert trio.current_time() <= 1 + 2 * 4 + 0.1
+        assert trio.current_time() <= 1 + 4 + 0.3
         assert (await run.result()).text == "before"
+        assert trio.current_time() <= 1 + 2 * 4 + 0.3
+
+
+async def test_a_deaf_run_has_its_grace_from_the_cancel_on_and_not_from_its_record(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store) as house:
+        run = await house.start(Deaf(seconds=500))
+        await trio.sleep(1)
+        store.thawed = trio.Event()
+        run.cancel()
+        await trio.sleep(20)
+        store.thawed.set()
+        with trio.fail_after(0.1):
+            assert (await types(run))[-1] == "run_cancelled"
 
 
 async def test_a_deaf_run_does_not_hold_up_what_waits_in_its_session(

@@ -170,7 +170,7 @@ async def test_a_question_explains_a_silence(autojump_clock: MockClock) -> None:
         await trio.sleep(100)
         return Allow()
 
-    clocks = Clocks(start=10, model=10, tool=10, idle=10)
+    clocks = Clocks(start=10, model=10, tool=10, idle=10, approval=0)
     async with open_house(clocks=clocks) as house:
         session = await house.manager.open_session("actor", approve=approve)
         run = await session.submit(play(Ask(tool="rm"), Finish()))
@@ -241,3 +241,66 @@ async def test_many_runs_have_their_clocks_each(autojump_clock: MockClock) -> No
             assert run.status is RunStatus.TIMED_OUT
             assert len(await stalls(run)) == 2, number
         assert trio.current_time() - start <= 21
+
+
+async def test_the_deadline_warns_at_half_and_then_acts_with_its_evidence(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(clocks=Clocks(deadline=30)) as house:
+        run = await house.start(Wait(seconds=10), Tool(name="make", takes=100))
+        assert (await run.result()).reason is Reason.DEADLINE
+        warning, act = await stalls(run)
+        for stall, at in ((warning, 15), (act, 30)):
+            assert stall.state == "deadline"
+            assert (said(stall, "clock"), said(stall, "limit")) == ("deadline", 30)
+            assert said(stall, "running_for") == pytest.approx(at, abs=0.1)
+            assert stall.silent_for == pytest.approx(at - 10, abs=0.1)
+            assert said(stall, "open_tools") == ["make"]
+
+
+async def test_the_approval_clock_warns_at_half_and_then_acts_with_its_evidence(
+    autojump_clock: MockClock,
+) -> None:
+    at: list[float] = []
+
+    async def approve(request: ApprovalRequest) -> Decision:
+        at.append(trio.current_time())
+        await trio.sleep(25 if request.tool_name == "slow" else 100)
+        return Allow()
+
+    async with open_house(clocks=Clocks(approval=40)) as house:
+        session = await house.manager.open_session("actor", approve=approve)
+        run = await session.submit(play(Ask(tool="slow"), Ask(tool="rm"), Finish()))
+        assert (await run.result()).status is RunStatus.COMPLETED
+        slow, warning, act = await stalls(run)
+        assert (said(slow, "tool_name"), slow.silent_for) == ("slow", 20)
+        assert (said(warning, "tool_name"), warning.silent_for) == ("rm", 20)
+        assert (said(act, "tool_name"), act.silent_for) == ("rm", 40)
+        assert {each.state for each in (slow, warning, act)} == {"approval"}
+        assert said(act, "limit") == 40
+        names = [event.type for event in await events(run)]
+        assert names.index("tool_approval_denied") > names.index("stall_suspected")
+
+
+@pytest.mark.parametrize(
+    ("clocks", "steps"),
+    [
+        (Clocks(start=1000, model=10), (Wait(seconds=1), Say(text="x"), Hang())),
+        (
+            Clocks(model=10, idle=1000),
+            (Say(text="x"), TurnEnd(), Wait(seconds=1), Say(text="y"), Hang()),
+        ),
+        (Clocks(model=1000, idle=10), (Say(text="x"), Wait(seconds=1), TurnEnd(), Hang())),
+        (Clocks(model=1000, drain=10), (Wait(seconds=1), TurnEnd(open_tasks=1), Hang())),
+        (Clocks(model=1000, tool=10), (Wait(seconds=1), Tool(name="make", takes=900))),
+    ],
+    ids=["started", "at work again", "idle", "draining", "in a tool"],
+)
+async def test_a_clock_that_is_nearer_than_the_one_before_strikes_in_time(
+    autojump_clock: MockClock, clocks: Clocks, steps: tuple[Step, ...]
+) -> None:
+    async with open_house(clocks=clocks) as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(*steps, starts=clocks.start is None))
+        assert (await run.result()).status is RunStatus.TIMED_OUT
+        assert trio.current_time() == pytest.approx(11, abs=0.2)

@@ -234,7 +234,7 @@ def _in_time(world: World, stored: StoredRun, piece: Piece, noted: Noted) -> Ite
     bad = sum(shift.weather.was_bad(at - 10, noted.at) for shift in world.shifts)
     if bad or note.shift.killed_at < noted.at:
         return
-    if noted.at - at > 2 * CLOCKS.of("close") + SLACK:
+    if noted.at - at > CLOCKS.of("close") + SLACK:
         yield f"{stored.run_id} ({piece.kind}) was cancelled at {at}, and ended at {noted.at}"
 
 

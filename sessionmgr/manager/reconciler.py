@@ -60,7 +60,8 @@ class Reconciler:
         self._spool: Final = spool
         self._ends: Final[dict[str, RunEnded]] = {}
         """What was told of runs whose ends could not be stored."""
-        self._in_hand: Final[dict[Live, None]] = {}
+        self._in_hand: Final[dict[Live, float]] = {}
+        """What is to be settled, and since when."""
         self._late: Final[dict[str, None]] = {}
         """Sessions whose runs were let go before the store was there to take their ends."""
         self._booted = False
@@ -105,18 +106,16 @@ class Reconciler:
                 nursery.start_soon(self._settle_late, session_id)
             while True:
                 for live in await self._tables.orphans.take():
-                    self._in_hand[live] = None
+                    self._in_hand[live] = live.committing_since or trio.current_time()
                     nursery.start_soon(self._take_over, live)
 
     async def _take_over(self, live: Live) -> None:
         """Put in order what a keeper has left, as soon as the store lets us."""
-        tables, session_id = self._tables, live.session.id
+        session_id = live.session.id
         why = await self._settle_soon(live)
         if why is not None:
-            lost = self._lost(live, why, tables.moment())
-            self._ends.update((event.run_id, event) for event in lost if event.run_id)
-            await self._spool.add(lost)
             self._late[session_id] = None
+            await self._put_aside(live, why)
         self._release(live)
         self._settled(session_id)
         del self._in_hand[live]
@@ -126,8 +125,7 @@ class Reconciler:
     async def _settle_soon(self, live: Live) -> Failure | None:
         """Settle a session within the store's clock; return why that was not to be done."""
         tables, session_id = self._tables, live.session.id
-        began = trio.current_time() if live.committing_since is None else live.committing_since
-        patience = tables.clocks.of("store") or float("inf")
+        until = self._in_hand[live] + (tables.clocks.of("store") or float("inf"))
         while True:  # noqa: ASYNC913  # each turn waits for the store
             try:
                 await self.settle(session_id, "its keeper crashed")
@@ -136,12 +134,21 @@ class Reconciler:
                 return None  # it never came to be stored
             except Exception as error:  # noqa: BLE001  # nobody else is left to try
                 log.warning("event=not_settled session=%s why=%r", session_id, error)
-                if trio.current_time() - began >= patience:
+                if trio.current_time() >= until:
                     return Failure(kind=FailureKind.STORE_FAILED, message=str(error))
                 await trio.sleep(RETRY)
             else:
                 tables.is_known(session_id)
                 return None
+
+    async def _put_aside(self, live: Live, failure: Failure) -> None:
+        """Keep the ends that cannot be stored now, here and in the spool."""
+        try:
+            lost = self._lost(live, failure, self._tables.moment())
+            self._ends.update((event.run_id, event) for event in lost if event.run_id)
+            await self._spool.add(lost)
+        except Exception:  # a full disk, say; nobody is left to do it better
+            log.exception("event=end_not_put_aside session=%s", live.session.id)
 
     def _settled(self, session_id: str) -> None:
         settled = self._tables.settling.pop(session_id, None)

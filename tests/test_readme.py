@@ -9,31 +9,37 @@ from typing import NamedTuple
 
 import pytest
 
+import sessionmgr.testing
+
 README = Path(__file__).parents[1] / "README.md"
+# The pages of packages are where these are installed.
+KIT = Path(sessionmgr.testing.__file__).with_name("README.md")
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Program(NamedTuple):
-    line: int
+    where: str
     source: str
     prints: str | None
 
 
-def programs(text: str) -> list[Program]:
+def programs(page: Path) -> list[Program]:
     """Find each python block, with the text block that comes next, if one does."""
+    text = page.read_text(encoding="utf-8")
     blocks = [
         (text.count("\n", 0, m.start()) + 1, m.group(1), m.group(2)) for m in FENCED.finditer(text)
     ]
+    where = "readme" if page == README else page.parent.name
     followers = [*blocks[1:], (0, "", "")]
     return [
-        Program(line, source, follower[2] if follower[1] == "text" else None)
+        Program(f"{where}-line{line}", source, follower[2] if follower[1] == "text" else None)
         for (line, language, source), follower in zip(blocks, followers, strict=True)
         if language == "python"
     ]
 
 
-PROGRAMS = programs(README.read_text(encoding="utf-8"))
+PROGRAMS = [*programs(README), *programs(KIT)]
 
 
 def test_the_readme_has_programs_and_says_what_some_of_them_print() -> None:
@@ -41,7 +47,7 @@ def test_the_readme_has_programs_and_says_what_some_of_them_print() -> None:
     assert sum(program.prints is not None for program in PROGRAMS) >= 2
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: f"line{p.line}")
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.where)
 def test_a_program_of_the_readme_does_what_the_readme_says(
     program: Program, tmp_path: Path
 ) -> None:

@@ -45,11 +45,8 @@ class Parser(argparse.ArgumentParser):
             CommandLineInvalid: Always.
         """
         where = self.prog.removeprefix(PROGRAM).strip()
-        raise CommandLineInvalid(
-            f"{where}: {self._plainly(message)} (see {self.prog} --help)"
-            if where
-            else f"{message} (see {self.prog} --help)"
-        )
+        what = f"{where}: " if where else ""
+        raise CommandLineInvalid(f"{what}{self._plainly(message)} (see {self.prog} --help)")
 
     def require_nothing(self) -> None:
         """Take a line without its required arguments too, for whoever only looks at settings."""

@@ -1,0 +1,260 @@
+"""Whatever is typed wrongly is answered by one line that says what is right, and exit code 1."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.cli import sessions
+from sessionmgr.cli.verbs import VERBS
+from sessionmgr.provider.discovery import installed
+from sessionmgr.testing.scripted import Say
+from tests.cli.command import environment, sessionmgr
+from tests.cli.room import fill
+from tests.cli.terminal import Terminal
+from tests.manager.house import play
+
+PREFIX = "sessionmgr: error: "
+
+# What is typed, on a store that is there and empty of sessions, and what is said.
+WRONG = {
+    # the command
+    "sesions": "there is no command 'sesions'; did you mean sessions? (see sessionmgr --help)",
+    "nonsense": "there is no command 'nonsense' (see sessionmgr --help)",
+    "--jsn": "there is no flag --jsn; did you mean --json? (see sessionmgr --help)",
+    "--store": "--store: expected one argument (see sessionmgr --help)",
+    "sessions --store": "sessions: --store: expected one argument (see sessionmgr sessions --help)",
+    "--stor x sessions": "there is no command 'x' (see sessionmgr --help)",
+    # sessions
+    "sessions extra": "sessions: unexpected argument 'extra' (see sessionmgr sessions --help)",
+    "sessions --stats x": (
+        "sessions: there is no flag --stats; did you mean --status? "
+        "(see sessionmgr sessions --help)"
+    ),
+    "sessions --status faild": (
+        "sessions: --status: there is no status 'faild'; did you mean failed? "
+        "(see sessionmgr sessions --help)"
+    ),
+    "sessions --limit 0": (
+        "sessions: --limit: expected a whole number, 1 or more, not '0' "
+        "(see sessionmgr sessions --help)"
+    ),
+    "sessions --limit ten": (
+        "sessions: --limit: expected a whole number, 1 or more, not 'ten' "
+        "(see sessionmgr sessions --help)"
+    ),
+    "sessions --since yesterday": (
+        "'yesterday' is no moment: write an age like 90m, 12h or 7d, or a date like 2026-01-31"
+    ),
+    "sessions --since 2026-13-01": (
+        "'2026-13-01' is no moment: write an age like 90m, 12h or 7d, or a date like 2026-01-31"
+    ),
+    "sessions --json=yes": (
+        "sessions: --json: ignored explicit argument 'yes' (see sessionmgr sessions --help)"
+    ),
+    # show
+    "show": ("show: the following arguments are required: ID (see sessionmgr show --help)"),
+    "show run_1": "no session or run or snapshot 'run_1' is stored",
+    "show ses_1 run_1": "show: unexpected argument 'run_1' (see sessionmgr show --help)",
+    "show %": "no session or run or snapshot '%' is stored",
+    # events
+    "events": "events: the following arguments are required: ID (see sessionmgr events --help)",
+    "events snp_1": "no session or run 'snp_1' is stored",
+    "events x --after -1": (
+        "events: --after: expected the number of an event, not '-1' (see sessionmgr events --help)"
+    ),
+    "events x --after=two": (
+        "events: --after: expected the number of an event, not 'two' (see sessionmgr events --help)"
+    ),
+    "events x --type run_strted": (
+        "events: --type: there is no type of event 'run_strted'; did you mean run_started? "
+        "(see sessionmgr events --help)"
+    ),
+    "events x --type zzz": (
+        "events: --type: there is no type of event 'zzz'; see sessionmgr schema event "
+        "(see sessionmgr events --help)"
+    ),
+    # export and costs
+    "export": "export: the following arguments are required: ID (see sessionmgr export --help)",
+    "export ses_1": "no session or run 'ses_1' is stored",
+    "costs ses_1": "no session or run 'ses_1' is stored",
+    "costs --by week": (
+        "costs: --by: there is no way to sum 'week'; there are: session, provider, day "
+        "(see sessionmgr costs --help)"
+    ),
+    # orders
+    "cancel": "cancel: the following arguments are required: ID (see sessionmgr cancel --help)",
+    "cancel run_1": "no session or run 'run_1' is stored",
+    "cancel run_1 --reson x": (
+        "cancel: there is no flag --reson; did you mean --reason? (see sessionmgr cancel --help)"
+    ),
+    "pause run_1": "no session or run 'run_1' is stored",
+    "resume run_1": "no snapshot or session or run 'run_1' is stored",
+    "resume run_1 go --clock idel=3": ("--clock: there is no clock 'idel'; did you mean idle?"),
+    "resume run_1 go --deadline soon": "--deadline: expected seconds, more than 0, not 'soon'",
+    "resume run_1 go --permission full": (
+        "--permission: there is no permission mode 'full'; did you mean full_auto?"
+    ),
+    "append run_1": (
+        "append: the following arguments are required: TEXT (see sessionmgr append --help)"
+    ),
+    "append run_1 x": "no session or run 'run_1' is stored",
+    "approve run_1": (
+        "approve: the following arguments are required: allow|deny (see sessionmgr approve --help)"
+    ),
+    "approve run_1 alow": (
+        "approve: allow|deny: there is no answer 'alow'; did you mean allow? "
+        "(see sessionmgr approve --help)"
+    ),
+    "approve apr_1 allow": "no open question 'apr_1' is stored",
+    # what is installed
+    "adapters shel": "there is no provider 'shel'; did you mean 'shell'? there are: {providers}",
+    "doctor shel": "doctor: there is no 'shel' to look at; did you mean shell?",
+    "schema": "schema: the following arguments are required: WHAT (see sessionmgr schema --help)",
+    "schema events": (
+        "schema: WHAT: there is no schema 'events'; did you mean event? "
+        "(see sessionmgr schema --help)"
+    ),
+    "schema options": "schema: options of which provider? see sessionmgr adapters",
+    "schema output nobody": "there is no provider 'nobody'; there are: {providers}",
+    "schema job shell": "schema: job takes no provider, but got 'shell'",
+    "prune --before then": (
+        "'then' is no moment: write an age like 90m, 12h or 7d, or a date like 2026-01-31"
+    ),
+    "prune --session ses_1": "no session 'ses_1' is stored",
+    "completion": (
+        "completion: the following arguments are required: SHELL (see sessionmgr completion --help)"
+    ),
+    "completion tcsh": (
+        "completion: SHELL: there is no shell 'tcsh'; there are: bash, zsh, fish "
+        "(see sessionmgr completion --help)"
+    ),
+    "demo x": "demo: unexpected argument 'x' (see sessionmgr demo --help)",
+    # run
+    "run hello": "say who is to do it: -p PROVIDER (see sessionmgr adapters)",
+    "run hello -p shel": (
+        "there is no provider 'shel'; did you mean 'shell'? there are: {providers}"
+    ),
+    "run hello -p shell --permission plan": (
+        "shell has no permission mode plan; "
+        "it has: default, full_auto, dangerously_skip_permissions"
+    ),
+    "run hello -p shell --model big": "shell cannot do what is required: model_choice",
+    "run hello -p shell --system-prompt x": "shell cannot do what is required: system_prompt",
+    "run hello -p shell --option shel=true": (
+        "options of shell: there is no 'shel'; did you mean 'shell'?"
+    ),
+    "run hello -p shell --cwd /nowhere": "/nowhere is no directory: a run cannot start there",
+    "run hello -p shell --budget-usd 0": "--budget-usd: expected dollars, more than 0, not 0",
+    "run hello -p shell --max-turns many": (
+        "--max-turns: expected a whole number, 1 or more, not 'many'"
+    ),
+    "run hello -p shell --image nowhere.png": "--image: there is no file {home}/nowhere.png",
+    "run hello --resume run_1": "no session or run 'run_1' is stored",
+}
+
+
+def typed(terminal: Terminal, words: list[str]) -> tuple[int, str, str]:
+    """Type it; where the store itself is not what it is about, on the one that is there."""
+    return terminal(*words) if "--store" not in words else terminal.bare(*words)
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_what_is_typed_wrongly_is_answered_in_one_line(terminal: Terminal, line: str) -> None:
+    fill(terminal.store)
+    said = WRONG[line].format(providers=", ".join(installed()), home=terminal.home)
+    assert typed(terminal, line.split()) == (1, "", PREFIX + said)
+
+
+def test_there_are_many_of_them_and_of_every_command() -> None:
+    assert len(WRONG) >= 40
+    assert {line.split()[0] for line in WRONG} >= VERBS.keys() - {"batch"}
+
+
+STORES = {
+    "not there": "there is no store at {store} (named by --store)",
+    "a directory": "{store} is no place for a store (it is a directory): name a file in a "
+    "directory that exists",
+    "a text": "{store} is not a store of sessions (file is not a database): it was left as it is; "
+    "name another file",
+    "short": "{store} is not a store of sessions (it is too short): it was left as it is; "
+    "name another file",
+}
+
+
+@pytest.mark.parametrize("what", STORES)
+@pytest.mark.parametrize("verb", ["sessions", "show x", "cancel x", "resume x", "prune"])
+def test_a_store_that_is_none_is_told(terminal: Terminal, what: str, verb: str) -> None:
+    match what:
+        case "a directory":
+            terminal.store.mkdir()
+        case "a text":
+            terminal.store.write_text("hello, this is not a database\n" * 99)
+        case "short":
+            terminal.store.write_text("hello")
+        case _:
+            pass
+    code, out, err = terminal(*verb.split())
+    assert (code, out, err) == (1, "", PREFIX + STORES[what].format(store=terminal.store))
+
+
+def test_nothing_to_append_is_refused(terminal: Terminal) -> None:
+    expected = f"{PREFIX}append: TEXT: there is nothing in it"
+    assert terminal("append", "x", " ") == (1, "", expected)
+
+
+def test_an_ambiguous_id_names_them(terminal: Terminal) -> None:
+    one, other = sorted(
+        result.session_id for result in fill(terminal.store, *[play(Say(text="x"))] * 2)
+    )
+    for words in (["show"], ["events"], ["export"], ["costs"], ["cancel"], ["pause"], ["resume"]):
+        expected = f"{PREFIX}'ses_' is ambiguous: {one}, {other}"
+        assert terminal(*words, "ses_") == (1, "", expected)
+
+
+def test_a_log_file_that_cannot_be_is_told(terminal: Terminal) -> None:
+    path = terminal.home / "nowhere" / "log"
+    expected = f"{PREFIX}{path}: No such file or directory"
+    assert terminal("sessions", "--log-file", str(path)) == (1, "", expected)
+
+
+@pytest.mark.parametrize("line", ["nonsense", "show run_1", "sessions --limit ten"])
+def test_the_installed_command_says_the_same(tmp_path: Path, line: str) -> None:
+    store = tmp_path / "runs.db"
+    fill(store)
+    ran = sessionmgr(*line.split(), "--store", str(store), cwd=tmp_path, env=environment(tmp_path))
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", f"{PREFIX}{WRONG[line]}\n")
+
+
+def test_a_bug_of_ours_is_one_line_and_its_traceback_is_kept(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(args: object) -> int:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(sessions, "run", broken)
+    code, out, err = terminal("sessions")
+    assert (code, out) == (1, "")
+    assert err.startswith(f"{PREFIX}this is a bug in sessionmgr: ZeroDivisionError: a bug; ")
+    assert err.count("\n") == 0
+    (kept,) = (terminal.home / "state" / "sessionmgr").glob("crash-*.txt")
+    assert str(kept) in err
+    assert "Traceback" in kept.read_text()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    code, _, err = terminal("sessions", "-v")
+    assert code == 1
+    assert "Traceback" in err
+
+
+def test_a_bug_with_nowhere_to_keep_its_traceback_is_told_too(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(args: object) -> int:
+        raise BaseExceptionGroup("several", [ZeroDivisionError("a bug"), ValueError("another")])
+
+    monkeypatch.setattr(sessions, "run", broken)
+    (terminal.home / "state").write_text("in the way")
+    code, _, err = terminal("sessions")
+    assert code == 1
+    assert "could not be kept" in err
+    assert json.dumps(err).count("Traceback") == 0

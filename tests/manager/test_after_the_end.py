@@ -11,8 +11,8 @@ from sessionmgr.manager import Cursor, RunHandle
 from sessionmgr.model import AnyEvent, RunStatus
 from sessionmgr.store import MemoryStore, Snapshot
 from sessionmgr.store.row import EventPage
+from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Finish, Hang, Say
-from tests.manager.faulty import FaultyStore
 from tests.manager.house import collect, open_house, types
 
 

@@ -18,6 +18,7 @@ from sessionmgr.model import (
 )
 from sessionmgr.provider import ApprovalRequest, Decision, Deny
 from sessionmgr.store import Append, Appended, MemoryStore
+from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import (
     ALL_IT_DOES,
     Ask,
@@ -33,7 +34,6 @@ from sessionmgr.testing.scripted import (
     Wait,
     scripted,
 )
-from tests.manager.faulty import FaultyStore
 from tests.manager.house import House, events, open_house, play, stored, types
 
 DUMB = Capabilities(streaming=NATIVE)

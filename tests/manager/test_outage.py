@@ -8,8 +8,8 @@ from sessionmgr.errors import StoreClosed
 from sessionmgr.model import FailureKind, RunResult, RunStatus
 from sessionmgr.store import MemoryStore
 from sessionmgr.store.row import Lease, Owner
+from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Hang, Say, Wait
-from tests.manager.faulty import FaultyStore
 from tests.manager.house import open_house, play, types
 
 

@@ -8,6 +8,7 @@ import msgspec
 import trio
 
 from sessionmgr.cli.asking import Terminal, find_terminal
+from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.configuration import add_setting_flags
 from sessionmgr.cli.place import make_private
 from sessionmgr.cli.showing import show_run
@@ -68,7 +69,10 @@ async def _main(args: argparse.Namespace) -> int:
     async with open_stored(configuration) as store:
         plan = await _plan(args, store)
     make_private(configuration.store)
-    async with open_manager(store=configuration.store) as manager:
+    async with (
+        capturing(configuration.capture) as launcher,
+        open_manager(store=configuration.store, launcher=launcher) as manager,
+    ):
         handle = await _start(manager, plan, args)
         return await show_run(handle, args)
 

@@ -10,6 +10,7 @@ import msgspec
 import trio
 
 from sessionmgr.cli.asking import Terminal, find_terminal
+from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.configuration import add_setting_flags
 from sessionmgr.cli.given import prompt_of, read_env, read_options, read_schema, read_text
 from sessionmgr.cli.place import make_private
@@ -62,8 +63,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it, and return the exit code."""
     configuration: Configuration = args.configuration
-    if configuration.capture is not None:
-        raise CommandLineInvalid("--capture is not served yet: leave it away")
     wish = _wish(args)
     terminal = find_terminal()
     approve: Approve | None = None
@@ -79,7 +78,10 @@ async def _main(args: argparse.Namespace, wish: RunWish) -> int:
     if args.resume is not None:
         resumed = await _find_session(args)
     make_private(configuration.store)
-    async with open_manager(store=configuration.store) as manager:
+    async with (
+        capturing(configuration.capture) as launcher,
+        open_manager(store=configuration.store, launcher=launcher) as manager,
+    ):
         if resumed is None:
             session = await _new_session(manager, args)
         else:

@@ -310,7 +310,6 @@ def test_a_run_goes_on_in_the_session_of_another(env: dict[str, str]) -> None:
         (["-p", "shell", "--system-prompt", "x", "y"], "system_prompt"),
         (["--resume", "run_nothing", "y"], "there is no store at"),
         (["--resume", "x", "--cwd", ".", "y"], "--cwd: a session that goes on stays"),
-        (["-p", "shell", "--capture", "d", "y"], "--capture is not served yet"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_1(

@@ -1,0 +1,213 @@
+"""Keeping what children and we say to each other: a launcher around a launcher.
+
+Each child gets a file of JSON lines, in the form in which recordings are played: `t`, seconds since
+its start; `dir`, who spoke (`>` we, `<` the child, `!` the child on stderr, `#` about it); and what
+was said, `msg` where it is JSON and else `line`. Nothing is left out or hidden: the files are the
+user's alone, and hold whatever secrets were said.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
+import trio
+
+from sessionmgr.model import Unreadable, parse_json
+
+if TYPE_CHECKING:
+    import signal
+
+    from sessionmgr.model import Json
+    from sessionmgr.process.command import Command
+    from sessionmgr.process.facts import ExitFacts, LeaderExit
+    from sessionmgr.process.launcher import ChildTree, Launcher
+
+Direction: TypeAlias = Literal[">", "<", "!", "#"]
+LONGEST: Final = 16 * 1024 * 1024
+"""A line that is longer is written in pieces."""
+
+
+class CapturingLauncher:
+    """Starts children by another launcher, and keeps what is said in files in a directory."""
+
+    def __init__(self, within: Launcher, directory: Path) -> None:
+        self._within: Final = within
+        self._directory: Final = directory
+        self._started = 0
+
+    async def spawn(self, command: Command) -> ChildTree:
+        """Start a child; see `Launcher.spawn`."""
+        self._started += 1
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{self._started}"
+        path = self._directory / f"{name}-{Path(command.argv[0]).name}.jsonl"
+        capture = Capture(path)
+        try:
+            tree = await self._within.spawn(command)
+        except BaseException as error:
+            capture.about({"argv": list(command.argv), "not_started": str(error)})
+            capture.close()
+            raise
+        capture.about({"argv": list(command.argv), "cwd": command.cwd, "pid": tree.pid})
+        return CapturedTree(tree, capture)
+
+
+class Capture:
+    """The file of one child."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+        self._file: Final[IO[bytes]] = os.fdopen(os.open(path, flags, 0o600), "wb")
+        self._began: Final = trio.current_time()
+        self._begun: Final = {"<": bytearray(), ">": bytearray(), "!": bytearray()}
+
+    def about(self, msg: Json) -> None:
+        """Note something that neither side has said."""
+        self._write({"dir": "#", "msg": msg})
+
+    def said(self, direction: Direction, data: bytes | bytearray | memoryview) -> None:
+        """Note what was said, as soon as it makes a line."""
+        begun = self._begun[direction]
+        begun += data
+        if b"\n" not in data and len(begun) < LONGEST:
+            return
+        *lines, rest = begun.split(b"\n")
+        for line in lines:
+            self._line(direction, bytes(line))
+        if len(rest) >= LONGEST:
+            self._line(direction, bytes(rest), note="a piece of a line")
+            rest = bytearray()
+        self._begun[direction] = rest
+
+    def ended(self, direction: Direction) -> None:
+        """Note that no more comes from there."""
+        rest, self._begun[direction] = self._begun[direction], bytearray()
+        if rest:
+            self._line(direction, bytes(rest), note="without a newline")
+
+    def close(self) -> None:
+        """Write what is left, and close the file."""
+        if not self._file.closed:
+            for direction in (">", "<", "!"):
+                self.ended(direction)
+            self._file.close()
+
+    def _line(self, direction: Direction, line: bytes, note: str | None = None) -> None:
+        entry: dict[str, Json] = {"dir": direction}
+        read = parse_json(line) if line[:1] in b"{[" and direction != "!" else Unreadable("", "")
+        if isinstance(read, Unreadable):
+            entry["line"] = line.decode("utf-8", "replace")
+        else:
+            entry["msg"] = read
+        if note is not None:
+            entry["note"] = note
+        self._write(entry)
+
+    def _write(self, entry: dict[str, Json]) -> None:
+        if self._file.closed:
+            return
+        entry = {"t": round(trio.current_time() - self._began, 3), **entry}
+        self._file.write(msgspec.json.encode(entry) + b"\n")
+        self._file.flush()
+
+
+class CapturedTree:
+    """A child tree whose pipes are listened to."""
+
+    def __init__(self, within: ChildTree, capture: Capture) -> None:
+        self._within: Final = within
+        self._capture: Final = capture
+        self._is_over = False
+        stdin = within.stdin
+        self.stdin: Final = None if stdin is None else _Sending(stdin, capture)
+        self.stdout: Final = _Receiving(within.stdout, capture, "<")
+        self.stderr: Final = _Receiving(within.stderr, capture, "!")
+
+    @property
+    def pid(self) -> int:
+        """The number of the program's process."""
+        return self._within.pid
+
+    @property
+    def id(self) -> str:
+        """What its processes are marked with."""
+        return self._within.id
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the program alone."""
+        self._capture.about({"signal": number.name})
+        self._within.signal(number)
+
+    def kill(self) -> None:
+        """Begin to kill the whole tree."""
+        self._capture.about({"signal": "SIGKILL"})
+        self._within.kill()
+
+    async def wait_exit(self) -> LeaderExit:
+        """Wait for the end of the program."""
+        return await self._within.wait_exit()
+
+    async def wait_empty(self) -> ExitFacts:
+        """Wait until nothing of the tree is left."""
+        return self._over(await self._within.wait_empty())
+
+    async def abandon(self) -> ExitFacts:
+        """Give up waiting for a killed tree."""
+        return self._over(await self._within.abandon())
+
+    async def aclose(self) -> None:
+        """Give up the pipes and the hold on the tree."""
+        try:
+            await self._within.aclose()
+        finally:
+            self._capture.close()
+
+    def _over(self, facts: ExitFacts) -> ExitFacts:
+        if not self._is_over:
+            self._is_over = True
+            self._capture.about(
+                {"exit_code": facts.exit_code, "signal": facts.signal, "forced": facts.forced}
+            )
+        return facts
+
+
+class _Sending(trio.abc.SendStream):
+    def __init__(self, within: trio.abc.SendStream, capture: Capture) -> None:
+        self._within: Final = within
+        self._capture: Final = capture
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        self._capture.said(">", data)
+        await self._within.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._within.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        self._capture.ended(">")
+        await self._within.aclose()
+
+
+class _Receiving(trio.abc.ReceiveStream):
+    def __init__(
+        self, within: trio.abc.ReceiveStream, capture: Capture, direction: Direction
+    ) -> None:
+        self._within: Final = within
+        self._capture: Final = capture
+        self._direction: Final[Direction] = direction
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        data = await self._within.receive_some(max_bytes)
+        if data:
+            self._capture.said(self._direction, data)
+        else:
+            self._capture.ended(self._direction)
+        return data
+
+    async def aclose(self) -> None:
+        self._capture.ended(self._direction)
+        await self._within.aclose()

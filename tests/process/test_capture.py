@@ -1,0 +1,101 @@
+"""What a child and its adapter say to each other is kept, whole and in its order."""
+
+import json
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import trio
+from hypothesis import given, strategies as st
+from trio.testing import MockClock
+
+from sessionmgr.errors import ProgramNotFound
+from sessionmgr.process import Command, open_launcher, open_tree
+from sessionmgr.process.capture import LONGEST, Capture, CapturingLauncher
+from sessionmgr.testing.player import Recording
+
+ECHO = """
+import sys
+from itertools import pairwise
+for line in sys.stdin:
+    print(line, end="", flush=True)
+print("not JSON", file=sys.stderr)
+sys.stdout.write("no newline")
+"""
+
+
+def entries(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+async def test_both_ways_are_kept_in_a_file_of_the_childs_own(tmp_path: Path) -> None:
+    directory = tmp_path / "captures"
+    command = Command(argv=(sys.executable, "-c", ECHO), cwd="/", env={})
+    with trio.fail_after(60):
+        async with (
+            open_launcher(state_dir=tmp_path / "state") as launcher,
+            open_tree(CapturingLauncher(launcher, directory), command) as tree,
+        ):
+            assert tree.stdin is not None
+            await tree.stdin.send_all(b'{"a": 1}\n{"b"')
+            await tree.stdin.send_all(b": 2}\n")
+            await tree.stdin.aclose()
+            heard = b"".join([bytes(data) async for data in tree.stdout])
+            complained = b"".join([bytes(data) async for data in tree.stderr])
+            await tree.wait_exit()
+    assert heard == b'{"a": 1}\n{"b": 2}\nno newline'
+    assert complained == b"not JSON\n"
+    (path,) = directory.iterdir()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert directory.stat().st_mode & 0o777 == 0o700
+    told = entries(path)
+    assert told[0]["msg"] == {"argv": list(command.argv), "cwd": "/", "pid": tree.pid}
+    said = [each.get("msg", each.get("line")) for each in told if each["dir"] == ">"]
+    answered = [each.get("msg", each.get("line")) for each in told if each["dir"] == "<"]
+    assert said == [{"a": 1}, {"b": 2}]
+    assert answered == [{"a": 1}, {"b": 2}, "no newline"]
+    assert [each["line"] for each in told if each["dir"] == "!"] == ["not JSON"]
+    assert Recording.read(path).playbook()
+
+
+async def test_a_child_that_does_not_start_is_noted(tmp_path: Path) -> None:
+    command = Command(argv=("no-such-program-here",), cwd="/", env={})
+    async with open_launcher(state_dir=tmp_path / "state") as launcher:
+        with pytest.raises(ProgramNotFound):
+            await CapturingLauncher(launcher, tmp_path / "captures").spawn(command)
+    (path,) = (tmp_path / "captures").iterdir()
+    (told,) = entries(path)
+    assert "no-such-program-here" in json.dumps(told["msg"])
+
+
+@given(data=st.binary(max_size=60), cuts=st.lists(st.integers(0, 60)))
+async def test_where_it_is_cut_does_not_matter(
+    data: bytes, cuts: list[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    await trio.lowlevel.checkpoint()
+    directory = tmp_path_factory.mktemp("cuts")
+    places = sorted({0, *(cut for cut in cuts if cut < len(data)), len(data)})
+    whole, cut = Capture(directory / "whole"), Capture(directory / "cut")
+    whole.said("<", data)
+    for begin, end in pairwise(places):
+        cut.said("<", data[begin:end])
+    whole.close()
+    cut.close()
+    assert [{**each, "t": 0} for each in entries(directory / "whole")] == [
+        {**each, "t": 0} for each in entries(directory / "cut")
+    ]
+
+
+async def test_a_line_without_end_is_kept_in_pieces(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    await trio.lowlevel.checkpoint()
+    capture = Capture(tmp_path / "file")
+    capture.said("<", b"x" * LONGEST)
+    capture.said("<", b"yz\n")
+    capture.close()
+    capture.about("too late")
+    first, second = entries(tmp_path / "file")
+    assert first["note"] == "a piece of a line"
+    assert second["line"] == "yz"

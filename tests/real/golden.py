@@ -18,6 +18,8 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _TIME = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _PORT = re.compile(r"127\.0\.0\.1:\d+")
+_PROCESS = re.compile(r"\b\d+\.sock\b|\"pid\":\d+")
+_HOST = re.compile(r'"serverName":"[^"]*"')
 _MAKERS = ("commands", "agents", "models", "output_styles", "available_output_styles", "account")
 
 
@@ -58,4 +60,6 @@ def _the_same_everywhere(text: str, root: Path) -> str:
 
     text = _UUID.sub(renamed, text)
     text = _TIME.sub("2026-01-01T00:00:00.000Z", text)
+    text = _HOST.sub('"serverName":"host"', text)
+    text = _PROCESS.sub(lambda found: re.sub(r"\d+", "1", found.group()), text)
     return _PORT.sub("127.0.0.1:1", text)

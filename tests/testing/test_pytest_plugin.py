@@ -53,6 +53,19 @@ def test_a_script(sessionmgr_scripted):
             return await (await session.submit("fix it")).result()
 
     assert trio.run(play).text == "done"
+
+
+def test_a_model(sessionmgr_model_server):
+    async def ask(target):
+        async with sessionmgr_model_server() as server:
+            stream = await trio.open_tcp_stream("127.0.0.1", server.port)
+            async with stream:
+                await stream.send_all(f"HEAD {target} HTTP/1.1\\r\\n\\r\\n".encode())
+                return await stream.receive_some()
+
+    assert trio.run(ask, "/").startswith(b"HTTP/1.1 200")
+    with pytest.raises(AssertionError, match="elsewhere"):
+        trio.run(ask, "http://elsewhere/")
 """
 
 

@@ -1,6 +1,7 @@
 """Batches: many jobs, some at a time, each to its end exactly once, whatever happens between."""
 
 from sessionmgr.batch.batch import Batch as Batch, Results as Results
+from sessionmgr.batch.child_host import ChildHost as ChildHost
 from sessionmgr.batch.doing import label as label
 from sessionmgr.batch.dry_run import DryRun as DryRun, Planned as Planned
 from sessionmgr.batch.host import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import trio
 
@@ -127,7 +127,7 @@ class Batch:
         try:
             await root.__aenter__()
         except OtpError as error:
-            raise BatchDown(error) from error
+            raise _down(error) from error
         self._root = root
 
     async def __aexit__(
@@ -143,7 +143,7 @@ class Batch:
         except OtpError as error:
             if error is exc:
                 raise
-            raise BatchDown(error) from error
+            raise _down(error) from error
         except BaseExceptionGroup as group:
             raise _in_our_words(group, exc) from None
         finally:
@@ -258,6 +258,20 @@ class Results:
         return decode_job_result(line)
 
 
+def _down(error: BaseException) -> BatchDown:
+    """Say what the batch could not get over: what lies at the bottom of it."""
+    while (below := _below(error)) is not None:
+        error = below
+    return BatchDown(error)
+
+
+def _below(error: BaseException) -> BaseException | None:
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return group.exceptions[0] if len(group.exceptions) == 1 else None
+    return error.__cause__
+
+
 def _in_our_words(
     group: BaseExceptionGroup[BaseException], body: BaseException | None
 ) -> BaseExceptionGroup[BaseException]:
@@ -265,7 +279,7 @@ def _in_our_words(
     members: list[BaseException] = []
     for error in group.exceptions:
         if isinstance(error, OtpError) and error is not body:
-            down = BatchDown(error)
+            down = _down(error)
             down.__cause__ = error
             members.append(down)
         else:

@@ -38,6 +38,16 @@ class _Part:
         self.cancelled = False
         self.detail: str | None = None
 
+    def activity(self) -> Activity:
+        """Return what it is at."""
+        doing = self.doing
+        return Activity(
+            doing=doing.text,
+            doing_for=trio.current_time() - doing.since,
+            tokens=doing.tokens,
+            usd=doing.usd,
+        )
+
 
 class InProcessHost:
     """Makes attempts as runs of a manager."""
@@ -102,15 +112,11 @@ class InProcessHost:
     def activity(self, job: str, attempt: int) -> Activity | None:
         """Return what an attempt is at."""
         part = self._parts.get((job, attempt))
-        if part is None:
-            return None
-        doing = part.doing
-        return Activity(
-            doing=doing.text,
-            doing_for=trio.current_time() - doing.since,
-            tokens=doing.tokens,
-            usd=doing.usd,
-        )
+        return None if part is None else part.activity()
+
+    def activities(self) -> dict[tuple[str, int], Activity]:
+        """Return what all attempts are at."""
+        return {key: part.activity() for key, part in self._parts.items()}
 
     async def restore(self) -> None:
         """Do nothing: if this is lost, all is."""

@@ -1,0 +1,289 @@
+"""The host in a child process: the same manager, spoken to over a pipe, and lost when it dies.
+
+What ran in a child that is killed ends with it: its trees see the end of their owner. What became
+of it stands in the store, which both processes have; the batch looks there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from contextlib import suppress
+from subprocess import PIPE
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.batch.messages import (
+    Active,
+    Alive,
+    Answer,
+    Ask,
+    Broken,
+    Cancel,
+    Open,
+    Ready,
+    Renew,
+    Reported,
+    Submit,
+    from_child,
+    line_of,
+)
+from sessionmgr.errors import HostLost
+from sessionmgr.process import Tail
+from sessionmgr.provider import Allow, Deny
+from sessionmgr.wire import LineDecoder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from sessionmgr.batch.host import Activity, Report, Work
+    from sessionmgr.batch.messages import FromChild, Message
+    from sessionmgr.provider import Approve
+
+PROGRAM: Final = "sessionmgr.batch.child_program"
+LONGEST: Final = 256 * 1024 * 1024
+SILENCE: Final = 60.0
+"""Seconds without a sign of life, after which a child is taken for lost."""
+GRACE: Final = 30.0
+"""Seconds which it has to leave by itself."""
+LOSSES: Final = 5
+"""So many losses in a row, with nothing done between them, are too many."""
+
+
+class Child:
+    """One incarnation of the child process."""
+
+    def __init__(self, process: trio.Process) -> None:
+        self.process: Final = process
+        self.tail: Final = Tail(8192)
+        self.reports: Final[deque[Report]] = deque()
+        self.activities: Final[dict[tuple[str, int], tuple[Activity, float]]] = {}
+        self.number = 0
+        self.is_ready = False
+        self.lost: str | None = None
+        self.news = trio.Event()
+        self.speaking: Final = trio.Lock()
+
+    def ring(self) -> None:
+        """Wake who waits for news."""
+        self.news.set()
+
+    async def tell(self, message: Message) -> None:
+        """Say something to the child.
+
+        Raises:
+            HostLost: It hears nothing any more.
+        """
+        assert self.process.stdin is not None
+        try:
+            async with self.speaking:
+                await self.process.stdin.send_all(line_of(message))
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            raise HostLost(self.lost or "it hears nothing any more") from error
+
+
+class ChildHost:
+    """Makes attempts in a process of its own, on the same store.
+
+    `adapters` name classes that are imported there, `{"mine": "package.module:Adapter"}`; those
+    that are installed need not be named.
+    """
+
+    def __init__(
+        self,
+        store: str | Path,
+        *,
+        adapters: Mapping[str, str] | None = None,
+        approve: Approve | None = None,
+    ) -> None:
+        self._store: Final = str(store)
+        self._adapters: Final = dict(adapters or {})
+        self._approve: Final = approve
+        self._nursery: trio.Nursery | None = None
+        self._child: Child | None = None
+        self._losses = 0
+
+    @property
+    def pid(self) -> int:
+        """The present child's."""
+        assert self._child is not None
+        return self._child.process.pid
+
+    async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Have a child as long as this lasts."""
+        async with trio.open_nursery() as self._nursery:
+            await self._start(self._nursery)
+            task_status.started()
+            await trio.sleep_forever()
+
+    async def _start(self, nursery: trio.Nursery) -> None:
+        process = await trio.lowlevel.open_process(
+            [sys.executable, "-m", PROGRAM],
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            # It is to find what we find.
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            start_new_session=True,
+        )
+        child = self._child = Child(process)
+        await nursery.start(self._live, child)
+
+    async def restore(self) -> None:
+        """Start another child.
+
+        Raises:
+            HostLost: It does not come up, or was lost too often.
+        """
+        assert self._nursery is not None
+        assert self._child is not None
+        self._losses += 1
+        if self._losses > LOSSES:
+            raise HostLost(f"{LOSSES} times in a row: {self._child.lost}")
+        await self._start(self._nursery)
+
+    # --- what a batch asks of it -----------------------------------------------------------------
+
+    async def submit(self, work: Work) -> None:
+        """Have an attempt taken up."""
+        await self._tell(Submit(work=work))
+
+    async def cancel(self, job: str, attempt: int, detail: str | None) -> None:
+        """Have an attempt end."""
+        await self._tell(Cancel(job=job, attempt=attempt, detail=detail))
+
+    async def renew(self, seconds: float) -> None:
+        """Have it go on."""
+        await self._tell(Renew(seconds=seconds))
+
+    async def _tell(self, message: Message) -> None:
+        assert self._child is not None
+        await self._child.tell(message)
+
+    async def follow(self, after: int) -> Sequence[Report]:
+        """Wait for reports; what was read before a loss is told first."""
+        await trio.lowlevel.checkpoint()
+        child = self._child
+        assert child is not None
+        while child.reports and child.reports[0][0] <= after:
+            child.reports.popleft()
+            self._losses = 0
+        while not child.reports:
+            if child.lost is not None:
+                raise HostLost(child.lost)
+            child.news = trio.Event()
+            await child.news.wait()
+        return tuple(child.reports)
+
+    def activity(self, job: str, attempt: int) -> Activity | None:
+        """Return what an attempt is at, as it was last told."""
+        found = self._child.activities.get((job, attempt)) if self._child else None
+        if found is None:
+            return None
+        activity, at = found
+        since = activity.doing_for + trio.current_time() - at
+        return msgspec.structs.replace(activity, doing_for=since)
+
+    # --- the child's life ------------------------------------------------------------------------
+
+    async def _live(  # noqa: ASYNC128  # what it calls says that it has started
+        self, child: Child, *, task_status: trio.TaskStatus[None]
+    ) -> None:
+        """Listen to a child until it is no more.
+
+        Raises:
+            HostLost: It never came to be ready.
+        """
+        begin = Open(store=self._store, adapters=self._adapters, asks=self._approve is not None)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._drain, child)
+            try:
+                with suppress(HostLost):  # it may have said why, and that is read below
+                    await child.tell(begin)
+                await self._listen(child, nursery, task_status)
+                child.lost = child.lost or f"it has gone: {child.tail.short()}".rstrip(": ")
+            finally:
+                await self._see_out(child)  # noqa: ASYNC102  # shielded and bounded in there
+                child.ring()
+                nursery.cancel_scope.cancel()
+        if not child.is_ready:
+            raise HostLost(child.lost or "it was told to go before it was ready")
+
+    async def _listen(
+        self, child: Child, nursery: trio.Nursery, task_status: trio.TaskStatus[None]
+    ) -> None:
+        assert child.process.stdout is not None
+        lines = LineDecoder(LONGEST)
+        while True:
+            data: bytes | bytearray = b""
+            with trio.move_on_after(SILENCE) as patience:
+                data = await child.process.stdout.receive_some()
+            if patience.cancelled_caught:
+                child.lost = f"nothing was heard of it for {SILENCE:g} s"
+            if not data:
+                return
+            for line in lines.feed(data):
+                message = from_child.decode(line if isinstance(line, bytes) else line.head)
+                if isinstance(message, Ready):
+                    child.is_ready = True
+                    task_status.started()
+                else:
+                    self._hear(child, message, nursery)
+
+    def _hear(self, child: Child, message: FromChild, nursery: trio.Nursery) -> None:
+        match message:
+            case Reported(ended=ended):
+                child.number += 1
+                child.reports.append((child.number, ended))
+                child.activities.pop((ended.job, ended.attempt), None)
+                child.ring()
+            case Active(job=job, attempt=attempt, activity=activity):
+                child.activities[job, attempt] = activity, trio.current_time()
+            case Ask():
+                nursery.start_soon(self._answer, child, message)
+            case Broken(why=why):
+                child.lost = why
+            case Alive() | Ready():
+                pass
+
+    async def _answer(self, child: Child, ask: Ask) -> None:
+        assert self._approve is not None
+        try:
+            decision = await self._approve(ask.request)
+        except Exception as error:  # noqa: BLE001  # a caller's mistake ends no batch
+            decision = Deny(reason=f"approve crashed: {type(error).__name__}: {error}")
+        given = Answer(
+            question=ask.question,
+            allow=decision if isinstance(decision, Allow) else None,
+            deny=decision if isinstance(decision, Deny) else None,
+        )
+        try:
+            await child.tell(given)
+        except HostLost:
+            return  # and so is the question
+
+    async def _drain(self, child: Child) -> None:
+        assert child.process.stderr is not None
+        async for chunk in child.process.stderr:
+            child.tail.feed(chunk)
+
+    async def _see_out(self, child: Child) -> None:
+        """Let it leave by itself, and if it does not, end it."""
+        process = child.process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with trio.move_on_after(2 * GRACE, shield=True):
+            await process.stdin.aclose()
+            with trio.move_on_after(0 if child.lost else GRACE):
+                async for _ in process.stdout:
+                    pass
+                await process.wait()
+            process.kill()
+            await process.wait()
+            for stream in (process.stdout, process.stderr):
+                assert stream is not None
+                await stream.aclose()

@@ -1,0 +1,105 @@
+"""What a batch and a host in a child process say to each other: JSON, one message a line."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, TypeAlias
+
+import msgspec
+
+from sessionmgr.batch.host import Activity, Ended, Work
+from sessionmgr.provider.question import Allow, ApprovalRequest, Deny
+
+
+class Message(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    tag=lambda name: re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(),
+):
+    """What all messages are; `type` tells them apart."""
+
+
+class Open(Message, frozen=True, kw_only=True):
+    """To the child, first of all: where the store is, and which adapters beside the installed."""
+
+    store: str
+    adapters: dict[str, str]
+    asks: bool
+    """Whether somebody answers questions."""
+
+
+class Submit(Message, frozen=True, kw_only=True):
+    """To the child: take up an attempt."""
+
+    work: Work
+
+
+class Cancel(Message, frozen=True, kw_only=True):
+    """To the child: have an attempt end."""
+
+    job: str
+    attempt: int
+    detail: str | None
+
+
+class Renew(Message, frozen=True, kw_only=True):
+    """To the child: go on for so long."""
+
+    seconds: float
+
+
+class Answer(Message, frozen=True, kw_only=True):
+    """To the child: the answer to a question; one of the two."""
+
+    question: int
+    allow: Allow | None = None
+    deny: Deny | None = None
+
+
+class Ready(Message, frozen=True, kw_only=True):
+    """From the child: its manager is there."""
+
+
+class Broken(Message, frozen=True, kw_only=True):
+    """From the child: its manager does not come up."""
+
+    why: str
+
+
+class Reported(Message, frozen=True, kw_only=True):
+    """From the child: how an attempt has ended."""
+
+    ended: Ended
+
+
+class Active(Message, frozen=True, kw_only=True):
+    """From the child: what an attempt is at."""
+
+    job: str
+    attempt: int
+    activity: Activity
+
+
+class Alive(Message, frozen=True, kw_only=True):
+    """From the child: nothing, but it lives."""
+
+
+class Ask(Message, frozen=True, kw_only=True):
+    """From the child: it wants to know whether an agent may do this."""
+
+    question: int
+    request: ApprovalRequest
+
+
+ToChild: TypeAlias = Open | Submit | Cancel | Renew | Answer
+FromChild: TypeAlias = Ready | Broken | Reported | Active | Alive | Ask
+
+to_child: Final = msgspec.json.Decoder(ToChild)
+from_child: Final = msgspec.json.Decoder(FromChild)
+_encoder: Final = msgspec.json.Encoder()
+
+
+def line_of(message: Message) -> bytes:
+    """Write a message as a line."""
+    return _encoder.encode(message) + b"\n"

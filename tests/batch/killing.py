@@ -1,0 +1,153 @@
+"""A batch that is killed at random moments and run again each time, and what is found at the end.
+
+`python -m tests.batch.killing --times 50` prints one JSON object of figures, and exits with 1 if a
+law is broken: every job has one line in `results.jsonl`, and it is completed; no job was completed
+twice; no attempt is left open; and the store's own laws hold.
+"""
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import trio
+
+from sessionmgr import Job, open_manager, run_batch
+from sessionmgr.store import open_sqlite_store
+from sessionmgr.testing.laws import broken_laws
+from sessionmgr.testing.scripted import Say, Script, Use, Wait, write_script
+from tests.batch.actors import Actor
+
+AT_ONCE = 8
+PATIENCE = 120
+READY = "ready\n"
+
+
+def write_jobs(path: Path, number: int, chance: random.Random) -> None:
+    """Write the jobs: each says something, works for a while, and says something more."""
+    lines: list[bytes] = []
+    for n in range(number):
+        steps = (
+            Say(text=f"begun {n}"),
+            Wait(seconds=chance.choice([0, 0.02, 0.1, 0.4])),
+            Use(input=1, output=1),
+            Say(text=f"done {n}"),
+        )
+        job = {"id": f"job-{n}", "provider": "actor", "prompt": write_script(Script(steps=steps))}
+        lines.append(json.dumps(job).encode() + b"\n")
+    path.write_bytes(b"".join(lines))
+
+
+async def work(place: Path) -> None:
+    """Run the batch, to its end if nobody kills it."""
+    async with open_manager(store=place / "store.db", adapters={"actor": Actor}) as manager:
+        defaults = Job(id="-", cwd=str(place))
+        batch = run_batch(
+            manager,
+            place / "jobs.jsonl",
+            out=place / "out",
+            concurrency=AT_ONCE,
+            retries=0,
+            defaults=defaults,
+        )
+        async with batch:
+            sys.stdout.write(READY)
+            sys.stdout.flush()
+            await batch.wait()
+
+
+def live(place: Path, chance: random.Random | None) -> bool:
+    """Let one process work for a while, or to its end; return whether it came to be ready."""
+    command = [sys.executable, "-m", "tests.batch.killing", "--work", str(place)]
+    root = Path(__file__).resolve().parents[2]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(root), *filter(None, sys.path)]),
+    }
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None
+        if chance is None:
+            said = process.stdout.read()
+            if process.wait(PATIENCE):
+                raise SystemExit("the last run went wrong")
+            return bool(said)
+        was_ready = False
+        if chance.random() < 0.2:  # before it has done anything, or not even begun
+            time.sleep(chance.uniform(0.0, 1.0))
+        else:
+            was_ready = bool(process.stdout.readline())
+            time.sleep(chance.uniform(0.0, 0.6))
+        process.send_signal(signal.SIGKILL)
+        process.wait(PATIENCE)
+    return was_ready
+
+
+async def judge(place: Path, jobs: int) -> tuple[dict[str, int], list[str]]:
+    """Return figures, and which laws are broken."""
+    lines = (place / "out" / "results.jsonl").read_bytes().splitlines()
+    results = [json.loads(line) for line in lines]
+    names = Counter(result["job"] for result in results)
+    broken = [f"{name} has {count} results" for name, count in names.items() if count != 1]
+    broken += [f"job-{n} has no result" for n in range(jobs) if f"job-{n}" not in names]
+    broken += [
+        f"{each['job']} is {each['status']}" for each in results if each["status"] != "completed"
+    ]
+    async with open_sqlite_store(place / "store.db") as store:
+        broken += [str(each) for each in await broken_laws(store)]
+        completed, runs, resumed, cursor = Counter[str](), 0, 0, None
+        while True:
+            page = await store.runs(limit=1000, cursor=cursor)
+            for row in page.rows:
+                runs += 1
+                record = json.loads(row.body)
+                resumed += record["resumed_from"] is not None
+                if row.status not in ("completed", "failed"):
+                    broken.append(f"{row.run_id} is {row.status}")
+                if row.status == "completed":
+                    session = json.loads((await store.session(row.session_id)).body)
+                    completed[session["metadata"]["job"]] += 1
+            cursor = page.cursor
+            if cursor is None:
+                break
+    broken += [f"{job} was completed {n} times" for job, n in completed.items() if n != 1]
+    figures = {"jobs": jobs, "results": len(lines), "runs": runs, "resumed": resumed}
+    return figures, broken
+
+
+def kill(times: int, seed: int) -> tuple[dict[str, int], list[str]]:
+    """Kill a batch so many times, let it end, and return what is found."""
+    chance = random.Random(seed)
+    jobs = 12 * times
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        write_jobs(place / "jobs.jsonl", jobs, chance)
+        ready = sum(live(place, chance) for _ in range(times))
+        live(place, None)
+        figures, broken = trio.run(judge, place, jobs)
+    return {"kills": times, "kills_at_work": ready, **figures}, broken
+
+
+def main() -> int:
+    """Do as the command line says."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--work", type=Path)
+    args = parser.parse_args()
+    if args.work is not None:
+        trio.run(work, args.work)
+        return 0
+    figures, broken = kill(args.times, args.seed)
+    print(json.dumps({**figures, "broken": broken}))
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

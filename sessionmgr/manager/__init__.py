@@ -6,3 +6,9 @@ from sessionmgr.manager.manager import Manager as Manager, open_manager as open_
 from sessionmgr.manager.plan import Grant as Grant, RunWish as RunWish
 from sessionmgr.manager.run_handle import FollowUp as FollowUp, RunHandle as RunHandle
 from sessionmgr.manager.session_handle import SessionHandle as SessionHandle
+from sessionmgr.manager.status import (
+    ProviderStatus as ProviderStatus,
+    Spent as Spent,
+    Status as Status,
+    StoreStatus as StoreStatus,
+)

@@ -88,6 +88,7 @@ class Keeping:
             except (SupervisorNotRunning, SupervisorStopping):
                 raise ManagerClosing from None
             except StartFailed as error:
+                tree.require_up()  # as a rule, it has gone down by itself
                 tree.go_down(str(error))
                 tree.require_up()
                 raise ProviderDown(provider, str(error), 0) from error

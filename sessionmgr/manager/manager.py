@@ -19,6 +19,7 @@ from sessionmgr.errors import (
     UnknownId,
 )
 from sessionmgr.manager.asked import as_json, asked_before, budget_of, clocks_of
+from sessionmgr.manager.checkup import check_up
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.desk import Desk
@@ -29,7 +30,7 @@ from sessionmgr.manager.plan import Grant, RunWish, Wishes, check, mode_of
 from sessionmgr.manager.reconciler import Reconciler
 from sessionmgr.manager.session_handle import SessionHandle
 from sessionmgr.manager.spool import Spool
-from sessionmgr.manager.status import Spent, Status, spent
+from sessionmgr.manager.status import Spent, Status, spent, status_of
 from sessionmgr.manager.store_keeping import StoreKeeping
 from sessionmgr.manager.tables import Tables
 from sessionmgr.model import (
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.run_handle import RunHandle
     from sessionmgr.model import Json
     from sessionmgr.process.launcher import Launcher
-    from sessionmgr.provider.adapter import ProviderAdapter
+    from sessionmgr.provider.adapter import Health, ProviderAdapter
     from sessionmgr.provider.question import Approve
     from sessionmgr.store import Store
 
@@ -410,7 +411,7 @@ class Manager:
             LeaseHeld: Another manager keeps it, and lives.
         """
         tables = self._tables
-        if session_id not in tables.live and session_id not in tables.settling:
+        if not tables.is_kept(session_id):
             await self._reconciler.settle(session_id, "its manager is no more")
         page = await tables.store.runs(session_id=session_id)
         return [decode_run(row.body) for row in page.rows]
@@ -447,16 +448,19 @@ class Manager:
         found = await self._tables.store.costs(ids)
         return {id: spent(costs) for id, costs in found.items()}
 
+    async def health(self, providers: Collection[str] | None = None) -> dict[str, Health]:
+        """Ask providers whether they could be used now: these, or all there are.
+
+        Who crashes or does not answer within the `start` clock fails, and `detail` says so.
+
+        Raises:
+            ProviderUnknown: There is none of such a name.
+        """
+        return await check_up(self._keeping, self._tables, providers)
+
     def status(self) -> Status:
         """Say how the manager stands now."""
-        entries = self._tables.runs.values()
-        return Status(
-            open=self._tables.open,
-            sessions=len(self._tables.live),
-            running=sum(entry.dispatched and not entry.is_over for entry in entries),
-            queued=sum(not entry.dispatched for entry in entries),
-            providers={name: tree.is_up for name, tree in self._tables.providers.items()},
-        )
+        return status_of(self._tables)
 
     def tree(self) -> str:
         """Draw the tree as it is now."""

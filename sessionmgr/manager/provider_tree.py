@@ -8,12 +8,13 @@ wants it and some time has passed, longer each time.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
 import trio
 
-from sessionmgr.errors import OtpError, ProviderDown
+from sessionmgr.errors import OtpError, ProviderDown, SupervisorNotRunning
+from sessionmgr.manager.status import ProviderStatus
 from sessionmgr.otp import DynamicSupervisor, Supervisor, TaskSupervisor, child
 from sessionmgr.process.environment import build_environment, secrets
 from sessionmgr.provider.adapter import ProviderAdapter
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.news import Fate
-    from sessionmgr.otp import Continue
+    from sessionmgr.otp import Continue, Run
     from sessionmgr.process.launcher import Launcher
+    from sessionmgr.provider.adapter import Health
 
 log: Final = logging.getLogger("sessionmgr.manager")
 
@@ -135,6 +137,28 @@ class ProviderTree:
                     return True
                 await trio.sleep(SOON)
         return False
+
+    async def ask_health(self) -> Run[Health]:
+        """Start asking the adapter whether a run could be started now.
+
+        Raises:
+            OtpError: It is not there to be asked.
+        """
+        if self.adapter is None:
+            raise SupervisorNotRunning(self.name)
+        return await self._runs.async_nolink(self.adapter.health)
+
+    def status(self, *, running: int, queued: int) -> ProviderStatus:
+        """Say how it stands, with so many runs."""
+        left = max(0.0, self._down_until - trio.current_time())
+        state: Literal["up", "down", "idle"] = "up" if self.is_up else "down" if left else "idle"
+        return ProviderStatus(
+            state=state,
+            running=running,
+            queued=queued,
+            retry_in=left if state == "down" else None,
+            why=None if state == "up" else self._why or None,
+        )
 
     @property
     def why_down(self) -> str:

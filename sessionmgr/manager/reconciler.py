@@ -85,7 +85,7 @@ class Reconciler:
             if cursor is None:
                 break
         for session_id in sessions:
-            if session_id in self._tables.live or session_id in self._tables.settling:
+            if self._tables.is_kept(session_id):
                 continue  # it is ours, and kept
             try:
                 ended += await self.settle(session_id, "its manager is no more")
@@ -163,7 +163,7 @@ class Reconciler:
             await trio.sleep(pause)
             if session_id in tables.live:
                 break  # whoever has woken it has begun with that
-            if session_id in tables.settling or session_id in tables.waking:
+            if tables.is_kept(session_id):
                 continue
             tables.settling[session_id] = trio.Event()
             try:

@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
+import trio
 
 from sessionmgr.model import Cost, Provenance, Usage
 
 if TYPE_CHECKING:
+    from sessionmgr.manager.tables import Tables
     from sessionmgr.store.row import Costs
 
 _NANO: Final = 10**9
+
+
+class ProviderStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How a provider stands."""
+
+    state: Literal["up", "down", "idle"]
+    """Idle: nobody has wanted it yet, or it was down and may be tried again."""
+    running: int = 0
+    queued: int = 0
+    retry_in: float | None = None
+    """In how many seconds it may be tried again, if it is down."""
+    why: str | None = None
+    """Why it went down, if it did and is not up again."""
+
+
+class StoreStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How a manager's store stands."""
+
+    state: Literal["open", "closed"]
+    """Closed: it is being opened, or opened again."""
+    waiting: float = 0.0
+    """For how many seconds the slowest of the batches that are under way has been so."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,8 +47,9 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     sessions: int
     running: int
     queued: int
-    providers: dict[str, bool]
-    """Those that were used, and whether they are up."""
+    providers: dict[str, ProviderStatus]
+    """Those that were asked for."""
+    store: StoreStatus
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,4 +71,28 @@ def spent(costs: Costs) -> Spent:
             reasoning=costs.reasoning,
         ),
         cost=Cost(usd=costs.nano_usd / _NANO, provenance=Provenance.REPORTED) if priced else Cost(),
+    )
+
+
+def status_of(tables: Tables) -> Status:
+    """Look at a manager's tables, and say how it stands."""
+    entries = [entry for entry in tables.runs.values() if not entry.is_over]
+    running = Counter(entry.run.provider for entry in entries if entry.dispatched)
+    queued = Counter(entry.run.provider for entry in entries if not entry.dispatched)
+    now = trio.current_time()
+    since = [
+        live.committing_since for live in tables.live.values() if live.committing_since is not None
+    ]
+    return Status(
+        open=tables.open,
+        sessions=len(tables.live),
+        running=running.total(),
+        queued=queued.total(),
+        providers={
+            name: tree.status(running=running[name], queued=queued[name])
+            for name, tree in tables.providers.items()
+        },
+        store=StoreStatus(
+            state="open" if tables.has_store else "closed", waiting=now - min(since, default=now)
+        ),
     )

@@ -36,4 +36,7 @@ class StoreKeeping:
             async with open_sqlite_store(self._path) as store:
                 tables.store = store
                 task_status.started()
-                await trio.sleep_forever()
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    tables.has_store = False

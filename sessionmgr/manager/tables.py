@@ -70,6 +70,8 @@ class Tables:
         self.open = False
         """Whether runs are admitted."""
         self._store: Store | None = None
+        self.has_store = False
+        """Whether it is open, as far as we know."""
         # No two managers have the same, so to count is enough, and takes no random bits each time.
         self._batches: Final = new_id(Kind.BATCH) if bits is None else new_id(Kind.BATCH, bits)
         self._numbers: Final = count()
@@ -85,6 +87,11 @@ class Tables:
     @store.setter
     def store(self, store: Store) -> None:
         self._store = store
+        self.has_store = True
+
+    def is_kept(self, session_id: str) -> bool:
+        """Say whether a session is ours to look after just now."""
+        return session_id in self.live or session_id in self.settling or session_id in self.waking
 
     def is_known(self, session_id: str) -> None:
         """Let those go on who wait to hear of a session for the first time."""

@@ -9,7 +9,7 @@ from sessionmgr.manager import Clocks
 from sessionmgr.model import Json, RunStatus, Usage
 from sessionmgr.provider import Allow, ApprovalRequest, Decision
 from sessionmgr.store import MemoryStore, Request
-from sessionmgr.testing.scripted import Ask, Deaf, Fail, Hang, Hear, Say, Use, Wait, scripted
+from sessionmgr.testing.scripted import Ask, Deaf, Fail, Hang, Hear, Say, Use, Wait
 from tests.manager.house import House, open_house, play
 
 Answer = dict[str, Json]
@@ -124,23 +124,6 @@ async def test_what_was_spent_is_told_by_run_and_by_session(autojump_clock: Mock
         assert spent[session.id].cost.usd == 0.25
         assert spent[runs[1].id].cost.usd is None
         assert spent[runs[0].id].usage == (await runs[0].result()).usage
-
-
-async def test_a_manager_says_how_it_stands(autojump_clock: MockClock) -> None:
-    async with open_house(others={"unused": scripted("unused")}) as house:
-        session = await house.manager.open_session("actor")
-        runs = [await session.submit(play(Hang())) for _ in range(3)]
-        await house.start(Hang())
-        status = house.manager.status()
-        assert status.open
-        assert (status.sessions, status.running, status.queued) == (2, 2, 2)
-        assert status.providers == {"actor": True}
-        for run in runs:
-            run.cancel()
-            await run.result()
-        status = house.manager.status()
-        assert (status.running, status.queued) == (1, 0)
-    assert not house.manager.status().open
 
 
 async def test_the_sessions_that_are_stored_are_told(autojump_clock: MockClock) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sessionmgr.testing.simulation.world import World
 
 End: TypeAlias = Literal["calm", "hasty", "error", "cancel", "killed", "zombie"]
-LIMIT: Final = 900.0
+LIMIT: Final = 2500.0
 """Seconds after which callers of a shift that ends calmly are asked what they wait for."""
 
 

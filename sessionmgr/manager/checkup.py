@@ -1,0 +1,71 @@
+"""Asking providers how they are: each by a task of its own, none of which can do any harm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from sessionmgr.errors import AdapterBroken, OtpError, ProviderDown, RunCrashed
+from sessionmgr.provider.adapter import Health
+from sessionmgr.provider.discovery import installed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from sessionmgr.manager.keeping import Keeping
+    from sessionmgr.manager.provider_tree import ProviderTree
+    from sessionmgr.manager.tables import Tables
+
+
+async def check_up(
+    keeping: Keeping, tables: Tables, providers: Collection[str] | None
+) -> dict[str, Health]:
+    """Ask the `providers`, or all there are; who does not answer in time fails.
+
+    Raises:
+        ProviderUnknown: There is none of such a name.
+        ManagerClosing: The manager is going down.
+    """
+    names = sorted({*tables.adapters, *installed()} if providers is None else set(providers))
+    found: dict[str, Health] = {}
+    trees: list[ProviderTree] = []
+    for name in names:
+        try:
+            trees.append(keeping.know(name))
+        except AdapterBroken as error:
+            found[name] = Health(state="fail", detail=str(error))
+
+    async def ask(tree: ProviderTree) -> None:
+        try:
+            await keeping.bring_up(tree.name)
+        except ProviderDown as error:
+            found[tree.name] = Health(state="fail", detail=str(error))
+        else:
+            found[tree.name] = await _ask(tree, tables.clocks.of("start"))
+
+    async with trio.open_nursery() as nursery:
+        for tree in trees:
+            nursery.start_soon(ask, tree)
+    return {name: found[name] for name in names}
+
+
+async def _ask(tree: ProviderTree, patience: float) -> Health:
+    try:
+        asked = await tree.ask_health()
+        with trio.move_on_after(patience or float("inf")):
+            return _checked(await asked.result())
+        asked.cancel()
+    except RunCrashed as error:
+        why = error.__cause__
+        return Health(state="fail", detail=f"its check failed: {type(why).__name__}: {why}")
+    except OtpError as error:
+        return Health(state="fail", detail=f"it went down meanwhile: {error}")
+    return Health(state="fail", detail=f"it did not say how it is within {patience:g} s")
+
+
+def _checked(said: object) -> Health:
+    """Return what an adapter said, if that is what it should say."""
+    if isinstance(said, Health):
+        return said
+    return Health(state="fail", detail=f"it said {said!r}, which is no Health")

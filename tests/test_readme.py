@@ -39,7 +39,8 @@ def programs(page: Path) -> list[Program]:
     ]
 
 
-PROGRAMS = [*programs(README), *programs(KIT)]
+MODEL_SERVER = KIT.parent / "model_server" / "README.md"
+PROGRAMS = [*programs(README), *programs(KIT), *programs(MODEL_SERVER)]
 
 
 def test_the_readme_has_programs_and_says_what_some_of_them_print() -> None:

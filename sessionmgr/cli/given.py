@@ -95,8 +95,8 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if quoted else value
 
 
-def read_options(pairs: Iterable[str]) -> dict[str, Json]:
-    """Return a provider's options: a value that is JSON is that, any other is text.
+def read_options(flag: str, pairs: Iterable[str]) -> dict[str, Json]:
+    """Return named values: one that is JSON is that, any other is text.
 
     Raises:
         CommandLineInvalid: One of them is no `K=V`.
@@ -105,7 +105,7 @@ def read_options(pairs: Iterable[str]) -> dict[str, Json]:
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name:
-            raise CommandLineInvalid(f"--option: expected NAME=VALUE, not {pair!r}")
+            raise CommandLineInvalid(f"{flag}: expected NAME=VALUE, not {pair!r}")
         value = parse_json(text.encode(errors="surrogateescape"))
         found[name] = text if isinstance(value, Unreadable) else value
     return found

@@ -51,6 +51,7 @@ def _answer(words: list[str]) -> int:
     place = find_verb(words)
     if place is None:
         return _without_verb(words)
+    typed = list(words)
     name = words.pop(place)
     verb = VERBS.get(name)
     if verb is None:
@@ -64,6 +65,7 @@ def _answer(words: list[str]) -> int:
     if "--print-config" in words:
         parser.require_nothing()
     args = parser.parse_args(words)
+    args.typed = typed
     if _settle(args):
         return COMPLETED
     return module.run(args)

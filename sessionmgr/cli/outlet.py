@@ -14,7 +14,7 @@ import trio
 
 from sessionmgr.cli.ink import ink_for, no_ink
 from sessionmgr.cli.output import ReaderGoneError
-from sessionmgr.cli.safe_text import SafeStream, safe
+from sessionmgr.cli.safe_text import SafeStream, safe, spelt
 from sessionmgr.cli.telling import Note, Text
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Outlet:
 
 
 def _write_all(stream: TextIO, text: str) -> None:
-    left = memoryview(text.encode(stream.encoding or "utf-8", "replace"))
+    left = memoryview(spelt(text, stream.encoding or "utf-8"))
     while left:
         left = left[os.write(stream.fileno(), left) :]
 

@@ -30,6 +30,8 @@ _UNSAFE: Final = re.compile(
 )
 _SPACE: Final = re.compile(r"\s+")
 _ELLIPSIS: Final = "…"
+# For whoever has no such characters.
+_PLAIN: Final = str.maketrans("━─…·✗✓", "#-~-x+")
 
 
 class SafeStream:
@@ -65,6 +67,14 @@ def one_line(text: str) -> str:
     return _SPACE.sub(" ", safe(text)).strip()
 
 
+def spelt(text: str, encoding: str) -> bytes:
+    """Return text in an encoding; what that lacks is written as near as can be."""
+    try:
+        return text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_PLAIN).encode(encoding, "replace")
+
+
 def cells(text: str) -> int:
     """Return how many columns of a terminal the text takes."""
     if text.isascii():
@@ -84,6 +94,19 @@ def fit(text: str, width: int) -> str:
         if left < 0:
             return text[:at].rstrip() + _ELLIPSIS
     return text
+
+
+def fit_in_the_middle(text: str, width: int) -> str:
+    """Return a line cut to `width` columns, where its end tells as much as its beginning."""
+    if cells(text) <= width or width < 1:
+        return fit(text, width)
+    tail, left = "", (width - 1) // 2
+    for character in reversed(text):
+        left -= _width(character)
+        if left < 0:
+            break
+        tail = character + tail
+    return fit(text, width - cells(tail)) + tail
 
 
 def fill(text: str, width: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -51,7 +52,8 @@ class Stopping:
     def _leave(self, number: int, frame: FrameType | None) -> None:
         del number, frame
         with contextlib.suppress(OSError):
-            os.write(2, self._last_words().encode(errors="replace"))
+            if select.select([], [2], [], 0)[1]:  # nobody is waited for
+                os.write(2, self._last_words().encode(errors="replace"))
         os._exit(INTERRUPTED)
 
 

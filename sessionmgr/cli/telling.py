@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from msgspec import UNSET
 
+from sessionmgr.batch.doing import label
 from sessionmgr.cli.amount import count, duration, money, plural
 from sessionmgr.cli.safe_text import fit, one_line, safe
 from sessionmgr.model import (
@@ -44,11 +45,6 @@ if TYPE_CHECKING:
 
 SHORT: Final = 200
 """So long may a tool's input or output be in a note."""
-# What of a tool's input says most, the first that is there.
-_TELLING: Final = (
-    "command", "file_path", "path", "notebook_path", "pattern", "url", "query", "description",
-    "prompt",
-)  # fmt: skip
 _AT_EASE: Final = frozenset({"allowed", "ok", "normal"})
 
 
@@ -270,26 +266,7 @@ def failure_in_short(failure: Failure) -> str:
 
 def tool_in_short(name: str, tool_input: Json) -> str:
     """Say on one line which tool is called for what: `Bash: npm test`."""
-    said = one_line(_input_in_short(tool_input))
-    return fit(f"{one_line(name)}: {said}" if said else one_line(name), SHORT)
-
-
-def _input_in_short(tool_input: Json) -> str:
-    match tool_input:
-        case None:
-            return ""
-        case str():
-            return tool_input
-        case dict():
-            for key in _TELLING:
-                value = tool_input.get(key)
-                if isinstance(value, str) and value:
-                    return value
-                if isinstance(value, list) and value:
-                    return " ".join(map(str, value))
-            return encode_json(tool_input).decode() if tool_input else ""
-        case _:
-            return encode_json(tool_input).decode()
+    return one_line(label(name, tool_input))
 
 
 def _output_in_short(output: Json) -> str:
@@ -301,4 +278,6 @@ def _output_in_short(output: Json) -> str:
         said += [one_line(stderr)] if isinstance(stderr, str) and stderr.strip() else []
         if said:
             return fit(", ".join(said), SHORT)
-    return fit(one_line(_input_in_short(output)), SHORT)
+    if output is None:
+        return ""
+    return fit(one_line(output if isinstance(output, str) else encode_json(output).decode()), SHORT)

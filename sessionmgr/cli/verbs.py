@@ -39,6 +39,7 @@ VERBS: Final = {
     verb.name: verb
     for verb in (
         Verb("run", "run", "one run, streamed"),
+        Verb("batch", "batch", "many runs; the same command again goes on with them"),
         Verb("sessions", "sessions", "list what is stored"),
         Verb("show", "show", "a session or a run, and what became of it"),
         Verb("events", "events", "what happened in it, and what happens now (--follow)"),

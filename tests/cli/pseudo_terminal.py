@@ -100,13 +100,17 @@ class PseudoTerminal:
 
 @contextmanager
 def at_terminal(
-    *args: str, home: Path, columns: int = 80, rows: int = 24, **more: str
+    *args: str,
+    home: Path,
+    columns: int = 80,
+    rows: int = 24,
+    env: Mapping[str, str] | None = None,
 ) -> Generator[PseudoTerminal]:
-    """Run the command at a terminal, in a home of its own."""
-    env = environment(home, TERM="xterm-256color", **more)
+    """Run the command at a terminal, in a home of its own, with some more variables set."""
+    made = environment(home, **{"TERM": "xterm-256color", **(env or {})})
     for name in ("NO_COLOR", "COLUMNS", "LINES"):
-        env.pop(name, None)
-    terminal = PseudoTerminal([*COMMAND, *args], columns, rows, home, env)
+        made.pop(name, None)
+    terminal = PseudoTerminal([*COMMAND, *args], columns, rows, home, made)
     try:
         yield terminal
     finally:

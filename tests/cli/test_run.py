@@ -143,9 +143,7 @@ def test_a_question_is_asked_on_the_terminal(
             ask("Bash", input={"command": "npm test"}, output="two"),
         ]
     )
-    with at_terminal(
-        "run", "-p", "scripted", script, home=tmp_path, PYTHONPATH=env["PYTHONPATH"]
-    ) as terminal:
+    with at_terminal("run", "-p", "scripted", script, home=tmp_path, env=env) as terminal:
         for n, answer in enumerate(answers, 1):
             terminal.wait_for("[y]es, [n]o, [a]lways this tool, [s]top the run? ", count=n)
             terminal.type(answer if answer == "\x04" else f"{answer}\n")
@@ -167,7 +165,7 @@ def test_a_question_that_nobody_answers_is_a_no_at_its_deadline(
     with at_terminal(
         *["run", "-p", "scripted", "--clock", "approval=0.3", script],
         home=tmp_path,
-        PYTHONPATH=env["PYTHONPATH"],
+        env=env,
     ) as terminal:
         assert terminal.wait() == 0
     assert "(no longer asked)" in terminal.said
@@ -191,9 +189,7 @@ def test_nothing_of_what_an_agent_says_moves_the_terminal(
             {"do": "fail", "message": hostile},
         ]
     )
-    with at_terminal(
-        "run", "-p", "scripted", script, home=tmp_path, PYTHONPATH=env["PYTHONPATH"]
-    ) as terminal:
+    with at_terminal("run", "-p", "scripted", script, home=tmp_path, env=env) as terminal:
         assert terminal.wait() == 3  # and the screen has accepted all of it
     assert "owned" not in terminal.said
     assert "red" in terminal.said

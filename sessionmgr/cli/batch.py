@@ -1,0 +1,147 @@
+"""The verb `batch`: many jobs, and how they go on."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.batch import run_batch, spool
+from sessionmgr.cli.batch_show import BatchShow
+from sessionmgr.cli.capturing import capturing
+from sessionmgr.cli.configuration import add_concurrency_flag, add_setting_flags
+from sessionmgr.cli.given import read_text
+from sessionmgr.cli.job_flags import add_job_flags, job_of
+from sessionmgr.cli.mistake import complain
+from sessionmgr.cli.place import make_private
+from sessionmgr.errors import CommandLineInvalid, JobsInvalid
+from sessionmgr.manager import Clocks, open_manager
+
+if TYPE_CHECKING:
+    import argparse
+
+    from sessionmgr.batch import Batch, Job
+    from sessionmgr.cli.configuration import Configuration
+    from sessionmgr.manager import Manager
+
+HELP: Final = """\
+Run many jobs, some at a time. JOBS is a file of JSON, one job a line (see sessionmgr schema job).
+
+The same command again goes on with what is left: the directory that --out names is the batch.
+Flags that describe a job say what holds where the job itself says nothing.
+Ctrl-C ends what runs politely, and says what to type to go on; twice, at once."""
+
+MISTAKEN: Final = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say which arguments the verb takes."""
+    parser.add_argument("jobs", metavar="JOBS", help="a file of jobs, one a line; - is stdin")
+    add_concurrency_flag(parser)
+    parser.add_argument("-o", "--out", metavar="DIR", help="where results go (runs/NAME)")
+    add_setting_flags(parser, "retries", "retry_on", "max_failures", "keep_failed", "approve")
+    parser.add_argument(
+        "--force", action="store_true", help="run jobs that have changed anew, from the start"
+    )
+    parser.add_argument("--limit", metavar="N", type=_count, help="start so many jobs at most")
+    parser.add_argument("--only", action="append", metavar="GLOB", help="these jobs, by their id")
+    parser.add_argument("--skip", action="append", metavar="GLOB", help="not these jobs")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="check all jobs, say what would be done, do nothing"
+    )
+    parser.add_argument("--prompt", metavar="TEXT", help="what to do, for jobs that do not say it")
+    parser.add_argument("--prompt-file", metavar="FILE", help="the same, from a file")
+    add_job_flags(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it, and return the exit code."""
+    configuration: Configuration = args.configuration
+    if args.option and configuration.provider is None:
+        raise CommandLineInvalid("--option: say whose option it is: -p PROVIDER")
+    defaults = job_of(args, _prompt(args))
+    return trio.run(_main, args, defaults)
+
+
+async def _main(args: argparse.Namespace, defaults: Job) -> int:
+    configuration: Configuration = args.configuration
+    jobs, out = await _jobs_and_out(args)
+    make_private(configuration.store)
+    clocks = Clocks(**configuration.clocks)
+    async with (
+        capturing(configuration.capture) as launcher,
+        open_manager(store=configuration.store, clocks=clocks, launcher=launcher) as manager,
+    ):
+        batch = _batch(manager, args, defaults, jobs, out)
+        show = BatchShow(args, again=_again(args.typed, jobs, out), out=out)
+        try:
+            return await show.play(batch)
+        except JobsInvalid as error:
+            for problem in str(error).splitlines():
+                complain(problem)
+            return MISTAKEN
+
+
+def _batch(
+    manager: Manager, args: argparse.Namespace, defaults: Job, jobs: Path, out: Path
+) -> Batch:
+    configuration: Configuration = args.configuration
+    return run_batch(
+        manager,
+        jobs,
+        concurrency=configuration.concurrency,
+        per_provider=configuration.per_provider,
+        retries=configuration.retries,
+        retry_on=configuration.retry_on,
+        out=out,
+        max_failures=configuration.max_failures,
+        keep_failed=configuration.keep_failed,
+        force=args.force,
+        limit=args.limit,
+        only=args.only or (),
+        skip=args.skip or (),
+        defaults=defaults,
+    )
+
+
+async def _jobs_and_out(args: argparse.Namespace) -> tuple[Path, Path]:
+    """Return the file of jobs, and the directory of the batch; stdin is stored in that first."""
+    if args.jobs != "-":
+        jobs = Path(args.jobs)
+        await trio.lowlevel.checkpoint()
+        return jobs, Path(args.out) if args.out is not None else Path("runs") / jobs.stem
+    if sys.stdin is None:
+        raise CommandLineInvalid("the jobs are to come from stdin, which is closed")
+    name = time.strftime("stdin-%Y%m%d-%H%M%S")
+    out = Path(args.out) if args.out is not None else Path("runs") / name
+    async with trio.lowlevel.FdStream(sys.stdin.fileno()) as stream:
+        return await spool(stream, out), out
+
+
+def _again(typed: list[str], jobs: Path, out: Path) -> list[str]:
+    """Return what to type to go on with the batch; what came from stdin is a file by now."""
+    if "-" not in typed:
+        return typed
+    again = [str(jobs) if word == "-" else word for word in typed]
+    named = any(word in {"-o", "--out"} or word.startswith("--out=") for word in typed)
+    return again if named else [*again, "-o", str(out)]
+
+
+def _prompt(args: argparse.Namespace) -> str | None:
+    if args.prompt_file is None:
+        said: str | None = args.prompt
+        return said
+    if args.prompt is not None:
+        raise CommandLineInvalid("--prompt and --prompt-file: one of them")
+    return read_text("--prompt-file", args.prompt_file)
+
+
+def _count(text: str) -> int:
+    import argparse
+
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"--limit: expected a number, not {text!r}")
+    return int(text)

@@ -1,0 +1,153 @@
+"""How a batch's progress looks: lines for a terminal of some size, or one line for a file.
+
+Pure, and steady: columns do not move from one picture to the next.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from sessionmgr.cli.amount import age, count, duration, money, plural, rate
+from sessionmgr.cli.safe_text import cells, fill, fit, fit_in_the_middle, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessionmgr.batch import Progress, RunningJob
+
+
+class Piece(NamedTuple):
+    """Some text in one tone, as `sessionmgr.cli.ink` has them."""
+
+    text: str
+    tone: str = "plain"
+
+
+Line: TypeAlias = tuple[Piece, ...]
+
+_GAP: Final = "  "
+_WIDE: Final = 60
+"""From so many columns on there is room for the provider."""
+_PROVIDER: Final = 8
+_AGE: Final = 6
+_SHORTEST_NAME: Final = 8
+_LONGEST_NAME: Final = 40
+_SHORTEST_BAR: Final = 10
+_LONGEST_BAR: Final = 60
+_FEW: Final = 6
+"""Rows below which the facts have to do with one line."""
+
+
+def picture(progress: Progress, width: int, height: int) -> list[Line]:
+    """Draw the progress in less than `height` lines, each of less than `width` columns.
+
+    The last column stays free: what a terminal does there is its own affair.
+    """
+    width, room = max(1, width - 1), max(1, height - 1)
+    head = [_bar(progress, width), *_facts(progress, width, most=1 if room < _FEW else 4)][:room]
+    return head + _jobs(progress.jobs, width, room - len(head))
+
+
+def plain_line(progress: Progress) -> str:
+    """Tell the progress in one line."""
+    said = [piece.text for piece in _counts(progress)] + _pace(progress)
+    line = f"{_so_far(progress)}: {', '.join(said)}; {duration(progress.elapsed)} gone"
+    if progress.jobs:
+        oldest = progress.jobs[0]
+        doing = fit(one_line(oldest.doing), _LONGEST_NAME)
+        line += f"; oldest: {one_line(oldest.job)}, {age(oldest.age)} ({doing})"
+    return line
+
+
+def width_of(line: Line) -> int:
+    """Return how many columns a line takes."""
+    return sum(cells(piece.text) for piece in line)
+
+
+def _bar(progress: Progress, width: int) -> Line:
+    said = f"{_so_far(progress)}{_GAP}{duration(progress.elapsed)}"
+    length = min(width - cells(said) - len(_GAP), _LONGEST_BAR)
+    if not progress.total or length < _SHORTEST_BAR:
+        return (Piece(fit(said, width)),)
+    ended = progress.done + progress.failed + progress.cancelled
+    share = length / max(progress.total, ended)
+    lost = round(share * (progress.failed + progress.cancelled))
+    full = max(round(share * ended), lost)
+    pieces = (
+        Piece("━" * (full - lost), "good"),
+        Piece("━" * lost, "bad"),
+        Piece("─" * (length - full), "faint"),
+        Piece(_GAP + said),
+    )
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def _so_far(progress: Progress) -> str:
+    ended = progress.done + progress.failed + progress.cancelled
+    if progress.total is None:
+        return f"{plural(ended, 'job')}, more are being read"
+    return f"{ended} of {plural(progress.total, 'job')}"
+
+
+def _counts(progress: Progress) -> list[Piece]:
+    counts = (
+        Piece(f"{progress.done} done", "good" if progress.done else "plain"),
+        Piece(f"{progress.failed} failed", "bad"),
+        Piece(f"{progress.cancelled} cancelled", "warning"),
+        Piece(f"{progress.running} running"),
+        Piece(f"{progress.waiting} waiting"),
+        Piece(f"{progress.retrying} to be retried", "warning"),
+    )
+    always = {counts[0], counts[3]}
+    return [each for each in counts if each in always or not each.text.startswith("0 ")]
+
+
+def _pace(progress: Progress) -> list[str]:
+    said = [
+        rate(progress.rate) if progress.rate else "",
+        f"{duration(progress.eta)} left" if progress.eta is not None else "",
+        f"{count(progress.tokens)} tokens" if progress.tokens else "",
+        money(progress.usd, progress.provenance),
+    ]
+    return [each for each in said if each]
+
+
+def _facts(progress: Progress, width: int, *, most: int) -> list[Line]:
+    """Set the facts one after the other, in as few lines as they need."""
+    facts = _counts(progress)
+    pace = [Piece(each, "faint") for each in _pace(progress)]
+    rows: list[list[Piece]] = [[]]
+    for fact in [*facts, *pace]:
+        text = fit(fact.text, width)
+        taken = width_of(tuple(rows[-1]))
+        if rows[-1] and taken + len(_GAP) + cells(text) > width:
+            rows.append([])
+        gap = [Piece(_GAP)] if rows[-1] else []
+        rows[-1] += [*gap, Piece(text, fact.tone)]
+    return [tuple(row) for row in rows[:most]]
+
+
+def _jobs(jobs: Sequence[RunningJob], width: int, room: int) -> list[Line]:
+    """Draw the oldest jobs, as many as there is room for, and say how many there are beside."""
+    if room < 1 or not jobs:
+        return []
+    if len(jobs) <= room:
+        return [_job(job, width) for job in jobs]
+    left_out = len(jobs) - (room - 1)
+    rest = fit(f"{_GAP}… and {left_out} more", width)
+    return [*(_job(job, width) for job in jobs[: room - 1]), (Piece(rest, "faint"),)]
+
+
+def _job(job: RunningJob, width: int) -> Line:
+    name = min(_LONGEST_NAME, max(_SHORTEST_NAME, width // (4 if width >= _WIDE else 3)))
+    parts = [Piece(_GAP + fill(fit_in_the_middle(one_line(job.job), name), name) + _GAP)]
+    if width >= _WIDE:
+        parts.append(Piece(fill(one_line(job.provider), _PROVIDER) + _GAP, "faint"))
+    parts.append(Piece(f"{age(job.age):>{_AGE}}{_GAP}", "faint"))
+    left = width - width_of(tuple(parts))
+    if left < 1:
+        return (Piece(fit("".join(part.text for part in parts), width)),)
+    again = f"try {job.attempt}: " if job.attempt > 1 else ""
+    since = f", {age(job.doing_for)}" if job.doing_for >= 1 else ""
+    doing = fit(again + one_line(job.doing), max(0, left - len(since)))
+    return (*parts, Piece(fit(doing + since, left)))

@@ -1,0 +1,104 @@
+"""The fields of a job as flags: what one run is asked, or a batch's jobs by default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.batch import Job
+from sessionmgr.cli.configuration import add_setting_flags
+from sessionmgr.cli.given import read_env, read_options, read_schema, read_text
+from sessionmgr.errors import CommandLineInvalid
+
+if TYPE_CHECKING:
+    import argparse
+
+    from sessionmgr.cli.configuration import Configuration
+    from sessionmgr.model import Json
+
+SETTINGS: Final = (
+    *("provider", "model", "effort", "permission_mode", "tools_allowed", "tools_denied"),
+    *("max_turns", "deadline", "budget_usd", "clocks"),
+)
+UNNAMED: Final = "-"
+
+
+def add_job_flags(parser: argparse.ArgumentParser) -> None:
+    """Add a flag for each field of a job, its id and prompt apart."""
+    add_setting_flags(parser, *SETTINGS)
+    parser.add_argument("--cwd", metavar="DIR", help="the directory in which the agent works")
+    parser.add_argument("--require", action="append", metavar="NAMES", help="what it must be able")
+    parser.add_argument("--prefer", action="append", metavar="NAMES", help="what it had better be")
+    parser.add_argument("--system-prompt", metavar="TEXT", help="what the agent is told first")
+    parser.add_argument("--system-prompt-file", metavar="FILE", help="the same, from a file")
+    parser.add_argument("--schema", metavar="FILE", help="JSON Schema of the structured output")
+    parser.add_argument("--image", action="append", metavar="FILE", help="an image to look at")
+    parser.add_argument("--env", action="append", metavar="K=V", help="a variable for the agent")
+    parser.add_argument("--env-file", metavar="FILE", help="a file of such variables, one a line")
+    parser.add_argument(
+        "--option", action="append", metavar="K=V", help="an option of the provider's own"
+    )
+    parser.add_argument("--metadata", action="append", metavar="K=V", help="found in the result")
+
+
+def job_of(args: argparse.Namespace, prompt: str | None = None) -> Job:
+    """Return the job that the flags and the settings make, without a name of its own.
+
+    Raises:
+        CommandLineInvalid: A flag says what cannot be.
+    """
+    configuration: Configuration = args.configuration
+    return Job(
+        id=UNNAMED,
+        prompt=prompt,
+        provider=configuration.provider,
+        model=configuration.model,
+        effort=configuration.effort,
+        cwd=args.cwd,
+        permission_mode=configuration.permission_mode,
+        tools_allowed=configuration.tools_allowed,
+        tools_denied=configuration.tools_denied,
+        require=_words(args.require),
+        prefer=_words(args.prefer),
+        system_prompt=_system_prompt(args),
+        max_turns=configuration.max_turns,
+        deadline=configuration.deadline or None,
+        budget_usd=configuration.budget_usd,
+        schema=None if args.schema is None else read_schema(args.schema),
+        images=_images(args.image),
+        env=read_env(args.env or (), args.env_file) or None,
+        options=options_of(args, configuration.provider) or None,
+        metadata=read_options("--metadata", args.metadata or ()) or None,
+    )
+
+
+def options_of(args: argparse.Namespace, provider: str | None) -> dict[str, Json]:
+    """Return a provider's own options: what is set for it, and over that what flags say."""
+    configuration: Configuration = args.configuration
+    known = configuration.options.get(provider, {}) if provider is not None else {}
+    return {**known, **read_options("--option", args.option or ())}
+
+
+def _system_prompt(args: argparse.Namespace) -> str | None:
+    if args.system_prompt_file is None:
+        said: str | None = args.system_prompt
+        return said
+    if args.system_prompt is not None:
+        raise CommandLineInvalid("--system-prompt and --system-prompt-file: one of them")
+    return read_text("--system-prompt-file", args.system_prompt_file)
+
+
+def _images(paths: list[str] | None) -> tuple[str, ...] | None:
+    if paths is None:
+        return None
+    images = tuple(str(Path(path).absolute()) for path in paths)
+    for image in images:
+        if not Path(image).is_file():
+            raise CommandLineInvalid(f"--image: there is no file {image}")
+    return images
+
+
+def _words(given: list[str] | None) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    return tuple(word.strip() for each in given for word in each.split(",") if word.strip())

@@ -1,0 +1,118 @@
+"""Where a batch's progress is shown as it goes on: painted on a terminal, else told at times."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TextIO, cast
+
+import trio
+
+from sessionmgr.cli.display import picture, plain_line
+from sessionmgr.cli.painter import Painter
+from sessionmgr.cli.safe_text import safe, spelt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from sessionmgr.batch import Progress
+
+REFRESH: Final = 0.2
+"""Seconds between two looks."""
+FIRST_GAP: Final = 5.0
+LAST_GAP: Final = 60.0
+"""Between two plain lines: more and more, up to this."""
+_SLOWER: Final = 12
+
+
+class Scoreboard:
+    """Shows progress on stderr, and lines that stay. Quiet, it shows no progress."""
+
+    def __init__(self, stream: TextIO | None, *, quiet: bool) -> None:
+        self._stream = stream
+        self._quiet: Final = quiet
+        self._painter: Final = _painter_for(stream)
+        self._queue: list[tuple[str, str]] = []
+        self._one_at_a_time: Final = threading.Lock()
+        self._next_line_at = FIRST_GAP
+
+    def say(self, text: str, tone: str = "plain") -> None:
+        """Have a line shown that stays."""
+        self._queue.append((safe(text), tone))
+
+    async def show(self, progress: Callable[[], Progress]) -> None:
+        """Show the progress, until this is cancelled."""
+        while True:
+            await self.refresh(progress())
+            await trio.sleep(REFRESH)
+
+    async def clear(self) -> None:
+        """Show what lines there still are, and no progress any more."""
+        await trio.to_thread.run_sync(self._write, None, abandon_on_cancel=True)
+
+    async def refresh(self, progress: Progress) -> None:
+        """Show how it stands now, if it is time for that."""
+        if self._painter is None and not self._quiet and progress.elapsed >= self._next_line_at:
+            gap = min(max(FIRST_GAP, progress.elapsed / _SLOWER), LAST_GAP)
+            self._next_line_at = progress.elapsed + gap
+            self.say(plain_line(progress))
+        if self._painter is None and not self._queue:
+            return
+        await trio.to_thread.run_sync(self._write, progress, abandon_on_cancel=True)
+
+    def _write(self, progress: Progress | None) -> None:
+        with self._one_at_a_time:
+            said, self._queue = self._queue, []
+            try:
+                if self._painter is not None:
+                    shown = progress if not self._quiet else None
+                    lines = [] if shown is None else picture(shown, *self._painter.size())
+                    self._painter.paint(lines, said)
+                elif self._stream is not None and said:
+                    text = "".join(f"{line}\n" for line, _ in said)
+                    data = memoryview(spelt(text, self._stream.encoding or "utf-8"))
+                    while data:
+                        data = data[os.write(self._stream.fileno(), data) :]
+            except OSError:
+                self._stream = None  # nobody looks any more, and the batch goes on
+
+
+class Lines:
+    """A stream for the log, whose lines are shown above the progress."""
+
+    def __init__(self, scoreboard: Scoreboard) -> None:
+        self._scoreboard: Final = scoreboard
+
+    def write(self, text: str) -> None:
+        """Show them."""
+        for line in text.splitlines():
+            self._scoreboard.say(line, "warning")
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+
+@contextmanager
+def log_shown_on(scoreboard: Scoreboard, name: str, stream: TextIO | None) -> Generator[None]:
+    """Have what a logger writes to a stream be shown on the scoreboard instead, for a while."""
+    diverted: list[logging.StreamHandler[TextIO | Lines]] = []
+    for handler in logging.getLogger(name).handlers:
+        if isinstance(handler, logging.StreamHandler):
+            found = cast("logging.StreamHandler[TextIO | Lines]", handler)
+            if stream is not None and found.stream is stream:
+                found.setStream(Lines(scoreboard))
+                diverted.append(found)
+    try:
+        yield
+    finally:
+        for each in diverted:
+            assert stream is not None
+            each.setStream(stream)
+
+
+def _painter_for(stream: TextIO | None) -> Painter | None:
+    if stream is None or not stream.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        return None
+    return Painter(stream)

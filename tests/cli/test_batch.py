@@ -1,0 +1,304 @@
+"""The verb `batch`, as it is installed: progress, results, Ctrl-C, going on, exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import COMMAND, environment, sessionmgr
+from tests.cli.pseudo_terminal import (
+    assert_nothing_is_left_of,
+    at_terminal,
+    mark,
+    processes_with,
+)
+from tests.cli.terminal import Terminal
+
+
+def write_jobs(directory: Path, *prompts: str, **more: object) -> Path:
+    path = directory / "jobs.jsonl"
+    jobs = [
+        {"id": f"job-{n}", "provider": "shell", "prompt": prompt, **more}
+        for n, prompt in enumerate(prompts, 1)
+    ]
+    path.write_text("".join(json.dumps(job) + "\n" for job in jobs))
+    return path
+
+
+def results_in(directory: Path) -> dict[str, str]:
+    lines = (directory / "results.jsonl").read_text().splitlines()
+    return {result["job"]: result["status"] for result in map(json.loads, lines)}
+
+
+def test_all_done_is_exit_code_0_and_nothing_on_stdout(tmp_path: Path) -> None:
+    write_jobs(tmp_path, "echo one", "echo two")
+    ran = sessionmgr("batch", "jobs.jsonl", env=environment(tmp_path), cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, "")
+    assert "2 of 2 jobs completed (in " in ran.stderr
+    assert "results:      runs/jobs/results.jsonl" in ran.stderr
+    assert "go on:" not in ran.stderr
+    assert results_in(tmp_path / "runs/jobs") == {"job-1": "completed", "job-2": "completed"}
+
+
+def test_what_failed_and_why_stands_in_the_table_and_the_command_to_go_on(tmp_path: Path) -> None:
+    write_jobs(tmp_path, "echo one", "ls /nope")
+    ran = sessionmgr("batch", "-n", "2", "jobs.jsonl", env=environment(tmp_path), cwd=tmp_path)
+    assert ran.returncode == 3
+    assert "✗ job-2 failed: process_exited: it ended with exit code 2" in ran.stderr
+    assert "1 of 2 jobs completed, 1 failed" in ran.stderr
+    assert "look closer:  sessionmgr show run_" in ran.stderr
+    assert "go on:        sessionmgr batch -n 2 jobs.jsonl\n" in ran.stderr
+
+
+def test_json_prints_each_result_as_it_ends_and_a_rerun_only_what_it_has_done(
+    tmp_path: Path,
+) -> None:
+    write_jobs(tmp_path, "sleep 0.3", "test -e ready")
+    env = environment(tmp_path)
+    ran = sessionmgr("batch", "jobs.jsonl", "--json", env=env, cwd=tmp_path)
+    found = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [(each["job"], each["status"]) for each in found] == [
+        ("job-2", "failed"),
+        ("job-1", "completed"),
+    ]
+    (tmp_path / "ready").touch()
+    ran = sessionmgr("batch", "jobs.jsonl", "--json", "-q", env=env, cwd=tmp_path)
+    found = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [(each["job"], each["attempt"]) for each in found] == [("job-2", 2)]
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_jobs_from_stdin_become_a_batch_that_can_go_on(tmp_path: Path) -> None:
+    jobs = json.dumps({"id": "a", "prompt": "ls nope"}) + "\n"
+    env = environment(tmp_path)
+    ran = sessionmgr("batch", "-p", "shell", "-", env=env, cwd=tmp_path, stdin=jobs)
+    assert ran.returncode == 3
+    (out,) = (tmp_path / "runs").iterdir()
+    assert out.name.startswith("stdin-")
+    place = f"runs/{out.name}"
+    assert f"go on:        sessionmgr batch -p shell {place}/jobs.jsonl -o {place}" in ran.stderr
+    (tmp_path / "nope").touch()
+    again = ["batch", "-p", "shell", f"{place}/jobs.jsonl", "-o", place]
+    assert sessionmgr(*again, env=env, cwd=tmp_path).returncode == 0
+
+
+def test_a_part_that_is_asked_for_is_all_there_is_to_do(tmp_path: Path) -> None:
+    write_jobs(tmp_path, "echo one", "echo two", "ls /nope")
+    env = environment(tmp_path)
+    chosen = ["batch", "jobs.jsonl", "--only", "job-[23]", "--skip", "job-3"]
+    assert sessionmgr(*chosen, env=env, cwd=tmp_path).returncode == 0
+    assert results_in(tmp_path / "runs/jobs") == {"job-2": "completed"}
+    assert sessionmgr("batch", "jobs.jsonl", "--limit", "1", env=env, cwd=tmp_path).returncode == 0
+    assert results_in(tmp_path / "runs/jobs") == {"job-1": "completed", "job-2": "completed"}
+
+
+def test_after_so_many_failures_it_stops(tmp_path: Path) -> None:
+    write_jobs(tmp_path, "ls /nope", "ls /nope", "ls /nope")
+    args = ["batch", "jobs.jsonl", "-n", "1", "--max-failures", "2"]
+    ran = sessionmgr(*args, env=environment(tmp_path), cwd=tmp_path)
+    assert ran.returncode == 3
+    assert "stopped early: " in ran.stderr
+    assert "2 failed, 1 not run" in ran.stderr
+
+
+def test_flags_say_what_holds_where_a_job_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "jobs.jsonl").write_text('{"id": "a"}\n{"id": "b", "env": {"WORD": "mine"}}\n')
+    args = [
+        *[
+            "batch",
+            "jobs.jsonl",
+            "--json",
+            "-p",
+            "shell",
+            "--prompt",
+            "echo $WORD",
+            "-n",
+            "shell=1",
+        ],
+        *["--option", "shell=true", "--env", "WORD=yours", "--metadata", "n=1"],
+    ]
+    ran = sessionmgr(*args, env=environment(tmp_path), cwd=tmp_path)
+    found = {each["job"]: each for each in map(json.loads, ran.stdout.splitlines())}
+    assert found["a"]["text"] == "yours\n"
+    assert found["b"]["text"] == "mine\n"
+    assert found["a"]["metadata"] == {"n": 1}
+
+
+def test_every_wrong_line_is_told_and_nothing_is_started(
+    tmp_path: Path, terminal: Terminal
+) -> None:
+    lines = [
+        '{"id": "a", "provider": "shell", "prompt": "touch started"}',
+        '{"id": "b", "provider": "shell", "promt": "x"}',
+        '{"id": "a", "provider": "shell", "prompt": "x"}',
+        '{"id": "c", "provider": "shel", "prompt": "x"}',
+        "{",
+    ]
+    (tmp_path / "jobs.jsonl").write_text("\n".join(lines))
+    code, out, err = terminal("batch", "jobs.jsonl")
+    assert (code, out) == (1, "")
+    told = err.splitlines()
+    assert len(told) == 4
+    for line, said in zip(told, ["promt", "a", "shel", ""], strict=True):
+        assert line.startswith("sessionmgr: error: jobs.jsonl:")
+        assert said in line
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ([], "JOBS"),
+        (["nope.jsonl"], "nope.jsonl"),
+        (["jobs.jsonl", "-n", "0"], "--concurrency"),
+        (["jobs.jsonl", "-n", "shell=many"], "shell"),
+        (["jobs.jsonl", "--retry-on", "overlaoded"], "overlaoded"),
+        (["jobs.jsonl", "--retries", "-1"], "--retries"),
+        (["jobs.jsonl", "--limit", "some"], "--limit: expected a number, not 'some'"),
+        (["jobs.jsonl", "--option", "timeout=3"], "--option: say whose option it is"),
+        (["jobs.jsonl", "--prompt", "x", "--prompt-file", "y"], "one of them"),
+        (["jobs.jsonl", "--cwd", "nowhere"], "nowhere"),
+        (["jobs.jsonl", "--out", "jobs.jsonl"], "jobs.jsonl"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_1(
+    args: list[str], said: str, terminal: Terminal
+) -> None:
+    write_jobs(terminal.home, "echo one")
+    code, out, err = terminal("batch", *args)
+    assert (code, out) == (1, "")
+    assert err.startswith("sessionmgr: error: ")
+    assert "\n" not in err
+    assert said in err
+
+
+def test_two_commands_are_not_at_the_same_batch(tmp_path: Path) -> None:
+    number = mark()
+    write_jobs(tmp_path, f"sleep {number}")
+    env = environment(tmp_path)
+    with subprocess.Popen(
+        [*COMMAND, "batch", "jobs.jsonl"], env=env, cwd=tmp_path, stderr=subprocess.DEVNULL
+    ) as first:
+        while not processes_with(number):
+            assert first.poll() is None
+            time.sleep(0.01)
+        second = sessionmgr("batch", "jobs.jsonl", env=env, cwd=tmp_path)
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(60) == 130
+    assert second.returncode == 1
+    assert f"process {first.pid}" in second.stderr
+    assert_nothing_is_left_of(number)
+
+
+def test_ctrl_c_ends_all_that_runs_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    number = mark()
+    (tmp_path / "wait").write_text(f"#!/bin/sh\ntest -e done || exec sleep {number}\n")
+    (tmp_path / "wait").chmod(0o755)
+    write_jobs(tmp_path, "echo one", "./wait", "./wait", "echo four")
+    with at_terminal("batch", "jobs.jsonl", "-n", "3", home=tmp_path) as terminal:
+        terminal.wait_for_screen("2 done  2 running")
+        terminal.type("\x03")
+        assert terminal.wait() == 130
+    assert "Ctrl-C: ending what runs (2); once more: at once" in terminal.said
+    assert "2 of 4 jobs completed" in terminal.said
+    assert "go on:        sessionmgr batch jobs.jsonl -n 3" in terminal.said
+    assert_nothing_is_left_of(number)
+    (tmp_path / "done").touch()
+    ran = sessionmgr("batch", "jobs.jsonl", "-n", "3", env=environment(tmp_path), cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert set(results_in(tmp_path / "runs/jobs").values()) == {"completed"}
+
+
+def test_ctrl_c_twice_leaves_at_once_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    number = mark()
+    deaf = f"#!/bin/sh\ntest -e done && exit\ntrap '' TERM INT\nwhile :; do sleep {number}; done\n"
+    (tmp_path / "deaf").write_text(deaf)
+    (tmp_path / "deaf").chmod(0o755)
+    write_jobs(tmp_path, "./deaf", "./deaf", "./deaf")
+    with at_terminal("batch", "jobs.jsonl", "-n", "2", home=tmp_path) as terminal:
+        while len(processes_with(number)) < 2:
+            time.sleep(0.01)
+        terminal.type("\x03")
+        terminal.wait_for("once more: at once")
+        began = time.monotonic()
+        terminal.type("\x03")
+        assert terminal.wait() == 130
+    assert time.monotonic() - began < 2
+    assert "stopped at once; to go on: sessionmgr batch jobs.jsonl -n 2" in terminal.said
+    assert_nothing_is_left_of(number)
+    (tmp_path / "done").touch()
+    ran = sessionmgr("batch", "jobs.jsonl", env=environment(tmp_path), cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_ctrl_c_while_jobs_are_read_starts_nothing(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "batch", "-"],
+        env=environment(tmp_path),
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        while not (tmp_path / "runs").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+
+
+def test_a_reader_that_goes_away_stops_the_batch(tmp_path: Path) -> None:
+    number = mark()
+    write_jobs(tmp_path, "echo one", "sleep 0.5", f"sleep {number}")
+    with subprocess.Popen(
+        [*COMMAND, "batch", "jobs.jsonl", "--json"],
+        env=environment(tmp_path),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+        assert process.wait(60) == 3
+    assert "nobody reads its output any more" in said
+    assert_nothing_is_left_of(number)
+
+
+def test_the_picture_follows_the_size_of_the_terminal(tmp_path: Path) -> None:
+    number = mark()
+    write_jobs(tmp_path, "echo one", *[f"sleep {number}"] * 30)
+    with at_terminal("batch", "jobs.jsonl", "-n", "30", home=tmp_path, rows=20) as terminal:
+        terminal.wait_for_screen("1 done  30 running")
+        terminal.wait_for_screen("… and ")
+        assert any("bash: sleep 9" in line for line in terminal.screen.lines())
+        terminal.resize(40, 12)
+        terminal.wait_for_screen("… and 2")
+        terminal.resize(120, 60)
+        terminal.wait_for_screen("job-31")
+        shown = terminal.screen.lines()
+        terminal.type("\x03")
+        assert terminal.wait() == 130
+    jobs = [line.split()[0] for line in shown if line.startswith("  job-")]
+    assert jobs[-30:] == [f"job-{n}" for n in range(2, 32)]
+    assert_nothing_is_left_of(number)
+
+
+@pytest.mark.parametrize("without", ["rich", "a terminal that can"])
+def test_colour_is_not_needed(without: str, tmp_path: Path) -> None:
+    (tmp_path / "no").mkdir()
+    (tmp_path / "no" / "rich.py").write_text("raise ImportError\n")
+    write_jobs(tmp_path, "sleep 1", "ls /nope")
+    path = os.pathsep.join([str(tmp_path / "no"), environment(tmp_path)["PYTHONPATH"]])
+    more = {"PYTHONPATH": path} if without == "rich" else {"TERM": "dumb"}
+    with at_terminal("batch", "jobs.jsonl", home=tmp_path, env=more) as terminal:
+        assert terminal.wait() == 3
+    assert "\x1b[1;31m" not in terminal.said
+    assert "1 of 2 jobs completed, 1 failed" in terminal.said
+    assert ("\x1b" in terminal.said) is (without == "rich")

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sessionmgr.cli.output import say
-from sessionmgr.cli.parser import PROGRAM, Parser, add_global_flags, one_of
+from sessionmgr.cli.parser import PROGRAM, Parser, one_of
 from sessionmgr.cli.verbs import VERBS, load
 from sessionmgr.provider.discovery import installed
 
@@ -17,7 +17,7 @@ HELP: Final = """\
 Print what a shell needs to complete sessionmgr's commands, flags and providers.
 
   bash  echo 'source <(sessionmgr completion bash)' >> ~/.bashrc
-  zsh   echo 'source <(sessionmgr completion zsh)' >> ~/.zshrc   (after compinit)
+  zsh   echo 'source <(sessionmgr completion zsh)' >> ~/.zshrc  (after compinit)
   fish  sessionmgr completion fish > ~/.config/fish/completions/sessionmgr.fish"""
 
 
@@ -66,7 +66,7 @@ def _words(name: str) -> Words:
     module = load(VERBS[name])
     parser = _Listening(f"{PROGRAM} {name}", module.HELP)
     module.add_arguments(parser)
-    add_global_flags(parser)
+    parser.add_global_flags()
     providers = installed() if name == "adapters" else []
     return Words(parser.flags(), [*_ARGUMENTS.get(name, []), *providers])
 

@@ -90,7 +90,7 @@ def add_setting_flags(parser: argparse.ArgumentParser, *names: str) -> None:
                 *setting.flags,
                 dest=name,
                 action="append",
-                metavar=setting.kind.shape,
+                metavar=setting.word or setting.kind.shape,
                 help=setting.help,
             )
         else:

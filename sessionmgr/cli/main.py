@@ -13,7 +13,6 @@ from sessionmgr.cli.parser import (
     EXIT_CODES,
     PROGRAM,
     Parser,
-    add_global_flags,
     find_verb,
     meant,
 )
@@ -61,7 +60,7 @@ def _answer(words: list[str]) -> int:
     module = load(verb)
     parser = Parser(f"{PROGRAM} {name}", module.HELP)
     module.add_arguments(parser)
-    add_global_flags(parser)
+    parser.add_global_flags()
     if "--print-config" in words:
         parser.require_nothing()
     args = parser.parse_args(words)
@@ -75,7 +74,7 @@ def _without_verb(words: list[str]) -> int:
     listed = "\n".join(f"  {verb.name:<12} {verb.summary}" for verb in VERBS.values())
     parser = Parser(PROGRAM, f"{DESCRIPTION}\n\ncommands:\n{listed}", EXIT_CODES)
     parser.usage = f"{PROGRAM} COMMAND …   ({PROGRAM} COMMAND --help says more of each)"
-    add_global_flags(parser)
+    parser.add_global_flags()
     args = parser.parse_args(words)
     if args.print_config:
         _settle(args)

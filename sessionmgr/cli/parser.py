@@ -26,6 +26,21 @@ exit codes:
 _WITH_VALUE: Final = {"--store", "--log-file", "--capture"}
 
 
+class _Formatter(argparse.HelpFormatter):
+    """Sets the help of flags beside them, and wraps paragraphs unless they are indented."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=32)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        def filled(paragraph: str) -> str:
+            if "\n  " in f"\n{paragraph}":
+                return paragraph
+            return argparse.HelpFormatter._fill_text(self, paragraph, width, indent)
+
+        return "\n\n".join(map(filled, text.split("\n\n")))
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser that raises what is wrong, in one line."""
 
@@ -34,7 +49,7 @@ class Parser(argparse.ArgumentParser):
             prog=prog,
             description=description,
             epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Formatter,
             allow_abbrev=False,
         )
 
@@ -47,6 +62,12 @@ class Parser(argparse.ArgumentParser):
         where = self.prog.removeprefix(PROGRAM).strip()
         what = f"{where}: " if where else ""
         raise CommandLineInvalid(f"{what}{self._plainly(message)} (see {self.prog} --help)")
+
+    def add_global_flags(self) -> None:
+        """Add the flags that may stand before and after each verb; its usage is told without."""
+        self.usage = self.usage or self.format_usage().removeprefix("usage: ").rstrip()
+        self.usage = self.usage.replace("%", "%%")
+        add_global_flags(self)
 
     def require_nothing(self) -> None:
         """Take a line without its required arguments too, for whoever only looks at settings."""

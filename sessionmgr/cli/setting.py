@@ -31,6 +31,8 @@ class Setting(NamedTuple):
     kind: Kind
     help: str
     flags: tuple[str, ...] = ()
+    word: str = ""
+    """How its value is called in the help, where the kind does not say it well."""
 
     @property
     def variable(self) -> str:
@@ -227,10 +229,16 @@ SETTINGS: Final = {
         Setting("store", PATH, "the file where sessions are kept"),
         Setting("log_file", PATH, "a file for the log"),
         Setting("capture", PATH, "a directory for what goes to agents and comes from them"),
-        Setting("provider", TEXT, "who does it (see sessionmgr adapters)", ("-p", "--provider")),
-        Setting("model", TEXT, "which of its models", ("--model",)),
-        Setting("effort", TEXT, "how hard it should think", ("--effort",)),
-        Setting("permission_mode", MODE, "what it may do unasked", ("--permission",)),
+        Setting("provider", TEXT, "who does it: see adapters", ("-p", "--provider"), "NAME"),
+        Setting("model", TEXT, "which of its models", ("--model",), "NAME"),
+        Setting("effort", TEXT, "how hard it should think", ("--effort",), "LEVEL"),
+        Setting(
+            "permission_mode",
+            MODE,
+            "what it may do unasked: default, accept_edits, plan, full_auto, "
+            "dangerously_skip_permissions",
+            ("--permission",),
+        ),
         Setting("tools_allowed", WORDS, "only these tools", ("--tools-allowed",)),
         Setting("tools_denied", WORDS, "not these tools", ("--tools-denied",)),
         Setting("max_turns", COUNT, "so many turns at most", ("--max-turns",)),
@@ -242,8 +250,14 @@ SETTINGS: Final = {
         Setting("retry_on", KINDS, "try again after these kinds of failure only", ("--retry-on",)),
         Setting("max_failures", COUNT, "stop when so many jobs have failed", ("--max-failures",)),
         Setting("keep_failed", SWITCH, "do not run failed jobs again", ("--keep-failed",)),
-        Setting("approve", PATH, "a file of rules that answer what agents ask", ("--approve",)),
-        Setting("clocks", CLOCKS, "how long each kind of silence may last", ("--clock",)),
+        Setting("approve", PATH, "rules that answer what agents ask", ("--approve",), "FILE"),
+        Setting(
+            "clocks",
+            CLOCKS,
+            "how long a silence may last: start, model, tool, approval, idle, drain, close; "
+            "0: for ever",
+            ("--clock",),
+        ),
         Setting("options", OPTIONS, "options of one provider's own"),
     )
 }

@@ -9,6 +9,8 @@ from typing import NoReturn
 import pytest
 
 from sessionmgr.cli import demo, main as command_line
+from sessionmgr.cli.verbs import VERBS
+from tests.cli.terminal import Terminal
 
 
 def test_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
@@ -21,6 +23,16 @@ def test_help_names_the_commands_and_the_exit_codes(capsys: pytest.CaptureFixtur
     out = capsys.readouterr().out
     assert "demo" in out
     assert "130" in out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_a_verb_is_enough_and_fits(terminal: Terminal, verb: str) -> None:
+    code, out, err = terminal.bare(verb, "--help")
+    assert (code, err) == (0, "")
+    assert out.startswith(f"usage: sessionmgr {verb}")
+    assert "--print-config" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert terminal.bare("--json", verb, "-h")[1] == out
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.batch import run_batch, spool
+from sessionmgr.batch import HowTo, dry_run, read_rules, run_batch, spool
+from sessionmgr.cli.batch_plan import show_plan
 from sessionmgr.cli.batch_show import BatchShow
 from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.configuration import add_concurrency_flag, add_setting_flags
@@ -23,9 +24,9 @@ from sessionmgr.manager import Clocks, open_manager
 if TYPE_CHECKING:
     import argparse
 
-    from sessionmgr.batch import Batch, Job
+    from sessionmgr.batch import Job
     from sessionmgr.cli.configuration import Configuration
-    from sessionmgr.manager import Manager
+    from sessionmgr.provider import Approve
 
 HELP: Final = """\
 Run many jobs, some at a time. JOBS is a file of JSON, one job a line (see sessionmgr schema job).
@@ -34,6 +35,7 @@ The same command again goes on with what is left: the directory that --out names
 Flags that describe a job say what holds where the job itself says nothing.
 Ctrl-C ends what runs politely, and says what to type to go on; twice, at once."""
 
+COMPLETED: Final = 0
 MISTAKEN: Final = 1
 
 
@@ -63,40 +65,47 @@ def run(args: argparse.Namespace) -> int:
     if args.option and configuration.provider is None:
         raise CommandLineInvalid("--option: say whose option it is: -p PROVIDER")
     defaults = job_of(args, _prompt(args))
-    return trio.run(_main, args, defaults)
+    approve = None if configuration.approve is None else read_rules(configuration.approve)
+    return trio.run(_main, args, defaults, approve)
 
 
-async def _main(args: argparse.Namespace, defaults: Job) -> int:
-    configuration: Configuration = args.configuration
+async def _main(args: argparse.Namespace, defaults: Job, approve: Approve | None) -> int:
     jobs, out = await _jobs_and_out(args)
+    how = _how(args, defaults)
+    try:
+        if args.dry_run:
+            async with open_manager() as manager:  # what is stored does not matter
+                planned = dry_run(manager, jobs, out=out, **how)
+                await show_plan(planned, as_json=args.json, quiet=args.quiet)
+            return COMPLETED
+        return await _play(args, jobs, out, approve, how)
+    except JobsInvalid as error:
+        for problem in str(error).splitlines():
+            complain(problem)
+        return MISTAKEN
+
+
+async def _play(
+    args: argparse.Namespace, jobs: Path, out: Path, approve: Approve | None, how: HowTo
+) -> int:
+    configuration: Configuration = args.configuration
     make_private(configuration.store)
     clocks = Clocks(**configuration.clocks)
     async with (
         capturing(configuration.capture) as launcher,
         open_manager(store=configuration.store, clocks=clocks, launcher=launcher) as manager,
     ):
-        batch = _batch(manager, args, defaults, jobs, out)
-        show = BatchShow(args, again=_again(args.typed, jobs, out), out=out)
-        try:
-            return await show.play(batch)
-        except JobsInvalid as error:
-            for problem in str(error).splitlines():
-                complain(problem)
-            return MISTAKEN
+        batch = run_batch(manager, jobs, out=out, approve=approve, **how)
+        return await BatchShow(args, again=_again(args.typed, jobs, out), out=out).play(batch)
 
 
-def _batch(
-    manager: Manager, args: argparse.Namespace, defaults: Job, jobs: Path, out: Path
-) -> Batch:
+def _how(args: argparse.Namespace, defaults: Job) -> HowTo:
     configuration: Configuration = args.configuration
-    return run_batch(
-        manager,
-        jobs,
+    return HowTo(
         concurrency=configuration.concurrency,
         per_provider=configuration.per_provider,
         retries=configuration.retries,
         retry_on=configuration.retry_on,
-        out=out,
         max_failures=configuration.max_failures,
         keep_failed=configuration.keep_failed,
         force=args.force,
@@ -104,6 +113,7 @@ def _batch(
         only=args.only or (),
         skip=args.skip or (),
         defaults=defaults,
+        options=configuration.options,
     )
 
 

@@ -16,6 +16,7 @@ from tests.cli.pseudo_terminal import (
     mark,
     processes_with,
 )
+from tests.cli.scripted_agent import installed_in
 from tests.cli.terminal import Terminal
 
 
@@ -162,6 +163,7 @@ def test_every_wrong_line_is_told_and_nothing_is_started(
         (["jobs.jsonl", "--option", "timeout=3"], "--option: say whose option it is"),
         (["jobs.jsonl", "--prompt", "x", "--prompt-file", "y"], "one of them"),
         (["jobs.jsonl", "--cwd", "nowhere"], "nowhere"),
+        (["jobs.jsonl", "--approve", "nope.toml"], "nope.toml"),
         (["jobs.jsonl", "--out", "jobs.jsonl"], "jobs.jsonl"),
     ],
 )
@@ -174,6 +176,48 @@ def test_a_mistake_is_one_line_and_exit_code_1(
     assert err.startswith("sessionmgr: error: ")
     assert "\n" not in err
     assert said in err
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(
+    tmp_path: Path, terminal: Terminal
+) -> None:
+    write_jobs(tmp_path, "touch started", "ls /nope")
+    code, out, err = terminal("batch", "jobs.jsonl", "--dry-run", "--skip", "job-2")
+    assert code == 0
+    assert out.splitlines() == [
+        "job-1: would run with shell, default as allow-list (exact)",
+        "job-2: is left out with shell, default as allow-list (exact)",
+    ]
+    assert err == "sessionmgr: dry run: 2 jobs (1 would run, 1 is left out); nothing was started"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["jobs.jsonl"]
+    code, out, err = terminal("batch", "jobs.jsonl", "--dry-run", "--json")
+    assert [json.loads(line)["action"] for line in out.splitlines()] == ["run", "run"]
+    assert (code, err) == (0, "")
+
+
+def test_a_dry_run_tells_what_is_wrong(tmp_path: Path, terminal: Terminal) -> None:
+    write_jobs(tmp_path, "echo one", permission_mode="plan")
+    code, out, err = terminal("batch", "jobs.jsonl", "--dry-run")
+    assert (code, out) == (1, "")
+    assert err.startswith("sessionmgr: error: jobs.jsonl:1: permission_mode: ")
+
+
+def test_rules_answer_what_agents_ask(tmp_path: Path) -> None:
+    (tmp_path / "rules.toml").write_text(
+        '[[rule]]\ntool = "Bash"\ncommand = "npm test"\ndecision = "allow"\n'
+    )
+    steps = [
+        {"do": "ask", "tool": "Bash", "input": {"command": command}, "output": "well"}
+        for command in ("npm test --all", "npm publish")
+    ]
+    write_jobs(tmp_path, json.dumps(steps), provider="scripted")
+    path = installed_in(tmp_path / "agents")
+    more = os.pathsep.join([path, environment(tmp_path)["PYTHONPATH"]])
+    args = ["batch", "jobs.jsonl", "--json", "--approve", "rules.toml"]
+    ran = sessionmgr(*args, env=environment(tmp_path) | {"PYTHONPATH": more}, cwd=tmp_path)
+    (denial,) = json.loads(ran.stdout)["permission_denials"]
+    assert denial["reason"] == "no rule allows it"
+    assert json.loads(ran.stdout)["tool_calls"]["count"] == {"Bash": 2}
 
 
 def test_two_commands_are_not_at_the_same_batch(tmp_path: Path) -> None:

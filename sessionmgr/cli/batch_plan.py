@@ -1,0 +1,50 @@
+"""A batch that is only thought of: each job with what would become of it, and nothing is done."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.cli.amount import plural
+from sessionmgr.cli.output import note, say, say_json
+from sessionmgr.cli.safe_text import one_line
+
+if TYPE_CHECKING:
+    from sessionmgr.batch import DryRun, Planned
+
+_WORDS: Final = {
+    "run": "would run",
+    "resume": "would go on",
+    "done": "is done",
+    "left": "is left out",
+}
+
+
+async def show_plan(planned: DryRun, *, as_json: bool, quiet: bool) -> None:
+    """Print what would become of each job.
+
+    Raises:
+        JobsInvalid: Some jobs cannot be done.
+    """
+    counts = Counter[str]()
+    async with planned:
+        async for each in planned:
+            counts[each.action] += 1
+            if as_json:
+                say_json(each)
+            else:
+                say(in_words(each))
+    if not (quiet or as_json):
+        said = ", ".join(f"{number} {_WORDS[action]}" for action, number in counts.items())
+        jobs = plural(sum(counts.values()), "job")
+        note(f"dry run: {jobs}{f' ({said})' if said else ''}; nothing was started")
+
+
+def in_words(planned: Planned) -> str:
+    """Say in one line what would become of a job."""
+    permission = planned.permission
+    mode = f"{permission.asked} as {permission.effective} ({permission.fidelity})"
+    line = f"{planned.job}: {_WORDS[planned.action]} with {planned.provider}, {mode}"
+    if planned.negotiation.degraded:
+        line += f", degraded: {', '.join(map(str, planned.negotiation.degraded))}"
+    return one_line(line)

@@ -155,7 +155,7 @@ def _asking(dice: Dice, name: str) -> Piece:
         )
 
     asked = [question(number) for number in range(dice.randrange(1, 4))]
-    steps: list[Step] = [*_talk(dice, name), Wait(seconds=dice.moment(30))]
+    steps: list[Step] = [*_talk(dice, name), Wait(seconds=dice.moment(15))]
     if dice.once_in(2):
         steps.append(Together(parts=tuple((each,) for each in asked)))
     else:

@@ -38,7 +38,7 @@ class RunEntry:
         self.live: Final = live
         self.spec = spec
         self.clocks: Final = clocks
-        self.negotiation: Final = negotiation
+        self.negotiation = negotiation
         self.wish: Final = wish
         self.approve: Final = approve
         self.metadata: Final = metadata

@@ -368,7 +368,7 @@ class Manager:
             ProviderUnknown: There is no such provider.
         """
         await trio.lowlevel.checkpoint()
-        offered = self._keeping.know(provider).adapter_class.capabilities
+        offered = self._keeping.know(provider).capabilities
         return negotiate(offered, require=require, prefer=prefer, require_native=require_native)
 
     def subscribe(
@@ -398,7 +398,7 @@ class Manager:
         Raises:
             ProviderUnknown: There is no such provider.
         """
-        offered = self._keeping.know(provider).adapter_class.capabilities
+        offered = self._keeping.know(provider).capabilities
         return offered.support(capability) is not UNSUPPORTED
 
     async def settled(self, session_id: str) -> list[Run]:

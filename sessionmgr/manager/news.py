@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import trio
 
     from sessionmgr.manager.entry import RunEntry
-    from sessionmgr.model import Event
+    from sessionmgr.model import Event, Negotiation
     from sessionmgr.provider.course import Question
     from sessionmgr.provider.question import Decision
 
@@ -80,6 +80,13 @@ class Noted(msgspec.Struct, frozen=True):
 
     entry: RunEntry
     events: tuple[Event, ...]
+
+
+class Narrowed(msgspec.Struct, frozen=True):
+    """The provider can do less than it was thought to: so much is left for this run."""
+
+    entry: RunEntry
+    negotiation: Negotiation
 
 
 class Overdue(msgspec.Struct, frozen=True):

@@ -24,8 +24,9 @@ from sessionmgr.provider.options import settle
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from sessionmgr.manager.provider_tree import ProviderTree
     from sessionmgr.manager.tables import Tables
-    from sessionmgr.model import Session
+    from sessionmgr.model import Capabilities, Session
     from sessionmgr.provider.adapter import ProviderAdapter
     from sessionmgr.provider.question import Approve
 
@@ -130,10 +131,10 @@ def check(tables: Tables, session: Session, wish: RunWish) -> Plan:
     adapter = tree.adapter_class
     _require_served(adapter, wish)
     model = wish.model or session.model
-    asked, (wish, negotiation) = wish, _negotiated(adapter, wish, model)
+    asked, (wish, negotiation) = wish, _negotiated(tree, wish, model)
     mode = mode_of(wish.permission_mode or session.permission_mode)
     permission = adapter.permissions.ask(adapter.name, mode)
-    if adapter.capabilities.model_choice is UNSUPPORTED:
+    if tree.capabilities.model_choice is UNSUPPORTED:
         model = None
     options = settle(
         adapter.name,
@@ -191,29 +192,32 @@ def _require_served(adapter: type[ProviderAdapter], wish: RunWish) -> None:
             raise WishRefused(adapter.name, field)
 
 
-def _negotiated(
-    adapter: type[ProviderAdapter], wish: RunWish, model: str | None
-) -> tuple[RunWish, Negotiation]:
-    """Ask for what the wish names, and for what it takes to grant the rest of it.
-
-    What the caller only prefers, and the provider lacks, is left out of the wish.
-    """
+def negotiate_wish(offered: Capabilities, wish: RunWish, model: str | None) -> Negotiation:
+    """Ask for what the wish names, and for what it takes to grant the rest of it."""
     takes = [need for field, need in _NEEDS.items() if getattr(wish, field)]
     if model is not None:
         takes.append("model_choice")
     preferred = set(wish.prefer)
-    negotiation = negotiate(
-        adapter.capabilities,
+    return negotiate(
+        offered,
         require=[*wish.require, *(need for need in takes if need not in preferred)],
         prefer=wish.prefer,
         require_native=wish.require_native,
     )
+
+
+def _negotiated(
+    tree: ProviderTree, wish: RunWish, model: str | None
+) -> tuple[RunWish, Negotiation]:
+    """Negotiate; what the caller only prefers, and the provider lacks, is left out of the wish."""
+    negotiation = negotiate_wish(tree.capabilities, wish, model)
     if negotiation.missing:
-        raise CapabilityMissing(adapter.name, negotiation)
+        raise CapabilityMissing(tree.name, negotiation)
+    preferred = set(wish.prefer)
     default = RunWish(prompt=wish.prompt)
     lacking = {
         field: getattr(default, field)
         for field, need in _NEEDS.items()
-        if need in preferred and adapter.capabilities.support(need) is UNSUPPORTED
+        if need in preferred and tree.capabilities.support(need) is UNSUPPORTED
     }
     return msgspec.structs.replace(wish, **lacking), negotiation

@@ -8,23 +8,29 @@ wants it and some time has passed, longer each time.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
 import trio
 
-from sessionmgr.errors import OtpError, ProviderDown, SupervisorNotRunning
+from sessionmgr.errors import CapabilityMissing, OtpError, ProviderDown, SupervisorNotRunning
+from sessionmgr.manager.news import Narrowed
+from sessionmgr.manager.plan import negotiate_wish
 from sessionmgr.manager.status import ProviderStatus
+from sessionmgr.model import UNSUPPORTED, Cause
 from sessionmgr.otp import DynamicSupervisor, Supervisor, TaskSupervisor, child
 from sessionmgr.process.environment import build_environment, secrets
 from sessionmgr.provider.adapter import ProviderAdapter
 from sessionmgr.provider.context import RunContext
+from sessionmgr.provider.course import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.news import Fate
+    from sessionmgr.model import Support
     from sessionmgr.otp import Continue, Run
     from sessionmgr.process.launcher import Launcher
     from sessionmgr.provider.adapter import Health
@@ -54,6 +60,10 @@ class ProviderTree:
         self.adapter: ProviderAdapter | None = None
         """The adapter's present incarnation."""
         self.is_up = False
+        self.capabilities = adapter.capabilities
+        """What it can do, as far as is known."""
+        self._told: dict[str, Support] = {}
+        """What the provider itself has said of that, since the branch was started."""
         self._launcher: Final = launcher
         self._environ: Final = environ
         self._plain: Environment | None = None
@@ -100,6 +110,8 @@ class ProviderTree:
         """Be the branch, until it is stopped or gives up."""
         self._runs = TaskSupervisor(name="runs")
         self._connections = DynamicSupervisor(name="connections")
+        self._told.clear()
+        self.capabilities = self.adapter_class.capabilities
         branch = Supervisor(
             child(_seated(self), id="adapter"),
             self._connections,
@@ -174,7 +186,11 @@ class ProviderTree:
                 entry.spec, provider_session_id=live.provider_session_id
             )
         context = self._contexts[entry] = RunContext(
-            entry.course, entry.spec, self._launcher, self._connections
+            entry.course,
+            entry.spec,
+            self._launcher,
+            self._connections,
+            partial(self._narrow, entry),
         )
         try:
             await self._runs.async_nolink(self._play, entry, self.adapter, context)
@@ -182,6 +198,24 @@ class ProviderTree:
             del self._contexts[entry]
             return False
         return True
+
+    def _narrow(self, entry: RunEntry, live: Mapping[str, Support]) -> None:
+        """Heed what the provider has said of itself, to the adapter that plays a run."""
+        self._told.update(live)
+        self.capabilities = self.adapter_class.capabilities.narrowed(self._told)
+        model = entry.wish.model or entry.live.session.model
+        negotiation = negotiate_wish(self.capabilities, entry.wish, model)
+        if negotiation == entry.negotiation:
+            return
+        entry.live.intake.put(Narrowed(entry, negotiation))
+        if negotiation.missing:
+            detail = str(CapabilityMissing(self.name, negotiation))
+            entry.course.end(Stop(cause=Cause.CAPABILITY, detail=detail))
+
+    def can_append(self) -> bool:
+        """Say whether a message can be given to a turn that runs, as far as is known."""
+        told = self._told.get("steer") is UNSUPPORTED
+        return self.adapter_class.can_append() and not told
 
     async def _play(self, entry: RunEntry, adapter: ProviderAdapter, context: RunContext) -> None:
         try:
@@ -192,7 +226,7 @@ class ProviderTree:
     async def steer(self, entry: RunEntry, content: str, message_id: str) -> Fate:
         """Give a message to the turn that runs, and say what became of it."""
         context = self._contexts.get(entry)
-        if context is None or self.adapter is None or not self.adapter.can_append():
+        if context is None or self.adapter is None or not self.can_append():
             return "dropped"
         try:
             with trio.fail_after(entry.clocks.of("close") or 5.0):

@@ -12,7 +12,7 @@ from sessionmgr.manager.asked import asked_of
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.entry import PauseOrder
 from sessionmgr.manager.news import Delivery, FollowUpSent
-from sessionmgr.model import Cause, Kind, RunResult, RunStatus, Snapshot, encode_json
+from sessionmgr.model import UNSUPPORTED, Cause, Kind, RunResult, RunStatus, Snapshot, encode_json
 from sessionmgr.provider.course import Stop
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class RunHandle:
         """Give it another message: into the turn that is on, or else as the session's next run."""
         entry = self._entry
         tree = self._tables.providers.get(entry.run.provider)
-        steers = tree is not None and tree.adapter_class.can_append()
+        steers = tree is not None and tree.can_append()
         if steers and entry.dispatched and not entry.is_over and entry.course.stop is None:
             message_id = self._tables.new_id(Kind.MESSAGE)
             delivery = Delivery()
@@ -134,9 +134,9 @@ class RunHandle:
             raise NotPausable(self.id, "it is being paused already")
         if entry.run.provider_session_id is None:
             raise NotPausable(self.id, "the provider has not named its session yet")
-        adapter = self._tables.providers[entry.run.provider].adapter_class
-        if adapter.capabilities.resume == "unsupported":
-            raise NotPausable(self.id, f"{adapter.name} cannot resume")
+        tree = self._tables.providers[entry.run.provider]
+        if tree.capabilities.resume is UNSUPPORTED:
+            raise NotPausable(self.id, f"{tree.name} cannot resume")
 
     async def leave(self, *, early: bool) -> None:
         """Leave the block of the run: what is not over is cancelled, and its end waited for."""

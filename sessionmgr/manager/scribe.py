@@ -19,6 +19,7 @@ from sessionmgr.model import (
     MessageSent,
     RunEnded,
     RunStarted,
+    RunStatus,
     SessionClosed,
     SessionCreated,
     TokenUsageUpdated,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.draft import Draft
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.live import Live
-    from sessionmgr.model import Event
+    from sessionmgr.model import Event, Negotiation
     from sessionmgr.provider.course import Course, Question
 
 
@@ -97,6 +98,8 @@ class Scribe:
                 draft.effects.append(Tell(item.sent.written))
             case news.Noted(entry=entry, events=events):
                 draft.write(entry, *events)
+            case news.Narrowed(entry=entry, negotiation=negotiation):
+                self._narrowed(draft, entry, negotiation)
             case news.Closing(written=written):
                 self._close(draft)
                 if written is not None:
@@ -167,6 +170,16 @@ class Scribe:
                 draft.write(entry, event)
             case _:
                 raise TypeError(f"nothing follows from {event!r}")
+
+    def _narrowed(self, draft: Draft, entry: RunEntry, negotiation: Negotiation) -> None:
+        """Have the record say what the run has to do without, at its start or now."""
+        known, entry.negotiation = entry.negotiation, negotiation
+        if draft.fold(entry).status is not RunStatus.RUNNING:
+            return
+        for less in negotiation.degraded:
+            if less not in known.degraded:
+                failure = Failure(kind=FailureKind.CAPABILITY_MISSING, message=less.why)
+                draft.write(entry, ErrorOccurred(failure=failure, severity="warning"))
 
     def _spend(self, draft: Draft, entry: RunEntry) -> None:
         run, budget = draft.fold(entry), entry.spec.budget

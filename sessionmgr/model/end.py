@@ -34,6 +34,7 @@ class Cause(StrEnum):
     SILENCE = "start, model or idle clock"
     BUDGET = "the budget"
     PAUSE = "pause"
+    CAPABILITY = "what it required is not there"
     ADAPTER_CRASH = "adapter crash"
     MANAGER_CRASH = "manager crash"
 
@@ -62,6 +63,7 @@ ENDS: Final[dict[Cause, End]] = {
     Cause.SILENCE: End(RunStatus.TIMED_OUT, FailureKind.STALLED, Reason.IDLE, _NOT_ALL_WELL),
     Cause.BUDGET: End(RunStatus.FAILED, FailureKind.BUDGET_EXCEEDED, Reason.BUDGET, _NOT_ALL_WELL),
     Cause.PAUSE: End(RunStatus.PAUSED, None, Reason.PAUSE, _RAN),
+    Cause.CAPABILITY: End(RunStatus.FAILED, FailureKind.CAPABILITY_MISSING, None, _NOT_ALL_WELL),
     Cause.ADAPTER_CRASH: End(RunStatus.FAILED, FailureKind.ADAPTER_CRASHED, None, _NOT_ALL_WELL),
     Cause.MANAGER_CRASH: End(RunStatus.FAILED, FailureKind.MANAGER_CRASHED, None, _NOT_ALL_WELL),
 }

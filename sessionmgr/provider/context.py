@@ -22,9 +22,9 @@ from sessionmgr.provider.options import Options
 from sessionmgr.provider.question import by_mode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from sessionmgr.model import Event
+    from sessionmgr.model import Event, Support
     from sessionmgr.otp import DynamicSupervisor
     from sessionmgr.process.launcher import Launcher
     from sessionmgr.provider.course import Course
@@ -79,11 +79,13 @@ class RunContext:
         spec: RunSpec,
         launcher: Launcher,
         connections: DynamicSupervisor | None = None,
+        narrow: Callable[[Mapping[str, Support]], None] | None = None,
     ) -> None:
         self._course = course
         self._spec = spec
         self._launcher = launcher
         self._connections = connections
+        self._narrow = narrow
 
     @property
     def run_id(self) -> str:
@@ -209,6 +211,16 @@ class RunContext:
     def alive(self) -> None:
         """Give a sign of life where there is nothing to tell."""
         self._course.alive()
+
+    def narrow(self, live: Mapping[str, Support]) -> None:
+        """Tell what the provider itself says of its capabilities, by their names.
+
+        That counts from now on, where it is less than what the adapter is said to have: for runs
+        that are started later, and for this one. If it requires what is missing, it ends here, as
+        `capability_missing`. Best told before `run_started`, which then says it, too.
+        """
+        if self._narrow is not None:
+            self._narrow(live)
 
     def emit_nowait(self, *events: Event, size: int | None = None) -> None:
         """Tell what happened, without waiting for room: for what reads, and waits between reads."""

@@ -106,6 +106,7 @@ def test_each_cause_of_an_end_has_its_row() -> None:
         ("timed_out", "stalled", "idle", 3),
         ("failed", "budget_exceeded", "budget", 3),
         ("paused", None, "pause", 0),
+        ("failed", "capability_missing", None, 3),
         ("failed", "adapter_crashed", None, 3),
         ("failed", "manager_crashed", None, 3),
     }

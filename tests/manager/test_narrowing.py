@@ -1,0 +1,156 @@
+"""What a provider itself says when it is met counts: for the run that is on, and for later ones."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import pytest
+import trio
+from msgspec import structs
+from trio.testing import MockClock
+
+from sessionmgr.errors import CapabilityMissing, NotPausable
+from sessionmgr.model import (
+    EMULATED,
+    NATIVE,
+    UNSUPPORTED,
+    Capabilities,
+    ErrorOccurred,
+    FailureKind,
+    RunStarted,
+    RunStatus,
+    Support,
+)
+from sessionmgr.provider import RunContext
+from sessionmgr.testing.scripted import (
+    ALL_IT_DOES,
+    CrashAdapter,
+    Entry,
+    Hang,
+    Say,
+    ScriptedProvider,
+    Wait,
+)
+from tests.manager.house import events, open_house, play
+
+LESS = {"images_in": UNSUPPORTED, "reasoning": EMULATED}
+
+
+class Frank(ScriptedProvider):
+    """Says what it can do at the beginning of each run, or when that has begun."""
+
+    name: ClassVar[str] = "actor"
+    capabilities: ClassVar[Capabilities] = structs.replace(ALL_IT_DOES, images_in=NATIVE)
+    diary: ClassVar[list[Entry]] = []
+    says: ClassVar[Mapping[str, Support]] = LESS
+    late: ClassVar[bool] = False
+
+    async def run(self, run: RunContext) -> None:
+        if self.late:
+            await run.emit(RunStarted(provider_session_id="p"))
+        run.narrow(self.says)
+        await super().run(run)
+
+
+class LateFrank(Frank):
+    late: ClassVar[bool] = True
+
+
+class MuteFrank(Frank):
+    says: ClassVar[Mapping[str, Support]] = {"resume": UNSUPPORTED, "steer": UNSUPPORTED}
+
+    async def append(self, run: RunContext, content: str, message_id: str) -> bool:
+        raise AssertionError("it cannot be steered")
+
+
+async def test_a_run_that_requires_what_is_missing_fails_with_that(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(actor=Frank) as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(Hang()), require=["images_in"])
+        result = await run.result()
+        assert result.status is RunStatus.FAILED
+        assert result.failure is not None
+        assert result.failure.kind is FailureKind.CAPABILITY_MISSING
+        assert "images_in" in result.failure.message
+        strict = await session.submit(play(Hang()), require_native=["streaming"])
+        await trio.sleep(1)
+        assert strict.status is RunStatus.RUNNING
+
+
+async def test_what_a_run_prefers_is_degraded_in_its_record(autojump_clock: MockClock) -> None:
+    async with open_house(actor=Frank) as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(Say(text="x")), prefer=["images_in"], require=["reasoning"])
+        result = await run.result()
+        assert result.status is RunStatus.COMPLETED
+        assert result.negotiation is not None
+        assert {each.name: each.support for each in result.negotiation.degraded} == LESS
+        assert result.negotiation.granted == {"reasoning": EMULATED}
+        [started] = [each for each in await events(run) if isinstance(each, RunStarted)]
+        assert started.negotiation == result.negotiation
+
+
+async def test_what_turns_out_after_the_start_is_told_as_a_warning(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(actor=LateFrank) as house:
+        session = await house.manager.open_session("actor")
+        prompt = play(Wait(seconds=1), Say(text="x"), starts=False)
+        run = await session.submit(prompt, prefer=["images_in", "reasoning"])
+        assert (await run.result()).status is RunStatus.COMPLETED
+        told = [each for each in await events(run) if isinstance(each, ErrorOccurred)]
+        assert [each.severity for each in told] == ["warning", "warning"]
+        assert {each.failure.kind for each in told} == {FailureKind.CAPABILITY_MISSING}
+        assert "images_in" in told[0].failure.message + told[1].failure.message
+        assert "reasoning" in told[0].failure.message + told[1].failure.message
+        plain = await session.submit(prompt)
+        assert (await plain.result()).status is RunStatus.COMPLETED
+        assert not any(isinstance(each, ErrorOccurred) for each in await events(plain))
+
+
+async def test_later_negotiations_see_it(autojump_clock: MockClock) -> None:
+    async with open_house(actor=Frank) as house:
+        manager = house.manager
+        session = await manager.open_session("actor")
+        before = await manager.negotiate("actor", require=["images_in"])
+        assert (before.missing, manager.supports("actor", "images_in")) == ((), True)
+        await (await session.submit(play(Say(text="x")))).result()
+        after = await manager.negotiate("actor", require=["images_in"])
+        assert (after.missing, manager.supports("actor", "images_in")) == (("images_in",), False)
+        with pytest.raises(CapabilityMissing):
+            await session.submit("look", images=("picture.png",))
+        left_out = await session.submit("look", images=("picture.png",), prefer=["images_in"])
+        result = await left_out.result()
+        assert result.negotiation is not None
+        assert result.negotiation.granted == {}
+
+
+async def test_an_adapter_that_is_started_again_is_believed_again(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(actor=Frank) as house:
+        session = await house.manager.open_session("actor")
+        for _ in range(5):
+            await (await session.submit(play(CrashAdapter(), Hang()))).result()
+            await trio.sleep(0.1)
+        assert house.manager.status().providers["actor"].state == "down"
+        await trio.sleep(60)
+        again = await session.submit("look", images=("picture.png",))
+        result = await again.result()
+        assert result.failure is not None
+        assert result.failure.kind is FailureKind.CAPABILITY_MISSING
+
+
+async def test_neither_a_message_nor_a_pause_asks_for_what_is_not_there(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(actor=MuteFrank) as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(Wait(seconds=5)))
+        await trio.sleep(1)
+        with pytest.raises(NotPausable, match="cannot resume"):
+            await run.pause()
+        follow_up = await run.append("more")
+        assert follow_up.state == "queued"
+        assert (await follow_up.run.result()).text == "more"

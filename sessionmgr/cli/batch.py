@@ -18,6 +18,7 @@ from sessionmgr.cli.given import read_text
 from sessionmgr.cli.job_flags import add_job_flags, job_of
 from sessionmgr.cli.mistake import complain
 from sessionmgr.cli.place import make_private
+from sessionmgr.cli.selection import add_selection_flags
 from sessionmgr.errors import CommandLineInvalid, JobsInvalid
 from sessionmgr.manager import Clocks, open_manager
 
@@ -48,9 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force", action="store_true", help="run jobs that have changed anew, from the start"
     )
-    parser.add_argument("--limit", metavar="N", type=_count, help="start so many jobs at most")
-    parser.add_argument("--only", action="append", metavar="GLOB", help="these jobs, by their id")
-    parser.add_argument("--skip", action="append", metavar="GLOB", help="not these jobs")
+    add_selection_flags(parser)
     parser.add_argument(
         "--dry-run", action="store_true", help="check all jobs, say what would be done, do nothing"
     )
@@ -147,11 +146,3 @@ def _prompt(args: argparse.Namespace) -> str | None:
     if args.prompt is not None:
         raise CommandLineInvalid("--prompt and --prompt-file: one of them")
     return read_text("--prompt-file", args.prompt_file)
-
-
-def _count(text: str) -> int:
-    import argparse
-
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"--limit: expected a number, not {text!r}")
-    return int(text)

@@ -31,10 +31,13 @@ if TYPE_CHECKING:
 class BatchShow:
     """Shows one batch; `again` is what to type to go on with it."""
 
-    def __init__(self, args: argparse.Namespace, *, again: list[str], out: Path | None) -> None:
+    def __init__(
+        self, args: argparse.Namespace, *, again: list[str], out: Path | None, stored: bool = True
+    ) -> None:
         self._args: Final = args
         self._again: Final = again
         self._out: Final = out
+        self._stored: Final = stored
         self._scoreboard: Final = Scoreboard(sys.stderr, quiet=args.quiet)
         self._screen: Final = outlet(loudness=0)
         self._failures: Final = Failures()
@@ -95,7 +98,12 @@ class BatchShow:
         well = self._all_is_well(batch)
         if not (self._args.quiet and well):
             lines = closing_lines(
-                summary, self._failures, width=_width(), again=self._again, out=self._out
+                summary,
+                self._failures,
+                width=_width(),
+                again=self._again,
+                out=self._out,
+                stored=self._stored,
             )
             for text, tone in lines:
                 self._scoreboard.say(text, tone)

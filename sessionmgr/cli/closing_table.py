@@ -61,9 +61,18 @@ class Failures:
 
 
 def closing_lines(
-    summary: Summary, failures: Failures, *, width: int | None, again: list[str], out: Path | None
+    summary: Summary,
+    failures: Failures,
+    *,
+    width: int | None,
+    again: list[str],
+    out: Path | None,
+    stored: bool = True,
 ) -> list[tuple[str, str]]:
-    """Return all that is said, line by line, each with its tone."""
+    """Return all that is said, line by line, each with its tone.
+
+    What is not `stored` cannot be looked at more closely.
+    """
     lines = [("", "plain"), (_heading(summary), "good" if summary.all_completed else "bad")]
     lines += [
         (f"  {line}", "plain") for line in failures.lines(None if width is None else width - 3)
@@ -73,7 +82,10 @@ def closing_lines(
     for provider, kind in summary.providers_stopped.items():
         todo = _STOPS.get(kind, "see what it says")
         lines.append((f"nothing more was started with {provider} ({kind}): {todo}", "warning"))
-    return lines + [(line, "plain") for line in _next(summary, failures, again, out)]
+    return lines + [
+        (line, "plain")
+        for line in _next(summary, again, out, failures.last_run if stored else None)
+    ]
 
 
 def _heading(summary: Summary) -> str:
@@ -98,12 +110,12 @@ def _status(result: JobResult) -> str:
     return result.status.replace("_", " ")
 
 
-def _next(summary: Summary, failures: Failures, again: list[str], out: Path | None) -> list[str]:
+def _next(summary: Summary, again: list[str], out: Path | None, shown: str | None) -> list[str]:
     said: list[str] = []
     if out is not None:
         said.append(f"results:      {out / 'results.jsonl'}")
-    if failures.last_run is not None:
-        said.append(f"look closer:  sessionmgr show {failures.last_run}")
+    if shown is not None:
+        said.append(f"look closer:  sessionmgr show {shown}")
     if not summary.all_completed and again:
         said.append(f"go on:        {shlex.join(['sessionmgr', *again])}")
     return said

@@ -40,6 +40,7 @@ VERBS: Final = {
     for verb in (
         Verb("run", "run", "one run, streamed"),
         Verb("batch", "batch", "many runs; the same command again goes on with them"),
+        Verb("rehearse", "rehearse", "a batch on real agents, with a script for a model"),
         Verb("sessions", "sessions", "list what is stored"),
         Verb("show", "show", "a session or a run, and what became of it"),
         Verb("events", "events", "what happened in it, and what happens now (--follow)"),

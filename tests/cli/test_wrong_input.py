@@ -151,6 +151,15 @@ WRONG = {
     ),
     "run hello -p shell --image nowhere.png": "--image: there is no file {home}/nowhere.png",
     "run hello --resume run_1": "no session or run 'run_1' is stored",
+    # rehearse
+    "rehearse": (
+        "rehearse: the following arguments are required: JOBS (see sessionmgr rehearse --help)"
+    ),
+    "rehearse nowhere.jsonl": "nowhere.jsonl: No such file or directory",
+    "rehearse x --limit two": (
+        "rehearse: --limit: expected a number, not 'two' (see sessionmgr rehearse --help)"
+    ),
+    "rehearse x --option a=b": "--option: say whose option it is: -p PROVIDER",
 }
 
 

@@ -1,0 +1,117 @@
+"""The verb `rehearse`: a batch on the real agents, with a script in the place of the model."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.batch import run_batch
+from sessionmgr.cli.batch_show import BatchShow
+from sessionmgr.cli.capturing import capturing
+from sessionmgr.cli.configuration import add_concurrency_flag
+from sessionmgr.cli.job_flags import add_job_flags, job_of
+from sessionmgr.cli.mistake import complain
+from sessionmgr.cli.output import note
+from sessionmgr.cli.selection import add_selection_flags
+from sessionmgr.errors import CommandLineInvalid, JobsInvalid
+from sessionmgr.manager import Clocks, open_manager
+from sessionmgr.testing.model_server import ModelServer, open_model_server
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.rehearsal import Rehearsal, environment_of, unaccounted, without_a_part
+
+if TYPE_CHECKING:
+    import argparse
+
+    from sessionmgr.batch import Job
+    from sessionmgr.cli.configuration import Configuration
+
+HELP: Final = """\
+Run a batch with the real agents and no model: a server on this machine plays it. It costs nothing.
+
+The agents are started as they would be, in the jobs' directories, and asked the jobs' prompts. The
+model repeats what it is asked, and answers a schema with a value that fits; a prompt may hold a
+script (<script>[[{"do": "say", "text": "hi"}]]</script>) of what it says and which tools it calls.
+What jobs say about credentials, proxies, homes and files of settings is left aside. Nothing is
+stored, unless -o says where."""
+
+MISTAKEN: Final = 1
+SHOWN: Final = 25
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say which arguments the verb takes."""
+    parser.add_argument("jobs", metavar="JOBS", help="a file of jobs, one a line")
+    add_concurrency_flag(parser)
+    parser.add_argument("-o", "--out", metavar="DIR", help="where results go (nowhere)")
+    add_selection_flags(parser)
+    add_job_flags(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it, and return the exit code."""
+    configuration: Configuration = args.configuration
+    if args.option and configuration.provider is None:
+        raise CommandLineInvalid("--option: say whose option it is: -p PROVIDER")
+    with tempfile.TemporaryDirectory(prefix="sessionmgr-rehearsal-") as root:
+        return trio.run(_main, args, job_of(args), Path(root))
+
+
+async def _main(args: argparse.Namespace, defaults: Job, root: Path) -> int:
+    try:
+        problems = [str(each) for each in without_a_part(args.jobs, defaults)]
+        if problems:
+            raise JobsInvalid(problems[:SHOWN], len(problems[SHOWN:]))
+        async with open_model_server() as server:
+            code = await _play(args, defaults, server, root)
+            return _account(args, server, code)
+    except OSError as error:
+        raise CommandLineInvalid(f"{args.jobs}: {error.strerror or error}") from error
+    except JobsInvalid as error:
+        for problem in str(error).splitlines():
+            complain(problem)
+        return MISTAKEN
+
+
+async def _play(args: argparse.Namespace, defaults: Job, server: ModelServer, root: Path) -> int:
+    configuration: Configuration = args.configuration
+    hermitage = Hermitage(root, server.url, path=os.environ.get("PATH", os.defpath))
+    async with (
+        capturing(configuration.capture) as launcher,
+        open_manager(
+            clocks=Clocks(**configuration.clocks),
+            launcher=launcher,
+            environ=environment_of(hermitage),
+        ) as manager,
+    ):
+        out = None if args.out is None else Path(args.out)
+        batch = run_batch(
+            manager,
+            args.jobs,
+            host=Rehearsal(manager),
+            concurrency=configuration.concurrency,
+            per_provider=configuration.per_provider,
+            retries=0,
+            out=out,
+            force=True,
+            limit=args.limit,
+            only=args.only or (),
+            skip=args.skip or (),
+            defaults=defaults,
+            options=configuration.options,
+        )
+        return await BatchShow(args, again=args.typed, out=out, stored=False).play(batch)
+
+
+def _account(args: argparse.Namespace, server: ModelServer, code: int) -> int:
+    """Say what the model was asked, and whether anybody else was."""
+    if not args.quiet:
+        note(f"the model was played: {len(server.log.asked)} requests, nothing to pay")
+    said = unaccounted(server.log.strangers)
+    if said is None:
+        return code
+    note(f"warning: {said}")
+    return code

@@ -1,0 +1,91 @@
+"""Batches on real agents whose model is a script: all of it happens, and nothing is paid for.
+
+The agents are the installed ones, in the jobs' directories and with their tools. Their homes and
+settings are empty ones of the rehearsal's own, and their API is a model server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from sessionmgr.batch import InProcessHost, Job, Problem
+from sessionmgr.batch.jobs_file import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessionmgr.batch import Work
+    from sessionmgr.batch.jobs_file import Jobs
+    from sessionmgr.model import Json
+    from sessionmgr.testing.model_server.hermetic import Hermitage
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider's jobs are made to say, so that no word of them leads to the real model."""
+
+    leaves: frozenset[str]
+    """Options that are left aside."""
+    says: Mapping[str, Json]
+    """And options that are set."""
+
+
+PARTS: Final[Mapping[str, Part]] = {
+    # A file of settings, the project's too, may hold another address of the API, and keys.
+    "claude": Part(
+        leaves=frozenset({"home", "billing", "settings"}), says={"setting_sources": ["user"]}
+    ),
+}
+"""The providers with which there can be rehearsals."""
+
+_LEFT: Final = (
+    *("ANTHROPIC_*", "CLAUDE_*", "DISABLE_*", "AWS_*", "GOOGLE_*", "GCLOUD_*", "CLOUDSDK_*"),
+    *("AZURE_*", "VERTEX_*", "*_PROXY", "HOME", "TMPDIR", "XDG_*"),
+)
+"""Variables of a job that say where the model is and who pays: they are left aside."""
+
+
+def environment_of(hermitage: Hermitage) -> dict[str, str]:
+    """Return what the agents' environments are built from, in the place of ours."""
+    return hermitage.claude()
+
+
+def without_a_part(jobs: Jobs, defaults: Job | None) -> Iterator[Problem]:
+    """Find the jobs that cannot be rehearsed, their provider being none whose model is played."""
+    source = Source(jobs)
+    for line, found in source:
+        if isinstance(found, Job):  # what is wrong with others is told by the batch
+            provider = found.over(defaults).provider
+            if provider is not None and provider not in PARTS:
+                what = f"{provider} cannot be rehearsed; it can be with: {', '.join(PARTS)}"
+                yield Problem(source.place(line), "provider", what)
+
+
+def as_rehearsed(job: Job) -> Job:
+    """Return a job as it is played: without what says where its model is."""
+    part = PARTS[job.provider or ""]
+    options = {name: each for name, each in (job.options or {}).items() if name not in part.leaves}
+    env = {name: each for name, each in (job.env or {}).items() if not _is_left(name)}
+    return msgspec.structs.replace(job, options={**options, **part.says}, env=env)
+
+
+def _is_left(name: str) -> bool:
+    return any(fnmatchcase(name.upper(), pattern) for pattern in _LEFT)
+
+
+class Rehearsal(InProcessHost):
+    """The host of a rehearsal: here, with the jobs as they are rehearsed."""
+
+    async def submit(self, work: Work) -> None:
+        """Start an attempt."""
+        await super().submit(msgspec.structs.replace(work, job=as_rehearsed(work.job)))
+
+
+def unaccounted(strangers: Sequence[str]) -> str | None:
+    """Say whom the agents wanted to speak to beside the model, if anybody; they were not let."""
+    if not strangers:
+        return None
+    return f"agents wanted to speak to others, and were refused: {', '.join(sorted({*strangers}))}"

@@ -1,0 +1,50 @@
+"""The verb `rehearse`, as far as it goes without an agent; tests/real has the rest."""
+
+import json
+from collections.abc import Mapping
+
+from tests.cli.terminal import Terminal
+
+
+def jobs(terminal: Terminal, *found: Mapping[str, object]) -> str:
+    file = terminal.home / "jobs.jsonl"
+    file.write_text("".join(f"{json.dumps(each)}\n" for each in found))
+    return str(file)
+
+
+def test_an_agent_that_is_not_there_fails_its_job_and_costs_nothing(
+    terminal: Terminal,
+) -> None:
+    program = ["no-such-program"]
+    job = {"id": "a", "provider": "claude", "prompt": "hi", "options": {"command": program}}
+    code, out, err = terminal.bare("rehearse", jobs(terminal, job))
+    assert (code, out) == (3, "")
+    assert "a failed: cli_not_found" in err
+    assert "the model was played: 0 requests, nothing to pay" in err
+    assert "sessionmgr show" not in err
+    assert list(terminal.home.rglob("*.db")) == []
+
+
+def test_results_are_written_where_that_is_wanted(terminal: Terminal) -> None:
+    job = {"id": "a", "provider": "claude", "prompt": "hi"}
+    option = 'command=["no-such-program"]'
+    words = ("rehearse", jobs(terminal, job), "-q", "-p", "claude", "--option", option)
+    out = terminal.home / "out"
+    code, _, err = terminal.bare(*words, "-o", str(out))
+    assert code == 3
+    assert "played" not in err
+    [line] = (out / "results.jsonl").read_text().splitlines()
+    assert json.loads(line)["failure"]["kind"] == "cli_not_found"
+
+
+def test_jobs_that_cannot_be_rehearsed_are_named_before_anything_starts(
+    terminal: Terminal,
+) -> None:
+    file = jobs(terminal, {"id": "a", "provider": "shell", "prompt": "ls"})
+    code, out, err = terminal.bare("rehearse", file)
+    assert (code, out) == (1, "")
+    assert err.endswith(f"{file}:1: provider: shell cannot be rehearsed; it can be with: claude")
+    file = jobs(terminal, {"id": "a", "provider": "claude"})
+    code, _, err = terminal.bare("rehearse", file)
+    assert code == 1
+    assert err.endswith(f"{file}:1: prompt: the job has none")

@@ -1,0 +1,55 @@
+"""`sessionmgr rehearse` with the real Claude Code."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.testing.model_server import Call, Refuse, Say, prompt_with
+from tests.cli.command import environment, sessionmgr
+
+
+@pytest.fixture
+def env(claude_program: tuple[str, Path], tmp_path: Path) -> dict[str, str]:
+    path = os.pathsep.join([str(claude_program[1].parent), os.environ["PATH"]])
+    elsewhere = "http://127.0.0.1:9"
+    return environment(tmp_path, PATH=path, ANTHROPIC_BASE_URL=elsewhere, HTTPS_PROXY=elsewhere)
+
+
+def test_a_batch_is_rehearsed_whatever_the_jobs_say_of_the_model(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    shell = Call(tool="shell", input={"command": "echo seen"})
+    here = tmp_path / "here"
+    (here / ".claude").mkdir(parents=True)
+    # A project's settings may say who the model is, as well.
+    settings = {"env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}}
+    (here / ".claude" / "settings.json").write_text(json.dumps(settings))
+    jobs: list[dict[str, object]] = [
+        {"id": "echo", "prompt": "hi", "options": {"billing": "subscription"}},
+        {"id": "schema", "prompt": "how many?", "schema": schema},
+        {"id": "tool", "prompt": prompt_with([(shell,), (Say(text="Seen."),)])},
+        {"id": "elsewhere", "prompt": "hi", "env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}},
+    ]
+    file = tmp_path / "jobs.jsonl"
+    file.write_text("".join(f"{json.dumps({**job, 'provider': 'claude'})}\n" for job in jobs))
+    ran = sessionmgr("rehearse", str(file), "--json", env=env, cwd=here)
+    assert (ran.returncode, "warning: agents" in ran.stderr) == (0, False), ran.stderr
+    results = {each["job"]: each for each in map(json.loads, ran.stdout.splitlines())}
+    assert {each["status"] for each in results.values()} == {"completed"}
+    assert results["echo"]["text"] == results["elsewhere"]["text"] == "You said: hi"
+    assert results["schema"]["structured"] == {"n": 0}
+    assert results["tool"]["tool_calls"]["count"] == {"Bash": 1}
+    assert "the model was played: 5 requests" in ran.stderr
+    assert sorted(each.name for each in here.iterdir()) == [".claude"]
+
+
+def test_a_rehearsal_that_fails_says_so(env: dict[str, str], tmp_path: Path) -> None:
+    refused = prompt_with([[Refuse(status=400, message="not this")]])
+    file = tmp_path / "jobs.jsonl"
+    file.write_text(json.dumps({"id": "a", "provider": "claude", "prompt": refused}))
+    ran = sessionmgr("rehearse", str(file), env=env, cwd=tmp_path)
+    assert ran.returncode == 3
+    assert "not this" in ran.stderr

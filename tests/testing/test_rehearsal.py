@@ -1,0 +1,60 @@
+from pathlib import Path
+
+from sessionmgr.batch import Job
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr.testing.rehearsal import (
+    as_rehearsed,
+    environment_of,
+    unaccounted,
+    without_a_part,
+)
+
+
+def test_what_a_job_says_about_its_model_is_left_aside() -> None:
+    job = Job(
+        id="a",
+        provider="claude",
+        prompt="hi",
+        env={
+            "ANTHROPIC_BASE_URL": "x",
+            "https_proxy": "x",
+            "CLAUDE_CODE_USE_BEDROCK": "1",
+            "A": "b",
+        },
+        options={"home": "/x", "billing": "api", "settings": "s", "keep": False},
+    )
+    played = as_rehearsed(job)
+    assert played.env == {"A": "b"}
+    assert played.options == {"keep": False, "setting_sources": ["user"]}
+    assert (played.id, played.prompt) == ("a", "hi")
+    bare = as_rehearsed(Job(id="a", provider="claude"))
+    assert (bare.env, bare.options) == ({}, {"setting_sources": ["user"]})
+
+
+def test_a_provider_whose_model_nobody_plays_is_named_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.jsonl"
+    file.write_text(
+        '{"id": "a", "provider": "claude"}\n'
+        "nonsense\n"
+        '{"id": "b", "provider": "shell"}\n'
+        '{"id": "c"}\n'
+    )
+    [problem] = without_a_part(file, None)
+    assert str(problem) == (
+        f"{file}:3: provider: shell cannot be rehearsed; it can be with: claude"
+    )
+    by_default = Job(id="-", provider="shell")
+    assert len(list(without_a_part(file, by_default))) == 2
+
+
+def test_the_environment_is_the_rehearsals_own(tmp_path: Path) -> None:
+    environment = environment_of(Hermitage(tmp_path, "http://127.0.0.1:1", path="/bin"))
+    assert environment["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:1"
+    assert environment["HOME"] == str(tmp_path / "home")
+
+
+def test_whoever_else_was_wanted_is_named() -> None:
+    assert unaccounted([]) is None
+    said = unaccounted(["CONNECT a:443", "CONNECT a:443"])
+    assert said is not None
+    assert said.endswith("refused: CONNECT a:443")

@@ -110,8 +110,6 @@ class ProviderTree:
         """Be the branch, until it is stopped or gives up."""
         self._runs = TaskSupervisor(name="runs")
         self._connections = DynamicSupervisor(name="connections")
-        self._told.clear()
-        self.capabilities = self.adapter_class.capabilities
         branch = Supervisor(
             child(_seated(self), id="adapter"),
             self._connections,
@@ -129,6 +127,9 @@ class ProviderTree:
             raise
         finally:
             self.is_up = False
+            # Whoever comes up next may be another version.
+            self._told.clear()
+            self.capabilities = self.adapter_class.capabilities
 
     def go_down(self, why: str) -> None:
         """Note that it gave up, and for how long it is left alone."""

@@ -131,7 +131,7 @@ async def test_an_adapter_that_is_started_again_is_believed_again(
 ) -> None:
     async with open_house(actor=Frank) as house:
         session = await house.manager.open_session("actor")
-        for _ in range(5):
+        for _ in range(4):
             await (await session.submit(play(CrashAdapter(), Hang()))).result()
             await trio.sleep(0.1)
         assert house.manager.status().providers["actor"].state == "down"

@@ -111,7 +111,10 @@ class ClaudeAdapter(ProviderAdapter):
         try:
             async with self._lease(run, spec) as lease:
                 seat = lease.connection
-                return await self._sit(run, lease)
+                is_told = await self._sit(run, lease)
+            if lease.is_abandoned and run.cancelling is not None:
+                await seat.gone.wait()  # and all that it has started with it
+            return is_told
         except BaseException:
             if seat is not None:
                 seat.connection.hurried = True  # it has had its time

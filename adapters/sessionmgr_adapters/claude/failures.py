@@ -47,7 +47,8 @@ _BY_STATUS: Final = {
 }
 _PASSING: Final = {FailureKind.RATE_LIMITED, FailureKind.OVERLOADED}
 _SPENT: Final = "usage_limit_reached"
-_UNREACHABLE: Final = "connection_failed"
+_UNREACHABLE: Final = {"connection_failed", "server_error", "unknown"}
+"""What an error without a status is called: no answer has come, or half of one."""
 # The conversation itself is what is too large: to go on with it would fail again.
 _FULL: Final = {FailureKind.CONTEXT_EXCEEDED}
 _SERVERS_FAULT: Final = 500
@@ -84,7 +85,7 @@ def failure_of(
         message=_message(result),
         retryable=kind in _PASSING
         or status >= _SERVERS_FAULT
-        or (kind is FailureKind.PROVIDER_ERROR and code == _UNREACHABLE),
+        or (not status and kind is FailureKind.PROVIDER_ERROR and code in _UNREACHABLE),
         resumable=kind not in _FULL and kind is not FailureKind.SESSION_NOT_FOUND,
         retry_at=None if resets_at is None else written(resets_at),
         provider_code=code,

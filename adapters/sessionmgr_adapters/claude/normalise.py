@@ -82,6 +82,7 @@ class State:
         self.credential: Credential = "unknown"
         self.started = False
         self.compacting = False
+        self.used_tools = False
         self.tools: Final[dict[str, ToolUse | ServerToolUse]] = {}
         """Calls without a result."""
         self.tasks: Final[set[str]] = set()
@@ -226,6 +227,7 @@ def _block(block: Block, name: str, parent: Parent, state: State) -> list[Event]
             if block.id in state.tools:
                 return []
             state.tools[block.id] = block
+            state.used_tools = True
             return [
                 ToolCallStarted(
                     tool_call_id=block.id,

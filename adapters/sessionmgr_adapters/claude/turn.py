@@ -145,8 +145,12 @@ class Turn:
 
     @property
     def leaves_work(self) -> bool:
-        """Whether the agent is left in the middle of something."""
-        return bool(self._requests) or bool(self.state.tasks) or self._letters.are_open
+        """Whether the agent is left in the middle of something.
+
+        What a tool has started may outlive the interrupt that ends the tool, whoever it obeys.
+        """
+        stopped = self._is_interrupted and self.state.used_tools
+        return stopped or bool(self._requests) or bool(self.state.tasks) or self._letters.are_open
 
     # --- its course ------------------------------------------------------------------------------
 

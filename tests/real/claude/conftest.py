@@ -1,0 +1,34 @@
+"""A house for each test, with the newest Claude Code in it, or with each."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.testing.model_server import ModelServer
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from tests.real.agents import CLAUDE, program_of
+from tests.real.claude.house import House, open_house
+
+
+@pytest.fixture
+def newest() -> Path:
+    return program_of("claude", CLAUDE[0])
+
+
+@pytest.fixture
+async def house(
+    server: ModelServer, hermitage: Hermitage, newest: Path
+) -> AsyncGenerator[House, None]:
+    env = {**hermitage.claude(retries=1), "IS_SANDBOX": "1"}
+    async with open_house(server, newest, hermitage.work, env) as house:
+        yield house
+
+
+@pytest.fixture
+async def any_house(
+    server: ModelServer, hermitage: Hermitage, claude_program: tuple[str, Path]
+) -> AsyncGenerator[House, None]:
+    env = {**hermitage.claude(retries=1), "IS_SANDBOX": "1"}
+    async with open_house(server, claude_program[1], hermitage.work, env) as house:
+        yield house

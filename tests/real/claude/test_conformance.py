@@ -1,0 +1,63 @@
+"""The laws of all adapters, on the real program."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConformance, Play
+from sessionmgr.testing.model_server import (
+    Call,
+    Hang,
+    Refuse,
+    Reply,
+    Say,
+    open_model_server,
+    prompt_with,
+)
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr_adapters.claude import ClaudeAdapter
+from tests.real.agents import CLAUDE, program_of
+from tests.real.claude.house import hermetic
+
+
+def play(*script: Reply, text: str | None = None) -> Play:
+    return Play(prompt=prompt_with(script), text=text)
+
+
+TOUCH = Call(tool="shell", input={"command": "touch x"})
+
+
+class TestClaude(AdapterConformance):
+    case = AdapterCase(
+        adapter=ClaudeAdapter,
+        answers=play([Say(text="I look.", deltas=2), TOUCH], [Say(text="done")], text="done"),
+        fails=play([Refuse(status=400)]),
+        hangs=play([Say(text="half", deltas=2), Hang()], text="half"),
+        asks=play([TOUCH], [Say(text="done")], text="done"),
+        grace=5.0,
+    )
+
+    @pytest.fixture(autouse=True)
+    def _program(self) -> None:
+        program_of("claude", CLAUDE[0])
+
+    @asynccontextmanager
+    async def open_case(self, place: Path) -> AsyncGenerator[AdapterCase, None]:
+        program = str(program_of("claude", CLAUDE[0]))
+        async with open_model_server() as server:
+            with tempfile.TemporaryDirectory() as root:
+                env = Hermitage(Path(root), server.url, path=os.environ["PATH"]).claude()
+                case = replace(self.case, adapter=hermetic({**env, "IS_SANDBOX": "1"}))
+                for name in ("answers", "fails", "hangs", "asks"):
+                    given: Play = getattr(case, name)
+                    named = replace(given, options={"command": [program]})
+                    case = replace(case, **{name: named})  # type: ignore[arg-type]
+                yield case
+            assert server.log.strangers == []

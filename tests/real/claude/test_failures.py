@@ -1,0 +1,154 @@
+"""What goes wrong ends a run in the kind that it is, and nothing hangs."""
+
+from __future__ import annotations
+
+import pytest
+
+from sessionmgr.manager import Clocks
+from sessionmgr.model import FailureKind, RunStatus
+from sessionmgr.provider import Budget
+from sessionmgr.testing.model_server import (
+    Call,
+    Cut,
+    Fault,
+    Hang,
+    Refuse,
+    Reply,
+    Say,
+    Script,
+    Stop,
+    UsageLimit,
+    Use,
+)
+from sessionmgr.testing.model_server.server import ModelServer
+from tests.real.claude.house import House, open_house
+
+K = FailureKind
+# What the model does; the kind that it comes to; whether to retry, and to go on, makes sense.
+TABLE: dict[str, tuple[Reply, FailureKind | None, bool, bool]] = {
+    "429": ((Refuse(status=429),), K.RATE_LIMITED, True, True),
+    "429 for long": ((Refuse(status=429, retry_after=3600),), K.RATE_LIMITED, True, True),
+    "529": ((Refuse(status=529),), K.OVERLOADED, True, True),
+    "500": ((Refuse(status=500),), K.PROVIDER_ERROR, True, True),
+    "401": ((Refuse(status=401),), K.AUTH_FAILED, False, True),
+    "403": ((Refuse(status=403),), K.AUTH_FAILED, False, True),
+    "400": ((Refuse(status=400),), K.PROVIDER_ERROR, False, True),
+    "404": ((Refuse(status=404),), K.MODEL_NOT_FOUND, False, True),
+    "413": ((Refuse(status=413),), K.CONTEXT_EXCEEDED, False, False),
+    "credit": (
+        (Refuse(status=400, message="Your credit balance is too low to access the API."),),
+        K.BILLING,
+        False,
+        True,
+    ),
+    "always cut": ((Cut(),), K.PROVIDER_ERROR, True, True),
+    "refusal": ((Stop(reason="refusal"),), K.REFUSED, False, True),
+    "once 529": ((Refuse(status=529, times=1), Say(text="well")), None, False, False),
+    "once a fault": ((Say(text="ha"), Fault(times=1), Say(text="well")), None, False, False),
+    "once cut": ((Cut(times=1), Say(text="well")), None, False, False),
+}
+
+
+@pytest.mark.parametrize("what", TABLE)
+async def test_an_error_of_the_api_ends_in_its_kind(any_house: House, what: str) -> None:
+    reply, kind, retryable, resumable = TABLE[what]
+    if what == "once a fault" and "2.1.197" in str(any_house.program):
+        kind, retryable, resumable = K.PROVIDER_ERROR, True, True  # older ones give up
+    session = await any_house.session()
+    played = await any_house.play([reply], session)
+    failure = played.result.failure
+    if kind is None:
+        assert played.result.status is RunStatus.COMPLETED, failure
+        assert played.result.text.endswith("well")
+        assert "retry_scheduled" in played.types
+    else:
+        assert failure is not None
+        assert (failure.kind, failure.retryable, failure.resumable) == (kind, retryable, resumable)
+        limited = kind is K.RATE_LIMITED
+        assert played.result.status is (RunStatus.RATE_LIMITED if limited else RunStatus.FAILED)
+    again = await any_house.play([[Say(text="again")]], session)
+    assert again.result.text == "again", again.result.failure
+
+
+async def test_a_subscription_that_is_used_up_says_until_when(
+    server: ModelServer, house: House
+) -> None:
+    env = {key: each for key, each in house.env.items() if key != "ANTHROPIC_API_KEY"}
+    env["CLAUDE_CODE_OAUTH_TOKEN"] = "sk-scripted-token"
+    async with open_house(server, house.program, house.work, env) as other:
+        played = await other.play([[UsageLimit(resets_at=1_900_000_000)]])
+        assert played.result.status is RunStatus.RATE_LIMITED
+        assert played.result.failure is not None
+        assert played.result.failure.retry_at == "2030-03-17T17:46:40.000Z"
+        assert "rate_limit_updated" in played.types
+
+
+async def test_nothing_is_spent_where_another_pays_than_was_declared(any_house: House) -> None:
+    played = await any_house.play(
+        [[Say(text="never")]], options=any_house.options(billing="subscription")
+    )
+    assert played.result.failure is not None
+    assert played.result.failure.kind is K.BILLING
+    assert len(any_house.server.log) == sum(
+        each.http.method == "HEAD" for each in any_house.server.log
+    )
+    played = await any_house.play([[Say(text="paid")]], options=any_house.options(billing="api"))
+    assert played.result.text == "paid"
+
+
+async def test_limits_of_turns_and_money_end_a_run(house: House) -> None:
+    call = Call(tool="shell", input={"command": "true"})
+    script: Script = [[call], [call], [call], [Say(text="never")]]
+    played = await house.play(script, await house.session("full_auto"), max_turns=2)
+    assert played.result.failure is not None
+    assert played.result.failure.provider_code == "error_max_turns"
+    costly: Script = [[call, Use(input=100_000, output=10_000)], [call], [Say(text="never")]]
+    played = await house.play(costly, await house.session("full_auto"), budget=Budget(usd=0.1))
+    assert played.result.failure is not None
+    assert played.result.failure.kind is K.BUDGET_EXCEEDED
+
+
+async def test_what_cannot_start_says_why(house: House) -> None:
+    session = await house.session()
+    cases: list[tuple[dict[str, object], FailureKind]] = [
+        ({"command": ["/nowhere/claude"]}, K.CLI_NOT_FOUND),
+        ({"command": [str(house.program), "--no-such-flag"]}, K.CONFIG_INVALID),
+    ]
+    for options, kind in cases:
+        run = await session.submit("hi", options=options)  # type: ignore[arg-type]
+        result = await run.result()
+        assert result.failure is not None
+        assert (result.status, result.failure.kind) == (RunStatus.FAILED, kind), result.failure
+
+
+async def test_a_session_that_nobody_knows_is_not_found(any_house: House) -> None:
+    session = await any_house.manager.open_session("claude", cwd=any_house.work)
+    run = await session.submit("hi", options=any_house.options(keep=False))
+    first = await run.result()
+    for each in any_house.work.parent.glob("home/.claude/projects/*/*.jsonl"):
+        each.unlink()
+    played = await any_house.play([[Say(text="x")]], session, options=any_house.options(keep=False))
+    assert first.provider_session_id
+    assert played.result.failure is not None
+    assert played.result.failure.kind is K.SESSION_NOT_FOUND
+
+
+async def test_an_agent_that_hangs_is_stalled_and_replaced(house: House) -> None:
+    session = await house.session()
+    played = await house.play([[Hang()]], session, clocks=Clocks(start=2.0, model=1.0))
+    assert (played.result.status, played.result.failure and played.result.failure.kind) == (
+        RunStatus.TIMED_OUT,
+        K.STALLED,
+    )
+    again = await house.play([[Say(text="again")]], session)
+    assert again.result.text == "again"
+
+
+async def test_root_may_not_do_all_unless_it_says_that_it_is_in_a_sandbox(
+    server: ModelServer, house: House
+) -> None:
+    env = {key: each for key, each in house.env.items() if key != "IS_SANDBOX"}
+    async with open_house(server, house.program, house.work, env) as other:
+        played = await other.play([[Say(text="x")]], await other.session("full_auto"))
+        if played.result.failure is not None:  # unless somebody else than root runs this
+            assert played.result.failure.kind is K.PERMISSION_REFUSED

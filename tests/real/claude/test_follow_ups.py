@@ -1,0 +1,107 @@
+"""Messages to a running turn of a real Claude Code: each is heard once, and answered."""
+
+from __future__ import annotations
+
+import trio
+
+from sessionmgr.manager import FollowUp, RunHandle
+from sessionmgr.model import MessageSent, RunStatus
+from sessionmgr.testing.model_server import Call, Prompt, Say, Script, prompt_with
+from tests.real.claude.house import House
+
+SLOW = "one two three four five six seven eight nine ten "
+
+
+async def started(house: House, script: Script, sign: str, **options: str) -> RunHandle:
+    session = await house.session("full_auto")
+    run = await session.submit(prompt_with(script), options=house.options(**options))
+    async for event in run:
+        if event.type == sign:
+            return run
+    raise AssertionError(f"it ended without {sign}: {await run.result()}")
+
+
+def heard(house: House, text: str) -> int:
+    """How often a message stands in the last request."""
+    body = house.server.log.asked[-1].body["messages"]
+    return str(body).count(text)
+
+
+async def ends(run: RunHandle, follow_ups: list[FollowUp]) -> None:
+    result = await run.result()
+    assert result.status is RunStatus.COMPLETED, result.failure
+    for each in follow_ups:
+        assert (await each.run.result()).status is RunStatus.COMPLETED
+    sent = [each async for each in run if isinstance(each, MessageSent) and each.follow_up]
+    assert not [each for each in sent if each.state == "unknown"]
+
+
+async def test_in_text_it_is_answered_in_a_turn_of_its_own(any_house: House) -> None:
+    run = await started(
+        any_house, [[Say(text=SLOW * 2, deltas=20, pause=0.05)]], "message_streamed"
+    )
+    follow_up = await run.append("and then this")
+    assert follow_up.accepted
+    assert follow_up.run.id == run.id
+    await ends(run, [follow_up])
+    assert (await run.result()).text == "You said: and then this"
+    assert heard(any_house, "and then this") == 1
+    assert (await run.result()).turns == 2
+
+
+async def test_in_a_tool_it_is_heard_within_the_turn(any_house: House) -> None:
+    script: Script = [
+        [Call(tool="shell", input={"command": "sleep 1; echo slept"})],
+        [Say(text="I heard")],
+    ]
+    run = await started(any_house, script, "tool_call_started")
+    follow_up = await run.append("use blue")
+    assert follow_up.accepted
+    await ends(run, [follow_up])
+    assert any("use blue" in str(each.body["messages"]) for each in any_house.server.log.asked)
+    assert heard(any_house, "use blue") == 1
+
+
+async def test_several_at_once_are_each_heard_once(any_house: House) -> None:
+    run = await started(
+        any_house, [[Say(text=SLOW * 2, deltas=20, pause=0.05)]], "message_streamed"
+    )
+    follow_ups: list[FollowUp] = []
+
+    async def one(text: str) -> None:
+        follow_ups.append(await run.append(text))
+
+    async with trio.open_nursery() as nursery:
+        for text in ("first more", "second more", "third more"):
+            nursery.start_soon(one, text)
+    assert all(each.accepted for each in follow_ups)
+    await ends(run, follow_ups)
+    for text in ("first more", "second more", "third more"):
+        assert heard(any_house, text) == 1, text
+
+
+async def test_one_that_is_for_now_ends_the_turn(house: House) -> None:
+    script: Script = [
+        [Call(tool="shell", input={"command": "sleep 1; echo slept"})],
+        [Say(text="never said")],
+    ]
+    run = await started(house, script, "tool_call_started", follow_up="now")
+    follow_up = await run.append("stop that")
+    assert follow_up.accepted
+    await ends(run, [follow_up])
+    assert (await run.result()).turns == 2
+    assert heard(house, "stop that") >= 1
+
+
+async def test_one_that_comes_at_the_end_is_not_lost(any_house: House) -> None:
+    for sign in ("message_received", "turn_completed", "session_stats_updated"):
+        run = await started(any_house, [[Say(text="short")]], sign)
+        follow_up = await run.append("late one")
+        result = await follow_up.run.result()
+        assert result.status is RunStatus.COMPLETED, result.failure
+        assert result.text == "You said: late one"
+        assert heard(any_house, "late one") == 1
+        prompts = [
+            each for each in any_house.server.log.asked[-1].items if isinstance(each, Prompt)
+        ]
+        assert prompts[-1].text == "late one"

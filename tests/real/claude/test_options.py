@@ -1,0 +1,151 @@
+"""What may be set for a run reaches a real Claude Code, if it can be without a restart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sessionmgr.model import FailureKind, Json, RunStatus
+from sessionmgr.provider import Allow, ApprovalRequest, Decision
+from sessionmgr.testing.model_server import Call, Refuse, Say, Script
+from tests.real.claude.house import House, living
+
+SCHEMA: Json = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name", "age"],
+}
+
+
+def last(house: House) -> dict[str, Json]:
+    return dict(house.server.log.asked[-1].body)
+
+
+def pid_count(house: House) -> int:
+    return sum(str(house.program) in each for each in living(house.work))
+
+
+async def test_model_and_effort_are_changed_in_the_running_child(any_house: House) -> None:
+    session = await any_house.session()
+    script: Script = [[Say(text="x")]]
+    await any_house.play(script, session, model="claude-sonnet-4-5", effort="low")
+    assert last(any_house)["model"] == "claude-sonnet-4-5"
+    first = pid_count(any_house)
+    await any_house.play(script, session, model="claude-opus-4-5", effort="high")
+    assert last(any_house)["model"] == "claude-opus-4-5"
+    assert last(any_house).get("output_config") == {"effort": "high"}
+    assert pid_count(any_house) == first
+
+
+async def test_a_model_that_nobody_has_is_refused(house: House) -> None:
+    session = await house.session()
+    await house.play([[Say(text="x")]], session)
+    script: Script = [[Refuse(status=404)]]
+    played = await house.play(script, session, model="no-such-model")
+    assert played.result.failure is not None
+    assert played.result.failure.kind is FailureKind.MODEL_NOT_FOUND
+
+
+async def test_the_system_prompt_is_replaced_or_added_to(any_house: House) -> None:
+    await any_house.play([[Say(text="x")]], system_prompt="You are a canary.")
+    assert "You are a canary." in str(last(any_house)["system"])
+    await any_house.play(
+        [[Say(text="x")]], options=any_house.options(append_system_prompt="Sing, too.")
+    )
+    assert "Sing, too." in str(last(any_house)["system"])
+
+
+async def test_structured_output_is_what_was_asked_for(any_house: House) -> None:
+    session = await any_house.session()
+    run = await session.submit("Who is it?", schema=SCHEMA, options=any_house.options())
+    result = await run.result()
+    assert result.status is RunStatus.COMPLETED, result.failure
+    assert result.structured == {"name": "sample", "age": 0}
+
+
+async def test_a_run_without_the_output_that_was_asked_for_has_failed(any_house: House) -> None:
+    script: Script = [[Say(text="no")], [Say(text="no")], [Say(text="no")]]
+    played = await any_house.play(script, schema=SCHEMA)
+    assert played.result.status is RunStatus.FAILED
+    assert played.result.failure is not None
+    assert played.result.failure.kind is FailureKind.STRUCTURED_INVALID
+
+
+async def test_a_fork_leaves_the_session_as_it_is(any_house: House) -> None:
+    session = await any_house.session()
+    first = await any_house.play([[Say(text="one")]], session)
+    forked = await any_house.play(
+        [[Say(text="two")]], session, options=any_house.options(fork=True)
+    )
+    assert forked.result.status is RunStatus.COMPLETED, forked.result.failure
+    assert forked.result.provider_session_id != first.result.provider_session_id
+    assert any("one" in str(item) for item in any_house.server.log.asked[-1].items)
+
+
+async def test_other_directories_are_worked_in(any_house: House) -> None:
+    other = any_house.work.parent / "other"
+    other.mkdir()
+    path = str(other / "x")
+    script: Script = [
+        [Call(tool="write", input={"path": path, "content": "x"})],
+        [Say(text="done")],
+    ]
+    session = await any_house.session("accept_edits")
+    await any_house.play(script, session)
+    assert not Path(path).exists()
+    await any_house.play(script, session, directories=[str(other)])
+    assert Path(path).exists()
+
+
+async def test_what_must_be_started_anew_is_and_the_session_goes_on(any_house: House) -> None:
+    session = await any_house.session()
+    first = await any_house.play([[Say(text="one")]], session)
+    second = await any_house.play([[Say(text="two")]], session, system_prompt="Be brief.")
+    assert second.result.status is RunStatus.COMPLETED, second.result.failure
+    assert second.result.provider_session_id == first.result.provider_session_id
+    assert any("one" in str(item) for item in any_house.server.log.asked[-1].items)
+    assert pid_count(any_house) <= 2
+
+
+async def test_a_question_of_the_agent_is_put_and_answered(house: House) -> None:
+    questions: list[Json] = [
+        {
+            "question": "Which?",
+            "header": "W",
+            "multiSelect": False,
+            "options": [
+                {"label": "Red", "description": "r"},
+                {"label": "Blue", "description": "b"},
+            ],
+        }
+    ]
+
+    async def approve(request: ApprovalRequest) -> Decision:
+        assert request.tool_name == "AskUserQuestion"
+        return Allow(tool_input={"questions": questions, "answers": {"Which?": "Blue"}})
+
+    script: Script = [
+        [Call(tool="AskUserQuestion", input={"questions": questions})],
+        [Say(text="thanks")],
+    ]
+    played = await house.play(script, approve=approve)
+    assert played.result.text == "thanks"
+    assert "Blue" in house.server.log.asked[-1].results[0].text
+
+
+async def test_compaction_is_told(house: House) -> None:
+    session = await house.session()
+    await house.play([[Say(text="one")]], session)
+    run = await session.submit("/compact", options=house.options(slash_commands=True))
+    types = [event.type async for event in run]
+    assert types.count("compaction_started") == 1
+    assert types.count("compaction_completed") == 1
+    assert (await run.result()).status is RunStatus.COMPLETED
+
+
+async def test_tools_find_the_mark_of_their_tree(house: House) -> None:
+    script: Script = [
+        [Call(tool="shell", input={"command": "echo $SESSIONMGR_TREE"})],
+        [Say(text="done")],
+    ]
+    await house.play(script, await house.session("full_auto"))
+    assert house.server.log.asked[-1].results[0].text.strip()

@@ -1,0 +1,112 @@
+"""Runs on the real program, old and new."""
+
+from __future__ import annotations
+
+from sessionmgr.model import MessageReceived, RunStarted, RunStatus, ToolCallCompleted
+from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
+from sessionmgr.testing.model_server import Call, Say, Script, Think, prompt_with
+from tests.real.claude.house import House
+
+
+async def test_a_run_is_told_from_its_start_to_its_end(any_house: House) -> None:
+    script: Script = [
+        [
+            Think(text="hm"),
+            Say(text="I look.", deltas=3),
+            Call(tool="shell", input={"command": "ls"}),
+        ],
+        [Say(text="There is nothing.", deltas=2)],
+    ]
+    played = await any_house.play(script)
+    assert played.result.status is RunStatus.COMPLETED, played.result.failure
+    assert played.result.text == "There is nothing."
+    assert played.result.tool_calls.count == {"Bash": 1}
+    assert played.result.usage.output > 0
+    assert played.result.cost.usd
+    (started,) = [each for each in played.events if isinstance(each, RunStarted)]
+    assert str(started.cli_version) in str(any_house.program)
+    assert started.credential == "api_key"
+    assert played.types[1] == "run_started"
+    assert "raw_received" not in played.types
+
+
+async def test_runs_of_a_session_share_a_child_and_its_memory(any_house: House) -> None:
+    session = await any_house.session()
+    first = await any_house.play([[Say(text="one")]], session)
+    second = await any_house.play([[Say(text="two")]], session)
+    assert second.result.provider_session_id == first.result.provider_session_id
+    last = any_house.server.log.asked[-1]
+    assert any("one" in str(item) for item in last.items)
+    assert second.result.cost.usd
+
+
+async def test_a_session_goes_on_in_another_child(any_house: House) -> None:
+    session = await any_house.session()
+    options = any_house.options(keep=False)
+    first = await any_house.play([[Say(text="one")]], session, options=options)
+    second = await any_house.play([[Say(text="two")]], session, options=options)
+    assert second.result.status is RunStatus.COMPLETED, second.result.failure
+    assert second.result.provider_session_id == first.result.provider_session_id
+    assert any("one" in str(item) for item in any_house.server.log.asked[-1].items)
+    assert second.result.usage.input < 2 * first.result.usage.input  # and not the sum of both
+
+
+async def test_what_is_asked_is_answered_and_may_be_rewritten(any_house: House) -> None:
+    asked: list[ApprovalRequest] = []
+
+    async def approve(request: ApprovalRequest) -> Decision:
+        asked.append(request)
+        if "first" in str(request.tool_input):
+            return Allow(tool_input={"command": "touch rewritten", "description": "d"})
+        return Deny(reason="not that")
+
+    script: Script = [
+        [Call(tool="shell", input={"command": "touch first"})],
+        [Call(tool="shell", input={"command": "touch second"})],
+        [Say(text="done")],
+    ]
+    played = await any_house.play(script, approve=approve)
+    assert [each.effect for each in asked] == ["command", "command"]
+    assert sorted(each.name for each in any_house.work.iterdir()) == ["rewritten"]
+    (denial,) = played.result.permission_denials
+    assert denial.reason == "not that"
+    assert len([each for each in played.events if isinstance(each, ToolCallCompleted)]) == 1
+    assert played.result.status is RunStatus.COMPLETED
+
+
+async def test_a_prompt_is_a_text_whatever_it_begins_with(house: House) -> None:
+    session = await house.session()
+    run = await session.submit("/clear @nothing", options=house.options())
+    result = await run.result()
+    assert result.text == "You said: /clear @nothing"
+
+
+async def test_an_older_one_refuses_a_prompt_that_it_would_take_for_a_command(
+    any_house: House,
+) -> None:
+    session = await any_house.session()
+    run = await session.submit("/clear", options=any_house.options())
+    result = await run.result()
+    if "2.1.197" in str(any_house.program):
+        assert result.failure is not None
+        assert "slash_commands" in result.failure.message
+        assert not any_house.server.log.asked
+    else:
+        assert result.text == "You said: /clear"
+
+
+async def test_messages_of_sub_agents_are_told_apart(house: House) -> None:
+    errand = prompt_with([[Say(text="found it")]], "Look.")
+    script: Script = [
+        [Call(tool="agent", input={"prompt": errand, "description": "look"})],
+        [Say(text="mine")],
+    ]
+    played = await house.play(script, options=house.options(background=False))
+    assert played.result.text == "mine"
+    assert played.result.tool_calls.count == {"Agent": 1}
+    own = [
+        each.content
+        for each in played.events
+        if isinstance(each, MessageReceived) and not each.parent_tool_call_id
+    ]
+    assert own == ["mine"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from sessionmgr.cli.output import note, say, say_json
-from sessionmgr.cli.table import room
+from sessionmgr.cli.table import labelled, room
 from sessionmgr.errors import AdapterBroken
 from sessionmgr.model import Capabilities, Fidelity, PermissionMode, Support
 from sessionmgr.provider.discovery import GROUP, find_adapter
@@ -26,7 +25,8 @@ how well (exact, emulated, narrower, refused), and its own options.
 
   sessionmgr adapters shell"""
 
-LABEL: Final = 12
+INDENT: Final = 15
+WIDTH: Final = 100
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,9 +125,4 @@ def _wrapped(label: str, text: str) -> list[str]:
     """Return the lines of a label and what is said of it; none, if that is nothing."""
     if not text:
         return []
-    return textwrap.wrap(
-        text,
-        width=max(room() or 100, 40),
-        initial_indent=f"  {label:<{LABEL}} ",
-        subsequent_indent=" " * (LABEL + 3),
-    )
+    return labelled(f"  {label}", text, indent=INDENT, width=room() or WIDTH)

@@ -8,7 +8,7 @@ import trio
 
 from sessionmgr.cli.check import Check
 from sessionmgr.cli.output import say, say_json
-from sessionmgr.cli.safe_text import one_line
+from sessionmgr.cli.table import labelled, room
 
 if TYPE_CHECKING:
     import argparse
@@ -19,7 +19,7 @@ limits, and each provider's own health. Each line is ok, skip (not needed, or we
 than it could be) or fail, with the next step. The exit code is 3 if something fails."""
 
 NOT_WELL: Final = 3
-NAME: Final = 20
+INDENT: Final = 22
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +48,8 @@ async def _examine(args: argparse.Namespace) -> int:
 
 
 def _told(check: Check) -> list[str]:
-    lines = [f"{check.state:<5} {check.name:<{NAME}} {one_line(check.detail)}".rstrip()]
+    label = f"{check.state:<5} {check.name}"
+    lines = labelled(label, check.detail, indent=INDENT, width=room())
     if check.next:
-        lines.append(f"{'':<5} {'':<{NAME}} next: {one_line(check.next)}")
+        lines += labelled("", f"next: {check.next}", indent=INDENT, width=room())
     return lines

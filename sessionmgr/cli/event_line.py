@@ -19,7 +19,7 @@ LONGEST: Final = 400
 TYPE_WIDTH: Final = 23
 _ENVELOPE: Final = frozenset(Event.__struct_fields__)
 # What a reader of lines knows already, or has no use for.
-_PASSED_OVER: Final = frozenset({"total", "provenance", "message_id", "tool_call_id", "cwd"})
+_PASSED_OVER: Final = frozenset({"total", "provenance", "message_id", "tool_call_id"})
 
 
 def event_line(event: AnyEvent, now: float, width: int | None = None) -> str:
@@ -54,13 +54,21 @@ def what_it_says(event: AnyEvent) -> str:
             return _text(fields["output_delta"])
         case "tool_call_completed" | "tool_call_failed":
             return f"{fields['tool_name']} {_text(fields['tool_output'])}"
+        case "tool_approval_requested" | "tool_approval_granted" | "tool_approval_denied":
+            what = f"{fields['tool_name']} {_text(fields['tool_input'])}".strip()
+            why = [_text(fields["reason"]), _text(fields["by"] and f"by {fields['by']}")]
+            return ", ".join(filter(None, [what, *why, _text(fields["approval_id"])]))
+        case "run_started":
+            return _in_order(fields, "model", "permission", "negotiation", "resumed_from")
         case "error_occurred":
             return f"{fields['severity']}: {_text(fields['failure'])}"
         case _:
-            told = {name: _text(value) for name, value in fields.items()}
-            return ", ".join(
-                f"{name} {text}" for name, text in told.items() if text and name not in _PASSED_OVER
-            )
+            return _in_order(fields, *(name for name in fields if name not in _PASSED_OVER))
+
+
+def _in_order(fields: dict[str, object], *names: str) -> str:
+    told = {name: _text(fields[name]) for name in names}
+    return ", ".join(f"{name} {text}" for name, text in told.items() if text)
 
 
 def _text(value: object) -> str:

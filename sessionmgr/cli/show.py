@@ -20,7 +20,7 @@ from sessionmgr.cli.stored import (
     told_status,
     with_store,
 )
-from sessionmgr.cli.table import room, table
+from sessionmgr.cli.table import labelled, room, table
 from sessionmgr.cli.when import ago
 from sessionmgr.manager.status import spent
 
@@ -38,7 +38,7 @@ its result (sessionmgr schema result), a session as an object that holds its run
 
   sessionmgr show ses_3k9w"""
 
-LABEL: Final = 13
+INDENT: Final = 14
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -228,7 +228,7 @@ async def _show_snapshot(store: Store, snapshot_id: str, *, as_json: bool) -> No
 
 
 def _line(label: str, value: str) -> str:
-    return f"{label:<{LABEL}} {one_line(value)}".rstrip()
+    return "\n".join(labelled(label, value, indent=INDENT, width=room()))
 
 
 def _line_if(label: str, value: str | None) -> list[str]:

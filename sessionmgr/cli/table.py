@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.cli.safe_text import cells, fit, one_line
@@ -61,6 +62,21 @@ def _squeeze(widths: list[int], width: int) -> None:
         taken = min(excess, widths[n] - 1)
         widths[n] -= taken
         excess -= taken
+
+
+def labelled(label: str, text: str, *, indent: int, width: int | None) -> list[str]:
+    """Return the lines of a text beside its label, from the column `indent` on."""
+    begin = f"{label:<{indent - 1}} "
+    line = begin + one_line(text)
+    if width is None or cells(line) <= width:
+        return [line.rstrip()]
+    return textwrap.wrap(
+        line,
+        width=max(width, indent + NARROWEST),
+        subsequent_indent=" " * indent,
+        break_long_words=False,  # a path, or an id, is copied from there
+        break_on_hyphens=False,
+    )
 
 
 def _set(text: str, width: int, *, right: bool) -> str:

@@ -26,14 +26,17 @@ def looked(terminal: Terminal, *names: str) -> tuple[int, dict[str, dict[str, st
 def test_all_is_well_with_a_store_of_ones_own(terminal: Terminal) -> None:
     fill(terminal.store, play(Say(text="x")))
     terminal.store.chmod(0o600)
-    code, told = looked(terminal)
+    code, told = looked(terminal, "versions", "settings", "store", "processes", "limits", "shell")
     assert {"python", "packages", "store", "disk", "processes", "limits", "shell"} <= told.keys()
     assert [each for each in told.values() if each["state"] == "fail"] == []
     assert code == 0
     assert "schema 1" in told["store"]["detail"]
 
 
-def test_each_line_says_how_it_is_and_what_to_do(terminal: Terminal) -> None:
+def test_each_line_says_how_it_is_and_what_to_do(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
     fill(terminal.store, play(Say(text="x")))
     terminal.store.chmod(0o644)
     code, out, err = terminal("doctor", "store")

@@ -92,7 +92,10 @@ def test_a_table_fits_however_narrow_the_terminal_is(
             assert wide <= columns, line
 
 
-def test_a_run_is_shown_with_its_end_its_tools_and_what_it_cost(terminal: Terminal) -> None:
+def test_a_run_is_shown_with_its_end_its_tools_and_what_it_cost(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "5000")
     (done,) = fill(
         terminal.store,
         play(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from sessionmgr.batch import HowTo, dry_run, read_rules, run_batch, spool
 from sessionmgr.cli.batch_plan import show_plan
 from sessionmgr.cli.batch_show import BatchShow
 from sessionmgr.cli.capturing import capturing
+from sessionmgr.cli.closing_table import GO_ON
 from sessionmgr.cli.configuration import add_concurrency_flag, add_setting_flags
 from sessionmgr.cli.given import read_text
 from sessionmgr.cli.job_flags import add_job_flags, job_of
@@ -95,7 +97,10 @@ async def _play(
         open_manager(store=configuration.store, clocks=clocks, launcher=launcher) as manager,
     ):
         batch = run_batch(manager, jobs, out=out, approve=approve, **how)
-        return await BatchShow(args, again=_again(args.typed, jobs, out), out=out).play(batch)
+        partial = args.limit is not None or bool(args.only or args.skip)
+        again = shlex.join(["sessionmgr", *_again(args.typed, jobs, out)])
+        hints = {"results": str(out / "results.jsonl"), GO_ON: again}
+        return await BatchShow(args, hints=hints, partial=partial).play(batch)
 
 
 def _how(args: argparse.Namespace, defaults: Job) -> HowTo:

@@ -46,5 +46,6 @@ def in_words(planned: Planned) -> str:
     mode = f"{permission.asked} as {permission.effective} ({permission.fidelity})"
     line = f"{planned.job}: {_WORDS[planned.action]} with {planned.provider}, {mode}"
     if planned.negotiation.degraded:
-        line += f", degraded: {', '.join(map(str, planned.negotiation.degraded))}"
+        lost = [f"{each.name} ({each.why})" for each in planned.negotiation.degraded]
+        line += f", degraded: {', '.join(lost)}"
     return one_line(line)

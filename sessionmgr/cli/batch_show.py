@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.cli.closing_table import Failures, closing_lines
+from sessionmgr.cli.closing_table import GO_ON, LOOK_CLOSER, Failures, closing_lines
 from sessionmgr.cli.logs import LOGGER
+from sessionmgr.cli.next_step import to_type
 from sessionmgr.cli.outlet import outlet
 from sessionmgr.cli.output import ReaderGoneError, drop_stdout
 from sessionmgr.cli.safe_text import one_line
@@ -23,27 +23,45 @@ from sessionmgr.model import RunStatus, encode_json
 
 if TYPE_CHECKING:
     import argparse
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from sessionmgr.batch import Batch, JobResult
+    from sessionmgr.cli.configuration import Configuration
 
 
 class BatchShow:
-    """Shows one batch; `again` is what to type to go on with it."""
+    """Shows one batch.
+
+    `hints` are what can be typed or looked at afterwards, `GO_ON` among them; `partial` says that
+    not all jobs are asked for, `stored` that runs can be looked at later.
+    """
 
     def __init__(
-        self, args: argparse.Namespace, *, again: list[str], out: Path | None, stored: bool = True
+        self,
+        args: argparse.Namespace,
+        *,
+        hints: Mapping[str, str],
+        partial: bool = False,
+        stored: bool = True,
     ) -> None:
-        self._args: Final = args
-        self._again: Final = again
-        self._out: Final = out
+        self._quiet: Final[bool] = args.quiet
+        self._as_json: Final[bool] = args.json
+        self._configuration: Final[Configuration] = args.configuration
+        self._hints: Final = hints
+        self._partial: Final = partial
         self._stored: Final = stored
-        self._scoreboard: Final = Scoreboard(sys.stderr, quiet=args.quiet)
+        self._scoreboard: Final = Scoreboard(sys.stderr, quiet=self._quiet)
         self._screen: Final = outlet(loudness=0)
         self._failures: Final = Failures()
         self._scope: Final = trio.CancelScope()
         self._batch: Batch | None = None
+        self._is_stopped = False
         self._stopping: Final = Stopping(self._ask_to_stop, self._last_words)
+
+    def say(self, text: str) -> None:
+        """Have some lines shown above the progress."""
+        for line in text.splitlines():
+            self._scoreboard.say(line)
 
     async def play(self, batch: Batch) -> int:
         """Enter the batch, show it to its end, and return the exit code.
@@ -77,17 +95,25 @@ class BatchShow:
                     await self._take(result)
             except ReaderGoneError:
                 drop_stdout()
+                self._is_stopped = True
                 batch.stop(NOBODY_READS)
                 await batch.wait()
 
     async def _take(self, result: JobResult) -> None:
-        if result.status is not RunStatus.COMPLETED:
-            self._failures.take(result)
-        if result.status not in {RunStatus.COMPLETED, RunStatus.CANCELLED}:
-            status = result.status.replace("_", " ")
-            said = f"✗ {one_line(result.job)} {status}: {why_it_ended(result)}"
-            self._scoreboard.say(said, "bad")
-        if self._args.json:
+        job, status = one_line(result.job), result.status.replace("_", " ")
+        if result.status is RunStatus.COMPLETED:
+            if result.attempt > 1 and not self._quiet:
+                self._scoreboard.say(f"✓ {job} completed at try {result.attempt}", "good")
+        else:
+            stopped = result.status is RunStatus.CANCELLED and self._is_stopped
+            self._failures.take(result, stopped=stopped)
+            if not stopped:
+                self._scoreboard.say(f"✗ {job} {status}: {why_it_ended(result)}", "bad")
+        for denial in result.permission_denials:
+            why = f" ({one_line(denial.reason)})" if denial.reason else ""
+            said = f"✗ {job} was denied {one_line(denial.tool_name)}{why}"
+            self._scoreboard.say(said, "warning")
+        if self._as_json:
             await self._screen.put_line(encode_json(result))
 
     async def _close(self, batch: Batch) -> int:
@@ -96,15 +122,11 @@ class BatchShow:
             return INTERRUPTED  # before anything was started
         summary = batch.summary()
         well = self._all_is_well(batch)
-        if not (self._args.quiet and well):
-            lines = closing_lines(
-                summary,
-                self._failures,
-                width=_width(),
-                again=self._again,
-                out=self._out,
-                stored=self._stored,
-            )
+        if not (self._quiet and well):
+            hints = {**self._hints}
+            if self._stored and self._failures.last_run is not None:
+                hints[LOOK_CLOSER] = to_type(self._configuration, "show", self._failures.last_run)
+            lines = closing_lines(summary, self._failures, width=_width(), hints=hints)
             for text, tone in lines:
                 self._scoreboard.say(text, tone)
             await self._scoreboard.clear()
@@ -119,21 +141,21 @@ class BatchShow:
             return True
         if summary.stopped is not None or summary.providers_stopped:
             return False
-        chosen = self._args.limit is not None or self._args.only or self._args.skip
-        return bool(chosen) and not (self._failures.count or self._failures.cancelled)
+        return self._partial and not (self._failures.count or self._failures.stopped)
 
     def _ask_to_stop(self, signal_name: str) -> None:
         name = called(signal_name)
         if self._batch is None:
             self._scope.cancel()
             return
+        self._is_stopped = True
         self._batch.stop(name)
         on = self._batch.progress().running
         self._scoreboard.say(f"{name}: ending what runs ({on}); once more: at once", "warning")
 
     def _last_words(self) -> str:
-        again = shlex.join(["sessionmgr", *self._again])
-        return f"\nsessionmgr: stopped at once; to go on: {again}\n"
+        again = f"; to go on: {self._hints[GO_ON]}" if GO_ON in self._hints else ""
+        return f"\nsessionmgr: stopped at once{again}\n"
 
 
 def _width() -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -10,13 +9,16 @@ from sessionmgr.cli.amount import count, duration, money, plural
 from sessionmgr.cli.safe_text import one_line
 from sessionmgr.cli.table import table
 from sessionmgr.cli.telling import why_it_ended
-from sessionmgr.model import RunStatus
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from sessionmgr.batch import JobResult, Summary
 
+GO_ON: Final = "go on"
+"""The hint that is given only where something is left to do."""
+LOOK_CLOSER: Final = "look closer"
+_HINT: Final = len(LOOK_CLOSER) + 1
 SHOWN: Final = 20
 """So many of those that failed, the last ones."""
 _STOPS: Final = {
@@ -31,13 +33,14 @@ class Failures:
 
     def __init__(self) -> None:
         self.count = 0
-        self.cancelled = 0
+        self.stopped = 0
+        """Cancelled with the batch, which is said once for all of them."""
         self._last: Final[deque[JobResult]] = deque(maxlen=SHOWN)
 
-    def take(self, result: JobResult) -> None:
+    def take(self, result: JobResult, *, stopped: bool) -> None:
         """Note a result that is none of the good ones."""
-        if result.status is RunStatus.CANCELLED:
-            self.cancelled += 1
+        if stopped:
+            self.stopped += 1
         else:
             self.count += 1
             self._last.append(result)
@@ -65,14 +68,9 @@ def closing_lines(
     failures: Failures,
     *,
     width: int | None,
-    again: list[str],
-    out: Path | None,
-    stored: bool = True,
+    hints: Mapping[str, str],
 ) -> list[tuple[str, str]]:
-    """Return all that is said, line by line, each with its tone.
-
-    What is not `stored` cannot be looked at more closely.
-    """
+    """Return all that is said, line by line, each with its tone."""
     lines = [("", "plain"), (_heading(summary), "good" if summary.all_completed else "bad")]
     lines += [
         (f"  {line}", "plain") for line in failures.lines(None if width is None else width - 3)
@@ -82,10 +80,10 @@ def closing_lines(
     for provider, kind in summary.providers_stopped.items():
         todo = _STOPS.get(kind, "see what it says")
         lines.append((f"nothing more was started with {provider} ({kind}): {todo}", "warning"))
-    return lines + [
-        (line, "plain")
-        for line in _next(summary, again, out, failures.last_run if stored else None)
-    ]
+    steps = dict(hints)
+    if summary.all_completed:
+        steps.pop(GO_ON, None)
+    return lines + [(f"{f'{name}:':<{_HINT}}  {said}", "plain") for name, said in steps.items()]
 
 
 def _heading(summary: Summary) -> str:
@@ -108,14 +106,3 @@ def _heading(summary: Summary) -> str:
 
 def _status(result: JobResult) -> str:
     return result.status.replace("_", " ")
-
-
-def _next(summary: Summary, again: list[str], out: Path | None, shown: str | None) -> list[str]:
-    said: list[str] = []
-    if out is not None:
-        said.append(f"results:      {out / 'results.jsonl'}")
-    if shown is not None:
-        said.append(f"look closer:  sessionmgr show {shown}")
-    if not summary.all_completed and again:
-        said.append(f"go on:        {shlex.join(['sessionmgr', *again])}")
-    return said

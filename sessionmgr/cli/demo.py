@@ -1,219 +1,123 @@
-"""The verb `demo`: supervision at work, told while it happens.
+"""The verb `demo`: a batch on scripted agents and shell commands, in which not all goes well."""
 
-Three scenes, each a tree of its own. The signals are the program's business, not the library's:
-they become a cancelled scope here, and the trees stop in order on the way out.
-"""
+from __future__ import annotations
 
-import argparse
-import os
-import signal
-import sys
-from collections import deque
-from typing import Final
+import logging
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
+import msgspec
 import trio
 
-from sessionmgr.cli.narrator import Narrator, log_told_by, standard_output
-from sessionmgr.otp import (
-    Actor,
-    Call,
-    Caller,
-    Crashed,
-    Ref,
-    RestartIntensityExceeded,
-    Supervisor,
-    child,
-)
+from sessionmgr.batch import run_batch
+from sessionmgr.cli.batch_show import BatchShow
+from sessionmgr.cli.demo_jobs import AGENT, CANCELLED, INTRODUCTION, JOBS, script_for
+from sessionmgr.cli.next_step import to_type
+from sessionmgr.cli.place import make_private
+from sessionmgr.cli.showing import COMPLETED, NOT_COMPLETED
+from sessionmgr.cli.stopping import INTERRUPTED
+from sessionmgr.manager import open_manager
+from sessionmgr.provider import Allow, Deny
+from sessionmgr.testing.scripted import scripted
 
-COMPLETED: Final = 0
-NOT_COMPLETED: Final = 3
-INTERRUPTED: Final = 130
+if TYPE_CHECKING:
+    import argparse
 
-BEAT: Final = 0.4  # seconds between two things that happen, so that a person can follow
-
+    from sessionmgr.batch import Batch, Job
+    from sessionmgr.cli.configuration import Configuration
+    from sessionmgr.manager import Manager
+    from sessionmgr.provider import ApprovalRequest, Decision
+    from sessionmgr.testing.scripted import ScriptedProvider
 
 HELP: Final = """\
-Show supervision at work: a worker that crashes and comes back, one that will not
-get well, and an ordered stop. Needs no network, no key and no terminal."""
+Run a batch on scripted agents and shell commands, and see how it is supervised.
+
+It takes some ten seconds, and needs no agent, no key and no network. One of the agents crashes and
+is tried again, one hangs and is cut, one is denied a tool, one is cancelled. What was stored is
+left in a directory of its own, to be looked at, unless --store names another place."""
+
+AT_ONCE: Final = 8
+CANCEL_AFTER: Final = 2.0
+AS_PLANNED: Final = {"completed": len(JOBS) - 2, "timed_out": 1, "cancelled": 1}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take none."""
+    """Take no arguments."""
     del parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the demo on stdout and return the exit code."""
-    del args
-    narrator = Narrator(standard_output())
-    code = trio.run(perform, narrator)
-    if narrator.lost.is_set():
-        # Nobody reads any more: the interpreter's last flush must not complain about it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NOT_COMPLETED
-    return code
+    """Do it, and return the exit code."""
+    return trio.run(_main, args)
 
 
-async def perform(narrator: Narrator) -> int:
-    """Play the three scenes and return the exit code: a signal ends them early, in order."""
-    code = INTERRUPTED
-    with log_told_by(narrator, "sessionmgr.otp"):
+async def _main(args: argparse.Namespace) -> int:
+    configuration: Configuration = args.configuration
+    place = await trio.to_thread.run_sync(lambda: tempfile.mkdtemp(prefix="sessionmgr-demo-"))
+    named = configuration.sources.get("store") == "--store"
+    store = configuration.store if named else Path(place) / "demo.db"
+    make_private(store)
+    if not args.verbose:  # the crash is part of the play, and told by the batch
+        logging.getLogger("sessionmgr.otp").setLevel(logging.CRITICAL)
+    agent = scripted(AGENT, scripts=script_for)
+    async with open_manager(store=store, adapters={AGENT: agent}) as manager:
+        batch = run_batch(
+            manager,
+            [_in_a_place_of_its_own(job, Path(place)) for job in JOBS],
+            concurrency=AT_ONCE,
+            retry_on=["adapter_crashed"],
+            approve=_approve,
+            out=Path(place),
+        )
+        configuration = msgspec.structs.replace(
+            configuration, store=store, sources={**configuration.sources, "store": "--store"}
+        )
+        args.configuration = configuration
+        show = BatchShow(args, hints=_hints(configuration))
+        if not args.quiet:
+            show.say(INTRODUCTION)
         async with trio.open_nursery() as nursery:
-            scope = nursery.cancel_scope
-            await nursery.start(cancel_on_signal, scope, narrator)
-            nursery.start_soon(cancel_when_lost, scope, narrator)
-            await scenes(narrator)
-            code = COMPLETED
-            scope.cancel()
-    return code
+            nursery.start_soon(_cancel_one, manager, agent)
+            code = await show.play(batch)
+            nursery.cancel_scope.cancel()
+    if code == INTERRUPTED:
+        return INTERRUPTED
+    return COMPLETED if _went_as_planned(batch) else NOT_COMPLETED
 
 
-async def cancel_on_signal(
-    scope: trio.CancelScope,
-    narrator: Narrator,
-    *,
-    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    """Turn the first Ctrl-C or SIGTERM into a cancelled `scope`."""
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        task_status.started()
-        async for number in signals:
-            narrator.tell("you", f"{signal.Signals(number).name}: stopping, in order", "bold")
-            scope.cancel()
+def _in_a_place_of_its_own(job: Job, place: Path) -> Job:
+    directory = place / "work" / job.id
+    directory.mkdir(parents=True)
+    return msgspec.structs.replace(job, cwd=str(directory))
 
 
-async def cancel_when_lost(scope: trio.CancelScope, narrator: Narrator) -> None:
-    """Stop when nobody reads the story any more."""
-    await narrator.lost.wait()
-    scope.cancel()
+def _went_as_planned(batch: Batch) -> bool:
+    return batch.summary().statuses == AS_PLANNED
 
 
-async def scenes(narrator: Narrator) -> None:
-    """Play the scenes, one after the other."""
-    narrator.explain(
-        "sessionmgr demo: supervision on trio, in three scenes and a few seconds.\n"
-        "What is marked `log` are the library's own log records: event, child, reason."
-    )
-    for scene in comes_back, gives_up, stops_in_order:
-        await trio.sleep(BEAT)
-        await scene(narrator)
-    narrator.title("That was all. The README does the same in a program of your own.")
+async def _approve(request: ApprovalRequest) -> Decision:
+    """Answer as a rule would, or a person."""
+    await trio.lowlevel.checkpoint()
+    if "rm -rf" in str(request.tool_input):
+        return Deny(reason="nothing is deleted here", by="rules")
+    return Allow(by="rules")
 
 
-class Serve(Call[int]):
-    """Count one order; the reply is how many there have been."""
+async def _cancel_one(manager: Manager, agent: type[ScriptedProvider]) -> None:
+    """Cancel a job, as somebody at another terminal would."""
+    while True:
+        await trio.sleep(CANCEL_AFTER / 10)
+        for entry in agent.diary:
+            if entry.text == CANCELLED and trio.current_time() - entry.at > CANCEL_AFTER:
+                await manager.cancel(entry.run_id, detail="sessionmgr cancel, by the demo")
+                return
 
 
-class Till(Actor):
-    """Keep the count of the orders that were served."""
-
-    def __init__(self) -> None:
-        self.served = 0
-
-    async def handle_call(self, message: object, caller: Caller) -> int:
-        """Answer a `Serve`."""
-        assert isinstance(message, Serve)
-        self.served += 1
-        return self.served
-
-
-async def clerk(
-    narrator: Narrator, orders: deque[str], till: Ref[Till], sold_out: trio.Event
-) -> None:
-    """Serve the orders, and crash on one that is torn."""
-    narrator.tell("clerk", "comes to work")
-    while orders:
-        await trio.sleep(BEAT)
-        order = orders.popleft()
-        if order == "torn":
-            raise ValueError("the order is torn")
-        narrator.tell("clerk", f"serves {order}; the till counts {await till.call(Serve())}")
-    sold_out.set()
-    await trio.sleep_forever()
-
-
-async def comes_back(narrator: Narrator) -> None:
-    """Play the worker that crashes and is started again, beside one that never notices."""
-    narrator.title("1. A worker crashes and comes back")
-    narrator.explain("A supervisor has two children: a till that counts and a clerk who serves.")
-    sold_out = trio.Event()
-    orders = deque(["tea", "coffee", "torn", "cake"])
-    async with Supervisor(child(Till, id="till"), name="shop") as shop:
-        till = shop.ref("till", Till)
-        await shop.start_child(child(clerk, narrator, orders, till, sold_out, id="clerk"))
-        await sold_out.wait()
-        narrator.explain("The till lived on and kept its count. The tree, as shop.tree() has it:")
-        narrator.show(shop.tree())
-
-
-async def printer(narrator: Narrator) -> None:
-    """Jam, every time."""
-    narrator.tell("printer", "warms up")
-    await trio.sleep(BEAT)
-    raise OSError("paper jam")
-
-
-async def gives_up(narrator: Narrator) -> None:
-    """Play the worker that no restart helps, until its supervisor says so."""
-    narrator.title("2. A worker that no restart helps")
-    narrator.explain(
-        "Three restarts in five seconds are allowed. One more, and the supervisor gives up:\n"
-        "its block is left with an ordinary exception, which your program catches or dies of."
-    )
-    try:
-        async with Supervisor(
-            child(printer, narrator, id="printer"),
-            name="office",
-            max_restarts=3,
-            max_seconds=5.0,
-        ):
-            await trio.sleep_forever()
-    except RestartIntensityExceeded as gave_up:
-        what = type(gave_up).__name__
-        narrator.tell("program", f"catches {what}: {gave_up.child} failed again", "bold red")
-        causes = [str(reason.error) for reason in gave_up.exits if isinstance(reason, Crashed)]
-        narrator.explain(f"The exception carries its causes: {', '.join(causes)}.")
-
-
-async def department(
-    narrator: Narrator,
-    name: str,
-    *,
-    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-) -> None:
-    """Be up until stopped, and take a moment to close."""
-    narrator.tell(name, "is up")
-    task_status.started()
-    try:
-        await trio.sleep_forever()
-    finally:
-        with trio.move_on_after(1, shield=True):
-            await trio.sleep(BEAT / 2)
-        narrator.tell(name, "has closed")
-
-
-async def stops_in_order(narrator: Narrator) -> None:
-    """Play a tree that is stopped from outside, as Ctrl-C does it."""
-    narrator.title("3. An ordered stop, as on Ctrl-C")
-    narrator.explain("Whoever started last stops first, and nobody is cut off in mid-sentence.")
-
-    with trio.CancelScope() as scope:
-        async with Supervisor(
-            child(department, narrator, "store", id="store"),
-            Supervisor(
-                child(department, narrator, "reader", id="reader"),
-                child(department, narrator, "writer", id="writer"),
-                name="pipeline",
-            ),
-            child(department, narrator, "door", id="door"),
-            name="house",
-            strategy="rest_for_one",
-        ) as house:
-            await trio.sleep(BEAT)
-            narrator.show(house.tree())
-            narrator.tell(
-                "you", "press Ctrl-C (not really: the demo cancels its own scope)", "bold"
-            )
-            scope.cancel()
-            await trio.sleep_forever()
-    narrator.explain("All closed, in reverse, the door first and the store last.")
+def _hints(configuration: Configuration) -> dict[str, str]:
+    return {
+        "what ran": to_type(configuration, "sessions"),
+        "your agents": "sessionmgr adapters",
+        "one run": "sessionmgr run -p shell 'echo hello'",
+        "many": "sessionmgr batch jobs.jsonl",
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,6 +13,7 @@ import trio
 from sessionmgr.batch import run_batch
 from sessionmgr.cli.batch_show import BatchShow
 from sessionmgr.cli.capturing import capturing
+from sessionmgr.cli.closing_table import GO_ON
 from sessionmgr.cli.configuration import add_concurrency_flag
 from sessionmgr.cli.job_flags import add_job_flags, job_of
 from sessionmgr.cli.mistake import complain
@@ -103,7 +105,10 @@ async def _play(args: argparse.Namespace, defaults: Job, server: ModelServer, ro
             defaults=defaults,
             options=configuration.options,
         )
-        return await BatchShow(args, again=args.typed, out=out, stored=False).play(batch)
+        hints = {GO_ON: shlex.join(["sessionmgr", *args.typed])}
+        if out is not None:
+            hints["results"] = str(out / "results.jsonl")
+        return await BatchShow(args, hints=hints, stored=False).play(batch)
 
 
 def _account(args: argparse.Namespace, server: ModelServer, code: int) -> int:

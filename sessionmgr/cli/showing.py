@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.cli.next_step import to_type
 from sessionmgr.cli.outlet import outlet
 from sessionmgr.cli.output import ReaderGoneError, drop_stdout
 from sessionmgr.cli.stopping import INTERRUPTED, Stopping, called
@@ -22,6 +23,7 @@ from sessionmgr.provider import find_adapter
 if TYPE_CHECKING:
     import argparse
 
+    from sessionmgr.cli.configuration import Configuration
     from sessionmgr.cli.outlet import Outlet
     from sessionmgr.manager import RunHandle
     from sessionmgr.model import AnyEvent, RunResult
@@ -38,7 +40,9 @@ async def show_run(run: RunHandle, args: argparse.Namespace) -> int:
     screen = outlet(loudness=loudness, text=not args.json)
     stopping = Stopping(
         lambda signal_name: _ask_to_stop(run, signal_name, quiet=args.quiet),
-        lambda: f"\nsessionmgr: stopped at once; see: sessionmgr show {run.id}\n",
+        lambda: (
+            f"\nsessionmgr: stopped at once; see: {to_type(args.configuration, 'show', run.id)}\n"
+        ),
     )
     async with trio.open_nursery() as nursery:
         await nursery.start(stopping.watch)
@@ -52,7 +56,7 @@ async def show_run(run: RunHandle, args: argparse.Namespace) -> int:
             run.cancel(NOBODY_READS)
         result = await run.result()
         nursery.cancel_scope.cancel()
-    await screen.put([closing(result), *_next_steps(result)])
+    await screen.put([closing(result), *_next_steps(result, args.configuration)])
     if stopping.asked_by is not None and result.status is RunStatus.CANCELLED:
         return INTERRUPTED
     return exit_code(result)
@@ -98,13 +102,13 @@ def _ask_to_stop(run: RunHandle, signal_name: str, *, quiet: bool) -> None:
         note(f"{called(signal_name)}: ending the run (once more: at once)")
 
 
-def _next_steps(result: RunResult) -> list[Note]:
+def _next_steps(result: RunResult, configuration: Configuration) -> list[Note]:
     """Say what to type next, where there is something to do about how it ended."""
     if result.status is RunStatus.COMPLETED:
         return []
     if _can_go_on(result):
-        return [Note(f"to go on: sessionmgr resume {result.id}", "plain")]
-    return [Note(f"to look closer: sessionmgr show {result.id}", "plain")]
+        return [Note(f"to go on: {to_type(configuration, 'resume', result.id)}", "plain")]
+    return [Note(f"to look closer: {to_type(configuration, 'show', result.id)}", "plain")]
 
 
 def _can_go_on(result: RunResult) -> bool:

@@ -250,7 +250,8 @@ def closing(result: RunResult) -> Note:
 def why_it_ended(result: RunResult) -> str:
     """Say why a run did not complete: the failure, or who ended it; nothing if it did."""
     if result.failure is not None:
-        return failure_in_short(result.failure)
+        # How it ended is said already, and often that is the kind of failure, too.
+        return failure_in_short(result.failure).removeprefix(f"{result.status}: ")
     if result.reason is Reason.PAUSE:
         return ""
     said = [str(result.reason)] if result.reason else []

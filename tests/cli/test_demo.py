@@ -1,130 +1,58 @@
-"""The demo tells its story to whoever listens, and ends well."""
+"""The demo needs nothing, goes as it is written, and leaves something to look at."""
 
-import io
-import logging
-import os
+import json
 import re
-import signal
-import subprocess
-import sys
+from pathlib import Path
 
-import pytest
-import trio
-
-from sessionmgr.cli import demo
-from sessionmgr.cli.narrator import Narrator, log_told_by, standard_output
-from tests.cli.command import COMMAND, sessionmgr
+from tests.cli.command import environment, sessionmgr
+from tests.cli.pseudo_terminal import assert_nothing_is_left_of, at_terminal
 
 
-def test_the_demo_tells_its_three_scenes_without_a_terminal() -> None:
-    ran = sessionmgr("demo")
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stderr == ""
-    assert "Traceback" not in ran.stdout
-    assert "\x1b" not in ran.stdout
-    for word in ("1. ", "2. ", "3. ", "child_crashed", "child_restarted", "supervisor_gave_up"):
-        assert word in ran.stdout
-    assert "RestartIntensityExceeded" in ran.stdout
-    assert ran.stdout.index("door        has closed") < ran.stdout.index("store       has closed")
+def bare(home: Path) -> dict[str, str]:
+    """Return an environment without programs but those of the system, and no key."""
+    return environment(home, TMPDIR=str(home), PATH="/usr/bin:/bin", ANTHROPIC_API_KEY="")
 
 
-def test_ctrl_c_during_the_demo_stops_it_in_order_with_exit_code_130() -> None:
-    with subprocess.Popen(
-        [*COMMAND, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "comes to work" in line:
-                process.send_signal(signal.SIGINT)
-                break
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert err == ""
-    assert "SIGINT" in out
-    assert "2. " not in out
-
-
-def test_a_reader_that_goes_away_ends_the_demo_quietly() -> None:
-    with subprocess.Popen(
-        [*COMMAND, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.readline()
-        process.stdout.close()
-        err = process.stderr.read()
-        process.wait(timeout=60)
-    assert process.returncode == 3
-    assert err == ""
-
-
-async def test_the_demo_takes_less_than_ten_seconds(autojump_clock: trio.testing.MockClock) -> None:
-    out = io.StringIO()
-    began = trio.current_time()
-    assert await demo.perform(Narrator(out, clock=trio.current_time)) == 0
-    assert trio.current_time() - began < 10
-    assert "That was all" in out.getvalue()
-
-
-async def test_what_the_scenes_start_is_stopped_in_reverse_order(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
-    out = io.StringIO()
-    await demo.stops_in_order(Narrator(out, clock=trio.current_time))
-    story = out.getvalue()
-    assert re.findall(r"(\w+) +is up", story) == ["store", "reader", "writer", "door"]
-    assert re.findall(r"(\w+) +has closed", story) == ["door", "writer", "reader", "store"]
-
-
-def test_the_log_is_told_by_the_narrator_and_by_nobody_else(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    out = io.StringIO()
-    logger = logging.getLogger("sessionmgr.test")
-    with log_told_by(Narrator(out), "sessionmgr.test"):
-        logger.info("event=told")
-    logger.warning("event=as_before")
-    assert "event=told" in out.getvalue()
-    assert "event=as_before" not in out.getvalue()
-    assert [record.getMessage() for record in caplog.records] == ["event=as_before"]
-
-
-def test_what_stdout_cannot_encode_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    raw = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    Narrator(standard_output()).show("└─ tree")
-    assert raw.getvalue().endswith(b"?? tree\n")
-
-
-def test_an_stdout_that_encodes_nothing_is_taken_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    out = io.StringIO()
-    monkeypatch.setattr(sys, "stdout", out)
-    assert standard_output() is out
-
-
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo-terminals here")
-def test_a_terminal_gets_colour_where_rich_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("rich", reason="rich is not installed: the extra `cli` has it")
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b[" in told_on_a_terminal()
-
-
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo-terminals here")
-def test_a_terminal_without_rich_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "rich.console", None)
-    assert told_on_a_terminal() == "\r\n1. A title\r\n"
-
-
-def told_on_a_terminal() -> str:
-    ours, theirs = os.openpty()
-    with (
-        os.fdopen(ours, "rb", buffering=0) as reader,
-        os.fdopen(theirs, "w", encoding="utf-8") as terminal,
+def test_the_demo_tells_of_a_crash_a_hang_a_denial_and_a_cancellation(tmp_path: Path) -> None:
+    ran = sessionmgr("demo", env=bare(tmp_path))
+    assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr
+    for line in (
+        "✓ flaky-network completed at try 2",
+        "✗ endless-loop timed out: it was to be done in 3 s",
+        "✗ tidy-up was denied Bash (nothing is deleted here)",
+        "✗ wrong-branch cancelled: user, sessionmgr cancel, by the demo",
     ):
-        Narrator(terminal).title("1. A title")
-        terminal.flush()
-        heard = b""
-        while b"title" not in heard or not heard.endswith(b"\n"):
-            heard += reader.read(1024)
-    return heard.decode()
+        assert line in ran.stderr.splitlines()
+    assert "22 of 24 jobs completed, 1 cancelled, 1 timed out (in " in ran.stderr
+    assert "Traceback" not in ran.stderr
+    (place,) = tmp_path.glob("sessionmgr-demo-*")
+    assert json.loads((place / "summary.json").read_text())["duration"] < 15
+    assert not list(tmp_path.glob("state/**/*.db"))
+
+    typed = re.search(r"look closer: +sessionmgr (.*)", ran.stderr)
+    assert typed is not None
+    looked = sessionmgr(*typed[1].split(), env=bare(tmp_path))
+    assert (looked.returncode, "timed" in looked.stdout) == (0, True)
+
+
+def test_ctrl_c_stops_the_demo_in_order(tmp_path: Path) -> None:
+    with at_terminal("demo", home=tmp_path, env=bare(tmp_path)) as terminal:
+        terminal.wait_for_screen("fix-login")
+        terminal.type("\x03")
+        assert terminal.wait() == 130
+    assert "Ctrl-C: ending what runs (8); once more: at once" in terminal.said
+    assert_nothing_is_left_of("df")
+
+
+def test_a_named_store_is_used(tmp_path: Path) -> None:
+    store = ["--store", str(tmp_path / "my.db")]
+    ran = sessionmgr("demo", "-q", "--json", *store, env=bare(tmp_path))
+    assert ran.returncode == 0, ran.stderr
+    results = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert len(results) == 24
+    (place,) = tmp_path.glob("sessionmgr-demo-*")
+    assert not (place / "demo.db").exists()
+    listed = sessionmgr(
+        "sessions", "--json", "--store", str(tmp_path / "my.db"), env=bare(tmp_path)
+    )
+    assert len(listed.stdout.splitlines()) >= 24

@@ -97,7 +97,7 @@ def run_lines(run: Run, *, status: str, now: float) -> list[str]:
             _line("denied", f"{each.tool_name}{f': {each.reason}' if each.reason else ''}")
             for each in run.permission_denials
         ),
-        *(_line("asks", f"{id}: sessionmgr approve {id} allow") for id in run.open_approvals),
+        *(_line("asks", f"sessionmgr approve {id} allow|deny") for id in run.open_approvals),
         *_line_if("tools", _tools(run)),
         *_line_if("turns", str(run.turns) if run.turns else ""),
         *_used(run.usage, run.cost),
@@ -184,10 +184,7 @@ async def _show_session(store: Store, stored: StoredSession, *, as_json: bool) -
         *_line_if("metadata", _json(session.metadata) if session.metadata else ""),
         *(_used(spent(costs).usage, spent(costs).cost) if costs else ()),
         _line("events", f"1 to {stored.last_seq}"),
-        *(
-            _line("snapshot", f"{each.snapshot_id}: sessionmgr resume {each.snapshot_id}")
-            for each in snapshots
-        ),
+        *(_line("snapshot", f"sessionmgr resume {each.snapshot_id}") for each in snapshots),
     ]
     for line in lines:
         say(line)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sessionmgr.cli import order
 from tests.cli.command import environment
 from tests.cli.terminal import Terminal
 
@@ -20,4 +21,5 @@ def terminal(
     for name, value in environment(tmp_path).items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(order, "PATIENCE", 60.0)  # this machine may do much else
     return Terminal(capfd, tmp_path)

@@ -20,7 +20,9 @@ def until_asked(terminal: Terminal, keeper: Keeper) -> str:
     """Wait until the run asks something; return the id of the question."""
     while True:
         _, out, _ = terminal("show", keeper.run_id)
-        if found := re.search(r"approve (apr_\w+) allow", out):
+        if found := re.search(
+            r"^asks +sessionmgr approve (apr_\w+) allow\|deny$", out, re.MULTILINE
+        ):
             return found[1]
 
 
@@ -124,10 +126,11 @@ def test_orders_for_a_killed_program_are_refused_at_once(
 def test_a_program_that_does_not_answer_is_named_within_seconds(
     terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(order, "PATIENCE", 1.0)
     with keeping(tmp_path, Hang()) as keeper:
         os.kill(keeper.process.pid, signal.SIGSTOP)
-        code, out, err = terminal("cancel", keeper.run_id)
+        with monkeypatch.context() as impatient:
+            impatient.setattr(order, "PATIENCE", 1.0)
+            code, out, err = terminal("cancel", keeper.run_id)
         assert (code, out) == (1, "")
         assert f"process {keeper.process.pid} looks after {keeper.run_id}" in err
         os.kill(keeper.process.pid, signal.SIGCONT)

@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.cli.amount import count, duration, money, plural
-from sessionmgr.cli.safe_text import one_line
+from sessionmgr.cli.safe_text import cells, one_line
 from sessionmgr.cli.table import table
 from sessionmgr.cli.telling import why_it_ended
 
@@ -71,7 +71,8 @@ def closing_lines(
     hints: Mapping[str, str],
 ) -> list[tuple[str, str]]:
     """Return all that is said, line by line, each with its tone."""
-    lines = [("", "plain"), (_heading(summary), "good" if summary.all_completed else "bad")]
+    tone = "good" if summary.all_completed else "bad"
+    lines = [("", "plain"), *((line, tone) for line in _heading(summary, width))]
     lines += [
         (f"  {line}", "plain") for line in failures.lines(None if width is None else width - 3)
     ]
@@ -86,7 +87,7 @@ def closing_lines(
     return lines + [(f"{f'{name}:':<{_HINT}}  {said}", "plain") for name, said in steps.items()]
 
 
-def _heading(summary: Summary) -> str:
+def _heading(summary: Summary, width: int | None) -> list[str]:
     completed = summary.statuses.get("completed", 0)
     others = [
         f"{number} {status.replace('_', ' ')}"
@@ -100,8 +101,10 @@ def _heading(summary: Summary) -> str:
         f"{count(used)} tokens" if used else "",
         money(summary.cost.usd, summary.cost.provenance),
     ]
-    said = f"{completed} of {plural(summary.jobs, 'job')} completed"
-    return f"{', '.join([said, *others])} ({', '.join(fact for fact in facts if fact)})"
+    said = ", ".join([f"{completed} of {plural(summary.jobs, 'job')} completed", *others])
+    beside = f"({', '.join(fact for fact in facts if fact)})"
+    both = f"{said} {beside}"
+    return [both] if width is None or cells(both) <= width else [said, beside]
 
 
 def _status(result: JobResult) -> str:

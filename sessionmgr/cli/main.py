@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.cli.output import finish, prepare_streams
+from sessionmgr.cli.output import finish, prepare_streams, set_quiet
 from sessionmgr.cli.parser import (
     EXIT_CODES,
     PROGRAM,
@@ -96,4 +96,5 @@ def _settle(args: argparse.Namespace) -> bool:
     from sessionmgr.cli.logs import set_up
 
     set_up(args)
+    set_quiet(args.quiet)
     return False

@@ -56,9 +56,18 @@ def finish() -> None:
     _write("", flush=True)
 
 
+class _Manner:
+    quiet = False
+
+
+def set_quiet(quiet: bool) -> None:
+    """Say nothing beside the results from now on, or say it again."""
+    _Manner.quiet = quiet
+
+
 def note(text: str) -> None:
-    """Say something beside the results, on stderr."""
-    if sys.stderr is not None:
+    """Say something beside the results, on stderr, unless it is to be quiet."""
+    if sys.stderr is not None and not _Manner.quiet:
         sys.stderr.write(f"sessionmgr: {text}\n")
         sys.stderr.flush()
 

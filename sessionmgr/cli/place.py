@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from sessionmgr.cli.output import note
 from sessionmgr.errors import CommandLineInvalid
 
 DIRECTORY: Final = "sessionmgr"
@@ -32,11 +33,18 @@ def user_settings() -> Path:
 
 
 def nearest_settings(start: Path) -> Path | None:
-    """Return the settings that stand nearest to `start`, in it or above it."""
+    """Return the settings that stand nearest to `start`, in it or above it.
+
+    Those of strangers are passed over: whoever may write in a directory above (`/tmp`) is not to
+    say what agents may do below. A stranger is neither us, nor root, nor who has `start`.
+    """
+    trusted = {os.getuid(), 0, start.stat().st_uid}
     for directory in (start, *start.parents):
         path = directory / SETTINGS
         if path.is_file():
-            return path
+            if path.stat().st_uid in trusted:
+                return path
+            note(f"{path} is passed over: it belongs to somebody else")
     return None
 
 

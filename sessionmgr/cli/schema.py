@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandLineInvalid(f"schema: {args.what} of which provider? see sessionmgr adapters")
     if args.what in OF_ALL and args.of is not None:
         raise CommandLineInvalid(f"schema: {args.what} takes no provider, but got {args.of!r}")
-    say(json.dumps(_schema(args.what, args.of), indent=2))
+    say(json.dumps(_schema(args.what, args.of), indent=None if args.json else 2))
     return 0
 
 

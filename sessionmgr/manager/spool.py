@@ -7,6 +7,7 @@ and takes the file away.
 from __future__ import annotations
 
 import logging
+import os
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -37,7 +38,8 @@ class Spool:
             return
 
         def write() -> None:
-            with path.open("ab") as file:
+            flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC
+            with os.fdopen(os.open(path, flags, 0o600), "ab") as file:  # as private as the store
                 file.write(b"".join(line + b"\n" for line in lines))
 
         await trio.to_thread.run_sync(write)

@@ -1,6 +1,7 @@
 """Settings come from files, variables and flags, in rising order, and say where they are from."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -208,6 +209,25 @@ def test_a_line_is_found_in_every_way_to_write_a_key() -> None:
     assert line_of(text, ("g", "h")) == 5
     assert line_of(text, ("g", "i j")) == 6
     assert line_of(text, ("nothing",)) == 1
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+def test_settings_of_strangers_above_are_passed_over(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = terminal.home / "sessionmgr.toml"
+    path.write_text('model = "theirs"')
+    below = terminal.home / "ours"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    os.chown(path, 12345, 12345)
+    code, out, err = terminal.bare("--print-config")
+    assert (code, err) == (0, f"sessionmgr: {path} is passed over: it belongs to somebody else")
+    assert "theirs" not in out
+    os.chown(below, 12345, 12345)  # they have all of it: it is their work that is done here
+    code, out, err = terminal.bare("--print-config")
+    assert (code, err) == (0, "")
+    assert "theirs" in out
 
 
 def test_a_relative_state_home_is_passed_over(

@@ -37,6 +37,7 @@ def test_with_no_store_there_is_nothing_and_none_is_made(terminal: Terminal) -> 
     assert (code, out) == (1, "")
     assert err == f"sessionmgr: error: nothing is stored yet: there is no {path}"
     assert not path.parent.exists()
+    assert terminal.bare("sessions", "-q") == (0, "", "")
 
 
 def test_sessions_are_listed_the_newest_first(terminal: Terminal) -> None:

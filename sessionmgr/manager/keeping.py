@@ -69,7 +69,9 @@ class Keeping:
         tables = self._tables
         if provider not in tables.providers:
             adapter = find_adapter(provider, tables.adapters)
-            tables.providers[provider] = ProviderTree(adapter, tables.launcher, tables.environ)
+            tables.providers[provider] = ProviderTree(
+                adapter, tables.launcher, tables.environ, tables.keep_blob
+            )
         return tables.providers[provider]
 
     async def bring_up(self, provider: str) -> None:

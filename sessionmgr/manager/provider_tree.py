@@ -26,7 +26,7 @@ from sessionmgr.provider.context import RunContext
 from sessionmgr.provider.course import Stop
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.news import Fate
@@ -54,7 +54,11 @@ class ProviderTree:
     """A provider, up or down."""
 
     def __init__(
-        self, adapter: type[ProviderAdapter], launcher: Launcher, environ: Mapping[str, str]
+        self,
+        adapter: type[ProviderAdapter],
+        launcher: Launcher,
+        environ: Mapping[str, str],
+        keep_blob: Callable[[bytes], Awaitable[str]],
     ) -> None:
         self.adapter_class: Final = adapter
         self.adapter: ProviderAdapter | None = None
@@ -65,6 +69,7 @@ class ProviderTree:
         self._told: dict[str, Support] = {}
         """What the provider itself has said of that, since the branch was started."""
         self._launcher: Final = launcher
+        self._keep_blob: Final = keep_blob
         self._environ: Final = environ
         self._plain: Environment | None = None
         self._runs = TaskSupervisor(name="runs")
@@ -192,6 +197,7 @@ class ProviderTree:
             self._launcher,
             self._connections,
             partial(self._narrow, entry),
+            self._keep_blob,
         )
         try:
             await self._runs.async_nolink(self._play, entry, self.adapter, context)

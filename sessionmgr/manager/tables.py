@@ -120,6 +120,10 @@ class Tables:
         """Make a name for one batch of events, which tells it from any other."""
         return f"{self._batches}_{next(self._numbers)}"
 
+    async def keep_blob(self, data: bytes) -> str:
+        """Put bytes into the store, and return their name."""
+        return await self.store.put_blob(data)
+
     async def launch(self, entry: RunEntry) -> bool:
         """Start a run's task; False if the provider is not there."""
         tree = self.providers.get(entry.run.provider)

@@ -22,7 +22,7 @@ from sessionmgr.provider.options import Options
 from sessionmgr.provider.question import by_mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from sessionmgr.model import Event, Support
     from sessionmgr.otp import DynamicSupervisor
@@ -80,11 +80,13 @@ class RunContext:
         launcher: Launcher,
         connections: DynamicSupervisor | None = None,
         narrow: Callable[[Mapping[str, Support]], None] | None = None,
+        keep_blob: Callable[[bytes], Awaitable[str]] | None = None,
     ) -> None:
         self._course = course
         self._spec = spec
         self._launcher = launcher
         self._connections = connections
+        self._keep_blob = keep_blob
         self._narrow = narrow
 
     @property
@@ -207,6 +209,11 @@ class RunContext:
     def cancelling(self) -> Stop | None:
         """Why the run is to end, once it is."""
         return self._course.stop
+
+    async def keep_blob(self, data: bytes) -> str:
+        """Have bytes kept beside the record; return their sha256, which is how they are found."""
+        assert self._keep_blob is not None, "this run's branch keeps no blobs"
+        return await self._keep_blob(data)
 
     def alive(self) -> None:
         """Give a sign of life where there is nothing to tell."""

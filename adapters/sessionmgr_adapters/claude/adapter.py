@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
@@ -16,6 +17,7 @@ from sessionmgr.model.permission import Fidelity
 from sessionmgr.provider import (
     NATIVE,
     Capabilities,
+    Health,
     Mapped,
     PermissionMap,
     ProviderAdapter,
@@ -27,12 +29,14 @@ from sessionmgr_adapters.claude import sdk
 from sessionmgr_adapters.claude.failures import complaint_kind, missing_output
 from sessionmgr_adapters.claude.launch import BYPASS, ENVIRONMENT, ClaudeSpec, make_spec
 from sessionmgr_adapters.claude.options import ClaudeOptions
+from sessionmgr_adapters.claude.pictures import ImageRefusedError, blocks_of
 from sessionmgr_adapters.claude.seat import Seat
 from sessionmgr_adapters.claude.turn import Turn
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from sessionmgr.model import Json
     from sessionmgr.provider.connection import Connect
     from sessionmgr.provider.connection_pool import Lease
     from sessionmgr_adapters.claude.sdk import ClaudeConnection
@@ -50,6 +54,7 @@ PERMISSIONS: Final = PermissionMap(
         PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS: Mapped(BYPASS, confined=False),
     }
 )
+PROGRAM: Final = "claude"
 AFTER_A_CUT: Final = 2.0
 """Seconds for a child that did not obey to be gone, before its run is left."""
 
@@ -70,6 +75,8 @@ class ClaudeAdapter(ProviderAdapter):
         resume=NATIVE,
         fork=NATIVE,
         structured_output=NATIVE,
+        images_in=NATIVE,
+        images_out=NATIVE,
         mcp=NATIVE,
         files=NATIVE,
         command_execution=NATIVE,
@@ -99,19 +106,24 @@ class ClaudeAdapter(ProviderAdapter):
     async def run(self, run: RunContext) -> None:
         """Have a prompt answered, and tell what happens."""
         try:
+            prompt = await blocks_of(run.prompt, run.images, run.cwd)
             spec = make_spec(run, _options(run), str(uuid.uuid4()))
-            while not await self._play(run, spec):
+            while not await self._play(run, spec, prompt):
                 pass  # the child that was kept was dead already
         except ProcessError as error:
             await run.fail(start_failure(error))
+        except ImageRefusedError as error:
+            message = str(error)
+            failure = Failure(kind=FailureKind.CONFIG_INVALID, message=message, phase="start")
+            await run.fail(failure)
 
-    async def _play(self, run: RunContext, spec: ClaudeSpec) -> bool:
+    async def _play(self, run: RunContext, spec: ClaudeSpec, prompt: Json) -> bool:
         """Play a run on a child and tell how it ended; False if that has heard nothing of it."""
         seat: Seat | None = None
         try:
             async with self._lease(run, spec) as lease:
                 seat = lease.connection
-                is_told = await self._sit(run, lease)
+                is_told = await self._sit(run, lease, prompt)
             if lease.is_abandoned and run.cancelling is not None:
                 await seat.gone.wait()  # and all that it has started with it
             return is_told
@@ -122,13 +134,13 @@ class ClaudeAdapter(ProviderAdapter):
                     await seat.gone.wait()
             raise
 
-    async def _sit(self, run: RunContext, lease: Lease[Seat]) -> bool:
+    async def _sit(self, run: RunContext, lease: Lease[Seat], prompt: Json) -> bool:
         options, seat = _options(run), lease.connection
         is_used = seat.runs > 0
         conversation = await seat.connection.open(seat.spec)
         turn = self._turns[run.run_id] = Turn(run, seat, conversation, options)
         try:
-            await turn.play(run.prompt)
+            await turn.play(prompt)
         finally:
             del self._turns[run.run_id]
         is_fit = not turn.is_broken and not turn.leaves_work and not _was_silent(run)
@@ -180,6 +192,14 @@ class ClaudeAdapter(ProviderAdapter):
         """Give another message to the run, and wait to hear whether it was taken."""
         turn = self._turns.get(run.run_id)
         return turn is not None and await turn.add(content, message_id)
+
+    async def health(self) -> Health:
+        """Say whether the program is there, under its usual name."""
+        await trio.lowlevel.checkpoint()
+        if shutil.which(PROGRAM) is None:
+            why = f"there is no program {PROGRAM!r} on PATH; options.command may name another"
+            return Health(state="skip", detail=why)
+        return Health()
 
 
 async def _end(run: RunContext, turn: Turn) -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from sessionmgr.model import Json, encode_json
 from sessionmgr.process import Command, Declared, When, checked_resume_id
+from sessionmgr_adapters.claude.functions import PREFIX, SERVER, Functions
 
 if TYPE_CHECKING:
     from sessionmgr.process.launcher import Launcher
@@ -65,8 +66,8 @@ class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     effort: str | None = None
     mode: str = "default"
-    tools: bool = False
-    """Whether it has tools or hooks that are functions of ours."""
+    functions: Functions = Functions()
+    """What it may call of ours."""
 
     @property
     def key(self) -> str:
@@ -92,11 +93,15 @@ class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
     def serves(self, other: ClaudeSpec) -> bool:
         """Whether a child that was started so can be brought to what `other` wants."""
         return (
-            (self.command.argv, self.command.cwd, self.command.env, self.files, self.tools)
-            == (other.command.argv, other.command.cwd, other.command.env, other.files, other.tools)
+            self._unchangeable == other._unchangeable
             and not (other.mode == BYPASS and self.mode != BYPASS)
             and not other.is_fork
         )
+
+    @property
+    def _unchangeable(self) -> tuple[object, ...]:
+        command = self.command
+        return (command.argv, command.cwd, command.env, self.files, self.functions)
 
     @property
     def is_fork(self) -> bool:
@@ -130,6 +135,7 @@ def make_spec(run: RunContext, options: ClaudeOptions, session: str) -> ClaudeSp
         model=run.model,
         effort=run.effort,
         mode=run.permission.effective,
+        functions=Functions(options.tools, options.hooks),
     )
 
 
@@ -148,8 +154,12 @@ def _argv(run: RunContext, options: ClaudeOptions) -> tuple[str, ...]:
         argv.append("--include-partial-messages")
     if run.tools_allowed is not None:
         argv.append(f"--tools={','.join(run.tools_allowed)}")
-    if options.allow_rules:
-        argv.append(f"--allowedTools={','.join(options.allow_rules)}")
+    allowed = [
+        *options.allow_rules,
+        *(PREFIX + each.name for each in options.tools if each.reads_only),
+    ]
+    if allowed:
+        argv.append(f"--allowedTools={','.join(allowed)}")
     argv += [f"--add-dir={each}" for each in run.directories]
     if run.max_turns is not None:
         argv.append(f"--max-turns={run.max_turns}")
@@ -185,8 +195,11 @@ def _files(run: RunContext, options: ClaudeOptions) -> tuple[tuple[str, str], ..
         texts.append(("--system-prompt-file", run.system_prompt))
     if options.append_system_prompt is not None:
         texts.append(("--append-system-prompt-file", options.append_system_prompt))
-    if options.mcp_servers:
-        config: dict[str, Json] = {"mcpServers": options.mcp_servers}
+    servers = dict(options.mcp_servers)
+    if options.tools:
+        servers[SERVER] = {"type": "sdk", "name": SERVER}
+    if servers:
+        config: dict[str, Json] = {"mcpServers": servers}
         texts.append(("--mcp-config", encode_json(config).decode()))
     if options.agents:
         texts.append(("--agents", encode_json(options.agents).decode()))

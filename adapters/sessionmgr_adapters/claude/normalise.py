@@ -7,7 +7,7 @@ how Claude Code tells them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
@@ -36,6 +36,14 @@ from sessionmgr.model import (
 )
 from sessionmgr.model.moment import written
 from sessionmgr.provider.no_frame import told
+from sessionmgr_adapters.claude.blocks import (
+    ServerToolResult,
+    ServerToolUse,
+    TextBlock,
+    ThinkingBlock,
+    ToolResult,
+    ToolUse,
+)
 from sessionmgr_adapters.claude.failures import failure_of, retry_failure
 from sessionmgr_adapters.claude.frames import (
     Assistant,
@@ -47,84 +55,22 @@ from sessionmgr_adapters.claude.frames import (
     Lifecycle,
     RateLimit,
     Result,
-    ServerToolResult,
-    ServerToolUse,
     StreamEvent,
     System,
-    TextBlock,
-    ThinkingBlock,
-    ToolResult,
-    ToolUse,
     User,
 )
-from sessionmgr_adapters.claude.spending import Spending
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event
     from sessionmgr.wire import NoFrame
-    from sessionmgr_adapters.claude.frames import Block, Frame, RateLimitInfo
+    from sessionmgr_adapters.claude.blocks import Block
+    from sessionmgr_adapters.claude.frames import Frame
+    from sessionmgr_adapters.claude.state import State
 
-Credential: TypeAlias = Literal["api_key", "subscription", "unknown"]
 Parent: TypeAlias = str | UnsetType
 
-SYNTHETIC: Final = "<synthetic>"
 # What may be told of a run that has not begun.
 _INCIDENTS: Final = frozenset({"error_occurred", "output_received", "raw_received"})
-
-
-class State:
-    """What must be remembered from one frame to the next, for one run."""
-
-    def __init__(self, spending: Spending | None = None) -> None:
-        self.spending: Final = spending or Spending()
-        self.session_id: str | None = None
-        self.version: str | None = None
-        self.credential: Credential = "unknown"
-        self.started = False
-        self.compacting = False
-        self.used_tools = False
-        self.tools: Final[dict[str, ToolUse | ServerToolUse]] = {}
-        """Calls without a result."""
-        self.tasks: Final[set[str]] = set()
-        """What goes on in the background."""
-        self.error: Assistant | None = None
-        """What the API said last, if that was an error, in the turn that is on."""
-        self.limit: RateLimitInfo | None = None
-        self.failure: Failure | None = None
-        """What went wrong in the last turn."""
-        self.streaming: str | None = None
-        """The message that is streamed."""
-        self._judged: Final[set[str]] = set()
-        self._blocks: Final[dict[str, int]] = {}
-        self._context: float | None = None
-
-    def name(self, message_id: str) -> str:
-        """Return the name of the next block of a message."""
-        place = self._blocks.get(message_id, 0)
-        self._blocks[message_id] = place + 1
-        return f"{message_id}/{place}"
-
-    def judge(self, tool_use_id: str) -> bool:
-        """Note that a call was ruled upon; False if that was known."""
-        if tool_use_id in self._judged:
-            return False
-        self._judged.add(tool_use_id)
-        return True
-
-    def fill(self, frame: Assistant) -> None:
-        """Note how full the context is."""
-        usage = frame.message.usage
-        if usage is not None and frame.message.model != SYNTHETIC:
-            self._context = (
-                (usage.input_tokens or 0)
-                + (usage.cache_read_input_tokens or 0)
-                + (usage.cache_creation_input_tokens or 0)
-            )
-
-    @property
-    def context(self) -> int | None:
-        """How many tokens the last call of the model has read."""
-        return None if self._context is None else int(self._context)
 
 
 def normalise(frame: Frame | NoFrame, state: State) -> list[Event]:
@@ -258,7 +204,7 @@ def _tool_ended(block: ToolResult | ServerToolResult, parent: Parent, state: Sta
         tool_call_id=block.tool_use_id,
         tool_name=call.name if call else "",
         tool_input=call.input if call else None,
-        tool_output=block.content,
+        tool_output=state.gallery.hang(block.content),
         parent_tool_call_id=parent,
     )
 

@@ -8,6 +8,7 @@ import msgspec
 
 from sessionmgr.model import Json
 from sessionmgr.provider import Options
+from sessionmgr_adapters.claude.functions import AnyHook, AnyTool
 
 Positive = Annotated[int, msgspec.Meta(gt=0)]
 
@@ -53,5 +54,9 @@ class ClaudeOptions(Options, frozen=True, kw_only=True):
     """When a message to a running turn is heard: at its next step, at once, or after it."""
     auto_compact_window: Positive = 200_000
     """Tokens of context that are never exceeded: it is made shorter before."""
+    tools: tuple[AnyTool, ...] = ()
+    """Functions of the caller's that the model may call: in Python only."""
+    hooks: tuple[AnyHook, ...] = ()
+    """Functions of the caller's that are called when something happens: in Python only."""
     debug_file: str | None = None
     """Where Claude Code writes what it does."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from sessionmgr.model import Failure, FailureKind
 from sessionmgr_adapters.claude.seat import (
     LITERAL_SINCE,
@@ -13,6 +15,7 @@ from sessionmgr_adapters.claude.seat import (
     too_old,
     too_wide,
 )
+from sessionmgr_adapters.claude.version import version_of
 
 if TYPE_CHECKING:
     from sessionmgr.provider import RunContext
@@ -34,12 +37,16 @@ async def prepare(
 
 
 async def _greet(turn: Turn, run: RunContext, seat: Seat, options: ClaudeOptions) -> Failure | None:
-    reply = await turn.request("initialize")
+    reply = await turn.request("initialize", **seat.spec.functions.introduction)
     if reply.subtype != "success":
         return _refused("initialize", reply)
     hello = hello_of(reply.response)
+    if hello.version is None:
+        spec = seat.spec
+        version = await version_of(spec.launcher, options.command, spec.command)
+        hello = replace(hello, version=version)
     failure = (
-        (None if hello.version is None else too_old(hello.version))
+        too_old(hello.version or "")
         or not_as_billed(hello, options.billing)
         or too_wide(run.permission.effective, hello.mode)
     )

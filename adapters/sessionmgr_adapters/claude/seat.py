@@ -14,8 +14,8 @@ from sessionmgr_adapters.claude.spending import Spending
 if TYPE_CHECKING:
     from sessionmgr.model import Json
     from sessionmgr_adapters.claude.launch import ClaudeSpec
-    from sessionmgr_adapters.claude.normalise import Credential
     from sessionmgr_adapters.claude.sdk import ClaudeConnection
+    from sessionmgr_adapters.claude.state import Credential
 
 OLDEST: Final = (2, 1, 197)
 LITERAL_SINCE: Final = (2, 1, 248)

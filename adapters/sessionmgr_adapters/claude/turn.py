@@ -8,6 +8,7 @@ either, because another message may be next.
 
 from __future__ import annotations
 
+import logging
 import uuid
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -16,7 +17,7 @@ import trio
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from sessionmgr.model import ErrorOccurred, PolicyViolation
+from sessionmgr.model import ErrorOccurred, ImageReceived, PermissionMode, PolicyViolation
 from sessionmgr.provider.question import Allow
 from sessionmgr_adapters.claude.frames import (
     ControlReply,
@@ -28,12 +29,14 @@ from sessionmgr_adapters.claude.frames import (
     User,
 )
 from sessionmgr_adapters.claude.letters import Letters
-from sessionmgr_adapters.claude.normalise import State, normalise
+from sessionmgr_adapters.claude.normalise import normalise
 from sessionmgr_adapters.claude.orders import HostReply, Request, Say
 from sessionmgr_adapters.claude.preparing import prepare
 from sessionmgr_adapters.claude.questions import approval_request
 from sessionmgr_adapters.claude.sdk import ClaudeConversation
 from sessionmgr_adapters.claude.seat import too_wide
+from sessionmgr_adapters.claude.state import State
+from sessionmgr_adapters.claude.waiting import Asked, Offer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -41,13 +44,16 @@ if TYPE_CHECKING:
     from sessionmgr.model import Failure, Json
     from sessionmgr.provider import RunContext
     from sessionmgr.provider.connection import Conversation
+    from sessionmgr.provider.question import Decision
     from sessionmgr.wire import NoFrame
-    from sessionmgr_adapters.claude.frames import Frame, Reply
+    from sessionmgr_adapters.claude.frames import Ask, Frame, Reply
     from sessionmgr_adapters.claude.options import ClaudeOptions
     from sessionmgr_adapters.claude.orders import Told
     from sessionmgr_adapters.claude.seat import Seat
 
     Talk: TypeAlias = Conversation[Told, Frame | NoFrame]
+
+log: Final = logging.getLogger("sessionmgr.claude")
 
 NAMESPACE: Final = uuid.UUID("4a3f4d52-8f5c-4bb6-9d44-6f9d5f6c2a10")
 LIFECYCLE: Final = "msg_lifecycle_v1"
@@ -67,39 +73,6 @@ class Doing(Enum):
     WORKING = auto()
     TURN_ENDED = auto()
     IDLE = auto()
-
-
-class Offer:
-    """A message of which it is not known yet whether it was heard."""
-
-    def __init__(self) -> None:
-        self.settled: Final = trio.Event()
-        self.heard = False
-
-    def settle(self, *, heard: bool) -> None:
-        """Note what became of it."""
-        if not self.settled.is_set():
-            self.heard = heard
-            self.settled.set()
-
-
-class Asked:
-    """A request of ours that waits for its answer."""
-
-    def __init__(self) -> None:
-        self._answered: Final = trio.Event()
-        self._reply: Reply | None = None
-
-    def settle(self, reply: Reply) -> None:
-        """Note the answer."""
-        self._reply = reply
-        self._answered.set()
-
-    async def reply(self) -> Reply:
-        """Wait for the answer."""
-        await self._answered.wait()
-        assert self._reply is not None
-        return self._reply
 
 
 class Turn:
@@ -192,11 +165,20 @@ class Turn:
     async def _read(self) -> None:
         async for frames in self._conversation.events():
             self._take(frames)
+            await self._keep_pictures()
             await self._send_held()
             self._look_whether_over()
             await self._run.room()
         self.is_broken = not self.is_over
         self._over.set()
+
+    async def _keep_pictures(self) -> None:
+        fresh = self.state.gallery.fresh
+        while fresh:
+            picture = fresh.pop(0)
+            blob = await self._run.keep_blob(picture.data)
+            shown = ImageReceived(media_type=picture.media_type, blob=blob, bytes=len(picture.data))
+            self._run.emit_nowait(shown)
 
     def _take(self, frames: Sequence[Frame | NoFrame]) -> None:
         self.is_heard = self.is_heard or self.is_asked
@@ -357,14 +339,38 @@ class Turn:
             if ask.subtype == "can_use_tool":
                 await self._approve(request)
             else:
-                why = f"this host does not serve {ask.subtype!r}"
-                await self._conversation.send(HostReply(id=request.request_id, error=why))
+                await self._conversation.send(await self._called(request.request_id, ask))
         del self._questions[request.request_id]
+
+    async def _called(self, request_id: str, ask: Ask) -> HostReply:
+        """Have a function of the caller's called."""
+        functions = self.seat.spec.functions
+        response: Json
+        try:
+            match ask.subtype:
+                case "mcp_message":
+                    response = {"mcp_response": await functions.serve(ask.message)}
+                case "hook_callback":
+                    response = await functions.hook(ask.callback_id, ask.input)
+                case _:
+                    raise LookupError(f"this host does not serve {ask.subtype!r}")
+        except Exception as error:  # the caller's function: the run goes on without what it says
+            log.warning("event=call_failed subtype=%s", ask.subtype, exc_info=True)
+            return HostReply(id=request_id, error=f"{type(error).__name__}: {error}")
+        return HostReply(id=request_id, response=response)
 
     async def _approve(self, request: HostRequest) -> None:
         ask = request.request
+        tool = self.seat.spec.functions.tool(ask.tool_name)
         directories = (self._run.cwd, *self._run.directories)
-        decision = await self._run.ask(approval_request(ask, directories))
+        question = approval_request(ask, directories)
+        decision: Decision
+        if tool is None or self._run.permission.asked is PermissionMode.PLAN:
+            if tool is not None and tool.reads_only:
+                question = replace(question, effect="read")
+            decision = await self._run.ask(question)
+        else:
+            decision = Allow(by="caller")  # who gave the tool has allowed it
         if isinstance(decision, Allow) and decision.tool_input is UNSET:
             decision = replace(decision, tool_input=ask.input)  # older ones want to hear it again
         await self._conversation.answer(request.request_id, decision)

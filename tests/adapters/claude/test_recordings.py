@@ -12,7 +12,8 @@ import pytest
 from sessionmgr.model import Event, FailureKind, Run, TokenUsageUpdated, ToolApprovalDenied
 from sessionmgr.model.reduce import reduce_all
 from sessionmgr_adapters.claude.frames import Result, read
-from sessionmgr_adapters.claude.normalise import State, normalise
+from sessionmgr_adapters.claude.normalise import normalise
+from sessionmgr_adapters.claude.state import State
 
 VARIABLE = "SESSIONMGR_RECORDINGS"
 

@@ -1,0 +1,168 @@
+"""Functions of the caller's that Claude Code may call: tools, and hooks on what it does.
+
+A tool is served as an MCP server without a server: Claude Code sends its JSON-RPC messages to its
+host. Whoever gives a tool allows its use; while a run only plans, that holds for those that read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal, TypeAlias
+
+import msgspec
+
+from sessionmgr.model import Json
+
+log: Final = logging.getLogger("sessionmgr.claude")
+
+SERVER: Final = "sessionmgr"
+"""What the server of all these tools is called; a tool is `mcp__sessionmgr__NAME` to the model."""
+PREFIX: Final = f"mcp__{SERVER}__"
+PROTOCOL: Final = "2025-06-18"
+_NO_SUCH_METHOD: Final = -32601
+
+HookEvent: TypeAlias = Literal[
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "UserPromptSubmit",
+    "Stop",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "Notification",
+]
+
+
+@dataclass(frozen=True)
+class ClaudeTool:
+    """A function that the model may call, with an object that is valid against `schema`.
+
+    What it returns is told to the model: a text as it is, anything else as JSON. What it raises is
+    told as the tool's failure.
+    """
+
+    name: str
+    description: str
+    call: Callable[[dict[str, Json]], Awaitable[Json]]
+    schema: Mapping[str, Json] = field(default_factory=lambda: {"type": "object"})
+    reads_only: bool = False
+    """Whether it changes nothing, so that it may be called in a run that only plans."""
+
+
+@dataclass(frozen=True)
+class ClaudeHook:
+    """A function that is called when something happens, and may have a say in it.
+
+    It gets the event as Claude Code tells it, and returns what a hook of Claude Code's may: `{}`
+    to let things go on.
+    """
+
+    event: HookEvent
+    call: Callable[[dict[str, Json]], Awaitable[dict[str, Json]]]
+    matcher: str | None = None
+    """The names of the tools that it is about; all, if none are given."""
+    timeout: float = 60.0
+
+
+_PYTHON: Final[dict[str, object]] = {"type": "object", "description": "a Python object"}
+AnyTool = Annotated[ClaudeTool, msgspec.Meta(extra_json_schema=_PYTHON)]
+AnyHook = Annotated[ClaudeHook, msgspec.Meta(extra_json_schema=_PYTHON)]
+
+
+@dataclass(frozen=True)
+class Functions:
+    """All functions that one child may call."""
+
+    tools: tuple[ClaudeTool, ...] = ()
+    hooks: tuple[ClaudeHook, ...] = ()
+
+    @property
+    def introduction(self) -> dict[str, Json]:
+        """What Claude Code is told of them when it is greeted."""
+        told: dict[str, Json] = {}
+        if self.tools:
+            told["sdkMcpServers"] = [SERVER]
+        hooks: dict[str, list[Json]] = {}
+        for number, each in enumerate(self.hooks):
+            entry: dict[str, Json] = {
+                "matcher": each.matcher,
+                "hookCallbackIds": [str(number)],
+                "timeout": each.timeout,
+            }
+            hooks.setdefault(each.event, []).append(entry)
+        if hooks:
+            told["hooks"] = {event: list(entries) for event, entries in hooks.items()}
+        return told
+
+    def tool(self, name: str) -> ClaudeTool | None:
+        """Return the tool of a name, as the model calls it or as its author does."""
+        wanted = name.removeprefix(PREFIX)
+        return next((each for each in self.tools if each.name == wanted), None)
+
+    async def hook(self, callback_id: str, event: Json) -> dict[str, Json]:
+        """Call a hook.
+
+        Raises:
+            LookupError: There is none of this name.
+        """
+        if not callback_id.isdecimal() or int(callback_id) >= len(self.hooks):
+            raise LookupError(f"there is no hook {callback_id!r}")
+        return await self.hooks[int(callback_id)].call(event if isinstance(event, dict) else {})
+
+    async def serve(self, message: Json) -> dict[str, Json]:
+        """Answer a message to the server of the tools."""
+        if not isinstance(message, dict):
+            return {"jsonrpc": "2.0", "id": None, "error": _error("it is no message")}
+        answer: dict[str, Json] = {"jsonrpc": "2.0"}
+        if "id" not in message:
+            return {**answer, "result": {}}  # a notification
+        answer["id"] = message["id"]
+        method, params = message.get("method"), message.get("params")
+        match method:
+            case "initialize":
+                answer["result"] = {
+                    "protocolVersion": PROTOCOL,
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": SERVER, "version": "1"},
+                }
+            case "ping":
+                answer["result"] = {}
+            case "tools/list":
+                answer["result"] = {"tools": [_described(each) for each in self.tools]}
+            case "tools/call":
+                answer["result"] = await self._call(params if isinstance(params, dict) else {})
+            case _:
+                answer["error"] = _error(f"there is no method {method!r}")
+        return answer
+
+    async def _call(self, params: dict[str, Json]) -> dict[str, Json]:
+        tool, given = self.tool(str(params.get("name"))), params.get("arguments")
+        if tool is None:
+            return _told(f"there is no tool {params.get('name')!r}", failed=True)
+        try:
+            found = await tool.call(given if isinstance(given, dict) else {})
+        except Exception as error:  # the caller's function: its failure is for the model to see
+            log.warning("event=tool_failed tool=%s", tool.name, exc_info=True)
+            return _told(f"{type(error).__name__}: {error}", failed=True)
+        return _told(found if isinstance(found, str) else msgspec.json.encode(found).decode())
+
+
+def _described(tool: ClaudeTool) -> Json:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": dict(tool.schema),
+        "annotations": {"readOnlyHint": tool.reads_only},
+    }
+
+
+def _told(text: str, *, failed: bool = False) -> dict[str, Json]:
+    content: list[Json] = [{"type": "text", "text": text}]
+    return {"content": content, "isError": failed}
+
+
+def _error(message: str) -> dict[str, Json]:
+    return {"code": _NO_SUCH_METHOD, "message": message}

@@ -10,21 +10,22 @@ from sessionmgr.testing.model_server.server import open_model_server
 
 
 async def main(port: int) -> None:
-    """Serve until interrupted, and tell what is asked."""
+    """Serve until interrupted, and tell what was asked."""
     async with open_model_server(port=port) as server:
         print(server.url, flush=True)  # noqa: T201
         told = 0
         while True:
+            await server.log.reached(told + 1)
+            await server.log.settled()
             for exchange in server.log:
-                if exchange.number >= told and exchange.ending != "open":
+                if exchange.number >= told:
                     told = exchange.number + 1
                     http = exchange.http
                     print(  # noqa: T201
-                        f"{exchange.number} {http.method} {http.target} {exchange.status}"
-                        f" reply={exchange.reply} {exchange.ending}",
+                        f"{exchange.number} {http.method} {http.target} {exchange.status} "
+                        f"reply={exchange.reply} {exchange.ending}",
                         flush=True,
                     )
-            await trio.sleep(0.1)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,11 @@ import trio
 from sessionmgr.testing.model_server.http import HttpRequest
 from sessionmgr.testing.model_server.request import ModelRequest
 
-KEPT: Final = 2000
-"""How many of the last exchanges stay in the log, with their bodies."""
+KEPT: Final = 10_000
+"""How many of the last exchanges stay in the log."""
+KEPT_BYTES: Final = 16 << 20
+"""And of how many bytes of requests it is known what was asked: a long conversation is long in
+each of them."""
 
 Ending: TypeAlias = Literal["open", "whole", "cut", "left", "shutdown"]
 
@@ -24,7 +27,7 @@ class Exchange(msgspec.Struct, kw_only=True):
     number: int
     http: HttpRequest
     asked: ModelRequest | None = None
-    """What the model was asked, if it was the model that was asked."""
+    """What the model was asked, if it was the model that was asked, and not too long ago."""
     reply: int | None = None
     """The how manieth reply of the script was the answer."""
     status: int | None = None
@@ -40,6 +43,9 @@ class Log:
 
     def __init__(self) -> None:
         self._kept: deque[Exchange] = deque(maxlen=KEPT)
+        self._whole: deque[Exchange] = deque()
+        """Those that still have all that was sent."""
+        self._bytes = 0
         self._changed = trio.Event()
         self.total = 0
         self.strangers: list[str] = []
@@ -56,8 +62,17 @@ class Log:
         exchange = Exchange(number=self.total, http=http)
         self.total += 1
         self._kept.append(exchange)
+        self._whole.append(exchange)
+        self._bytes += len(http.body)
+        while self._bytes > KEPT_BYTES and len(self._whole) > 1:
+            self._forget(self._whole.popleft())
         self._tell()
         return exchange
+
+    def _forget(self, exchange: Exchange) -> None:
+        self._bytes -= len(exchange.http.body)
+        exchange.http = msgspec.structs.replace(exchange.http, body=b"")
+        exchange.asked = None
 
     def end(self, exchange: Exchange) -> None:
         """Note that nothing more will be answered; by default because the server ends."""
@@ -89,5 +104,5 @@ class Log:
 
     @property
     def asked(self) -> list[ModelRequest]:
-        """What the model was asked."""
+        """What the model was asked, as far back as it is known."""
         return [each.asked for each in self._kept if each.asked is not None]

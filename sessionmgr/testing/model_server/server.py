@@ -18,7 +18,7 @@ from sessionmgr.testing.model_server.face import Face, Plain
 from sessionmgr.testing.model_server.http import HttpRequest
 from sessionmgr.testing.model_server.log import Exchange, Log
 from sessionmgr.testing.model_server.performance import Performance, Send, send_plain
-from sessionmgr.testing.model_server.plan import Scripts, plan
+from sessionmgr.testing.model_server.plan import Planned, Scripts, plan
 from sessionmgr.testing.model_server.request import ModelRequest
 from sessionmgr.testing.model_server.responses import Responses
 
@@ -34,6 +34,8 @@ class ModelServer:
         self.port: Final = port
         self.url: Final = f"http://127.0.0.1:{port}"
         self.log: Final = Log()
+        self.failure: Exception | None = None
+        """What a function has raised that was to reply."""
         self._scripts: Final = scripts
         self._attempts: Final[OrderedDict[str, int]] = OrderedDict()
 
@@ -54,7 +56,7 @@ class ModelServer:
             if found is not None:
                 asked = msgspec.structs.replace(found, attempt=self._attempt(found))
                 exchange.asked = asked
-                planned = plan(asked, self._scripts)
+                planned = self._plan(asked)
                 exchange.reply = planned.number
                 await Performance(face, asked, planned, exchange, send).play()
                 return True
@@ -64,6 +66,14 @@ class ModelServer:
         status = 403 if beyond else 404
         await send_plain(Plain(status, {"error": "nobody of this name is here"}), exchange, send)
         return True
+
+    def _plan(self, asked: ModelRequest) -> Planned:
+        try:
+            return plan(asked, self._scripts)
+        except Exception as error:
+            # Told to the block: on its way there by nurseries a cancel may take its place.
+            self.failure = self.failure or error
+            raise
 
     def _attempt(self, request: ModelRequest) -> int:
         """Count a request, and return how often the same came before."""
@@ -82,12 +92,27 @@ async def open_model_server(
 ) -> AsyncGenerator[ModelServer]:
     """Open a server on loopback, at a port that is free unless one is given.
 
-    `scripts` tells what is replied; by default it is what the prompts carry.
+    `scripts` tells what is replied; by default it is what the prompts carry. What a function among
+    them raises leaves the block.
     """
     listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
     port = listeners[0].socket.getsockname()[1]
     server = ModelServer(port, scripts)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(trio.serve_listeners, server.serve, listeners))
-        yield server
-        nursery.cancel_scope.cancel()
+    body: BaseException | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(partial(trio.serve_listeners, server.serve, listeners))
+            try:
+                yield server
+            except BaseException as error:  # noqa: ASYNC103, BLE001  # it leaves below, bare
+                body = error
+            nursery.cancel_scope.cancel()
+    except* Exception:
+        if server.failure is None:
+            raise
+    if server.failure is not None and (body is None or isinstance(body, trio.Cancelled)):
+        raise server.failure
+    if body is not None:
+        if server.failure is not None:
+            body.add_note(f"before that, who was to reply has failed: {server.failure!r}")
+        raise body

@@ -1,5 +1,9 @@
 """The server as its clients see it, by the words of Anthropic's API."""
 
+import signal
+import subprocess
+import sys
+import urllib.request
 from contextlib import AsyncExitStack
 
 import pytest
@@ -13,6 +17,7 @@ from sessionmgr.testing.model_server import (
     Headers,
     Limits,
     Malformed,
+    ModelRequest,
     Refuse,
     Reply,
     Say,
@@ -25,7 +30,7 @@ from sessionmgr.testing.model_server import (
     prompt_with,
 )
 from sessionmgr.testing.model_server.http import HttpRequest
-from sessionmgr.testing.model_server.log import KEPT, Log
+from sessionmgr.testing.model_server.log import KEPT, KEPT_BYTES, Log
 from tests.testing.model_server.client import client_of, message, messages
 
 MESSAGES = "/v1/messages?beta=true"
@@ -259,9 +264,72 @@ async def test_a_script_goes_on_in_another_server() -> None:
             assert [each.text for each in server.log.asked[0].results] == ["it ran"]
 
 
+async def test_what_the_body_raises_leaves_the_block_bare() -> None:
+    with pytest.raises(KeyError):
+        async with open_model_server():
+            raise KeyError
+    with trio.CancelScope() as scope:
+        async with open_model_server():
+            scope.cancel()
+            await trio.sleep_forever()
+    assert scope.cancelled_caught
+
+
+def fails(request: ModelRequest) -> Reply:
+    raise LookupError(request.prompt)
+
+
+async def test_what_a_function_raises_that_was_to_reply_leaves_the_block_bare() -> None:
+    async def wait() -> None:
+        async with open_model_server(fails) as server, client_of(server) as client:
+            await client.send("POST", MESSAGES, messages("hi"))
+            await trio.sleep_forever()
+
+    with pytest.raises(LookupError, match="hi"):
+        await wait()
+
+
+async def test_a_body_that_fails_for_such_a_function_says_so() -> None:
+    async def fail() -> None:
+        async with open_model_server(fails) as server:
+            with trio.CancelScope(shield=True):
+                async with client_of(server) as client:
+                    await client.ask("POST", MESSAGES, messages("hi"))
+            raise AssertionError
+
+    with pytest.raises(AssertionError) as raised:
+        await fail()
+    assert "LookupError" in raised.value.__notes__[0]
+
+
 def test_the_log_keeps_the_last() -> None:
     log = Log()
     for number in range(KEPT + 5):
         log.begin(HttpRequest("GET", f"/{number}", {}))
     assert (log.total, len(log)) == (KEPT + 5, KEPT)
     assert next(iter(log)).http.target == "/5"
+
+
+def test_the_log_forgets_what_was_asked_long_ago() -> None:
+    log = Log()
+    body = bytes(KEPT_BYTES // 3)
+    for _ in range(5):
+        log.begin(HttpRequest("POST", "/", {}, body)).asked = ModelRequest(
+            face="f", model="m", items=()
+        )
+    assert [len(each.http.body) > 0 for each in log] == [False, False, True, True, True]
+    assert len(log.asked) == 3
+    log.begin(HttpRequest("POST", "/", {}, bytes(2 * KEPT_BYTES)))
+    assert [len(each.http.body) > 0 for each in log] == [False] * 5 + [True]
+
+
+def test_it_is_a_program_as_well() -> None:
+    argv = [sys.executable, "-m", "sessionmgr.testing.model_server"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        url = program.stdout.readline().strip()
+        with urllib.request.urlopen(urllib.request.Request(f"{url}/", method="HEAD")) as answer:
+            assert answer.status == 200
+        assert program.stdout.readline() == "0 HEAD / 200 reply=None whole\n"
+        program.send_signal(signal.SIGINT)
+        assert program.wait(30) == 130

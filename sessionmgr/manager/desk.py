@@ -32,6 +32,12 @@ AGAIN: Final = 1.0
 """Seconds to wait for a store that does not answer."""
 
 
+_INTERRUPTED: Final[dict[str, Json]] = {
+    "ok": False,
+    "error": "the manager stumbled over it, and cannot tell what came of it",
+}
+
+
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """What a request's body says; which fields count depends on its kind."""
 
@@ -49,6 +55,8 @@ class Desk:
     def __init__(self, tables: Tables, session_of: Callable[[RunEntry], SessionHandle]) -> None:
         self._tables: Final = tables
         self._session_of: Final = session_of
+        self._begun: Final[set[str]] = set()
+        """Requests that are being seen to; or were, when the desk crashed."""
 
     async def serve(self) -> None:
         """See to requests as they come."""
@@ -68,8 +76,12 @@ class Desk:
 
     async def _take(self, stored: StoredRequest, nursery: trio.Nursery) -> None:
         request = stored.request
+        if request.request_id in self._begun:  # by one that crashed: it is not done twice
+            nursery.start_soon(self._answer, request, encode_json(_INTERRUPTED))
+            return
         entries = self._about(request.target)
         if entries and await self._tables.store.take(request.request_id, self._tables.owner):
+            self._begun.add(request.request_id)
             nursery.start_soon(self._see_to, request, entries)
 
     def _about(self, target: str) -> list[RunEntry]:
@@ -91,18 +103,23 @@ class Desk:
 
     async def _answer(self, request: Request, answer: bytes) -> None:
         """Write down what came of a request, as soon as the store lets us."""
-        with trio.move_on_after(self._tables.clocks.of("store") or float("inf")):
-            while True:  # noqa: ASYNC913  # each turn waits for the store
-                try:
-                    await self._tables.store.complete(request.request_id, answer)
-                except (StoreClosed, StoreUnusable):
-                    await trio.sleep(AGAIN)
-                except StoreError as error:
-                    log.warning("event=request_lost request=%s why=%s", request.request_id, error)
-                    return
-                else:
-                    return
-        log.warning("event=request_not_answered request=%s", request.request_id)
+        with trio.move_on_after(self._tables.clocks.of("store") or float("inf")) as scope:
+            await self._complete(request, answer)
+            self._begun.discard(request.request_id)
+        if scope.cancelled_caught:
+            log.warning("event=request_not_answered request=%s", request.request_id)
+
+    async def _complete(self, request: Request, answer: bytes) -> None:
+        while True:  # noqa: ASYNC913  # each turn waits for the store
+            try:
+                await self._tables.store.complete(request.request_id, answer)
+            except (StoreClosed, StoreUnusable):
+                await trio.sleep(AGAIN)
+            except StoreError as error:
+                log.warning("event=request_lost request=%s why=%s", request.request_id, error)
+                return
+            else:
+                return
 
     async def _do(self, kind: str, order: Order, entries: list[RunEntry]) -> dict[str, Json]:
         runs = [RunHandle(self._tables, entry, self._session_of(entry)) for entry in entries]

@@ -12,6 +12,7 @@ import trio
 from msgspec.structs import replace
 
 from sessionmgr.errors import (
+    KeeperLost,
     LeaseLost,
     ManagerClosing,
     ProviderDown,
@@ -100,6 +101,7 @@ class Keeping:
 
         Raises:
             LeaseHeld: Another manager keeps it.
+            KeeperLost: Its keeper crashed before it was up.
         """
         async with self._alone(session.id):
             while (settling := self._tables.settling.get(session.id)) is not None:
@@ -122,7 +124,7 @@ class Keeping:
         except StartFailed as error:
             if isinstance(error.__cause__, StoreError):
                 raise error.__cause__ from None
-            raise
+            raise KeeperLost(session.id) from error
         return live
 
     async def _asleep(self, session: Session) -> Live:

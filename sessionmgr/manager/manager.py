@@ -156,12 +156,15 @@ class Manager:
         task_status.started()
         try:
             await trio.sleep_forever()
-        finally:
+        except trio.Cancelled:  # had it crashed, nobody would have to leave
             tables.open = False
             clocks = tables.clocks
             limit = 3 * clocks.of("close") + clocks.of("store")
             with trio.move_on_after(limit, shield=True):
                 await self._see_out()
+            raise
+        finally:
+            tables.open = False
 
     async def _see_out(self) -> None:
         while self._tables.runs:

@@ -189,7 +189,11 @@ class Reconciler:
 
     async def abandon(self, live: Live) -> None:
         """Put aside the ends of what a keeper could not see to its end, because we go down."""
-        await self._spool.add(self._lost(live, None, self._tables.moment()))
+        lost = self._lost(live, None, self._tables.moment())
+        if lost:  # if only the tree is started again, and not left, that is done then
+            self._ends.update((event.run_id, event) for event in lost if event.run_id)
+            self._late[live.session.id] = None
+        await self._spool.add(lost)
         self._release(live)
 
     def _release(self, live: Live, failure: Failure = LOST) -> None:

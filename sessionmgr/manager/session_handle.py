@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Unpack
 
 import msgspec
@@ -113,9 +114,10 @@ class SessionHandle:
             KeeperLost: Nobody could write down that it was let in.
         """
         for _ in range(ATTEMPTS):
-            entry = await self._admit(plan, follow_up)
-            if entry.run.first_seq:
-                return RunHandle(self._tables, entry, self)
+            with suppress(KeeperLost):
+                entry = await self._admit(plan, follow_up)
+                if entry.run.first_seq:
+                    return RunHandle(self._tables, entry, self)
         raise KeeperLost(self.id)
 
     async def _admit(self, plan: Plan, follow_up: bool) -> RunEntry:

@@ -26,6 +26,9 @@ NEVER: Final = math.inf
 SOON: Final = 0.05
 """How long to look away at least, so that nothing is looked at without end."""
 
+FEW: Final = 64
+"""So many are not worth a sweep."""
+
 
 class Tower:
     """Watches runs from their dispatch to the end of their tasks."""
@@ -34,6 +37,7 @@ class Tower:
         self._due: Final[list[tuple[float, int, RunEntry]]] = []
         self._numbers: Final = count()
         self._earlier: trio.Event | None = None
+        self._sweep_at = FEW
 
     def watch(self, entry: RunEntry) -> None:
         """Look at a run soon: it is new here, or what explains its silence has changed."""
@@ -55,14 +59,26 @@ class Tower:
 
     def _put(self, entry: RunEntry, at: float) -> None:
         entry.watch_number = next(self._numbers)  # where it lay in the heap before, it is void
+        if len(self._due) >= self._sweep_at:
+            self._sweep()
         heapq.heappush(self._due, (at, entry.watch_number, entry))
         if self._earlier is not None and self._due[0][2] is entry:
             self._earlier.set()
 
+    def _sweep(self) -> None:
+        """Let go of runs that are over: their strokes may be due in half an hour."""
+        self._due[:] = [
+            (at, number, entry)
+            for at, number, entry in self._due
+            if entry.watch_number == number and not _needs_no_watch(entry)
+        ]
+        heapq.heapify(self._due)
+        self._sweep_at = max(FEW, 2 * len(self._due))
+
     def _look(self, entry: RunEntry, now: float) -> float:
         """Strike if something is due; return when to look again."""
         course = entry.course
-        if entry.is_over or course.over.is_set() or course.stop is not None:
+        if _needs_no_watch(entry):
             return NEVER
         if course.dispatched_at is None:
             return now + SOON
@@ -114,6 +130,10 @@ class Tower:
         if watched.warn and entry.warned_at != course.last_sign:
             to_come.append(watched.warn)
         return course.last_sign + min(to_come, default=NEVER)
+
+
+def _needs_no_watch(entry: RunEntry) -> bool:
+    return entry.is_over or entry.course.over.is_set() or entry.course.stop is not None
 
 
 def _note(entry: RunEntry, clock: str, limit: float, now: float) -> None:

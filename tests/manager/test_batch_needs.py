@@ -1,11 +1,15 @@
 """What whoever runs many sessions needs of a manager: names before, leave after."""
 
+import gc
+
 import pytest
 import trio
+import trio.testing
 
 from sessionmgr import PermissionMode
 from sessionmgr.errors import DirectoryMissing, PermissionRefused, UnknownId
 from sessionmgr.manager import RunWish
+from sessionmgr.manager.entry import RunEntry
 from sessionmgr.model import Kind, RunStatus
 from sessionmgr.provider import PermissionMap
 from sessionmgr.provider.permission_map import Mapped
@@ -75,3 +79,16 @@ async def test_chance_is_a_number_between_nought_and_one(autojump_clock: object)
     async with open_house() as house:
         assert 0 <= house.manager.chance() < 1
         assert house.manager.now() >= 1_800_000_000
+
+
+async def test_of_runs_that_are_over_nothing_is_kept(autojump_clock: object) -> None:
+    async with open_house() as house:
+        for _ in range(300):
+            session = await house.manager.open_session("actor")
+            run = await session.submit(play(Say(text="hello")))
+            await run.result()
+            await session.close()
+        await trio.testing.wait_all_tasks_blocked()
+        gc.collect()
+        entries = [each for each in gc.get_objects() if isinstance(each, RunEntry)]
+        assert len(entries) < 100

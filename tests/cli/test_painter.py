@@ -28,6 +28,9 @@ class Easel:
 
     def resize(self, columns: int, rows: int) -> None:
         self.screen.resize(columns, rows)
+        self.tell_size(columns, rows)
+
+    def tell_size(self, columns: int, rows: int) -> None:
         size = struct.pack("HHHH", rows, columns, 0, 0)
         fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, size)
 
@@ -97,8 +100,7 @@ def test_nothing_of_a_wide_picture_is_left_when_the_terminal_gets_narrow(easel: 
 
 
 def test_a_terminal_that_tells_no_size_is_taken_for_a_usual_one(easel: Easel) -> None:
-    easel.resize(1, 1)
-    fcntl.ioctl(easel.painter._fd, termios.TIOCSWINSZ, struct.pack("HHHH", 0, 0, 0, 0))
+    easel.tell_size(0, 0)
     assert easel.painter.size() == (80, 24)
 
 

@@ -1,0 +1,96 @@
+"""Text goes to stdout and notes to stderr, in order where both are one place."""
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+
+from sessionmgr.cli.outlet import Outlet
+from sessionmgr.cli.output import ReaderGoneError
+from sessionmgr.cli.telling import Note, Text
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Generator[tuple[TextIO, TextIO]]:
+    with (
+        (tmp_path / "out").open("w+", encoding="utf-8") as out,
+        (tmp_path / "err").open("w+", encoding="utf-8") as err,
+    ):
+        yield out, err
+
+
+def read(stream: TextIO) -> str:
+    return Path(stream.name).read_text(encoding="utf-8")
+
+
+async def test_text_and_notes_go_their_ways(files: tuple[TextIO, TextIO]) -> None:
+    out, err = files
+    outlet = Outlet(out, err)
+    await outlet.put([Text("Hel"), Note("· Bash"), Text("lo", ends=True), Text("x\n", ends=True)])
+    await outlet.put([])
+    assert (read(out), read(err)) == ("Hello\nx\n", "· Bash\n")
+
+
+async def test_what_is_for_a_pipe_is_as_the_agent_wrote_it(files: tuple[TextIO, TextIO]) -> None:
+    out, err = files
+    await Outlet(out, err).put([Text("\x1b[31mred"), Note("\x1b[31mred")])
+    assert (read(out), read(err)) == ("\x1b[31mred", "red\n")
+
+
+async def test_in_one_place_a_note_begins_a_line_of_its_own(files: tuple[TextIO, TextIO]) -> None:
+    out, _ = files
+    both = Outlet(out, out)
+    await both.put([Text("Hel"), Note("· Bash"), Text("lo"), Text("", ends=True), Note("end")])
+    assert read(out) == "Hel\n· Bash\nlo\nend\n"
+
+
+@pytest.mark.parametrize(
+    ("loudness", "said"), [(0, "bad\n"), (1, "faint\nbad\n"), (2, "faint\ndetail\nbad\n")]
+)
+async def test_as_loud_as_is_asked(loudness: int, said: str, files: tuple[TextIO, TextIO]) -> None:
+    out, err = files
+    outlet = Outlet(out, err, loudness=loudness)
+    await outlet.put([Note("faint"), Note("detail", detail=True), Note("bad", "bad")])
+    assert read(err) == said
+
+
+async def test_lines_are_printed_instead_of_text(files: tuple[TextIO, TextIO]) -> None:
+    out, err = files
+    outlet = Outlet(out, err, text=False)
+    await outlet.put([Text("never")])
+    await outlet.put_line(b'{"type":"x"}')
+    assert read(out) == '{"type":"x"}\n'
+
+
+async def test_who_reads_no_notes_gets_the_text_all_the_same() -> None:
+    ours, theirs = os.pipe()
+    gone, nobody = os.pipe()
+    os.close(gone)
+    with (
+        os.fdopen(ours, "rb", buffering=0),
+        os.fdopen(theirs, "w", encoding="utf-8") as out,
+        os.fdopen(nobody, "w", encoding="utf-8") as err,
+    ):
+        outlet = Outlet(out, err)
+        await outlet.put([Note("one"), Text("two"), Note("three"), Text("four", ends=True)])
+        assert os.read(ours, 100) == b"twofour\n"
+        await Outlet(out, None).put([Note("one"), Text("two", ends=True)])
+        assert os.read(ours, 100) == b"two\n"
+
+
+async def test_without_a_reader_of_the_text_that_is_told() -> None:
+    gone, nobody = os.pipe()
+    os.close(gone)
+    with os.fdopen(nobody, "w", encoding="utf-8") as out, pytest.raises(ReaderGoneError):
+        await Outlet(out, None).put([Text("one")])
+    with pytest.raises(ReaderGoneError):
+        await Outlet(None, None).put([Text("one")])
+
+
+async def test_a_full_disk_is_said_to_be_that() -> None:
+    with open("/dev/full", "w", encoding="utf-8") as out:  # noqa: ASYNC230, PTH123
+        with pytest.raises(OSError, match="No space left") as raised:
+            await Outlet(out, None).put([Text("one")])
+        assert raised.value.filename == "/dev/full"

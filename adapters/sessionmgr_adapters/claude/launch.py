@@ -94,7 +94,8 @@ class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a child that was started so can be brought to what `other` wants."""
         return (
             self._unchangeable == other._unchangeable
-            and not (other.mode == BYPASS and self.mode != BYPASS)
+            # One that was started without questions may ask none in its plan mode either.
+            and (other.mode == BYPASS) == (self.mode == BYPASS)
             and not other.is_fork
         )
 

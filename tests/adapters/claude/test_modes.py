@@ -1,0 +1,73 @@
+"""How a Claude Code that is kept is brought to the permission mode of its session's next run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sessionmgr.manager import open_manager
+from sessionmgr.model import Json
+from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
+from sessionmgr.wire import NoFrame
+from sessionmgr_adapters.claude import ClaudeAdapter
+from sessionmgr_adapters.claude.frames import Frame
+from sessionmgr_adapters.claude.launch import ClaudeSpec
+from sessionmgr_adapters.claude.orders import Request, Told
+from tests.adapters.claude.mocked import HELLO, Talk, heard_prompt, idle, result, text
+
+Sdk = MockSdk[Told, Frame | NoFrame]
+
+
+async def agent(it: Talk) -> None:
+    """Play one run, in the mode that it was started in, as far as it says."""
+    assert isinstance(it.opening, ClaudeSpec)
+    prompt = await heard_prompt(it, {**HELLO, "current_permission_mode": it.opening.mode})
+    it.says(*text("well"), result(prompt.uuid), idle())
+
+
+async def play(sdk: Sdk, place: Path, *modes: str) -> None:
+    """Play a run in each mode, in one session."""
+    adapters = {"claude": with_sdk(ClaudeAdapter, sdk)}
+    async with open_manager(adapters=adapters) as manager:
+        session = await manager.open_session("claude", cwd=place)
+        for mode in modes:
+            run = await session.submit("say well", permission_mode=mode)
+            played = await run.result()
+            assert played.status == "completed", played.failure
+
+
+def launched(sdk: Sdk) -> list[str]:
+    """Return the modes that children were started with."""
+    return [each.spec.mode for each in sdk.connections if isinstance(each.spec, ClaudeSpec)]
+
+
+def requested(sdk: Sdk) -> list[tuple[str, dict[str, Json]]]:
+    """Return what was requested of children."""
+    return [
+        (each.subtype, each.fields)
+        for conversation in sdk.conversations
+        for each in conversation.heard_so_far
+        if isinstance(each, Request)
+    ]
+
+
+async def test_one_that_was_started_without_questions_serves_no_other_mode(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with MockSdk(agent) as sdk:
+        await play(sdk, tmp_path, "full_auto", "dangerously_skip_permissions", "plan", "default")
+        assert launched(sdk) == ["bypassPermissions", "plan"]
+
+
+async def test_before_it_plans_it_is_told_to_ask_and_not_to_judge_by_itself(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    ask = ("apply_flag_settings", {"settings": {"useAutoModeDuringPlan": False}})
+    async with MockSdk(agent) as sdk:
+        await play(sdk, tmp_path, "plan", "default", "plan")
+        assert requested(sdk) == [
+            ("initialize", {}),
+            ask,
+            ("set_permission_mode", {"mode": "default"}),
+            ask,
+            ("set_permission_mode", {"mode": "plan"}),
+        ]

@@ -77,7 +77,9 @@ def _note(entry: RunEntry, question: Question, limit: float, waited: float) -> N
         "tool_call_id": request.tool_call_id,
         "tool_name": request.tool_name,
     }
-    stalled = StallSuspected(state="approval", silent_for=waited, evidence=evidence, synthetic=True)
+    stalled = StallSuspected(
+        state="approval", silent_for=float(waited), evidence=evidence, synthetic=True
+    )
     entry.live.intake.put(Noted(entry, (stalled,)))
 
 

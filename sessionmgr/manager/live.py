@@ -114,8 +114,8 @@ class Live:
 
     @property
     def has_work(self) -> bool:
-        """Whether anything is on, or on its way."""
-        return bool(self.entries or len(self.intake))
+        """Whether anything is on, on its way, or waited for by somebody."""
+        return bool(self.entries or len(self.intake) or self._promised)
 
     def append(self, batch: list[AnyEvent]) -> None:
         """Note what has been stored, and wake all who wait for it."""

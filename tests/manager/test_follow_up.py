@@ -1,23 +1,27 @@
 """A message to a run is taken into its turn, or has a turn of its own: never none, never two."""
 
+from typing import ClassVar
+
 import pytest
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.errors import ManagerClosing
+from sessionmgr.errors import ManagerClosing, SessionIsClosed
 from sessionmgr.manager import Clocks, FollowUp, RunHandle, SessionHandle
 from sessionmgr.model import NATIVE, Capabilities, MessageSent, Reason, RunStatus
-from sessionmgr.provider import ApprovalRequest, Decision, Deny
+from sessionmgr.provider import ApprovalRequest, Decision, Deny, RunContext
 from sessionmgr.store import Append, Appended, MemoryStore
 from sessionmgr.testing.scripted import (
     Ask,
     Crash,
     Deaf,
+    Entry,
     Fail,
     Finish,
     Hang,
     Hear,
     Say,
+    ScriptedProvider,
     Step,
     TurnEnd,
     Wait,
@@ -299,3 +303,37 @@ async def test_the_runs_of_a_session_come_one_after_the_other(autojump_clock: Mo
         for number, run in enumerate(runs, 1):
             await run.result()
             assert trio.current_time() == pytest.approx(2 * number, abs=0.1)
+
+
+class SlowToHear(ScriptedProvider):
+    """Takes longer over a message than the run lasts."""
+
+    name: ClassVar[str] = "actor"
+    diary: ClassVar[list[Entry]] = []
+
+    async def append(self, run: RunContext, content: str, message_id: str) -> bool:
+        await trio.sleep(1.5)
+        return False
+
+
+async def test_a_message_under_way_is_answered_although_its_session_is_closed_meanwhile(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(actor=SlowToHear) as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(Wait(seconds=1)))
+        refused: list[SessionIsClosed] = []
+
+        async def append() -> None:
+            try:
+                await run.append("too late")
+            except SessionIsClosed as error:
+                refused.append(error)
+
+        with trio.fail_after(10):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(append)
+                await trio.sleep(0.5)
+                await session.close()
+        assert len(refused) == 1
+        assert (await run.result()).status is RunStatus.COMPLETED

@@ -72,7 +72,9 @@ async def _read_run(world: World, shift: ShiftNote, run: RunHandle, slow: float)
         if not shift.weather.had_bad(now - 1, now):
             raise
         return
-    if last not in TERMINAL_TYPES:
+    # Whose manager has gone, and could not store its end, is read as far as it was stored.
+    unstored = shift.weather.had_bad(shift.closing_at - 60, shift.over_at)
+    if last not in TERMINAL_TYPES and not unstored:
         world.complain(f"a reader of {run.id} comes to an end with {last!r}")
     _check_all(world, run, eye)
 

@@ -74,13 +74,24 @@ def note(text: str) -> None:
 
 def drop_stdout() -> None:
     """Let what the interpreter flushes at its end find somebody who listens."""
+    if sys.stdout is None:
+        return
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def prepare_streams() -> None:
-    """Have stdout replace what its encoding cannot hold instead of dying of it."""
+    """Have stdout replace what its encoding cannot hold instead of dying of it.
+
+    Where the shell has closed one of the three (`>&-`), /dev/null takes its place: else the store
+    would get its number, and whoever complains on stderr would write into it.
+    """
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")

@@ -128,7 +128,7 @@ def _require_resumable(run: Run, message: str | None) -> None:
 
 
 async def _start(manager: Manager, plan: Plan, args: argparse.Namespace) -> RunHandle:
-    wishes = _wishes(args.configuration)
+    wishes = wishes_of(args.configuration)
     terminal = find_terminal()
     if terminal is not None:
         patience = args.configuration.clocks.get("approval", 120.0)
@@ -143,7 +143,7 @@ async def _start(manager: Manager, plan: Plan, args: argparse.Namespace) -> RunH
     return await session.admit(RunWish(prompt=message, resumed_from=run.id, **wishes))
 
 
-def _wishes(configuration: Configuration) -> Wishes:
+def wishes_of(configuration: Configuration) -> Wishes:
     """Return what flags ask for; files and variables do not change what was asked before."""
     wishes: Wishes = {}
     given = {name for name, source in configuration.sources.items() if source.startswith("-")}

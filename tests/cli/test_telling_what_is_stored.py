@@ -1,0 +1,144 @@
+"""Details of what is told of events, runs, snapshots and logs."""
+
+import argparse
+import json
+import subprocess
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from sessionmgr.cli.configuration import configure
+from sessionmgr.cli.event_line import LONGEST, event_line
+from sessionmgr.cli.resume import wishes_of
+from sessionmgr.cli.safe_text import cells
+from sessionmgr.cli.when import clock, since
+from sessionmgr.manager import Clocks
+from sessionmgr.model import (
+    AnyEvent,
+    ErrorOccurred,
+    Failure,
+    FailureKind,
+    MessageReceived,
+    OutputReceived,
+    ReasoningStreamed,
+    ToolApprovalDenied,
+    ToolCallUpdated,
+    UnknownEvent,
+)
+from sessionmgr.provider import Budget
+from sessionmgr.testing.scripted import Hang, Say
+from sessionmgr.testing.strategies import events
+from tests.cli.command import COMMAND, environment
+from tests.cli.room import fill, keeping
+from tests.cli.terminal import Terminal
+from tests.manager.house import play
+
+AT = "2026-01-31T12:00:00.000Z"
+
+
+@given(event=events())
+def test_every_event_is_one_harmless_line(event: AnyEvent) -> None:
+    line = event_line(event, now=0.0)
+    assert not {unicodedata.category(character) for character in line} & {"Cc", "Cs"}
+    assert cells(line) <= LONGEST
+    assert cells(event_line(event, now=0.0, width=40)) <= 40
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (OutputReceived(stream="stderr", text="oops\n"), "stderr: oops"),
+        (ReasoningStreamed(delta="hm"), "hm"),
+        (ToolCallUpdated(tool_call_id="t", output_delta="more"), "more"),
+        (
+            ToolApprovalDenied(
+                approval_id="apr_1", tool_name="rm", tool_input={"command": "rm x"}, by="mode"
+            ),
+            "rm rm x, by mode, apr_1",
+        ),
+        (
+            ErrorOccurred(failure=Failure(kind=FailureKind.OVERLOADED, message="busy")),
+            "error: overloaded: busy",
+        ),
+        (UnknownEvent(type="of_tomorrow", body=b"{}"), ""),
+    ],
+)
+def test_an_event_says_what_matters(event: AnyEvent, told: str) -> None:
+    assert event_line(event, now=0.0).endswith(f"{event.type:<23}  {told}".rstrip())
+
+
+def test_a_sub_agents_events_are_set_in() -> None:
+    event = MessageReceived(content="x", parent_tool_call_id="t", at=AT)
+    assert "  message_received" in event_line(event, now=0.0)
+
+
+def test_moments_are_as_short_as_can_be() -> None:
+    now = since("2026-01-31T12:00:00", now=0.0)
+    assert clock(now, now) == "12:00:00"
+    assert clock(now - 5 * 86400, now) == "Jan 26 12:00"
+    assert clock(now - 400 * 86400, now) == "2024-12-27"
+    assert since("2h", now) == now - 7200
+    assert since("1.5 d", now) == now - 129600
+
+
+def test_what_flags_ask_for_is_wished_and_nothing_else(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SESSIONMGR_MODEL", "not asked for")
+    given = argparse.Namespace(
+        effort=["high"],
+        permission_mode=["plan"],
+        tools_allowed=["a,b"],
+        tools_denied=["c"],
+        max_turns=["3"],
+        budget_usd=["2"],
+        deadline=["60"],
+        clocks=["idle=5"],
+    )
+    wishes = wishes_of(configure(given))
+    assert wishes == {
+        "effort": "high",
+        "permission_mode": "plan",
+        "tools_allowed": ("a", "b"),
+        "tools_denied": ("c",),
+        "max_turns": 3,
+        "budget": Budget(usd=2.0),
+        "clocks": Clocks(idle=5.0, deadline=60.0),
+    }
+    assert wishes_of(configure(argparse.Namespace(model=["m"]))) == {"model": "m"}
+
+
+def test_a_snapshot_is_shown_with_the_way_on(terminal: Terminal, tmp_path: Path) -> None:
+    with keeping(tmp_path, Say(text="ready"), Hang()) as keeper:
+        while "running" not in terminal("show", keeper.run_id)[1]:
+            pass
+        _, out, _ = terminal("pause", keeper.run_id, "--node", "draft", "--json")
+        snapshot = json.loads(out)["snapshot"]
+    _, out, _ = terminal("show", snapshot)
+    assert f"to go on      sessionmgr resume {snapshot}" in out
+    assert "node          draft" in out
+    _, out, _ = terminal("show", keeper.session_id)
+    assert f"snapshot      sessionmgr resume {snapshot}" in out
+
+
+def test_a_log_file_is_the_users_alone(terminal: Terminal) -> None:
+    path = terminal.home / "log"
+    code, _, _ = terminal("run", "-p", "shell", "echo x", "--log-file", str(path), "-v")
+    assert code == 0
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_closed_stdout_is_no_error(terminal: Terminal) -> None:
+    fill(terminal.store, play(Say(text="x")))
+    ran = subprocess.run(
+        f"{' '.join(COMMAND)} sessions --store {terminal.store} >&- <&-",
+        shell=True,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        check=False,
+        env=environment(terminal.home),
+        timeout=60,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")

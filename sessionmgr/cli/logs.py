@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.cli.safe_text import one_line, safe
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Generator
     from pathlib import Path
 
 FORMAT: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
@@ -32,15 +34,16 @@ class InShort(logging.Formatter):
         return line
 
 
-def set_up(args: argparse.Namespace) -> None:
+@contextmanager
+def logged(args: argparse.Namespace) -> Generator[None]:
     """Have the log told as loudly as was asked: warnings, unless `-v` or `-q` says otherwise."""
     logger = logging.getLogger(LOGGER)
+    before = logger.level, logger.propagate
     logger.propagate = False
-    for handler in list(logger.handlers):
-        logger.removeHandler(handler)
     terminal = logging.StreamHandler(sys.stderr)
     terminal.setLevel(_level(args.verbose, quiet=args.quiet))
     terminal.setFormatter(InShort(with_traceback=args.verbose > 1))
+    ours: list[logging.Handler] = [terminal]
     logger.addHandler(terminal)
     logger.setLevel(terminal.level)
     path: Path | None = args.configuration.log_file
@@ -49,8 +52,17 @@ def set_up(args: argparse.Namespace) -> None:
         file = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
         file.setLevel(logging.DEBUG if args.verbose else logging.INFO)
         file.setFormatter(logging.Formatter(FORMAT))
+        ours.append(file)
         logger.addHandler(file)
         logger.setLevel(min(terminal.level, file.level))
+    try:
+        yield
+    finally:
+        for handler in ours:
+            logger.removeHandler(handler)
+            handler.close()
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
 
 
 def _level(verbose: int, *, quiet: bool) -> int:

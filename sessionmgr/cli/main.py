@@ -67,7 +67,10 @@ def _answer(words: list[str]) -> int:
     args.typed = typed
     if _settle(args):
         return COMPLETED
-    return module.run(args)
+    from sessionmgr.cli.logs import logged
+
+    with logged(args):
+        return module.run(args)
 
 
 def _without_verb(words: list[str]) -> int:
@@ -93,8 +96,5 @@ def _settle(args: argparse.Namespace) -> bool:
 
         print_configuration(args.configuration, as_json=args.json)
         return True
-    from sessionmgr.cli.logs import set_up
-
-    set_up(args)
     set_quiet(args.quiet)
     return False

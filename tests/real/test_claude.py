@@ -141,6 +141,25 @@ async def test_a_hanging_model_is_left_by_an_interrupt(claude: Agent, server: Mo
     assert [each.ending for each in server.log] == ["left", "whole"]
 
 
+async def test_a_message_to_a_running_turn_reaches_the_model(
+    claude: Agent, server: ModelServer
+) -> None:
+    call = Call(tool="shell", input={"command": "until [ -e go ]; do sleep 0.05; done"})
+    async with claude.open(*TALK) as talk:
+        await talk.say(user(prompt_with([[call], [Say(text="Heard.")]])))
+        await talk.until_type("assistant")
+        # A question is answered in turn: once it is, what was said before is known.
+        await talk.say(user("Look here, too."))
+        mode = {"subtype": "set_permission_mode", "mode": "default"}
+        await talk.say({"type": "control_request", "request_id": "1", "request": mode})
+        await talk.until_type("control_response")
+        (claude.work / "go").touch()
+        assert (await talk.until_type("result"))["result"] == "Heard."
+        assert await talk.close() == 0
+    assert [each.reply for each in server.log] == [0, 1]
+    assert server.log.asked[1].prompt == "Look here, too."
+
+
 async def test_a_script_goes_on_after_a_compaction(claude: Agent, server: ModelServer) -> None:
     call = Call(tool="shell", input={"command": "echo one"})
     async with claude.open(*TALK) as talk:

@@ -58,6 +58,12 @@ _KINDS: Final[Mapping[int, str]] = {
 _SUMMARY: Final = "Your task is to create a detailed summary"
 _INTERRUPTED: Final = "[Request interrupted by user"
 _CUT_OFF: Final = "Your response above was cut off mid-stream"
+# What the user says to a running turn, and what the agent adds for the model to make of it.
+_STEERING: Final = re.compile(
+    r"The user sent a new message while you were working:\n(.*?)"
+    r"(?:\n\n(?:This is how Claude Code|IMPORTANT: ).*)?",
+    re.DOTALL,
+)
 _REMINDER: Final = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
 _SESSION: Final = re.compile(r"session_([0-9a-f-]{36})|\"session_id\":\s*\"([^\"]+)\"")
 
@@ -155,8 +161,6 @@ def _read(http: HttpRequest, body: dict[str, Json]) -> ModelRequest:
 
 def _items(message: Mapping[str, Json]) -> Iterator[Item]:
     role, content = message.get("role"), message.get("content")
-    if role not in ("user", "assistant"):
-        return  # what the agent says to the model between turns
     text_alone: list[Json] = [{"type": "text", "text": content}]
     blocks = content if isinstance(content, list) else text_alone
     for each in blocks:
@@ -178,6 +182,9 @@ def _items(message: Mapping[str, Json]) -> Iterator[Item]:
 def _text(role: str, text: str) -> Item | None:
     if role == "assistant":
         return Said(text)
+    if role != "user":  # the agent says it, between turns or within
+        steering = _STEERING.fullmatch(text)
+        return Prompt(steering.group(1)) if steering else None
     if text.startswith(_INTERRUPTED):
         return Interrupted()
     text = _REMINDER.sub("", text)

@@ -50,13 +50,22 @@ def test_what_claude_code_puts_in_is_no_prompt() -> None:
     request = anthropic(
         message("user", "<system-reminder>\nbe good\n</system-reminder>", "hi"),
         message("assistant", {"type": "thinking", "thinking": "hm"}, "hello"),
-        message("system", "The user sent a new message"),
+        message("system", "The date is another one now."),
         message("user", "[Request interrupted by user]"),
         message("user", "Your response above was cut off mid-stream. Resume."),
         message("user", {"type": "image", "source": {}}),
         {"role": "user", "content": "and?"},
     )
     assert request.items == (Prompt("hi"), Said("hello"), Interrupted(), Broken(), Prompt("and?"))
+
+
+@pytest.mark.parametrize(
+    "after", ["", "\n\nIMPORTANT: do not ignore it.", "\n\nThis is how Claude Code"]
+)
+def test_a_message_to_a_running_turn_is_a_prompt(after: str) -> None:
+    said = f"The user sent a new message while you were working:\nLook!\n\nHere.{after}"
+    request = anthropic("hi", {"role": "system", "content": said})
+    assert request.items == (Prompt("hi"), Prompt("Look!\n\nHere."))
 
 
 def test_results_of_tools_come_as_texts() -> None:

@@ -8,6 +8,7 @@ from typing import Final
 
 import trio
 
+from benchmarks.batch.suite import BATCH
 from benchmarks.contestant import Contestant
 from benchmarks.goal import exit_code
 from benchmarks.manager.suite import MANAGER
@@ -19,7 +20,7 @@ from benchmarks.store.suite import STORE
 from benchmarks.suite import Suite, UnknownNameError, choose
 from benchmarks.wire.suite import WIRE
 
-SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER)
+SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, BATCH)
 ROUNDS: Final = 7
 
 EPILOG: Final = """

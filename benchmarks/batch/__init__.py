@@ -1,0 +1,1 @@
+"""How batches measure up: against xargs, and by themselves."""

@@ -1,0 +1,81 @@
+"""What a job in a batch takes, from the opening of the manager to the summary."""
+
+import gc
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from benchmarks.batch.plain import AT_ONCE, COMMAND, JOBS
+from benchmarks.effort import Effort, Figures, Stopwatch, cpu, rss_kib, wall
+from sessionmgr import Job, Manager, PermissionMode, open_manager, run_batch
+from sessionmgr.testing.scripted import scripted
+
+SCRIPTED: Final = 2_000
+WARM: Final = 1_000
+"""So many jobs are done before memory is weighed for the first time."""
+WEIGHED: Final = 9_000
+
+
+def commands(effort: Effort) -> Figures:
+    """Run a trivial command again and again, as `xargs` does."""
+    count = effort.population(JOBS)
+    jobs = [
+        Job(id=str(n), provider="shell", prompt=COMMAND, permission_mode=PermissionMode.FULL_AUTO)
+        for n in range(count)
+    ]
+    return trio.run(_done, jobs)
+
+
+def answers(effort: Effort) -> Figures:
+    """Have the scripted provider answer at once."""
+    count = effort.population(SCRIPTED)
+    return trio.run(_done, [Job(id=str(n), provider="actor", prompt="hi") for n in range(count)])
+
+
+async def _done(jobs: list[Job]) -> Figures:
+    watch, work = Stopwatch(wall), Stopwatch(cpu)
+    with tempfile.TemporaryDirectory() as directory, watch, work:
+        place = Path(directory)
+        async with (
+            open_manager(
+                store=place / "store.db", adapters={"actor": scripted("actor")}
+            ) as manager,
+            run_batch(manager, jobs, concurrency=AT_ONCE, out=place / "out") as batch,
+        ):
+            summary = await batch.wait()
+    assert summary.all_completed
+    each = watch.micros / len(jobs)
+    return {"job": each, "cpu": work.micros / len(jobs), "millisecond": 1000.0}
+
+
+def memory(effort: Effort) -> Figures:
+    """Weigh what is left of a job when it is over."""
+    return trio.run(_weighed, effort.population(WEIGHED))
+
+
+async def _weighed(count: int) -> Figures:
+    actor = scripted("actor")
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        async with open_manager(store=place / "store.db", adapters={"actor": actor}) as manager:
+            await _all(manager, WARM, place / "warm")
+            actor.diary.clear()
+            gc.collect()
+            before = rss_kib()
+            await _all(manager, count, place / "out")
+            actor.diary.clear()  # the provider's own memory, for tests
+            gc.collect()
+            return {"kib": (rss_kib() - before) / count}
+
+
+async def _all(manager: Manager, count: int, out: Path) -> None:
+    async with run_batch(manager, _jobs(count), concurrency=AT_ONCE, out=out) as batch:
+        await batch.wait()
+
+
+def _jobs(count: int) -> Iterator[Job]:
+    for n in range(count):
+        yield Job(id=str(n), provider="actor", prompt="hi")

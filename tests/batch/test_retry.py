@@ -1,0 +1,202 @@
+"""When a job is tried again, and when not."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Unpack
+
+import pytest
+import trio
+
+from sessionmgr import run_batch
+from sessionmgr.batch import HowTo, JobResult
+from sessionmgr.model import FailureKind, RunStatus
+from sessionmgr.model.moment import written
+from sessionmgr.testing.scripted import (
+    Ask,
+    Fail,
+    Hang,
+    RateLimited,
+    Say,
+    Step,
+    Tool,
+    Wait,
+    scripted,
+)
+from tests.batch.hall import collect, job, open_hall, results_of, virtual_now
+
+OVERLOADED = Fail(kind=FailureKind.OVERLOADED, retryable=True)
+
+
+def failing(times: int, *steps: Step) -> Callable[[str, int], tuple[Step, ...]]:
+    """Fail that often with the steps given, gone on with or not, then do well."""
+    left = [steps] * times
+    return lambda prompt, attempt: left.pop() if left else (Say(text="well"),)
+
+
+async def one(
+    scripts: Callable[[str, int], tuple[Step, ...]], **how: Unpack[HowTo]
+) -> tuple[JobResult, list[float]]:
+    async with open_hall(scripts=scripts) as hall:
+        (result,) = await collect(run_batch(hall.manager, [job("a")], **how))
+        return result, hall.times()
+
+
+async def test_what_may_pass_is_tried_again_later_each_time(autojump_clock: object) -> None:
+    result, times = await one(failing(2, OVERLOADED))
+    assert (result.status, result.attempt, result.text) == (RunStatus.COMPLETED, 3, "well")
+    assert 1 <= times[1] - times[0] <= 3
+    assert 2 <= times[2] - times[1] <= 6
+
+
+async def test_the_same_seed_gives_the_same_times(autojump_clock: object) -> None:
+    begun = trio.current_time()
+    _, first = await one(failing(2, OVERLOADED))
+    again = trio.current_time()
+    _, second = await one(failing(2, OVERLOADED))
+    assert [at - begun for at in first] == pytest.approx([at - again for at in second])
+
+
+async def test_retries_come_to_an_end(autojump_clock: object) -> None:
+    result, times = await one(failing(9, OVERLOADED), retries=1)
+    assert (result.status, result.attempt, len(times)) == (RunStatus.FAILED, 2, 2)
+
+
+async def test_what_will_not_pass_is_not_tried_again(autojump_clock: object) -> None:
+    result, _ = await one(failing(1, Fail()))
+    assert (result.status, result.attempt) == (RunStatus.FAILED, 1)
+
+
+async def test_the_kinds_to_retry_can_be_named(autojump_clock: object) -> None:
+    result, _ = await one(failing(1, Fail()), retry_on=["provider_error"])
+    assert result.status is RunStatus.COMPLETED
+    result, _ = await one(failing(1, OVERLOADED), retry_on=["provider_error"])
+    assert result.status is RunStatus.FAILED
+
+
+async def test_an_unknown_kind_is_refused(autojump_clock: object) -> None:
+    with pytest.raises(ValueError, match="did you mean 'overloaded'"):
+        await one(failing(0), retry_on=["overloded"])
+
+
+async def test_what_had_side_effects_is_not_tried_again(autojump_clock: object) -> None:
+    result, _ = await one(failing(1, Tool(name="Bash"), OVERLOADED))
+    assert (result.status, result.attempt) == (RunStatus.FAILED, 1)
+
+
+async def test_what_was_denied_is_no_side_effect(autojump_clock: object) -> None:
+    result, _ = await one(failing(1, Ask(tool="Bash"), OVERLOADED))
+    assert (result.status, result.attempt) == (RunStatus.COMPLETED, 2)
+
+
+async def test_what_can_be_resumed_is(autojump_clock: object) -> None:
+    resumable = Fail(kind=FailureKind.OVERLOADED, retryable=True, resumable=True)
+
+    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+        return (Say(text="on"),) if prompt == "continue" else (Tool(name="Bash"), resumable)
+
+    result, _ = await one(scripts)
+    assert (result.status, result.attempt, result.text) == (RunStatus.COMPLETED, 2, "on")
+    assert result.resumed_from is not None
+
+
+async def test_who_waits_for_a_retry_holds_no_slot(autojump_clock: object) -> None:
+    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+        return (OVERLOADED,) if prompt == "a" and not attempt else (Say(text="x"),)
+
+    async with open_hall(scripts=scripts) as hall:
+        batch = run_batch(hall.manager, [job("a"), job("b"), job("c")], concurrency=1)
+        async with batch as results:
+            order: list[str] = []
+            async for result in results:
+                order.append(result.job)
+                if len(order) == 2:
+                    assert batch.progress().retrying == 1
+        assert order == ["b", "c", "a"]
+
+
+async def test_a_rate_limit_parks_the_job_until_it_passes(autojump_clock: object) -> None:
+    resets = written(virtual_now() + 100)
+
+    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+        return (RateLimited(resets_at=resets),) if prompt == "a" and not attempt else ()
+
+    async with open_hall(scripts=scripts) as hall:
+        batch = run_batch(hall.manager, [job("a"), job("b")], concurrency=1, retries=0)
+        found = await results_of(batch)
+        assert found == {"a": "completed", "b": "completed"}
+        assert hall.prompts()[0] == "a"
+        assert 99 <= min(hall.times()[1:]) <= 111
+
+
+async def test_limits_without_a_hint_pause_for_longer_each_time(autojump_clock: object) -> None:
+    result, times = await one(failing(3, RateLimited()), retries=0)
+    assert (result.status, result.attempt) == (RunStatus.COMPLETED, 4)
+    pauses = [later - earlier for earlier, later in pairwise(times)]
+    assert [900 * round(pause / 900 - 0.05) for pause in pauses] == [900, 1800, 3600]
+
+
+async def test_hits_at_the_same_time_are_one(autojump_clock: object) -> None:
+    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+        return () if prompt == "continue" else (Wait(seconds=1), RateLimited())
+
+    async with open_hall(scripts=scripts) as hall:
+        await results_of(run_batch(hall.manager, [job(name) for name in "abcd"]))
+        assert trio.current_time() < 1000
+        assert len(hall.prompts()) == 8
+
+
+@pytest.mark.parametrize("kind", [FailureKind.AUTH_FAILED, FailureKind.BILLING])
+async def test_a_provider_that_does_not_want_us_is_left_alone(
+    autojump_clock: object, kind: FailureKind
+) -> None:
+    other = scripted("other", scripts=failing(9, Fail(kind=kind, retryable=True)))
+    async with open_hall(others={"other": other}) as hall:
+        jobs = [job(f"{name}{n}", provider=name) for n in range(3) for name in ("other", "actor")]
+        batch = run_batch(hall.manager, jobs, concurrency=1)
+        found = await results_of(batch)
+        assert found == {
+            "other0": "failed",
+            **{f"actor{n}": "completed" for n in range(3)},
+        }
+        assert batch.summary().providers_stopped == {"other": kind.value}
+        assert batch.summary().statuses["not_run"] == 2
+
+
+async def test_after_so_many_failures_nothing_more_is_started(autojump_clock: object) -> None:
+    async with open_hall() as hall:
+        jobs = [job(f"bad{n}", Fail()) for n in range(5)]
+        batch = run_batch(hall.manager, jobs, concurrency=1, max_failures=2)
+        assert len(await results_of(batch)) == 2
+        assert batch.summary().stopped == "2 jobs have failed"
+
+
+async def test_who_waits_for_a_retry_ends_with_what_it_has_when_all_is_stopped(
+    autojump_clock: object,
+) -> None:
+    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+        return (OVERLOADED,) if prompt == "a" else (Hang(),)
+
+    async with open_hall(scripts=scripts) as hall:
+        batch = run_batch(hall.manager, [job("a"), job("b")], retries=9)
+        async with batch as results:
+            await trio.sleep(0.5)
+            assert batch.progress().retrying == 1
+            batch.stop()
+            found = {each.job: each.status.value async for each in results}
+        assert found == {"a": "failed", "b": "cancelled"}
+
+
+@pytest.mark.parametrize(
+    ("how", "what"),
+    [
+        (HowTo(concurrency=0), "concurrency"),
+        (HowTo(retries=-1), "retries"),
+        (HowTo(max_failures=0), "max_failures"),
+        (HowTo(per_provider={"actor": 0}), "per_provider"),
+    ],
+)
+async def test_settings_without_sense_are_refused(
+    autojump_clock: object, how: HowTo, what: str
+) -> None:
+    with pytest.raises(ValueError, match=what):
+        await one(failing(0), **how)

@@ -61,8 +61,3 @@ class Letters:
             uuids = [uuid for uuid, fate in self._fates.items() if fate is Fate.TAKEN]
         for uuid in uuids:
             self.live(uuid, "completed")
-
-    def give_up(self) -> None:
-        """Wait for no answer any more."""
-        for uuid in self._fates:
-            self._fates[uuid] = Fate.SETTLED

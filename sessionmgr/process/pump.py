@@ -44,7 +44,7 @@ class Pump:
 
     `take` gets the lines of each read, in their order, and may be called with none: a read is a
     sign of life. It must not wait. `take_error` gets the lines of stderr likewise. `room` is
-    awaited between two reads of stdout.
+    awaited between two reads of what is taken; a stderr that nobody takes is never held up.
     """
 
     def __init__(
@@ -83,7 +83,8 @@ class Pump:
         """
         out = _Reader("stdout", stdout, self._decoder, self._take, self._room)
         complaints = LineDecoder(READ)  # a tail, not a protocol: nobody needs long ones
-        err = _Reader("stderr", stderr, complaints, self._take_error, None, self.tail)
+        room = None if self._take_error is None else self._room
+        err = _Reader("stderr", stderr, complaints, self._take_error, room, self.tail)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._hurry_after, exited, (out, err))

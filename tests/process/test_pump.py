@@ -210,6 +210,20 @@ async def test_while_there_is_no_room_nothing_is_read_and_the_child_waits() -> N
     assert pump.tail.text() == "end\n"
 
 
+async def test_while_there_is_no_room_a_stderr_that_is_taken_waits_too() -> None:
+    said, complained = Said(), Said()
+    gate = trio.Event()
+    pump = Pump(said.take, take_error=complained.take, room=gate.wait)
+    async with child("yes | head -c 1000000 >&2") as process, trio.open_nursery() as nursery:
+        nursery.start_soon(serve, pump, process)
+        await complained.began.wait()
+        await wait_all_tasks_blocked()
+        assert len(complained.batches) == 1
+        assert process.returncode is None
+        gate.set()
+    assert complained.lines == [b"y"] * 500_000
+
+
 # --- in virtual time, on streams in memory -------------------------------------------------------
 
 

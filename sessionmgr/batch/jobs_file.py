@@ -111,7 +111,7 @@ def parse_job(data: bytes, where: str) -> Job | list[Problem]:
 
 def unknown(name: str, known: Iterable[str], kind: str = "field") -> str:
     """Say that there is nothing of that name, and what comes nearest."""
-    known = tuple(known)
+    known = [str(each) for each in known]
     if nearest := get_close_matches(name, known, n=1):
         return f"there is no such {kind}; did you mean {nearest[0]!r}?"
     return f"there is no such {kind}; there are: {', '.join(known)}"

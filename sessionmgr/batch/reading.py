@@ -176,13 +176,18 @@ def complete_job(job: Job, where: str) -> Job | Problem:
         field = "images"
         images = None
         if job.images is not None:
-            images = tuple(str(Path(image).resolve(strict=True)) for image in job.images)
+            images = tuple(map(_readable, job.images))
     except OSError as error:
         return Problem(where, field, f"{error.filename}: {error.strerror}")
     except UnicodeDecodeError:
         return Problem(where, field, f"{job.prompt_file} is no UTF-8")
     cwd = str(Path(job.cwd or ".").resolve())
     return replace(job, prompt=prompt, prompt_file=None, images=images, cwd=cwd)
+
+
+def _readable(image: str) -> str:
+    with Path(image).open("rb"):
+        return str(Path(image).resolve())
 
 
 # What may be shown of a job; variables and options may be secrets.

@@ -1,0 +1,120 @@
+"""What jobs leave beside their results, and what is told of them while they run."""
+
+from pathlib import Path
+
+import pytest
+
+from sessionmgr import run_batch
+from sessionmgr.batch import label
+from sessionmgr.batch.doing import Doing
+from sessionmgr.batch.item import file_name
+from sessionmgr.model import (
+    AnyEvent,
+    ImageReceived,
+    Json,
+    MessageStreamed,
+    OutputReceived,
+    ProcessExited,
+    ReasoningStreamed,
+    RunCompleted,
+    RunStarted,
+    TokenUsageUpdated,
+    ToolApprovalGranted,
+    ToolApprovalRequested,
+    ToolCallCompleted,
+    ToolCallStarted,
+    Usage,
+)
+from sessionmgr.testing.scripted import Emit
+from tests.batch.hall import collect, job, open_hall
+
+
+async def test_stderr_images_and_what_runs_on_are_kept(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        blob = await hall.store.put_blob(b"an image")
+        steps = (
+            Emit(event=OutputReceived(stream="stderr", text="oh ")),
+            Emit(event=OutputReceived(stream="stdout", text="not this")),
+            Emit(event=OutputReceived(stream="stderr", text="no\n")),
+            Emit(event=ImageReceived(media_type="image/png", blob=blob, bytes=8)),
+            Emit(event=ImageReceived(media_type="image/png", blob="0" * 64, bytes=8)),
+            Emit(event=ProcessExited(exit_code=0, left_running=("daemon (12)",))),
+        )
+        await collect(run_batch(hall.manager, [job("a/b", *steps), job("none")], out=tmp_path))
+    (item,) = (tmp_path / "items").iterdir()
+    found = {each.name: each.read_bytes() for each in (item / "attempt-1").iterdir()}
+    assert found == {
+        "stderr": b"oh no\n",
+        "left_running": b"daemon (12)\n",
+        f"{blob}.png": b"an image",
+    }
+
+
+@pytest.mark.parametrize(
+    ("id", "expected"),
+    [("job-1.a_b", "job-1.a_b"), ("a/b", "a_b~"), ("..", "~"), (".x", "x~"), ("é", "_~")],
+)
+def test_a_directory_is_called_like_its_job(id: str, expected: str) -> None:
+    name = file_name(id)
+    assert name == expected or (expected.endswith("~") and name.startswith(expected))
+    assert "/" not in name
+
+
+def test_long_ids_have_names_of_their_own() -> None:
+    names = {file_name("x" * 300 + end) for end in "ab"}
+    assert len(names) == 2
+    assert all(len(name) < 120 for name in names)
+
+
+@pytest.mark.parametrize(
+    ("name", "tool_input", "expected"),
+    [
+        ("Bash", {"command": "npm test"}, "Bash: npm test"),
+        ("Bash", {"timeout": 3, "command": "a\n  b"}, "Bash: a b"),
+        ("Read", {"file_path": "/a", "limit": 3}, "Read: /a"),
+        ("Odd", {"n": 3, "what": "this"}, "Odd: this"),
+        ("List", {"command": ["git", "log"]}, "List: git log"),
+        ("None", None, "None"),
+        ("Numbers", {"n": 3}, "Numbers"),
+        ("Text", "hello", "Text: hello"),
+        ("Long", "x" * 200, f"Long: {'x' * 79}…"),
+    ],
+)
+def test_a_tool_is_told_with_the_most_telling_of_its_input(
+    name: str, tool_input: Json, expected: str
+) -> None:
+    assert label(name, tool_input) == expected
+
+
+def test_what_a_job_does_follows_from_its_events() -> None:
+    doing = Doing(0.0)
+    told = [(doing.text, doing.since)]
+    events: list[AnyEvent] = [
+        RunStarted(),
+        ReasoningStreamed(delta="x"),
+        MessageStreamed(delta="x"),
+        ToolCallStarted(tool_call_id="1", tool_name="Bash", tool_input="ls"),
+        ToolApprovalRequested(approval_id="1", tool_name="Bash"),
+        ToolApprovalGranted(approval_id="1", tool_name="Bash"),
+        ToolCallCompleted(tool_call_id="1", tool_name="Bash"),
+        TokenUsageUpdated(usage=Usage(input=3, output=4), cost=0.5),
+        RunCompleted(),
+    ]
+    for now, event in enumerate(events, 1):
+        doing.see([event], now)
+        told.append((doing.text, doing.since))
+    assert told == [
+        ("starting", 0),
+        ("thinking", 1),
+        ("thinking", 1),
+        ("writing", 3),
+        ("Bash: ls", 4),
+        ("waiting for approval", 5),
+        ("Bash: ls", 6),
+        ("thinking", 7),
+        ("thinking", 7),
+        ("stopping", 9),
+    ]
+    assert (doing.tokens, doing.usd) == (7, 0.5)

@@ -1,0 +1,182 @@
+"""Jobs that are wrong: what is told of them, and where."""
+
+import json
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from sessionmgr import Job, PermissionMode, run_batch
+from sessionmgr.batch import spool
+from sessionmgr.errors import JobsInvalid, LedgerUnusable
+from sessionmgr.model import UNSUPPORTED, Json
+from sessionmgr.provider import PermissionMap
+from sessionmgr.provider.permission_map import Mapped
+from sessionmgr.testing.scripted import ALL_IT_DOES, Say, scripted
+from tests.batch.hall import collect, job, open_hall, results_of
+
+SHY = scripted("shy", permissions=PermissionMap({PermissionMode.DEFAULT: Mapped("default")}))
+
+GIVEN: dict[str, dict[str, Json]] = {"actor": {"x": 1}}
+
+
+def line(**fields: object) -> str:
+    return json.dumps({"id": "a", "provider": "actor", "prompt": "hi", **fields})
+
+
+WRONG = [
+    ("{", "it is no JSON: input data was truncated"),
+    ("[]", "a job is a JSON object, `{…}`"),
+    ('"text"', "a job is a JSON object, `{…}`"),
+    (line(promt="x"), "promt: there is no such field; did you mean 'prompt'?"),
+    (line(zzz=1), f"zzz: there is no such field; there are: {', '.join(Job.__struct_fields__)}"),
+    ('{"provider": "actor", "prompt": "x"}', "id: a job has one, which no other job has"),
+    (line(id=""), "id: expected `str` of length >= 1"),
+    (line(id=3), "id: expected `str`, got `int`"),
+    (line(prompt=None), "prompt: the job has none"),
+    (line(prompt_file="x"), "prompt_file: the job has a prompt, too"),
+    (line(prompt=None, prompt_file="/no/file"), "prompt_file: /no/file: No such file or directory"),
+    (line(provider=None), "provider: the job names none, and there is no default"),
+    (line(provider="actr"), "provider: there is no provider 'actr'; did you mean 'actor'?"),
+    (line(cwd="/no/place"), "cwd: /no/place is no directory: a run cannot start there"),
+    (
+        line(permission_mode="fullauto"),
+        "permission_mode: there is no such permission mode; did you mean 'full_auto'?",
+    ),
+    (line(permission_mode=3), "permission_mode: expected `str | null`, got `int`"),
+    (
+        line(provider="shy", permission_mode="plan"),
+        "permission_mode: shy has no permission mode plan; it has: default",
+    ),
+    (line(require=["fly"]), "require: actor cannot do what is required: fly"),
+    (line(images=["/no/image"]), "images: /no/image: No such file or directory"),
+    (line(model="big"), "model: actor cannot do what is required: model_choice"),
+    (line(max_turns=0), "max_turns: expected `int` >= 1"),
+    (line(max_turns=2), "max_turns: actor cannot do what is required: max_turns"),
+    (line(deadline=-1), "deadline: expected `float` > 0.0"),
+    (line(budget_usd="1"), "budget_usd: expected `float | null`, got `str`"),
+    (line(effort="high"), "effort: actor cannot do what is required: effort"),
+    (line(system_prompt="x"), "system_prompt: actor cannot do what is required: system_prompt"),
+    (line(tools_denied=["Bash"]), "tools_denied: actor cannot be told tools_denied"),
+    (line(options={"x": 1}), "options: options of actor: there is no 'x'"),
+    (line(env={"CLAUDECODE": "1"}), "env: "),
+    (line(env={"A": 1}), "env[...]: expected `str`, got `int`"),
+    (line(schema="x"), "schema: expected `object | null`, got `str`"),
+    ("[" * 100_000, "it is nested too deep"),
+]
+
+
+@pytest.mark.parametrize(("text", "what"), WRONG, ids=range(len(WRONG)))
+async def test_a_wrong_line_is_told_by_file_line_and_field(
+    autojump_clock: object, tmp_path: Path, text: str, what: str
+) -> None:
+    path = tmp_path / "jobs.jsonl"
+    path.write_text(f"{line(id='good')}\n\n{text}\n")
+    async with open_hall(others={"shy": SHY}) as hall:
+        with pytest.raises(JobsInvalid) as refused:
+            await collect(run_batch(hall.manager, path))
+        assert refused.value.problems[0].startswith(f"{path}:3: {what}")
+        assert len(refused.value.problems) == 1
+        assert not hall.actor.diary
+
+
+async def test_no_utf8_is_told(autojump_clock: object, tmp_path: Path) -> None:
+    path = tmp_path / "jobs.jsonl"
+    path.write_bytes(b'{"id": "\xff"}\n')
+    (tmp_path / "prompt").write_bytes(b"\xff")
+    async with open_hall() as hall:
+        with pytest.raises(JobsInvalid, match="jsonl:1: it is no UTF-8"):
+            await collect(run_batch(hall.manager, path))
+        wrong = Job(id="a", provider="actor", prompt_file=str(tmp_path / "prompt"))
+        with pytest.raises(JobsInvalid, match=r"job 1: prompt_file: .*prompt is no UTF-8"):
+            await collect(run_batch(hall.manager, [wrong]))
+
+
+async def test_a_file_that_is_not_there_is_told(autojump_clock: object, tmp_path: Path) -> None:
+    async with open_hall() as hall:
+        with pytest.raises(JobsInvalid, match=r"none\.jsonl: No such file or directory"):
+            await collect(run_batch(hall.manager, tmp_path / "none.jsonl"))
+
+
+async def test_a_doubled_id_names_both_lines(autojump_clock: object, tmp_path: Path) -> None:
+    path = tmp_path / "jobs.jsonl"
+    path.write_text(f"\ufeff{line()}\n{line()}\n", encoding="utf-8")
+    async with open_hall() as hall:
+        with pytest.raises(JobsInvalid) as refused:
+            await collect(run_batch(hall.manager, path))
+    assert refused.value.problems == (f"{path}:2: id: 'a' is taken: {path}:1 has it",)
+
+
+async def test_defaults_and_options_fill_in(autojump_clock: object, tmp_path: Path) -> None:
+    path = tmp_path / "jobs.jsonl"
+    path.write_text('{"id": "a"}\n{"id": "b", "prompt": "own"}\n')
+    (tmp_path / "prompt").write_text("default")
+    defaults = Job(id="-", provider="actor", prompt_file=str(tmp_path / "prompt"))
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, path, defaults=defaults))
+        assert sorted(hall.prompts()) == ["default", "own"]
+        with pytest.raises(JobsInvalid, match="options: options of actor: there is no 'x'"):
+            await collect(run_batch(hall.manager, path, defaults=defaults, options=GIVEN))
+
+
+async def test_jobs_that_share_a_directory_are_warned_about(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    talker = scripted("talker", capabilities=type(ALL_IT_DOES)(tool_use=UNSUPPORTED))
+    async with open_hall(others={"talker": talker}) as hall:
+        jobs = [job(f"j{n}", cwd=str(tmp_path)) for n in range(3)]
+        jobs += [job("alone", cwd="/"), job("talks", provider="talker", cwd=str(tmp_path))]
+        jobs.append(job("plans", cwd=str(tmp_path), permission_mode=PermissionMode.PLAN))
+        batch = run_batch(hall.manager, jobs)
+        await collect(batch)
+        assert batch.warnings == (f"3 jobs may write in {tmp_path} at the same time",)
+        one_by_one = run_batch(hall.manager, jobs, concurrency=1)
+        await collect(one_by_one)
+        assert one_by_one.warnings == ()
+
+
+async def test_many_shared_directories_make_few_warnings(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        jobs: list[Job] = []
+        for n in range(5):
+            (tmp_path / str(n)).mkdir()
+            jobs += [job(f"{n}{name}", cwd=str(tmp_path / str(n))) for name in "ab"]
+        batch = run_batch(hall.manager, jobs)
+        await collect(batch)
+        assert batch.warnings[3:] == ("and so in 2 other directories",)
+
+
+async def test_what_comes_on_a_stream_is_spooled(autojump_clock: object, tmp_path: Path) -> None:
+    send, receive = trio.testing.memory_stream_pair()
+    await send.send_all(line().encode() + b"\n")
+    await send.aclose()
+    path = await spool(receive, tmp_path / "out")
+    async with open_hall() as hall:
+        assert await results_of(run_batch(hall.manager, path, out=tmp_path / "out")) == {
+            "a": "completed"
+        }
+
+
+@pytest.mark.parametrize("content", [b"no database at all, but long enough", b""])
+async def test_a_ledger_that_is_none_is_left_alone(
+    autojump_clock: object, tmp_path: Path, content: bytes
+) -> None:
+    ledger = tmp_path / "ledger.db"
+    if content:
+        ledger.write_bytes(content)
+    else:
+        ledger.mkdir()
+    async with open_hall() as hall:
+        with pytest.raises(LedgerUnusable, match="ledger"):
+            await collect(run_batch(hall.manager, [job("a", Say(text="x"))], out=tmp_path))
+    assert not content or ledger.read_bytes() == content
+
+
+async def test_a_place_that_cannot_be_is_told(autojump_clock: object, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    async with open_hall() as hall:
+        with pytest.raises(LedgerUnusable, match=r"Not a directory|File exists"):
+            await collect(run_batch(hall.manager, [job("a")], out=tmp_path / "file" / "out"))

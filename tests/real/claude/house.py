@@ -82,11 +82,18 @@ def hermetic(env: dict[str, str]) -> type[ClaudeAdapter]:
 
 @asynccontextmanager
 async def open_house(
-    server: ModelServer, program: Path, work: Path, env: dict[str, str], **clocks: float
+    server: ModelServer,
+    program: Path,
+    work: Path,
+    env: dict[str, str],
+    *,
+    store: Path | None = None,
+    **clocks: float,
 ) -> AsyncGenerator[House, None]:
     """Open a manager; when it is left, nothing that was started in `work` may live."""
     with trio.fail_after(PATIENCE):
         async with open_manager(
+            store=store,
             adapters={"claude": ClaudeAdapter},
             environ=env,
             clocks=Clocks(**{"close": CLOSE, **clocks}),

@@ -1,0 +1,121 @@
+"""Many at once, much in one line, a long life, and the end of whoever owns it all."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+from pathlib import Path
+
+import trio
+
+from sessionmgr.model import Json, RunStatus
+from sessionmgr.testing.model_server import Call, ModelServer, Say, Script, prompt_with
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from tests.real.claude.house import House, living, open_house, until
+
+MEGABYTE = 1024 * 1024
+AT_ONCE = int(os.environ.get("SESSIONMGR_AT_ONCE", "8"))
+TURNS = int(os.environ.get("SESSIONMGR_TURNS", "60"))
+
+
+async def test_sessions_at_the_same_time_do_not_mix(house: House) -> None:
+    async def one(number: int) -> None:
+        session = await house.session("full_auto")
+        for turn in range(2):
+            name = f"s{number}t{turn}"
+            script: Script = [
+                [Call(tool="shell", input={"command": f"echo tool-{name}"})],
+                [Say(text=f"text-{name}", deltas=4)],
+            ]
+            played = await house.play(script, session)
+            assert played.result.status is RunStatus.COMPLETED, played.result.failure
+            assert played.result.text == f"text-{name}"
+            outputs = [getattr(each, "tool_output", None) for each in played.events]
+            assert [each for each in outputs if each] == [f"tool-{name}"]
+
+    async with trio.open_nursery() as nursery:
+        for number in range(AT_ONCE):
+            nursery.start_soon(one, number)
+
+
+async def test_a_result_may_be_very_large(house: House) -> None:
+    path = house.work / "large.txt"
+    path.write_text("first line\n" + "0123456789abcde\n" * (20 * MEGABYTE // 16))
+    change: dict[str, Json] = {"old_string": "first line", "new_string": "a line"}
+    script: Script = [
+        [Call(tool="Read", input={"file_path": str(path), "limit": 1})],
+        [Call(tool="Edit", input={"file_path": str(path), **change})],
+        [Say(text="done")],
+    ]
+    session = await house.session("full_auto")
+    played = await house.play(script, session)
+    assert played.result.status is RunStatus.COMPLETED, played.result.failure
+    assert path.read_bytes().startswith(b"a line\n")
+    assert played.result.tool_calls.failed == 0
+    assert "error_occurred" not in played.types
+
+
+async def test_a_long_life_does_not_grow_on_our_side(
+    server: ModelServer, hermitage: Hermitage, newest: Path, tmp_path: Path
+) -> None:
+    env = {**hermitage.claude(), "IS_SANDBOX": "1"}
+    async with open_house(server, newest, hermitage.work, env, store=tmp_path / "runs.db") as house:
+        session = await house.session()
+        counts: list[int] = []
+        for turn in range(TURNS):
+            run = await session.submit("hello", options=house.options())
+            assert (await run.result()).status is RunStatus.COMPLETED
+            if turn in {TURNS // 3, TURNS - 1}:
+                counts.append(ours())
+        assert counts[1] - counts[0] < TURNS, counts
+
+
+def ours() -> int:
+    """How many objects of ours there are, but for those of the model server."""
+    gc.collect()
+    modules = [type(each).__module__ for each in gc.get_objects()]
+    return sum("sessionmgr" in each and "model_server" not in each for each in modules)
+
+
+OWNER = """
+import sys, trio
+from sessionmgr import open_manager
+
+async def main(program, work, prompt):
+    async with open_manager(store=work + "/../runs.db") as manager:
+        session = await manager.open_session("claude", cwd=work, permission_mode="full_auto")
+        run = await session.submit(prompt, options={"command": [program]})
+        async for event in run:
+            print(event.type, flush=True)
+
+trio.run(main, *sys.argv[1:])
+"""
+
+
+async def test_nothing_outlives_the_program_that_owns_it(
+    server: ModelServer, hermitage: Hermitage, newest: Path, tmp_path: Path
+) -> None:
+    env = {**hermitage.claude(), "IS_SANDBOX": "1"}
+    prompt = prompt_with([[Call(tool="shell", input={"command": "touch begun; sleep 1000; true"})]])
+    work = hermitage.work
+    argv = [sys.executable, "-c", OWNER, str(newest), str(work), prompt]
+    path = os.pathsep.join(sys.path)
+    owner = await trio.lowlevel.open_process(
+        argv, stdout=-1, env={**env, "PYTHONPATH": path}, cwd=tmp_path
+    )
+    try:
+        await until(lambda: any("sleep" in each for each in living(work)), 60)
+    finally:
+        owner.send_signal(signal.SIGKILL)
+        with trio.CancelScope(shield=True):
+            await owner.wait()
+    await until(lambda: not list(living(work)), 10)
+    async with open_house(server, newest, work, env, store=tmp_path / "runs.db") as house:
+        (session,) = await house.manager.sessions()
+        (run,) = await house.manager.settled(session.id)
+        assert run.status is RunStatus.FAILED
+        again = await house.play([[Say(text="again")]], await house.manager.session(session.id))
+        assert again.result.text == "again"
+        assert again.result.provider_session_id == run.provider_session_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -19,13 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.batch.host import Report
-    from sessionmgr.manager import Manager, RunHandle, RunWish, SessionHandle
+    from sessionmgr.manager import Manager, RunHandle, SessionHandle
     from sessionmgr.model import Run
     from sessionmgr.provider import Approve
 
 
+log: Final = logging.getLogger("sessionmgr.batch")
+
 CLOSE: Final = 5.0
-"""Seconds in which a session that was refused is to be forgotten."""
+"""Seconds in which a session whose job is over is to be closed."""
 
 
 class _Part:
@@ -127,8 +130,10 @@ class InProcessHost:
     async def _play(self, part: _Part) -> None:
         """Make an attempt, and report how it ended."""
         work = part.work
+        session: SessionHandle | None = None
         try:
-            ended = await self._attempt(part)
+            session = await self._session(work)
+            ended = await self._attempt(part, session)
         except (StartRefused, ProcessError, StoreError) as error:
             result = RunResult(
                 id="",
@@ -143,10 +148,19 @@ class InProcessHost:
         self._last += 1
         self._reports.append((self._last, ended))
         self._told.set()
+        # Afterwards: nobody has to wait for that, and another job can be begun meanwhile.
+        if session is not None and not ended.resumable:
+            with trio.move_on_after(CLOSE, shield=True):
+                await self._close(session)
 
-    async def _attempt(self, part: _Part) -> Ended:
+    async def _close(self, session: SessionHandle) -> None:
+        try:
+            await session.close()
+        except (StartRefused, StoreError) as error:
+            log.warning("event=session_not_closed session=%s why=%s", session.id, error)
+
+    async def _attempt(self, part: _Part, session: SessionHandle) -> Ended:
         work = part.work
-        session = await self._session(work)
         wish = wish_of(work.job, approve=self._approve)
         if work.resume is not None:
             wish = msgspec.structs.replace(
@@ -155,27 +169,14 @@ class InProcessHost:
                 provider_session_id=work.resume.provider_session_id,
                 resumed_from=work.resume.run_id,
             )
-        run = part.run = await self._admit(session, wish)
+        run = part.run = await session.admit(wish)
         if part.cancelled:
             run.cancel(part.detail)
         result = await self._follow(part, run)
         resumable = False
         if result.status is not RunStatus.COMPLETED:
             resumable = await self._is_resumable(result)
-        if not resumable:
-            await session.close()
         return Ended(job=work.job.id, attempt=work.attempt, result=result, resumable=resumable)
-
-    async def _admit(self, session: SessionHandle, wish: RunWish) -> RunHandle:
-        admitted = False
-        try:
-            run = await session.admit(wish)
-            admitted = True
-            return run
-        finally:
-            if not admitted:
-                with trio.move_on_after(CLOSE, shield=True):
-                    await session.close()
 
     async def _session(self, work: Work) -> SessionHandle:
         job = work.job

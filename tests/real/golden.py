@@ -3,7 +3,7 @@
 `pytest tests/real --record` writes them anew, to tests/golden/AGENT/VERSION/NAME.jsonl; the first
 line tells which agent it was. Directories, ports, ids and times differ from run to run, so they are
 replaced by others that do not. What an agent tells of itself, its commands and their descriptions,
-belongs to its makers, and is left out.
+belongs to its makers, and is left out; so is what it writes for its model to read.
 """
 
 import re
@@ -20,6 +20,7 @@ _TIME = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _PORT = re.compile(r"127\.0\.0\.1:\d+")
 _PROCESS = re.compile(r"\b\d+\.sock\b|\"pid\":\d+")
 _HOST = re.compile(r'"serverName":"[^"]*"')
+_LONG = 120  # what our scripts make tools and models say is shorter
 _MAKERS = ("commands", "agents", "models", "output_styles", "available_output_styles", "account")
 
 
@@ -42,9 +43,30 @@ def _without_makers(entry: Json) -> Json:
             for each in _MAKERS:
                 if each in answer:
                     answer[each] = [] if isinstance(answer[each], list) else {}
+        case {"dir": "<", "msg": {"type": "user", "message": dict(message)} as user}:
+            is_synthetic = user.get("isSynthetic") is True
+            user["message"] = _without_words(message, is_synthetic=is_synthetic)
+            if "tool_use_result" in user:
+                user["tool_use_result"] = _without_words(user["tool_use_result"])
         case _:
             pass
     return entry
+
+
+def _without_words(found: Json, *, is_synthetic: bool = False) -> Json:
+    """Leave out what a program wrote itself for its model to read: long texts, and all made up."""
+    match found:
+        case dict():
+            return {
+                key: _without_words(value, is_synthetic=is_synthetic and key != "type")
+                for key, value in found.items()
+            }
+        case list():
+            return [_without_words(each, is_synthetic=is_synthetic) for each in found]
+        case str() if " " in found and (is_synthetic or len(found) > _LONG):
+            return found if found.startswith("<script>") else "(words of the program)"
+        case _:
+            return found
 
 
 def _the_same_everywhere(text: str, root: Path) -> str:

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 if TYPE_CHECKING:
-    import trio
-
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.news import Decided, FollowUpSent
     from sessionmgr.provider.course import Question, Stop
+    from sessionmgr.provider.latch import Latch
 
 
 class Tell(msgspec.Struct, frozen=True):
     """Somebody waits for it to be stored."""
 
-    event: trio.Event
+    event: Latch
 
 
 class Decide(msgspec.Struct, frozen=True):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import trio
-
 from sessionmgr.model import TERMINAL, Run
 from sessionmgr.provider.course import Course
+from sessionmgr.provider.latch import Latch
 
 if TYPE_CHECKING:
     from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.live import Live
     from sessionmgr.manager.plan import RunWish
+    from sessionmgr.manager.tower import Winding
     from sessionmgr.model import Json, Negotiation
     from sessionmgr.provider.context import RunSpec
     from sessionmgr.provider.question import Approve
@@ -53,8 +53,8 @@ class RunEntry:
             intake=live.intake,
             grace=clocks.of("close"),
         )
-        self.admitted: Final = trio.Event()
-        self.ended: Final = trio.Event()
+        self.admitted: Final = Latch()
+        self.ended: Final = Latch()
         self.at_once = False
         """Whether it did not have to wait for its turn."""
         self.dispatched = False
@@ -63,6 +63,8 @@ class RunEntry:
         self.undelivered: dict[str, str] = {}
         """Messages to the turn that is on, whose fate is not known: id and content."""
         self.watch_number = 0
+        """Under which the clock tower has it."""
+        self.winds_down: Winding | None = None
         self.warned_at: float | None = None
         self.warned_of_deadline = False
         self.explained: tuple[object, ...] = ()

@@ -8,6 +8,7 @@ outcomes come back as news.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -24,7 +25,7 @@ from sessionmgr.provider.question import Deny
 from sessionmgr.store.row import Append, NewSession, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.live import Live
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 LINGER: Final = 5.0
 """Seconds for which a session without work is kept: its next run may come soon."""
-UNWINDING: Final = 0.25
-"""Seconds that a task which was cut at the end of its grace has to leave before its run's end."""
 RETRY: Final = 0.1
 """Seconds between two attempts to reach a store that is being started again."""
 
@@ -46,40 +45,56 @@ class Keeper:
         self._tables: Final = tables
         self._fence: Final = fence
         self._scribe: Final = Scribe(live)
+        self._nursery: trio.Nursery | None = None
+        self._put_off: Final[list[Callable[[], Awaitable[None]]]] = []
         self._closed = False
         """Whether the session was closed under this keeper."""
 
     async def keep(self, asleep: Callable[[], None]) -> None:
         """Write down what comes in, for as long as the session is live; then say `asleep`."""
-        live = self._live
+        await self._keep()
+        if not self._put_off:
+            asleep()
+            return
+        # Few sessions need tasks beside their keeper, and a nursery weighs as much as a session.
         async with trio.open_nursery() as nursery:
-            while live.has_work or await self._lingers() or live.has_work:
-                # All that a batch needs is let go of before the next one is waited for.
-                await self._write_down(await live.intake.take(), nursery)
+            self._nursery = nursery
+            while self._put_off:
+                nursery.start_soon(self._put_off.pop(0))
+            await self._keep()
             # From here on nobody reads the session's news: it must not be found any more, even
             # if a task beside us does not let itself be stopped.
             asleep()
             nursery.cancel_scope.cancel()
 
-    async def _write_down(self, items: list[object], nursery: trio.Nursery) -> None:
-        """Store what follows from the news, and let it have effect."""
+    async def _keep(self) -> None:
+        """Write down what comes in, as long as there is work, or until a nursery is needed."""
+        live, is_quiet = self._live, False
+        while live.has_work or not (is_quiet or self._closed):
+            if self._put_off:
+                break
+            if not live.has_work:
+                self._tables.tower.nap(live, LINGER)
+            # All that a batch needs is let go of before the next one is waited for.
+            is_quiet = await self._write_down(await live.intake.take())
+
+    async def _write_down(self, items: list[object]) -> bool:
+        """Store what follows from the news, let it have effect, and say if it was none at all."""
         draft = self._draft(items)
         if draft.rows:
             await self._commit(draft)
         self._adopt(draft)
         self._closed = self._closed or draft.closes
         for each in draft.effects:
-            self._let(each, nursery)
+            self._let(each)
+        return news.QUIET in items
 
-    async def _lingers(self) -> bool:
-        """Wait a while for news; False if there were none, or can be none any more."""
-        if self._closed:
-            await trio.lowlevel.checkpoint()
-            return False
-        with trio.move_on_after(LINGER):
-            await self._live.intake.arrival()
-            return True
-        return False
+    def _beside(self, body: Callable[[], Awaitable[None]]) -> None:
+        """Start a task beside the keeper, as soon as there is room for one."""
+        if self._nursery is None:
+            self._put_off.append(body)
+        else:
+            self._nursery.start_soon(body)
 
     def _draft(self, items: list[object]) -> Draft:
         live = self._live
@@ -199,22 +214,23 @@ class Keeper:
 
     # --- effects: what is stored may have them --------------------------------------------------
 
-    def _let(self, asked: effect.Effect, nursery: trio.Nursery) -> None:
+    def _let(self, asked: effect.Effect) -> None:
         match asked:
             case effect.Tell(event=event):
                 self._live.keep_word(event)
             case effect.Decide(entry=entry, question=question):
-                nursery.start_soon(decide, entry, question)
+                self._beside(partial(decide, entry, question))
             case effect.Answer(decided=decided):
                 _answer(decided)
             case effect.Steer(sent=sent):
-                nursery.start_soon(self._steer, sent)
+                self._beside(partial(self._steer, sent))
             case effect.EndRun(entry=entry, stop=stop):
                 entry.course.end(stop)
             case effect.WindDown(entry=entry):
-                nursery.start_soon(self._wind_down, entry)
+                self._tables.tower.wind_down(entry)
             case effect.Launch(entry=entry):
-                nursery.start_soon(self._launch, entry)
+                if not self._tables.launch_now(entry):
+                    self._beside(partial(self._launch, entry))
             case effect.Next(entry=entry):
                 self._next(entry)
 
@@ -242,18 +258,6 @@ class Keeper:
             why = self._tables.why_down(entry.run.provider)
             self._live.intake.put(news.NotLaunched(entry, why))
 
-    async def _wind_down(self, entry: RunEntry) -> None:
-        """See to it that a run's task ends; what goes on beyond all bounds is left behind."""
-        course, now = entry.course, trio.current_time()
-        if entry.is_over:  # the provider said so; its task may still tidy up
-            await _until(now + course.grace, course.over)
-            course.cut()
-            await _until(now + 2 * course.grace, course.over)
-        else:
-            await _until(course.claimed_at + course.grace + UNWINDING, course.over)
-        if not course.over.is_set():
-            self._live.intake.put(news.Overdue(entry))
-
     async def _steer(self, sent: news.FollowUpSent) -> None:
         sent.delivery.begun = True
         fate = await self._tables.steer(sent.entry, sent.content, sent.message_id)
@@ -272,11 +276,6 @@ def _explains(entry: RunEntry) -> tuple[object, ...]:
         bool(run.open_tasks),
         run.turns,
     )
-
-
-async def _until(moment: float, event: trio.Event) -> None:
-    with trio.move_on_at(moment):
-        await event.wait()
 
 
 def _answer(decided: news.Decided) -> None:

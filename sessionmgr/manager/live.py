@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.model import AnyEvent, Session
+    from sessionmgr.provider.latch import Latch
 
 NO_SECRETS: Final = frozenset[str]()
 TAIL: Final = 256
@@ -48,7 +49,9 @@ class Live:
         self._secrets = NO_SECRETS
         self.closing = False
         """Whether it takes no more runs, or has taken its last."""
-        self._promised: set[trio.Event] = set()
+        self._promised: Final[list[Latch]] = []
+        self.nap_number = 0
+        """Under which the clock tower has it."""
         self.asleep = False
         """Whether it has no work and no keeper any more; the store has all that is known of it."""
         self._rung: trio.Event | None = None
@@ -78,14 +81,15 @@ class Live:
         """Whether a run is on or waits."""
         return any(not entry.is_over for entry in self.entries.values())
 
-    def promise(self, event: trio.Event) -> trio.Event:
+    def promise(self, event: Latch) -> Latch:
         """Note that somebody waits for this; if the keeper dies, he is not kept waiting."""
-        self._promised.add(event)
+        self._promised.append(event)
         return event
 
-    def keep_word(self, event: trio.Event) -> None:
+    def keep_word(self, event: Latch) -> None:
         """Tell who waits that it has happened."""
-        self._promised.discard(event)
+        if event in self._promised:
+            self._promised.remove(event)
         event.set()
 
     def break_word(self) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
 if TYPE_CHECKING:
-    import trio
-
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.model import Event, Negotiation
     from sessionmgr.provider.course import Question
+    from sessionmgr.provider.latch import Latch
     from sessionmgr.provider.question import Decision
 
 
@@ -64,7 +63,7 @@ class FollowUpSent(msgspec.Struct, frozen=True):
     entry: RunEntry
     message_id: str
     content: str
-    written: trio.Event
+    written: Latch
     delivery: Delivery
 
 
@@ -98,4 +97,11 @@ class Overdue(msgspec.Struct, frozen=True):
 class Closing(msgspec.Struct, frozen=True):
     """The session takes no more runs, and is closed when the last one is over."""
 
-    written: trio.Event | None = None
+    written: Latch | None = None
+
+
+class Quiet(msgspec.Struct, frozen=True):
+    """There has been no news for a while."""
+
+
+QUIET: Final = Quiet()

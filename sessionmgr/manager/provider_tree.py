@@ -15,11 +15,11 @@ import msgspec
 import trio
 
 from sessionmgr.errors import CapabilityMissing, OtpError, ProviderDown, SupervisorNotRunning
-from sessionmgr.manager.news import Narrowed
+from sessionmgr.manager.news import Narrowed, NotLaunched
 from sessionmgr.manager.plan import negotiate_wish
 from sessionmgr.manager.status import ProviderStatus
 from sessionmgr.model import UNSUPPORTED, Cause
-from sessionmgr.otp import DynamicSupervisor, Supervisor, TaskSupervisor, child
+from sessionmgr.otp import DynamicSupervisor, Run, Supervisor, TaskSupervisor, child
 from sessionmgr.process.environment import build_environment, secrets
 from sessionmgr.provider.adapter import ProviderAdapter
 from sessionmgr.provider.context import RunContext
@@ -151,7 +151,7 @@ class ProviderTree:
         await trio.lowlevel.checkpoint()
         with trio.move_on_after(entry.clocks.of("start") or LONGEST_PAUSE):  # noqa: ASYNC912
             while self.is_up and entry.course.stop is None:
-                if await self._try_to_launch(entry):
+                if self.launch_now(entry):
                     return True
                 await trio.sleep(SOON)
         return False
@@ -183,8 +183,9 @@ class ProviderTree:
         """Say why a run could not be started."""
         return f"{self.name} is down: {self._why or 'it was stopped'}"
 
-    async def _try_to_launch(self, entry: RunEntry) -> bool:
-        if self.adapter is None:
+    def launch_now(self, entry: RunEntry) -> bool:
+        """Start a run's task; False if it is to end, or the adapter is not there just now."""
+        if self.adapter is None or not self.is_up or entry.course.stop is not None:
             return False
         live = entry.live
         if entry.spec.provider_session_id is None:
@@ -200,10 +201,13 @@ class ProviderTree:
             self._keep_blob,
         )
         try:
-            await self._runs.async_nolink(self._play, entry, self.adapter, context)
+            arguments = (self.adapter, context, self._runs)
+            gone = partial(self._gone, entry)
+            self._runs.launch(Run(entry.course.play, arguments, None, gone))
         except OtpError:
             del self._contexts[entry]
             return False
+        entry.course.dispatched_at = entry.course.last_sign = trio.current_time()
         return True
 
     def _narrow(self, entry: RunEntry, live: Mapping[str, Support]) -> None:
@@ -224,11 +228,12 @@ class ProviderTree:
         told = self._told.get("steer") is UNSUPPORTED
         return self.adapter_class.can_append() and not told
 
-    async def _play(self, entry: RunEntry, adapter: ProviderAdapter, context: RunContext) -> None:
-        try:
-            await entry.course.play(adapter, context)
-        finally:
-            del self._contexts[entry]
+    def _gone(self, entry: RunEntry) -> None:
+        """Hear that a run's task is over; one that was ended before it began could not say so."""
+        del self._contexts[entry]
+        if not entry.course.over.is_set():
+            entry.course.over.set()
+            entry.live.intake.put(NotLaunched(entry, self.why_down))
 
     async def steer(self, entry: RunEntry, content: str, message_id: str) -> Fate:
         """Give a message to the turn that runs, and say what became of it."""

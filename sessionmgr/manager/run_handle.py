@@ -14,6 +14,7 @@ from sessionmgr.manager.entry import PauseOrder
 from sessionmgr.manager.news import Delivery, FollowUpSent
 from sessionmgr.model import UNSUPPORTED, Cause, Kind, RunResult, RunStatus, Snapshot, encode_json
 from sessionmgr.provider.course import Stop
+from sessionmgr.provider.latch import Latch
 
 if TYPE_CHECKING:
     from sessionmgr.manager.entry import RunEntry
@@ -74,7 +75,8 @@ class RunHandle:
         """Wait for the end and return what became of it. That it failed is no exception."""
         entry = self._entry
         await entry.ended.wait()
-        if entry.dispatched:  # its own process may still be ending, and has something to add
+        # Its own process may still be ending, and has something to add.
+        if entry.dispatched and not entry.course.over.is_set():
             with trio.move_on_after(entry.clocks.of("close")):
                 await entry.course.over.wait()
         return entry.run.result()
@@ -91,7 +93,7 @@ class RunHandle:
         if steers and entry.dispatched and not entry.is_over and entry.course.stop is None:
             message_id = self._tables.new_id(Kind.MESSAGE)
             delivery = Delivery()
-            written = entry.live.promise(trio.Event())
+            written = entry.live.promise(Latch())
             sent = FollowUpSent(entry, message_id, content, written, delivery)
             entry.live.intake.put(sent)
             await sent.written.wait()

@@ -104,6 +104,8 @@ class Scribe:
                 self._close(draft)
                 if written is not None:
                     draft.effects.append(Tell(written))
+            case news.Quiet():
+                pass
             case _:
                 raise TypeError(f"no news: {item!r}")
 

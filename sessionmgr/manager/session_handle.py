@@ -15,6 +15,7 @@ from sessionmgr.manager.plan import Plan, RunWish, Wishes, check
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.model import Cause, Kind
 from sessionmgr.provider.course import Stop
+from sessionmgr.provider.latch import Latch
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -166,7 +167,7 @@ class SessionHandle:
             self._tables.is_known(self.id)
             live.ring()
             return
-        written = live.promise(trio.Event())
+        written = live.promise(Latch())
         live.intake.put(Closing(written))
         await written.wait()
 

@@ -124,6 +124,14 @@ class Tables:
         """Put bytes into the store, and return their name."""
         return await self.store.put_blob(data)
 
+    def launch_now(self, entry: RunEntry) -> bool:
+        """Start a run's task, if that can be done without waiting for anything."""
+        tree = self.providers.get(entry.run.provider)
+        if tree is None or not tree.launch_now(entry):
+            return False
+        self.tower.watch(entry)
+        return True
+
     async def launch(self, entry: RunEntry) -> bool:
         """Start a run's task; False if the provider is not there."""
         tree = self.providers.get(entry.run.provider)

@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 import trio
 
+from sessionmgr.errors import OtpError, RunCancelled, RunCrashed
 from sessionmgr.model import Cause, Failure, Kind, encode_event, new_id
+from sessionmgr.otp import Run
+from sessionmgr.provider.latch import Latch
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event
+    from sessionmgr.otp import TaskSupervisor
     from sessionmgr.provider.adapter import ProviderAdapter
     from sessionmgr.provider.context import RunContext
     from sessionmgr.provider.intake import Intake
@@ -46,11 +50,10 @@ class Stopped(msgspec.Struct, frozen=True):
 
 
 class TaskEnded(msgspec.Struct, frozen=True):
-    """An adapter's `run` is over: it returned, raised `error`, or was cut."""
+    """An adapter's `run` is over: it returned, was cut, or raised `error`."""
 
     course: Course
     error: BaseException | None = None
-    cut: bool = False
 
 
 class Question:
@@ -98,14 +101,14 @@ class Course:
         """When that was said."""
         self.questions: dict[str, Question] = {}
         self.dispatched_at: float | None = None
-        """When its task began, by trio's clock."""
+        """When its task was started, by trio's clock."""
         self.last_sign = 0.0
         self.seen = False
         """Whether there ever was a sign of life."""
-        self.over = trio.Event()
+        self.over: Final = Latch()
         self._scope = trio.CancelScope()
-        self._nursery: trio.Nursery | None = None
-        self._wind_down: tuple[ProviderAdapter, RunContext] | None = None
+        self._played: tuple[ProviderAdapter, RunContext, TaskSupervisor] | None = None
+        self._farewell: Run[None] | None = None
 
     def arrive(self, events: tuple[Event, ...], size: int | None = None) -> None:
         """Take in events; a sign of life, too."""
@@ -148,47 +151,81 @@ class Course:
         if not self.claim(stop):
             return False
         self.intake.put(Stopped(self))
-        if self._nursery is not None:
-            self._nursery.start_soon(self._end_politely, name=f"end of {self.run_id}")
+        self._say_farewell()
         return True
 
     def cut(self) -> None:
         """Have the run end now."""
         self._scope.cancel()
 
-    async def play(self, adapter: ProviderAdapter, context: RunContext) -> None:
-        """Be the run's task, from the dispatch on. What the adapter raises goes on its way."""
-        self.dispatched_at = self.last_sign = trio.current_time()
+    async def play(
+        self, adapter: ProviderAdapter, context: RunContext, beside: TaskSupervisor
+    ) -> None:
+        """Be the run's task, from the dispatch on. What the adapter raises goes on its way.
+
+        `beside` is where a task is started that ends the run politely: few runs need one, and a
+        nursery for it would be a tenth of what a run costs.
+        """
+        self._played = (adapter, context, beside)
+        if self.stop is not None:  # claimed while it was on its way here
+            self._say_farewell()
         try:
-            async with trio.open_nursery() as nursery:
-                self._nursery, self._wind_down = nursery, (adapter, context)
-                if self.stop is not None:  # claimed while it was on its way here
-                    nursery.start_soon(self._end_politely)
-                try:
-                    with self._scope:
-                        await adapter.run(context)
-                finally:
-                    self._nursery = None  # nobody is to start anything in it any more
-                nursery.cancel_scope.cancel()
+            await self._play(adapter, context)
         except BaseException as error:
             self._leave(_the_one(error))
             raise
         self._leave(None)
 
-    def _leave(self, error: BaseException | None) -> None:
-        self._nursery = self._wind_down = None
-        self.over.set()
-        self.intake.put(TaskEnded(self, error, cut=self._scope.cancelled_caught))
+    async def _play(self, adapter: ProviderAdapter, context: RunContext) -> None:
+        try:
+            with self._scope:
+                await adapter.run(context)
+        except BaseException:
+            await self._call_off()  # shielded  # noqa: ASYNC102
+            raise
+        crash = await self._call_off()
+        if crash is not None:
+            raise crash
 
-    async def _end_politely(self) -> None:
-        if self._wind_down is None or self._nursery is None:
-            return  # it has left already
-        adapter, context = self._wind_down
+    def _leave(self, error: BaseException | None) -> None:
+        self.over.set()
+        self.intake.put(TaskEnded(self, error))
+
+    def _say_farewell(self) -> None:
+        """Have the provider end the run, if it is on and there is a way to ask; else cut it."""
+        if self._played is None:
+            return
+        adapter, context, beside = self._played
         if adapter.can_interrupt():
+            try:
+                self._farewell = beside.launch(Run(self._end_politely, (adapter, context), None))
+            except OtpError:
+                self.cut()  # its branch of the tree is going down, and takes the run with it
+        else:
+            self.cut()
+
+    async def _call_off(self) -> BaseException | None:
+        """Let nothing go on beside the run when it is over; return what went wrong there."""
+        self._played = None  # nobody is to start anything any more
+        if self._farewell is None:
+            return None
+        self._farewell.cancel()
+        with trio.CancelScope(shield=True):  # noqa: ASYNC912  # its errors are waited for as well
+            try:
+                await self._farewell.result()
+            except RunCancelled:
+                return None
+            except RunCrashed as crash:
+                return crash.__cause__
+        return None
+
+    async def _end_politely(self, adapter: ProviderAdapter, context: RunContext) -> None:
+        try:
             with trio.move_on_after(self.grace):
                 await adapter.interrupt(context)
                 await trio.sleep_forever()  # it reads on, and returns when it is done
-        self._scope.cancel()
+        finally:
+            self.cut()
 
 
 def _the_one(error: BaseException) -> BaseException:

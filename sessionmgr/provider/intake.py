@@ -18,11 +18,11 @@ ROOM: Final = 8 * 1024 * 1024
 class Intake(Generic[T]):
     """A queue with an account of bytes and one reader."""
 
-    __slots__ = ("_arrived", "_items", "_stored", "pending")
+    __slots__ = ("_items", "_reader", "_stored", "pending")
 
     def __init__(self) -> None:
         self._items: list[T] = []
-        self._arrived: trio.Event | None = None
+        self._reader: trio.lowlevel.Task | None = None
         self._stored: trio.Event | None = None
         self.pending = 0
 
@@ -33,19 +33,22 @@ class Intake(Generic[T]):
         """Add an item."""
         self._items.append(item)
         self.pending += size
-        if self._arrived is not None:
-            self._arrived.set()
+        if self._reader is not None:
+            reader, self._reader = self._reader, None
+            trio.lowlevel.reschedule(reader)
 
     async def arrival(self) -> None:
         """Wait until there is something."""
         if self._items:
             await trio.lowlevel.checkpoint()
         while not self._items:  # to wait is a checkpoint
-            self._arrived = trio.Event()
-            try:
-                await self._arrived.wait()
-            finally:
-                self._arrived = None
+            assert self._reader is None
+            self._reader = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._leave)
+
+    def _leave(self, _raise_cancel: object) -> trio.lowlevel.Abort:
+        self._reader = None
+        return trio.lowlevel.Abort.SUCCEEDED
 
     async def take(self) -> list[T]:
         """Wait until there is something, and take all there is."""

@@ -38,6 +38,8 @@ class Clocks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def over(self, outer: Clocks) -> Clocks:
         """Return these clocks, with those of `outer` where these say nothing."""
+        if self == NOTHING_SAID:
+            return outer  # as nearly always: one object serves for all sessions and runs
         ours = msgspec.structs.asdict(self)
         said = {name: value for name, value in ours.items() if value is not None}
         return msgspec.structs.replace(outer, **said)
@@ -47,6 +49,7 @@ class Clocks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return getattr(self, name) or 0.0
 
 
+NOTHING_SAID: Final = Clocks()
 DEFAULTS: Final = Clocks(
     start=MINUTE,
     store=MINUTE,

@@ -21,6 +21,32 @@ if TYPE_CHECKING:
 class RunEntry:
     """A run: what it is to do, how it stands in the store, and its course."""
 
+    __slots__ = (
+        "admitted",
+        "approve",
+        "at_once",
+        "clocks",
+        "course",
+        "dispatched",
+        "ended",
+        "explained",
+        "follow_up",
+        "in_turn",
+        "live",
+        "message_id",
+        "metadata",
+        "negotiation",
+        "pause",
+        "run",
+        "spec",
+        "undelivered",
+        "warned_at",
+        "warned_of_deadline",
+        "watch_number",
+        "winds_down",
+        "wish",
+    )
+
     def __init__(
         self,
         *,

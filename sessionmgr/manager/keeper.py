@@ -40,6 +40,8 @@ RETRY: Final = 0.1
 class Keeper:
     """Keeps one session's record."""
 
+    __slots__ = ("_closed", "_fence", "_live", "_nursery", "_put_off", "_scribe", "_tables")
+
     def __init__(self, live: Live, tables: Tables, fence: int) -> None:
         self._live: Final = live
         self._tables: Final = tables
@@ -75,8 +77,9 @@ class Keeper:
                 break
             if not live.has_work:
                 self._tables.tower.nap(live, LINGER)
+            await live.intake.arrival()
             # All that a batch needs is let go of before the next one is waited for.
-            is_quiet = await self._write_down(await live.intake.take())
+            is_quiet = await self._write_down(live.intake.drain())
 
     async def _write_down(self, items: list[object]) -> bool:
         """Store what follows from the news, let it have effect, and say if it was none at all."""

@@ -31,6 +31,27 @@ def _redactor(secrets: frozenset[str]) -> Redactor:
 class Live:
     """One live session. Only its keeper changes what is stored of it."""
 
+    __slots__ = (
+        "_held",
+        "_promised",
+        "_rung",
+        "_secrets",
+        "_tail",
+        "active",
+        "asleep",
+        "closing",
+        "committing_since",
+        "entries",
+        "intake",
+        "last_seq",
+        "nap_number",
+        "provider_session_id",
+        "queue",
+        "redactor",
+        "session",
+        "stored",
+    )
+
     def __init__(self, session: Session, *, stored: bool, last_seq: int) -> None:
         self.session = session
         self.stored = stored

@@ -51,6 +51,8 @@ _CONSEQUENTIAL: Final = frozenset(
 class Scribe:
     """Drafts the record of one session."""
 
+    __slots__ = ("_live",)
+
     def __init__(self, live: Live) -> None:
         self._live: Final = live
 

@@ -39,6 +39,8 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def over(self, outer: Budget) -> Budget:
         """Return this budget, with what `outer` says where this says nothing."""
+        if self.usd is None and self.tokens is None:
+            return outer
         return Budget(
             usd=outer.usd if self.usd is None else self.usd,
             tokens=outer.tokens if self.tokens is None else self.tokens,

@@ -87,6 +87,24 @@ class Withdrawn(msgspec.Struct, frozen=True):
 class Course:
     """One run on its way from its dispatch to its end."""
 
+    __slots__ = (
+        "_farewell",
+        "_played",
+        "_scope",
+        "claimed_at",
+        "dispatched_at",
+        "grace",
+        "intake",
+        "last_sign",
+        "over",
+        "provider",
+        "questions",
+        "run_id",
+        "seen",
+        "session_id",
+        "stop",
+    )
+
     def __init__(
         self, *, run_id: str, session_id: str, provider: str, intake: Intake[object], grace: float
     ) -> None:

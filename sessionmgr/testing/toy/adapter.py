@@ -85,7 +85,8 @@ class ToyAdapter(ProviderAdapter):
                     await turn.play()
                 finally:
                     del self._turns[run.run_id]
-                if not _options(run).keep or _was_silent(run):
+                # What it still has to say about a turn that did not end must not reach the next.
+                if not _options(run).keep or _was_silent(run) or turn.ended is None:
                     lease.abandon()
                 await _end(run, turn, lease.connection)
         except ProcessError as error:

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from sessionmgr.manager import Clocks, open_manager
@@ -133,6 +134,7 @@ async def test_a_deaf_agent_is_cut_at_the_end_of_the_grace_and_not_used_again(
         result = await run.result()
         assert trio.current_time() - began == pytest.approx(5.0, abs=0.1)
         assert (result.status, result.text) == (RunStatus.CANCELLED, "half")
+        await trio.testing.wait_all_tasks_blocked()  # it is closed beside the run
         assert sdk.connections[0].is_closed
 
 

@@ -30,6 +30,7 @@ from sessionmgr_adapters.claude.failures import complaint_kind, missing_output
 from sessionmgr_adapters.claude.launch import BYPASS, ENVIRONMENT, ClaudeSpec, make_spec
 from sessionmgr_adapters.claude.options import ClaudeOptions
 from sessionmgr_adapters.claude.pictures import ImageRefusedError, blocks_of
+from sessionmgr_adapters.claude.plain import PlainRun
 from sessionmgr_adapters.claude.seat import Seat
 from sessionmgr_adapters.claude.turn import Turn
 
@@ -100,6 +101,7 @@ class ClaudeAdapter(ProviderAdapter):
         self._pool: Pool = ConnectionPool(self._connect)
         self._turns: Final[dict[str, Turn]] = {}
         self._seats: Final[dict[str, Seat]] = {}
+        self._plain: Final[dict[str, PlainRun]] = {}
 
     # --- a run -----------------------------------------------------------------------------------
 
@@ -108,6 +110,9 @@ class ClaudeAdapter(ProviderAdapter):
         try:
             prompt = await blocks_of(run.prompt, run.images, run.cwd)
             spec = make_spec(run, _options(run), str(uuid.uuid4()))
+            if _options(run).text:
+                await self._play_plainly(run, spec)
+                return
             while not await self._play(run, spec, prompt):
                 pass  # the child that was kept was dead already
         except ProcessError as error:
@@ -117,6 +122,19 @@ class ClaudeAdapter(ProviderAdapter):
             failure = Failure(kind=FailureKind.CONFIG_INVALID, message=message, phase="start")
             await run.fail(failure)
 
+    async def _play_plainly(self, run: RunContext, spec: ClaudeSpec) -> None:
+        """Play a run on a child of its own that prints text; none else may have its session."""
+        seat = self._seats.get(spec.session)
+        if seat is not None:
+            async with self._pool.lease(seat.spec, run.connections) as lease:
+                lease.abandon()
+            await lease.connection.gone.wait()
+        plain = self._plain[run.run_id] = PlainRun(run, spec)
+        try:
+            await plain.play()
+        finally:
+            del self._plain[run.run_id]
+
     async def _play(self, run: RunContext, spec: ClaudeSpec, prompt: Json) -> bool:
         """Play a run on a child and tell how it ended; False if that has heard nothing of it."""
         seat: Seat | None = None
@@ -124,8 +142,12 @@ class ClaudeAdapter(ProviderAdapter):
             async with self._lease(run, spec) as lease:
                 seat = lease.connection
                 is_told = await self._sit(run, lease, prompt)
-            if lease.is_abandoned and run.cancelling is not None:
+            is_own = not _options(run).keep
+            if is_own or (lease.is_abandoned and run.cancelling is not None):
                 await seat.gone.wait()  # and all that it has started with it
+            facts = seat.connection.facts
+            if is_own and is_told and facts is not None:
+                run.emit_nowait(process_exited(facts))
             return is_told
         except BaseException:
             if seat is not None:
@@ -184,7 +206,9 @@ class ClaudeAdapter(ProviderAdapter):
 
     async def interrupt(self, run: RunContext) -> None:
         """Ask the agent to end its turn; `run` reads on until it has."""
-        turn = self._turns.get(run.run_id)
+        turn, plain = self._turns.get(run.run_id), self._plain.get(run.run_id)
+        if plain is not None:
+            plain.ended.set()
         if turn is not None:
             await turn.interrupt()
 
@@ -230,7 +254,8 @@ async def _tell_of_its_death(run: RunContext, turn: Turn) -> None:
         failure = Failure(kind=FailureKind.PROTOCOL_ERROR, message=message, phase="turn")
         await run.fail(failure)
     else:
-        run.emit_nowait(process_exited(facts))
+        if _options(run).keep:  # else it is told once that has been seen to its end
+            run.emit_nowait(process_exited(facts))
         tail = turn.seat.connection.tail
         failure = exit_failure(facts, tail, phase="turn" if turn.state.started else "start")
         kind = None if turn.state.started else complaint_kind(tail.text())

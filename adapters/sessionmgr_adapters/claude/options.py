@@ -22,6 +22,9 @@ class ClaudeOptions(Options, frozen=True, kw_only=True):
     """Its configuration and sessions (CLAUDE_CONFIG_DIR); null is the user's own."""
     keep: bool = True
     """Keep the program running between the runs of a session; otherwise each run has its own."""
+    text: bool = False
+    """Have plain text instead of frames, as a last resort: no tools are told of, nothing can be
+    asked or added, and what would be asked is denied."""
     billing: Literal["api", "subscription"] | None = None
     """Who is to pay. A run whose credential says otherwise is refused before it costs anything."""
     fallback_model: str | None = None

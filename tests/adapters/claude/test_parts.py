@@ -11,7 +11,16 @@ import trio
 import trio.lowlevel
 
 from sessionmgr.errors import ResumeIdRefused
-from sessionmgr.model import Failure, FailureKind, Json, Permission, PermissionMode, encode_json
+from sessionmgr.manager import open_manager
+from sessionmgr.model import (
+    Failure,
+    FailureKind,
+    Json,
+    Permission,
+    PermissionMode,
+    RunStatus,
+    encode_json,
+)
 from sessionmgr.model.permission import Fidelity
 from sessionmgr.process import Command, build_environment, open_launcher
 from sessionmgr.process.environment import NESTING
@@ -188,7 +197,8 @@ def test_a_child_serves_what_it_can_be_changed_to() -> None:
     assert not one.serves(spec(system_prompt="x"))
     assert not one.serves(spec(max_turns=3))
     assert not one.serves(spec(permission=bypass))
-    assert spec(permission=bypass).serves(one)
+    assert not spec(permission=bypass).serves(one)
+    assert spec(permission=bypass).serves(spec(permission=bypass, model="haiku"))
     assert not one.serves(spec(ClaudeOptions(fork=True), provider_session_id="old"))
 
 
@@ -491,3 +501,43 @@ async def test_it_says_whether_its_program_is_there(
     program = tmp_path / "claude"
     program.touch(0o755)
     assert (await ClaudeAdapter().health()).state == "ok"
+
+
+PLAIN = """#!/bin/sh
+case "$*" in *stream-json*) exit 9;; esac
+read -r prompt
+echo "heard: $prompt"
+case "$prompt" in
+  fail*) echo "Error: Session ID x is already in use." >&2; exit 1;;
+  wait*) sleep 1000;;
+esac
+"""
+
+
+async def test_plain_text_is_a_run_of_its_own(tmp_path: Path) -> None:
+    program = tmp_path / "claude"
+    program.write_text(PLAIN)
+    program.chmod(0o755)
+    options = ClaudeOptions(command=(str(program),), text=True)
+    async with open_manager(adapters={"claude": ClaudeAdapter}) as manager:
+        session = await manager.open_session("claude", cwd=tmp_path)
+        run = await session.submit("hi", options=options, system_prompt="short")
+        done = await run.result()
+        assert (done.status, done.text, done.exit_code) == (RunStatus.COMPLETED, "heard: hi", 0)
+        failed = await (await session.submit("fail", options=options)).result()
+        assert failed.failure is not None
+        assert (failed.failure.kind, failed.text) == (FailureKind.SESSION_BUSY, "heard: fail")
+        run = await session.submit("wait", options=options)
+        async for event in run:
+            if event.type == "message_streamed":
+                run.cancel()
+        assert (await run.result()).status is RunStatus.CANCELLED
+        edits = await manager.open_session("claude", cwd=tmp_path, permission_mode="accept_edits")
+        for refused in (
+            await session.submit("/x", options=options),
+            await session.submit("x", options=options, schema={}),
+            await edits.submit("x", options=options),
+        ):
+            failure = (await refused.result()).failure
+            assert failure is not None
+            assert failure.kind is FailureKind.CONFIG_INVALID

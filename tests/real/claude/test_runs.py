@@ -110,3 +110,32 @@ async def test_messages_of_sub_agents_are_told_apart(house: House) -> None:
         if isinstance(each, MessageReceived) and not each.parent_tool_call_id
     ]
     assert own == ["mine"]
+
+
+async def test_plain_text_is_a_last_resort(any_house: House) -> None:
+    session = await any_house.session()
+    first = await any_house.play([[Say(text="framed")]], session)
+    options = any_house.options(text=True)
+    script: Script = [
+        [Call(tool="shell", input={"command": "touch x"})],
+        [Say(text="one\ntwo")],
+    ]
+    plain = await any_house.play(script, session, options=options)
+    assert plain.result.status is RunStatus.COMPLETED, plain.result.failure
+    assert plain.result.text == "one\ntwo"
+    assert plain.result.exit_code == 0
+    assert not list(any_house.work.iterdir())  # what would be asked is denied
+    assert plain.result.provider_session_id == first.result.provider_session_id
+    again = await any_house.play([[Say(text="framed again")]], session)
+    assert again.result.text == "framed again", again.result.failure
+
+
+async def test_a_child_of_the_runs_own_is_told_of_to_its_end(any_house: House) -> None:
+    session = await any_house.session()
+    options = any_house.options(keep=False)
+    played = await any_house.play([[Say(text="x")]], session, options=options)
+    assert played.result.status is RunStatus.COMPLETED
+    async for event in any_house.manager.subscribe(session.id):
+        if event.type == "process_exited":
+            break
+    assert (await any_house.manager.result(played.result.id)).exit_code == 0

@@ -114,7 +114,13 @@ class BatchShow:
             said = f"✗ {job} was denied {one_line(denial.tool_name)}{why}"
             self._scoreboard.say(said, "warning")
         if self._as_json:
-            await self._screen.put_line(encode_json(result))
+            await self._print(encode_json(result))
+
+    async def _print(self, line: bytes) -> None:
+        if self._scoreboard.is_painted and sys.stdout is not None and sys.stdout.isatty():
+            self._scoreboard.say(line.decode())  # where the picture is, it goes by above that
+        else:
+            await self._screen.put_line(line)
 
     async def _close(self, batch: Batch) -> int:
         """Say what came of it all."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.cli.output import finish, prepare_streams, set_quiet
+from sessionmgr.cli.output import ReaderGoneError, drop_stdout, finish, prepare_streams, set_quiet
 from sessionmgr.cli.parser import (
     EXIT_CODES,
     PROGRAM,
@@ -35,7 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     prepare_streams()
     try:
         code = _answer(words)
-        finish()
+        try:
+            finish()
+        except ReaderGoneError:
+            drop_stdout()  # how it went is known all the same
     except SystemExit as exit_:  # --help and --version
         code = exit_.code if isinstance(exit_.code, int) else USAGE_ERROR
         finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -104,7 +105,7 @@ def _write(text: str, *, flush: bool) -> None:
         sys.stdout.write(text)
         if flush:
             sys.stdout.flush()
-    except BrokenPipeError:
-        raise ReaderGoneError from None
     except OSError as error:
+        if error.errno in {errno.EPIPE, errno.EIO}:  # a pipe, or a terminal, that is closed
+            raise ReaderGoneError from None
         raise OSError(error.errno, error.strerror, "stdout") from None

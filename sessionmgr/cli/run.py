@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.batch.wish import wish_of
+from sessionmgr.batch import read_rules, wish_of
 from sessionmgr.cli.asking import Terminal, find_terminal
 from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.given import prompt_of
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 HELP: Final = """\
 Run one prompt and show what happens: the agent's text on stdout, everything else on stderr.
 
-Questions of the agent are asked on the terminal; where there is none, the answer is no.
+Questions of the agent are asked on the terminal; where there is none, rules of the settings
+(approve = "rules.toml") answer them, or the answer is no.
 Ctrl-C ends the run politely and says how to go on; twice, at once."""
 
 
@@ -50,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
     if terminal is not None:
         patience = configuration.clocks.get("approval", 120.0)
         wish = msgspec.structs.replace(wish, approve=Terminal(terminal, patience).approve)
+    elif configuration.approve is not None:
+        wish = msgspec.structs.replace(wish, approve=read_rules(configuration.approve))
     return trio.run(_main, args, wish)
 
 

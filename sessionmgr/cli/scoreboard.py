@@ -38,6 +38,11 @@ class Scoreboard:
         self._one_at_a_time: Final = threading.Lock()
         self._next_line_at = FIRST_GAP
 
+    @property
+    def is_painted(self) -> bool:
+        """Whether it is kept at the bottom of a terminal."""
+        return self._painter is not None
+
     def say(self, text: str, tone: str = "plain") -> None:
         """Have a line shown that stays."""
         self._queue.append((safe(text), tone))

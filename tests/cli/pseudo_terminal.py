@@ -90,12 +90,18 @@ class PseudoTerminal:
         self.screen.feed(text)
         return bool(data)
 
+    def hang_up(self) -> None:
+        """Close the terminal: the command hears of that, and can say nothing more."""
+        os.close(self._fd)
+        self._fd = -1
+
     def close(self) -> None:
         """End it, if it is not over."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait(PATIENCE)
-        os.close(self._fd)
+        if self._fd >= 0:
+            os.close(self._fd)
 
 
 @contextmanager

@@ -71,11 +71,16 @@ async def test_a_terminal_that_is_not_ours_to_read_is_a_no(terminal: tuple[int, 
     assert decision == Deny(reason="nobody is at the terminal any more", by="default")
 
 
+def ours_to_read(fd: int) -> int:
+    assert fd >= 0
+    return os.getpgrp()
+
+
 async def test_questions_are_asked_one_at_a_time_and_always_answers_the_next(
     terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, theirs = terminal
-    monkeypatch.setattr(os, "tcgetpgrp", lambda fd: os.getpgrp())
+    monkeypatch.setattr(os, "tcgetpgrp", ours_to_read)
     person = Terminal(theirs, 0.0)
     decisions: list[object] = []
 

@@ -279,6 +279,29 @@ def test_ctrl_c_twice_leaves_at_once_and_the_same_command_goes_on(tmp_path: Path
     assert ran.returncode == 0, ran.stderr
 
 
+def test_a_terminal_that_is_closed_stops_the_batch(tmp_path: Path) -> None:
+    number = mark()
+    write_jobs(tmp_path, f"sleep {number}")
+    with at_terminal("batch", "jobs.jsonl", home=tmp_path) as terminal:
+        terminal.wait_for_screen("1 running")
+        while not processes_with(number):
+            time.sleep(0.01)
+        terminal.hang_up()
+        assert terminal.process.wait(60) == 130
+    assert_nothing_is_left_of(number)
+    assert results_in(tmp_path / "runs/jobs") == {"job-1": "cancelled"}
+
+
+def test_results_go_by_above_the_picture_where_both_are_on_one_terminal(tmp_path: Path) -> None:
+    write_jobs(tmp_path, "echo one", "sleep 1", "sleep 1")
+    with at_terminal("batch", "jobs.jsonl", "--json", home=tmp_path, columns=2000) as terminal:
+        assert terminal.wait() == 0
+    shown = [line for line in terminal.screen.lines() if line]
+    results = [json.loads(line)["job"] for line in shown if line.startswith("{")]
+    assert (results[0], sorted(results)) == ("job-1", ["job-1", "job-2", "job-3"])
+    assert not any("running" in line for line in shown)
+
+
 def test_ctrl_c_while_jobs_are_read_starts_nothing(tmp_path: Path) -> None:
     with subprocess.Popen(
         [*COMMAND, "batch", "-"],

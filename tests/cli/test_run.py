@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -124,6 +125,17 @@ def test_a_question_without_a_terminal_is_denied_and_that_is_told(env: dict[str,
     assert "✗ denied: Bash: rm -rf build (nobody is there to be asked)" in ran.stderr
 
 
+def test_rules_of_the_settings_answer_where_there_is_no_terminal(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "sessionmgr.toml").write_text('approve = "rules.toml"\n')
+    (tmp_path / "rules.toml").write_text('[[rule]]\ntool = "Read"\ndecision = "allow"\n')
+    script = json.dumps([ask("Read"), ask("Bash", input={"command": "id"})])
+    ran = sessionmgr("run", "-p", "scripted", script, env=env, cwd=tmp_path)
+    assert "✓ allowed: Read (by rules)" in ran.stderr
+    assert "✗ denied: Bash: id (no rule allows it)" in ran.stderr
+
+
 @pytest.mark.parametrize(
     ("answers", "allowed", "code"),
     [
@@ -204,6 +216,21 @@ def test_ctrl_c_ends_the_run_and_its_processes_and_says_so(tmp_path: Path) -> No
     assert "Ctrl-C: ending the run (once more: at once)" in terminal.said
     assert "cancelled: user, Ctrl-C" in terminal.said
     assert_nothing_is_left_of(number)
+
+
+def test_after_ctrl_c_it_is_said_how_to_go_on_and_that_works(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    with at_terminal(
+        "run", "-p", "scripted", '[{"do": "hang"}]', home=tmp_path, env=env
+    ) as terminal:
+        terminal.wait_for(": scripted")
+        terminal.type("\x03")
+        assert terminal.wait() == 130
+    typed = re.search(r"to go on: sessionmgr (resume run_\w+)", terminal.said)
+    assert typed is not None, terminal.said
+    ran = sessionmgr(*typed[1].split(), "Hello again", env=env)
+    assert (ran.returncode, ran.stdout) == (0, "Hello again\n"), ran.stderr
 
 
 def test_ctrl_c_twice_leaves_at_once_and_leaves_no_process(tmp_path: Path) -> None:

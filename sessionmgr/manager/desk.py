@@ -57,11 +57,13 @@ class Desk:
         self._session_of: Final = session_of
         self._begun: Final[set[str]] = set()
         """Requests that are being seen to; or were, when the desk crashed."""
+        self._at_work: Final[set[trio.CancelScope]] = set()
 
     async def serve(self) -> None:
         """See to requests as they come."""
         last = 0
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._bring_to_an_end)
             while True:
                 try:
                     newest = await self._tables.store.wait_request(after=last)
@@ -73,6 +75,18 @@ class Desk:
                 except (StoreClosed, StoreUnusable) as error:
                     log.warning("event=requests_not_read why=%s", error)
                     await trio.sleep(AGAIN)
+
+    async def _bring_to_an_end(self) -> None:
+        """Let what is being seen to when the desk is closed end well, if it does so soon.
+
+        Whoever asked waits for an answer in another process, where nobody tells him of our end.
+        """
+        try:
+            await trio.sleep_forever()
+        finally:
+            soon = trio.current_time() + self._tables.clocks.of("close")
+            for scope in self._at_work:
+                scope.deadline = soon
 
     async def _take(self, stored: StoredRequest, nursery: trio.Nursery) -> None:
         request = stored.request
@@ -94,12 +108,17 @@ class Desk:
 
     async def _see_to(self, request: Request, entries: list[RunEntry]) -> None:
         answer: dict[str, Json]
-        try:
-            order = msgspec.json.decode(request.body or b"{}", type=Order)
-            answer = {"ok": True, **await self._do(request.kind, order, entries)}
-        except (SessionmgrError, msgspec.MsgspecError) as error:
-            answer = {"ok": False, "error": str(error)}
-        await self._answer(request, encode_json(answer))
+        with trio.CancelScope(shield=True) as scope:
+            self._at_work.add(scope)
+            try:
+                try:
+                    order = msgspec.json.decode(request.body or b"{}", type=Order)
+                    answer = {"ok": True, **await self._do(request.kind, order, entries)}
+                except (SessionmgrError, msgspec.MsgspecError) as error:
+                    answer = {"ok": False, "error": str(error)}
+                await self._answer(request, encode_json(answer))
+            finally:
+                self._at_work.discard(scope)
 
     async def _answer(self, request: Request, answer: bytes) -> None:
         """Write down what came of a request, as soon as the store lets us."""

@@ -109,6 +109,29 @@ async def test_a_request_goes_to_the_manager_that_has_the_run(autojump_clock: Mo
             assert (await run.result()).status is RunStatus.CANCELLED
 
 
+class SlowToComplete(MemoryStore):
+    async def complete(self, request_id: str, result: bytes) -> None:
+        await trio.sleep(1)
+        await super().complete(request_id, result)
+
+
+async def test_who_asks_is_answered_although_the_manager_is_left_meanwhile(
+    autojump_clock: MockClock,
+) -> None:
+    store = SlowToComplete()
+    async with trio.open_nursery() as nursery:
+        async with open_house(store=store) as house:
+            run = await house.start(Hang())
+            await trio.sleep(1)
+            request = Request(request_id="r", kind="pause", target=run.id, at=0, body=b"{}")
+            nursery.start_soon(store.submit, request)
+            assert (await run.result()).status is RunStatus.PAUSED
+        with trio.fail_after(1):
+            answer = msgspec.json.decode(await store.wait_result("r"), type=dict[str, Json])
+        assert answer["ok"] is True
+        assert (await store.snapshot(str(answer["snapshot"]))).run_id == run.id
+
+
 async def test_what_was_spent_is_told_by_run_and_by_session(autojump_clock: MockClock) -> None:
     async with open_house() as house:
         session = await house.manager.open_session("actor")

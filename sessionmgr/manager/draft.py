@@ -5,6 +5,7 @@ Nothing in here waits, and nothing outside is changed by it, until the store has
 
 from __future__ import annotations
 
+import logging
 from itertools import repeat
 from typing import TYPE_CHECKING, Final, cast
 
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from sessionmgr.model import AnyEvent, Run
     from sessionmgr.store.redaction import Redactor
 
+log: Final = logging.getLogger("sessionmgr.manager")
+
 _TERMINAL_EVENTS: Final[dict[RunStatus, type[RunEnded]]] = {
     RunStatus.FAILED: RunFailed,
     RunStatus.CANCELLED: RunCancelled,
@@ -69,7 +72,14 @@ class Draft:
     """One batch on its way to the store."""
 
     def __init__(
-        self, *, last_seq: int, at: str, session_id: str, provider: str, redactor: Redactor
+        self,
+        *,
+        last_seq: int,
+        at: str,
+        session_id: str,
+        provider: str,
+        redactor: Redactor,
+        closed: bool = False,
     ) -> None:
         self.first: Final = last_seq + 1
         self.seq = last_seq
@@ -83,11 +93,17 @@ class Draft:
         self.size = 0
         self.closes = False
         """Whether the session ends with it."""
+        self._was_closed: Final = closed
         self.written: list[AnyEvent] = []
         """The events of the rows, as whoever reads the rows finds them."""
         self._session_id = session_id
         self._provider = provider
         self._redactor: Final = redactor
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the record is closed: nobody reads on after that."""
+        return self.closes or self._was_closed
 
     def fold(self, entry: RunEntry) -> Run:
         """Return a run's record as this draft leaves it."""
@@ -103,7 +119,11 @@ class Draft:
             self.fold(entry)
 
     def write(self, entry: RunEntry | None, *events: Event) -> None:
-        """Add events to the record."""
+        """Add events to the record, unless that is closed."""
+        if self.is_over:
+            types = ",".join(event.type for event in events)
+            log.warning("event=too_late_to_be_stored session=%s types=%s", self._session_id, types)
+            return
         first, run_id = self.seq + 1, entry.id if entry else None
         self.seq += len(events)
         envelope = (self.at, self._session_id, run_id, self._provider)

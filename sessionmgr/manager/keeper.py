@@ -107,6 +107,7 @@ class Keeper:
             session_id=live.session.id,
             provider=live.session.provider,
             redactor=live.redactor,
+            closed=live.session.state == "closed",
         )
         for item in items:
             self._scribe.take(draft, item)

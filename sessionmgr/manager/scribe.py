@@ -227,6 +227,8 @@ class Scribe:
     # --- questions -------------------------------------------------------------------------------
 
     def _asked(self, draft: Draft, entry: RunEntry, question: Question) -> None:
+        if draft.is_over:
+            return  # what cannot be stored is not asked; its task is cut
         request = question.request
         draft.write(
             entry,

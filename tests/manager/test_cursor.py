@@ -8,9 +8,9 @@ from hypothesis import given, settings, strategies as st
 from trio.testing import MockClock
 
 from sessionmgr.errors import UnknownId
-from sessionmgr.manager import Cursor, RunHandle
+from sessionmgr.manager import Clocks, Cursor, RunHandle
 from sessionmgr.model import AnyEvent, RunStatus
-from sessionmgr.testing.scripted import Flood, Hang, Repeat, Say, Wait
+from sessionmgr.testing.scripted import Deaf, Flood, Hang, Repeat, Say, Wait
 from tests.manager.house import House, collect, open_house, play, stored, types
 
 
@@ -308,3 +308,19 @@ async def test_a_run_nobody_holds_any_more_is_read_to_its_end(autojump_clock: Mo
             await trio.sleep(1)
             await house.manager.cancel(run.id)
         assert names[-1] == "run_cancelled"
+
+
+async def test_nothing_is_stored_after_a_sessions_last_event(autojump_clock: MockClock) -> None:
+    seen: list[int] = []
+    async with open_house(clocks=Clocks(close=2)) as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(Deaf(seconds=5), Say(text="too late")))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read, house.manager.subscribe(session.id), seen)
+            await trio.sleep(0.1)
+            run.cancel()
+            await session.close()
+            await trio.sleep(10)
+        names = await stored(house, session.id)
+        assert names[-2:] == ["run_cancelled", "session_closed"]
+        assert seen == list(range(1, len(names) + 1))

@@ -17,6 +17,11 @@ def newest() -> Path:
 
 
 @pytest.fixture
+def oldest() -> Path:
+    return program_of("claude", CLAUDE[-1])
+
+
+@pytest.fixture
 async def house(
     server: ModelServer, hermitage: Hermitage, newest: Path
 ) -> AsyncGenerator[House, None]:
@@ -31,4 +36,13 @@ async def any_house(
 ) -> AsyncGenerator[House, None]:
     env = {**hermitage.claude(retries=1), "IS_SANDBOX": "1"}
     async with open_house(server, claude_program[1], hermitage.work, env) as house:
+        yield house
+
+
+@pytest.fixture
+async def old_house(
+    server: ModelServer, hermitage: Hermitage, oldest: Path
+) -> AsyncGenerator[House, None]:
+    env = {**hermitage.claude(retries=1), "IS_SANDBOX": "1"}
+    async with open_house(server, oldest, hermitage.work, env) as house:
         yield house

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
-from typing import Unpack
+from typing import Final, Unpack
 
 import msgspec
 import trio
 
-from sessionmgr.manager import Clocks, Manager, SessionHandle, open_manager
+from sessionmgr.manager import Clocks, Manager, RunHandle, SessionHandle, open_manager
 from sessionmgr.manager.plan import Wishes
 from sessionmgr.model import AnyEvent, Json, RunResult
-from sessionmgr.testing.model_server import ModelServer, Script, prompt_with
+from sessionmgr.provider import Allow, ApprovalRequest, Approve, Decision
+from sessionmgr.store import MemoryStore, Store
+from sessionmgr.testing.laws import broken_laws
+from sessionmgr.testing.model_server import ModelRequest, ModelServer, Say, Script, prompt_with
 from sessionmgr_adapters.claude import ClaudeAdapter
 from sessionmgr_adapters.claude.launch import ClaudeSpec
 from sessionmgr_adapters.claude.sdk import ClaudeConnection, connect
 
-PATIENCE = 90.0
+PATIENCE = 120.0
 CLOSE = 5.0
+MARK: Final = "SESSIONMGR_HOUSE"
+"""A variable that everything finds which is started in a house."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +44,44 @@ class Played:
 
 @dataclass
 class House:
-    """Where real runs are played."""
+    """Where real runs are played, as many at once as one likes."""
 
     manager: Manager
     server: ModelServer
     program: Path
     work: Path
     env: dict[str, str]
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    numbers: count[int] = field(default_factory=count)
 
-    async def session(self, mode: str = "default") -> SessionHandle:
-        return await self.manager.open_session("claude", cwd=self.work, permission_mode=mode)
+    async def session(
+        self, mode: str = "default", *, cwd: Path | None = None, approve: Approve | None = None
+    ) -> SessionHandle:
+        return await self.manager.open_session(
+            "claude", cwd=cwd or self.work, permission_mode=mode, approve=approve
+        )
 
     def options(self, **more: Json) -> dict[str, Json]:
         return {"command": [str(self.program)], **more}
+
+    def word(self) -> str:
+        """Make a word that nobody has said before."""
+        return f"word{next(self.numbers)}-{self.mark}"
+
+    def place(self) -> Path:
+        """Make a directory that nobody works in."""
+        place = self.work.parent / f"place{next(self.numbers)}"
+        place.mkdir()
+        return place
+
+    async def submit(
+        self, session: SessionHandle, prompt: str | Script, **wishes: Unpack[Wishes]
+    ) -> RunHandle:
+        """Start a run with a prompt, or with a script."""
+        wishes.setdefault("options", self.options())
+        wishes["env"] = {MARK: self.mark, **wishes.get("env", {})}
+        said = prompt if isinstance(prompt, str) else prompt_with(prompt)
+        return await session.submit(said, **wishes)
 
     async def play(
         self,
@@ -61,10 +93,38 @@ class House:
     ) -> Played:
         """Play a script to its end."""
         session = session or await self.session()
-        wishes.setdefault("options", self.options())
-        run = await session.submit(prompt_with(script, text), **wishes)
-        events = [event async for event in run]
-        return Played(await run.result(), events)
+        return await see(await self.submit(session, prompt_with(script, text), **wishes))
+
+    async def goes_on(self, session: SessionHandle, **wishes: Unpack[Wishes]) -> Played:
+        """See that the next run of a session goes well."""
+        played = await self.play([[Say(text="All is well.")]], session, **wishes)
+        result = played.result
+        assert (result.status, result.text) == ("completed", "All is well."), result
+        return played
+
+    def asked(self, session_id: str | None) -> list[ModelRequest]:
+        """Return what the model was asked in one session of Claude Code's."""
+        return [each for each in self.server.log.asked if each.session == session_id]
+
+
+async def see(run: RunHandle) -> Played:
+    """See a run to its end."""
+    events = [event async for event in run]
+    return Played(await run.result(), events)
+
+
+async def until_event(run: RunHandle, kind: str) -> AnyEvent:
+    """Wait for an event of a run."""
+    async for event in run:
+        if event.type == kind:
+            return event
+    raise AssertionError(f"it ended before {kind}: {await run.result()}")
+
+
+async def allow(_: ApprovalRequest) -> Decision:
+    """Answer that it may."""
+    await trio.lowlevel.checkpoint()
+    return Allow()
 
 
 def hermetic(env: dict[str, str]) -> type[ClaudeAdapter]:
@@ -87,10 +147,11 @@ async def open_house(
     work: Path,
     env: dict[str, str],
     *,
-    store: Path | None = None,
+    store: Store | Path | None = None,
     **clocks: float,
 ) -> AsyncGenerator[House, None]:
-    """Open a manager; when it is left, nothing that was started in `work` may live."""
+    """Open a manager; when it is left, its record is lawful, and nothing of it lives."""
+    store = MemoryStore() if store is None else store
     with trio.fail_after(PATIENCE):
         async with open_manager(
             store=store,
@@ -98,8 +159,12 @@ async def open_house(
             environ=env,
             clocks=Clocks(**{"close": CLOSE, **clocks}),
         ) as manager:
-            yield House(manager, server, program, work, env)
+            house = House(manager, server, program, work, env)
+            yield house
     assert list(living(work)) == []
+    assert with_word(house.mark) == []
+    if isinstance(store, MemoryStore):
+        assert await broken_laws(store) == []
 
 
 def living(work: Path) -> Iterator[str]:
@@ -112,7 +177,20 @@ def living(work: Path) -> Iterator[str]:
             continue
 
 
-async def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+def with_word(word: str) -> list[int]:
+    """Return the processes that carry a word in their environment or on their command line."""
+    found: list[int] = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            said = (place / "environ").read_bytes() + (place / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if word.encode() in said:
+            found.append(int(place.name))
+    return found
+
+
+async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait until something holds."""
     with trio.fail_after(seconds):
         while not condition():  # noqa: ASYNC110  # what others do has no event

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 import trio
 
 from sessionmgr.manager import RunHandle, SessionHandle
+from sessionmgr.model import Json
 from sessionmgr.provider import ApprovalRequest, Decision
 from sessionmgr.testing.model_server import (
     Call,
@@ -64,7 +65,7 @@ async def something_runs_in_the_background(
 ) -> tuple[SessionHandle, RunHandle]:
     session = await house.session("full_auto")
     command = f"tail -f /dev/null; : {word}"
-    call = {"command": command, "run_in_background": True, "description": "d"}
+    call: dict[str, Json] = {"command": command, "run_in_background": True, "description": "d"}
     run = await house.submit(session, [[Call(tool="Bash", input=call)], [Say(text="soon")]])
     await until_event(run, "turn_completed")
     await until(lambda: bool(with_word(word)))
@@ -187,7 +188,7 @@ async def test_a_run_is_over_when_its_block_is_left(house: House) -> None:
 
 
 async def test_work_in_the_background_keeps_a_run_open(house: House) -> None:
-    command = {"command": "sleep 1; touch late", "run_in_background": True, "description": "d"}
+    command: dict[str, Json] = {"command": "sleep 1; touch late", "run_in_background": True}
     script: Script = [[Call(tool="Bash", input=command)], [Say(text="soon")], [Say(text="seen")]]
     played = await house.play(script, await house.session("full_auto"))
     assert played.result.status == "completed", played.result.failure

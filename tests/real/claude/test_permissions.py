@@ -25,9 +25,9 @@ READ, INSIDE, OUTSIDE, LINK, COMMAND, NETWORK = EFFECTS = (
     "a command run",
     "a connection made",
 )
-ALL: Final = set(EFFECTS)
+ALL: Final[set[str]] = set(EFFECTS)
 # What is done in which mode: with nobody to ask, and with somebody who allows all.
-UNASKED: Final = {
+UNASKED: Final[dict[str, set[str]]] = {
     "default": {READ},
     "accept_edits": {READ, INSIDE},
     "plan": {READ},
@@ -35,7 +35,7 @@ UNASKED: Final = {
     "dangerously_skip_permissions": ALL,
 }
 CHANGES: Final = ("plan", "full_auto", "plan", "accept_edits", "plan")
-ALLOWED: Final = {"default": ALL, "accept_edits": ALL, "plan": {READ}}
+ALLOWED: Final[dict[str, set[str]]] = {"default": ALL, "accept_edits": ALL, "plan": {READ}}
 
 
 class Canaries:
@@ -162,8 +162,10 @@ async def test_what_is_allowed_is_done_but_for_the_effects_of_a_plan(house: Hous
 
 
 async def test_an_older_one_does_no_more_either(old_house: House) -> None:
-    await check_all(old_house, {mode: UNASKED[mode] for mode in ("default", "accept_edits")})
-    await check_all(old_house, {"plan": ALLOWED["plan"]}, allow)
+    some = {mode: UNASKED[mode] for mode in ("default", "accept_edits")}
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(check_all, old_house, some)
+        nursery.start_soon(check_all, old_house, {"plan": ALLOWED["plan"]}, allow)
 
 
 async def test_the_mode_of_one_run_is_not_that_of_the_next(any_house: House) -> None:

@@ -20,6 +20,7 @@ _TIME = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _PORT = re.compile(r"127\.0\.0\.1:\d+")
 _PROCESS = re.compile(r"\b\d+\.sock\b|\"pid\":\d+")
 _HOST = re.compile(r'"serverName":"[^"]*"')
+_TOLD = ("message", "tool_use_result")
 _LONG = 120  # what our scripts make tools and models say is shorter
 _MAKERS = ("commands", "agents", "models", "output_styles", "available_output_styles", "account")
 
@@ -43,11 +44,14 @@ def _without_makers(entry: Json) -> Json:
             for each in _MAKERS:
                 if each in answer:
                     answer[each] = [] if isinstance(answer[each], list) else {}
-        case {"dir": "<", "msg": {"type": "user", "message": dict(message)} as user}:
+        case {"dir": "<", "msg": {"type": "user", **user}}:
             is_synthetic = user.get("isSynthetic") is True
-            user["message"] = _without_words(message, is_synthetic=is_synthetic)
-            if "tool_use_result" in user:
-                user["tool_use_result"] = _without_words(user["tool_use_result"])
+            told = {
+                key: _without_words(value, is_synthetic=is_synthetic and key == "message")
+                for key, value in user.items()
+                if key in _TOLD
+            }
+            return {**entry, "msg": {"type": "user", **user, **told}}
         case _:
             pass
     return entry

@@ -10,6 +10,7 @@ import pytest
 from sessionmgr.cli.outlet import Outlet
 from sessionmgr.cli.output import ReaderGoneError
 from sessionmgr.cli.telling import Note, Text
+from tests.cli.pipes import pipe, unread_pipe
 
 
 @pytest.fixture
@@ -65,14 +66,7 @@ async def test_lines_are_printed_instead_of_text(files: tuple[TextIO, TextIO]) -
 
 
 async def test_who_reads_no_notes_gets_the_text_all_the_same() -> None:
-    ours, theirs = os.pipe()
-    gone, nobody = os.pipe()
-    os.close(gone)
-    with (
-        os.fdopen(ours, "rb", buffering=0),
-        os.fdopen(theirs, "w", encoding="utf-8") as out,
-        os.fdopen(nobody, "w", encoding="utf-8") as err,
-    ):
+    with pipe() as (ours, out), unread_pipe() as err:
         outlet = Outlet(out, err)
         await outlet.put([Note("one"), Text("two"), Note("three"), Text("four", ends=True)])
         assert os.read(ours, 100) == b"twofour\n"
@@ -81,9 +75,7 @@ async def test_who_reads_no_notes_gets_the_text_all_the_same() -> None:
 
 
 async def test_without_a_reader_of_the_text_that_is_told() -> None:
-    gone, nobody = os.pipe()
-    os.close(gone)
-    with os.fdopen(nobody, "w", encoding="utf-8") as out, pytest.raises(ReaderGoneError):
+    with unread_pipe() as out, pytest.raises(ReaderGoneError):
         await Outlet(out, None).put([Text("one")])
     with pytest.raises(ReaderGoneError):
         await Outlet(None, None).put([Text("one")])

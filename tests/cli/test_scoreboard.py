@@ -2,21 +2,12 @@
 
 import logging
 import os
-from collections.abc import Generator
-from contextlib import contextmanager
-from typing import TextIO
 
 import trio
 
 from sessionmgr.batch import Progress
 from sessionmgr.cli.scoreboard import Scoreboard, log_shown_on
-
-
-@contextmanager
-def pipe() -> Generator[tuple[int, TextIO]]:
-    ours, theirs = os.pipe()
-    with os.fdopen(ours, "rb", buffering=0), os.fdopen(theirs, "w", encoding="utf-8") as stream:
-        yield ours, stream
+from tests.cli.pipes import pipe, unread_pipe
 
 
 async def shown_for(seconds: int, scoreboard: Scoreboard) -> None:
@@ -68,9 +59,7 @@ async def test_the_log_is_shown_above_the_progress() -> None:
 
 
 async def test_a_reader_that_is_gone_does_not_end_the_batch() -> None:
-    ours, theirs = os.pipe()
-    os.close(ours)
-    with os.fdopen(theirs, "w", encoding="utf-8") as stream:
+    with unread_pipe() as stream:
         scoreboard = Scoreboard(stream, quiet=False)
         await shown_for(30, scoreboard)
         scoreboard.say("still there")

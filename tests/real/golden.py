@@ -20,7 +20,6 @@ _TIME = re.compile(r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _PORT = re.compile(r"127\.0\.0\.1:\d+")
 _PROCESS = re.compile(r"\b\d+\.sock\b|\"pid\":\d+")
 _HOST = re.compile(r'"serverName":"[^"]*"')
-_TOLD = ("message", "tool_use_result")
 _LONG = 120  # what our scripts make tools and models say is shorter
 _MAKERS = ("commands", "agents", "models", "output_styles", "available_output_styles", "account")
 
@@ -38,20 +37,17 @@ def write_golden(agent: str, version: str, name: str, recorded: Path, root: Path
     target.write_text(_the_same_everywhere(text, root), encoding="utf-8")
 
 
-def _without_makers(entry: Json) -> Json:
+def _without_makers(entry: dict[str, Json]) -> Json:
     match entry:
         case {"msg": {"type": "control_response", "response": {"response": dict(answer)}}}:
             for each in _MAKERS:
                 if each in answer:
                     answer[each] = [] if isinstance(answer[each], list) else {}
-        case {"dir": "<", "msg": {"type": "user", **user}}:
-            is_synthetic = user.get("isSynthetic") is True
-            told = {
-                key: _without_words(value, is_synthetic=is_synthetic and key == "message")
-                for key, value in user.items()
-                if key in _TOLD
-            }
-            return {**entry, "msg": {"type": "user", **user, **told}}
+        case {"dir": "<", "msg": dict(told)} if told.get("type") == "user":
+            is_synthetic = told.get("isSynthetic") is True
+            for each in ("message", "tool_use_result"):
+                if each in told:
+                    told[each] = _without_words(told[each], is_synthetic=is_synthetic)
         case _:
             pass
     return entry

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SLACK: Final = 20.0
 """Seconds that a busy machine may add to what has a bound."""
 PATIENCE: Final = 120.0
-_OURS: Final = {"message_sent", "session_created"}
+_OURS: Final = {"message_sent", "session_created", "stall_suspected"}
 # What may happen before a provider has said that it has begun, and may keep it from doing so.
 _INCIDENTS: Final = {"error_occurred", "output_received", "process_exited", "raw_received"}
 

@@ -193,5 +193,6 @@ def with_word(word: str) -> list[int]:
 async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait until something holds."""
     with trio.fail_after(seconds):
+        await trio.lowlevel.checkpoint()
         while not condition():  # noqa: ASYNC110  # what others do has no event
             await trio.sleep(0.02)

@@ -137,7 +137,7 @@ async def open_canaries(house: House) -> AsyncGenerator[Canaries]:
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     canaries = Canaries(house, listeners[0].socket.getsockname()[1])
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.serve_listeners, canaries.greet, listeners)
+        await nursery.start(trio.serve_listeners, canaries.greet, listeners)
         yield canaries
         nursery.cancel_scope.cancel()
 

@@ -186,6 +186,7 @@ class Keeping:
             del self._tables.live[live.session.id]
             self._fences.pop(live.session.id, None)
         live.asleep = True
+        self._tables.tower.forget(live)
         live.ring()
 
     async def renew(self) -> None:

@@ -79,6 +79,10 @@ class Tower:
         self._watched.pop(live.nap_number, None)
         live.nap_number = self._put(live, trio.current_time() + seconds)
 
+    def forget(self, live: Live) -> None:
+        """Let go of a session that nobody keeps any more."""
+        self._watched.pop(live.nap_number, None)
+
     async def strike(self) -> None:
         """Strike whenever it is due."""
         while True:

@@ -1,6 +1,7 @@
 """The command line answers at once, and says in one line what is wrong."""
 
 import importlib.metadata
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -75,4 +76,7 @@ for argv in ["--version"], ["--help"], ["nonsense"]:
 heavy = {"rich", "tomllib"} & sys.modules.keys()
 sys.exit(f"imported: {heavy}" if heavy else 0)
 """
-    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, timeout=60)
+    # Who measures coverage imports things of its own in each child.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+    words = [sys.executable, "-c", program]
+    subprocess.run(words, check=True, capture_output=True, timeout=60, env=env)

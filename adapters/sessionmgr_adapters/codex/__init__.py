@@ -1,0 +1,1 @@
+"""Codex: its command line program, driven by the lines that it reads and writes."""

@@ -1,0 +1,147 @@
+"""What it means that something of Codex's went wrong: the one place where kinds are given.
+
+Pure. What counts is the class of an error and the status of the model's server, which Codex hands
+on; what a server said in words decides nothing. `other` is a class that says nothing, and stays
+one: all that is added to it is whether the turn broke off just before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.model import Failure, FailureKind
+from sessionmgr.model.moment import written
+
+if TYPE_CHECKING:
+    from sessionmgr.model import Json
+
+_BY_CLASS: Final = {
+    "contextWindowExceeded": FailureKind.CONTEXT_EXCEEDED,
+    "sessionBudgetExceeded": FailureKind.BUDGET_EXCEEDED,
+    "usageLimitExceeded": FailureKind.QUOTA_EXHAUSTED,
+    "rateLimitExceeded": FailureKind.RATE_LIMITED,
+    "flexUnavailable": FailureKind.OVERLOADED,
+    "serverOverloaded": FailureKind.OVERLOADED,
+    "policyCapacityUnavailable": FailureKind.OVERLOADED,
+    "modelNotFound": FailureKind.MODEL_NOT_FOUND,
+    "cyberPolicy": FailureKind.REFUSED,
+    "misalignmentPolicyViolation": FailureKind.REFUSED,
+    "inferenceHookDenied": FailureKind.REFUSED,
+    "tooManyDenials": FailureKind.PERMISSION_REFUSED,
+    "unauthorized": FailureKind.AUTH_FAILED,
+    "activeTurnNotSteerable": FailureKind.SESSION_BUSY,
+}
+_BY_STATUS: Final = {
+    401: FailureKind.AUTH_FAILED,
+    402: FailureKind.BILLING,
+    403: FailureKind.AUTH_FAILED,
+    429: FailureKind.RATE_LIMITED,
+    503: FailureKind.OVERLOADED,
+    529: FailureKind.OVERLOADED,
+}
+_OF_THE_LINE: Final = {
+    "httpConnectionFailed",
+    "responseStreamConnectionFailed",
+    "responseStreamDisconnected",
+    "responseTooManyFailedAttempts",
+}
+"""Classes that are about the way to the server; without a status no answer has come over it."""
+_PASSING: Final = {FailureKind.RATE_LIMITED, FailureKind.OVERLOADED, FailureKind.SESSION_BUSY}
+_SPENT: Final = "usageLimitExceeded"
+_SERVERS_FAULT: Final = 500
+_STATUS: Final = "httpStatusCode"
+
+# What an answer to a request says, where its code does not tell. These are Codex's own words.
+_COMPLAINTS: Final = (
+    ("no rollout found", FailureKind.SESSION_NOT_FOUND),
+    ("no thread found", FailureKind.SESSION_NOT_FOUND),
+    ("thread not found", FailureKind.SESSION_NOT_FOUND),
+    ("invalid thread id", FailureKind.SESSION_NOT_FOUND),
+    ("already has an active writer", FailureKind.SESSION_BUSY),
+    ("authentication required", FailureKind.AUTH_FAILED),
+)
+_TOO_MUCH: Final = -32001
+_NOT_UNDERSTOOD: Final = {-32600, -32601, -32602, -32700}
+
+
+def failure_of(
+    info: Json, message: str, *, before: Json = None, resets_at: float | None = None
+) -> Failure:
+    """Return what went wrong in a turn.
+
+    `info` is its `codexErrorInfo`, `before` that of the turn's last error that was tried again,
+    and `resets_at` when the limit that is hit begins anew, if that was told.
+    """
+    name, status = _read(info)
+    kind = _kind(name, status)
+    is_spent = name == _SPENT and resets_at is not None
+    if is_spent:
+        kind = FailureKind.RATE_LIMITED
+    broke_off = name in _OF_THE_LINE and status is None
+    if name == "other":
+        earlier, earlier_status = _read(before)
+        broke_off = earlier in _OF_THE_LINE and earlier_status is None
+    at = resets_at if kind is FailureKind.RATE_LIMITED else None
+    return Failure(
+        kind=kind,
+        message=message or f"the turn failed with {name}",
+        retryable=kind in _PASSING
+        or broke_off
+        or name == "internalServerError"
+        or (status or 0) >= _SERVERS_FAULT,
+        resumable=kind is not FailureKind.CONTEXT_EXCEEDED,
+        retry_at=None if at is None else written(at),
+        provider_code=name if status is None else f"{name}:{status}",
+        phase="turn",
+    )
+
+
+def retry_failure(info: Json, message: str) -> Failure:
+    """Return what Codex tries again for."""
+    failure = failure_of(info, message)
+    return Failure(
+        kind=failure.kind,
+        message=failure.message,
+        retryable=True,
+        resumable=True,
+        provider_code=failure.provider_code,
+        phase="turn",
+    )
+
+
+def request_failure(method: str, code: int, message: str) -> Failure:
+    """Return what it means that Codex answers a request with an error."""
+    said = message.lower()
+    kind = next((kind for words, kind in _COMPLAINTS if words in said), None)
+    if kind is None and code == _TOO_MUCH:
+        kind = FailureKind.OVERLOADED
+    elif kind is None:
+        is_ours = code in _NOT_UNDERSTOOD
+        kind = FailureKind.CONFIG_INVALID if is_ours else FailureKind.PROVIDER_ERROR
+    return Failure(
+        kind=kind,
+        message=f"Codex refused {method}: {message or 'without a reason'}",
+        retryable=kind in _PASSING,
+        resumable=kind in _PASSING,
+        provider_code=str(code),
+        phase="start",
+    )
+
+
+def _read(info: Json) -> tuple[str, int | None]:
+    """Return the class of an error, and the server's status if it tells one."""
+    match info:
+        case str() if info:
+            return info, None
+        case dict() if len(info) == 1:
+            [(name, told)] = info.items()
+            status = told.get(_STATUS) if isinstance(told, dict) else None
+            return name, status if isinstance(status, int) else None
+        case _:
+            return "other", None
+
+
+def _kind(name: str, status: int | None) -> FailureKind:
+    if name in _BY_CLASS:
+        return _BY_CLASS[name]
+    return _BY_STATUS.get(status or 0, FailureKind.PROVIDER_ERROR)

@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import trio
 
-from sessionmgr.testing.model_server.server import open_model_server
+from sessionmgr.testing.model_server.server import ModelServer, open_model_server
 
 
 async def main(port: int) -> None:
     """Serve until interrupted, and tell what was asked."""
-    async with open_model_server(port=port) as server:
-        print(server.url, flush=True)  # noqa: T201
-        told = 0
-        while True:
-            await server.log.reached(told + 1)
-            await server.log.settled()
-            for exchange in server.log:
-                if exchange.number >= told:
-                    told = exchange.number + 1
-                    http = exchange.http
-                    print(  # noqa: T201
-                        f"{exchange.number} {http.method} {http.target} {exchange.status} "
-                        f"reply={exchange.reply} {exchange.ending}",
-                        flush=True,
-                    )
+    # A receiver, because a KeyboardInterrupt strikes whichever task is at work, at any line.
+    with trio.open_signal_receiver(signal.SIGINT) as interrupts:
+        async with open_model_server(port=port) as server, trio.open_nursery() as nursery:
+            nursery.start_soon(tell, server)
+            async for _ in interrupts:
+                nursery.cancel_scope.cancel()
+                break
+
+
+async def tell(server: ModelServer) -> None:
+    """Print where it is, then a line for each request that is over."""
+    print(server.url, flush=True)  # noqa: T201
+    told = 0
+    while True:
+        await server.log.reached(told + 1)
+        await server.log.settled()
+        for exchange in server.log:
+            if exchange.number >= told:
+                told = exchange.number + 1
+                http = exchange.http
+                print(  # noqa: T201
+                    f"{exchange.number} {http.method} {http.target} {exchange.status} "
+                    f"reply={exchange.reply} {exchange.ending}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":
-    try:
-        trio.run(main, int(sys.argv[1]) if len(sys.argv) > 1 else 0)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    trio.run(main, int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+    sys.exit(130)

@@ -77,6 +77,7 @@ class Connection:
             self._log.end(exchange)
         return again and exchange.ending == "whole"
 
+    @trio.lowlevel.enable_ki_protection
     async def _watch(self, exchange: Exchange, answering: trio.CancelScope) -> None:
         ahead = 0
         while ahead <= _AHEAD:

@@ -39,6 +39,7 @@ class ModelServer:
         self._scripts: Final = scripts
         self._attempts: Final[OrderedDict[str, int]] = OrderedDict()
 
+    @trio.lowlevel.enable_ki_protection  # an interrupt is the block's, and would tear this one
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve one connection to its end."""
         async with stream:
@@ -107,6 +108,10 @@ async def open_model_server(
             except BaseException as error:  # noqa: ASYNC103, BLE001  # it leaves below, bare
                 body = error
             nursery.cancel_scope.cancel()
+    except* KeyboardInterrupt as interrupts:
+        # trio raises it in whichever task is at work, and the body was cancelled for it.
+        body = KeyboardInterrupt()
+        body.__cause__ = interrupts
     except* Exception:
         if server.failure is None:
             raise

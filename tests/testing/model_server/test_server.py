@@ -302,6 +302,19 @@ async def test_a_body_that_fails_for_such_a_function_says_so() -> None:
     assert "LookupError" in raised.value.__notes__[0]
 
 
+async def test_an_interrupt_leaves_the_block_bare_whoever_it_strikes() -> None:
+    def interrupted(request: ModelRequest) -> Reply:
+        raise KeyboardInterrupt
+
+    async def ask() -> None:
+        async with open_model_server(interrupted) as server, client_of(server) as client:
+            await client.send("POST", MESSAGES, messages("hi"))
+            await trio.sleep_forever()
+
+    with pytest.raises(KeyboardInterrupt):
+        await ask()
+
+
 def test_the_log_keeps_the_last() -> None:
     log = Log()
     for number in range(KEPT + 5):

@@ -15,24 +15,21 @@ def acquire(
     connection: Connection, name: str, owner: Owner, now: int, ttl: int, over: int | None
 ) -> Lease:
     """Take the lease; also from a living owner whose fence is `over`."""
-    found = connection.execute(
-        "SELECT fence, expires, boot_id, pid, start, owner FROM leases WHERE name = ?", (name,)
+    known, last, expires, *held_by = connection.execute(
+        "SELECT (SELECT fence FROM sessions WHERE session_id = ?1),"
+        " fence, expires, boot_id, pid, start, owner FROM (SELECT 1) LEFT JOIN leases ON name = ?1",
+        (name,),
     ).fetchone()
-    last = 0
-    if found is not None:
-        last, expires, *held_by = found
-        if expires is not None and expires > now and last != over and Owner(*held_by) != owner:
-            raise LeaseHeld(name, Owner(*held_by), last, expires)
-    session = connection.execute(
-        "SELECT fence FROM sessions WHERE session_id = ?", (name,)
-    ).fetchone()
-    fence: int = max(last, session[0] if session else 0) + 1
+    if expires is not None and expires > now and last != over and Owner(*held_by) != owner:
+        raise LeaseHeld(name, Owner(*held_by), last, expires)
+    fence: int = max(last or 0, known or 0) + 1
     connection.execute(
         "REPLACE INTO leases (name, fence, expires, boot_id, pid, start, owner)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
         (name, fence, now + ttl, owner.boot_id, owner.pid, owner.start, owner.name),
     )
-    connection.execute("UPDATE sessions SET fence = ? WHERE session_id = ?", (fence, name))
+    if known is not None:
+        connection.execute("UPDATE sessions SET fence = ? WHERE session_id = ?", (fence, name))
     return Lease(name=name, owner=owner, fence=fence, expires=now + ttl)
 
 

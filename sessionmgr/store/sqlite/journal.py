@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sessionmgr.errors import IdTaken, UnknownId
 from sessionmgr.store.admission import (
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from sqlite3 import Connection
 
+TOGETHER: Final = 64
+"""So many events go in by one statement."""
 PRUNED_AT_ONCE: Final = 2000
 PRUNED_RUNS: Final = 50
 """So many rows, of so many runs, one step of `prune` drops at once; appends go in between."""
@@ -28,16 +31,18 @@ PRUNED_RUNS: Final = 50
 
 def create_session(connection: Connection, new: NewSession) -> None:
     """Store a new session, unless the very same is there."""
+    made = connection.execute(
+        "INSERT INTO sessions (session_id, provider, created, fence, last, first_body) VALUES"
+        " (?1, ?2, ?3, coalesce((SELECT fence FROM leases WHERE name = ?1), 0), 0, ?4)"
+        " ON CONFLICT (session_id) DO NOTHING",
+        (new.session_id, new.provider, new.at, new.body),
+    )
+    if made.rowcount:
+        return
     found = connection.execute(
         "SELECT provider, created, first_body FROM sessions WHERE session_id = ?", (new.session_id,)
     ).fetchone()
-    if found is None:
-        connection.execute(
-            "INSERT INTO sessions (session_id, provider, created, fence, last, first_body) VALUES"
-            " (?1, ?2, ?3, coalesce((SELECT fence FROM leases WHERE name = ?1), 0), 0, ?4)",
-            (new.session_id, new.provider, new.at, new.body),
-        )
-    elif found != (new.provider, new.at, new.body):
+    if found != (new.provider, new.at, new.body):
         raise IdTaken("session", new.session_id)
 
 
@@ -55,28 +60,16 @@ def append(connection: Connection, append: Append) -> Appended:
     ends = endings(append)
     if append.new_session is not None:
         create_session(connection, append.new_session)
-    found = connection.execute(
-        "SELECT key, fence, last FROM sessions WHERE session_id = ?", (append.session_id,)
-    ).fetchone()
-    if found is None:
+    stored = _stored(connection, append)
+    if stored is None:
         raise UnknownId("session", append.session_id)
-    session, fence, last = found
+    session, fence, last, keys, facts = stored
     check_fence(append, fence)
     if is_duplicate(append, last, _begun(connection, session, append.first, last)):
         return Appended(append.rows[-1].seq, duplicate=True)
-    keys, facts = _stored_runs(connection, append, session)
     check_runs(append, ends, facts)
     _write_runs(connection, append, session, keys, ends)
-    first, begins = append.first, identity(append)
-    connection.executemany(
-        "INSERT INTO events (session, seq, run, type, batch, body) VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (session, row.seq, keys[row.run_id], row.type, None, row.body)
-            if row.seq != first
-            else (session, first, keys[row.run_id], row.type, begins, row.body)
-            for row in append.rows
-        ],
-    )
+    _write_events(connection, append, session, keys)
     connection.execute(
         "UPDATE sessions SET last = ?, fence = ?, body = coalesce(?, body) WHERE key = ?",
         (append.rows[-1].seq, append.fence, append.session, session),
@@ -96,25 +89,57 @@ def _begun(connection: Connection, session: int, first: int, last: int) -> str |
     return None if found is None else found[0]
 
 
-def _stored_runs(
-    connection: Connection, append: Append, session: int
-) -> tuple[dict[str | None, int | None], dict[str, RunFacts]]:
-    """Return what is stored of the runs that the append names: their keys, and how they stand."""
-    keys: dict[str | None, int | None] = {None: None}
-    facts: dict[str, RunFacts] = {}
-    for run_id in named_runs(append):
-        found = connection.execute(
+class _Stored(NamedTuple):
+    """What is stored of an append's session, and of the runs that it names."""
+
+    session: int
+    fence: int
+    last: int
+    keys: dict[str | None, int | None]
+    facts: dict[str, RunFacts]
+
+
+def _stored(connection: Connection, append: Append) -> _Stored | None:
+    # A statement is two turns at the interpreter's lock, and most appends name one run: that one
+    # is asked for together with the session.
+    named = named_runs(append)
+    usual = named.pop() if named else None
+    found = connection.execute(
+        "SELECT sessions.key, fence, sessions.last, runs.key, status, session"
+        " FROM sessions LEFT JOIN runs ON run_id = ? WHERE session_id = ?",
+        (usual, append.session_id),
+    ).fetchone()
+    if found is None:
+        return None
+    session, fence, last, *run = found
+    stored = _Stored(session, fence, last, {None: None}, {})
+    if usual is not None and run[0] is not None:
+        _note(connection, append, stored, usual, *run)
+    for run_id in named:
+        row = connection.execute(
             "SELECT key, status, session FROM runs WHERE run_id = ?", (run_id,)
         ).fetchone()
-        if found is not None:
-            keys[run_id], status, owner = found
-            session_id = append.session_id
-            if owner != session:
-                (session_id,) = connection.execute(
-                    "SELECT session_id FROM sessions WHERE key = ?", (owner,)
-                ).fetchone()
-            facts[run_id] = RunFacts(session_id, status)
-    return keys, facts
+        if row is not None:
+            _note(connection, append, stored, run_id, *row)
+    return stored
+
+
+def _note(
+    connection: Connection,
+    append: Append,
+    stored: _Stored,
+    run_id: str,
+    key: int,
+    status: str,
+    owner: int,
+) -> None:
+    session_id = append.session_id
+    if owner != stored.session:
+        (session_id,) = connection.execute(
+            "SELECT session_id FROM sessions WHERE key = ?", (owner,)
+        ).fetchone()
+    stored.keys[run_id] = key
+    stored.facts[run_id] = RunFacts(session_id, status)
 
 
 def _write_runs(
@@ -124,27 +149,49 @@ def _write_runs(
     keys: dict[str | None, int | None],
     ends: Mapping[str, int],
 ) -> None:
+    spans = _spans(append)
     for run in append.runs:
         key = keys.get(run.run_id)
         end = ends.get(run.run_id)
         ended = None if end is None else append.at
+        first, last = spans.pop(run.run_id, (None, None))
         if key is None:
             keys[run.run_id] = connection.execute(
-                "INSERT INTO runs (run_id, session, status, terminal, ended, body)"
-                " VALUES (?, ?, ?, ?, ?, ?)",
-                (run.run_id, session, run.status, end, ended, run.body),
+                "INSERT INTO runs (run_id, session, status, first, last, terminal, ended, body)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (run.run_id, session, run.status, first, last, end, ended, run.body),
             ).lastrowid
         else:
             connection.execute(
-                "UPDATE runs SET status = ?, terminal = coalesce(terminal, ?),"
-                " ended = coalesce(ended, ?), body = ? WHERE key = ?",
-                (run.status, end, ended, run.body, key),
+                "UPDATE runs SET status = ?, first = coalesce(first, ?), last = coalesce(?, last),"
+                " terminal = coalesce(terminal, ?), ended = coalesce(ended, ?), body = ?"
+                " WHERE key = ?",
+                (run.status, first, last, end, ended, run.body, key),
             )
-    for run_id, (first, last) in _spans(append).items():
+    for run_id, (first, last) in spans.items():
         connection.execute(
             "UPDATE runs SET first = coalesce(first, ?), last = ? WHERE key = ?",
             (first, last, keys[run_id]),
         )
+
+
+def _write_events(
+    connection: Connection, append: Append, session: int, keys: Mapping[str | None, int | None]
+) -> None:
+    begins: str | None = identity(append)
+    for at in range(0, len(append.rows), TOGETHER):
+        values: list[int | str | bytes | None] = []
+        rows = append.rows[at : at + TOGETHER]
+        for row in rows:
+            values += (session, row.seq, keys[row.run_id], row.type, begins, row.body)
+            begins = None  # the first alone says which batch it is
+        connection.execute(_insert_events(len(rows)), values)
+
+
+@cache
+def _insert_events(count: int) -> str:
+    places = ", ".join(["(?, ?, ?, ?, ?, ?)"] * count)
+    return f"INSERT INTO events (session, seq, run, type, batch, body) VALUES {places}"
 
 
 def _spans(append: Append) -> dict[str, tuple[int, int]]:

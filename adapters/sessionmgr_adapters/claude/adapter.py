@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import uuid
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import trio
-from msgspec import UNSET
-from msgspec.structs import replace
 
 from sessionmgr.errors import ProcessError
 from sessionmgr.model import Cause, Failure, FailureKind, PermissionMode
@@ -23,10 +22,12 @@ from sessionmgr.provider import (
     ProviderAdapter,
     RunContext,
 )
-from sessionmgr.provider.child_end import exit_failure, process_exited, start_failure
+from sessionmgr.provider.child_end import process_exited, start_failure
 from sessionmgr.provider.connection_pool import ConnectionPool
+from sessionmgr.provider.structured import schema_fault
 from sessionmgr_adapters.claude import sdk
-from sessionmgr_adapters.claude.failures import complaint_kind, missing_output
+from sessionmgr_adapters.claude.ending import end_run
+from sessionmgr_adapters.claude.fallback import PATIENCE, Missed, missed_by, notice
 from sessionmgr_adapters.claude.launch import BYPASS, ENVIRONMENT, ClaudeSpec, make_spec
 from sessionmgr_adapters.claude.options import ClaudeOptions
 from sessionmgr_adapters.claude.pictures import ImageRefusedError, blocks_of
@@ -37,7 +38,7 @@ from sessionmgr_adapters.claude.turn import Turn
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from sessionmgr.model import Json
+    from sessionmgr.model import ErrorOccurred, Json
     from sessionmgr.provider.connection import Connect
     from sessionmgr.provider.connection_pool import Lease
     from sessionmgr_adapters.claude.sdk import ClaudeConnection
@@ -95,6 +96,8 @@ class ClaudeAdapter(ProviderAdapter):
     environment = ENVIRONMENT
     connect: ClassVar[Connect[ClaudeSpec, ClaudeConnection]] = staticmethod(sdk.connect)
     """The seam: a mock SDK is put here."""
+    patience: ClassVar[float] = PATIENCE
+    """Seconds for a child that is to be kept to say its first word."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,48 +110,69 @@ class ClaudeAdapter(ProviderAdapter):
 
     async def run(self, run: RunContext) -> None:
         """Have a prompt answered, and tell what happens."""
+        fault = schema_fault(run.schema)
         try:
             prompt = await blocks_of(run.prompt, run.images, run.cwd)
-            spec = make_spec(run, _options(run), str(uuid.uuid4()))
-            if _options(run).text:
-                await self._play_plainly(run, spec)
-                return
-            while not await self._play(run, spec, prompt):
-                pass  # the child that was kept was dead already
+            if fault is not None:
+                await run.fail(_config_failure(f"schema: {fault}"))
+            elif _options(run).text:
+                await self._play_plainly(run)
+            else:
+                await self._play_in_frames(run, prompt)
         except ProcessError as error:
             await run.fail(start_failure(error))
         except ImageRefusedError as error:
-            message = str(error)
-            failure = Failure(kind=FailureKind.CONFIG_INVALID, message=message, phase="start")
-            await run.fail(failure)
+            await run.fail(_config_failure(str(error)))
 
-    async def _play_plainly(self, run: RunContext, spec: ClaudeSpec) -> None:
+    async def _play_in_frames(self, run: RunContext, prompt: Json) -> None:
+        """Play a run on a child that is kept, or as well as it can be had."""
+        notes: list[ErrorOccurred] = []
+        is_own = not _options(run).keep
+        while True:
+            missed = await self._play(run, prompt, notes, is_own=is_own)
+            match missed:
+                case None:
+                    return
+                case Missed.WAS_DEAD:
+                    continue
+                case Missed.KNOWS_NO_FRAMES:
+                    run.emit_nowait(*notes, notice(missed))
+                    await self._play_plainly(run)
+                    return
+                case Missed.HUNG | Missed.DIED:
+                    notes.append(notice(missed))
+                    is_own = True
+
+    async def _play_plainly(self, run: RunContext) -> None:
         """Play a run on a child of its own that prints text; none else may have its session."""
+        spec = _spec(run)
         seat = self._seats.get(spec.session)
         if seat is not None:
             async with self._pool.lease(seat.spec, run.connections) as lease:
                 lease.abandon()
             await lease.connection.gone.wait()
-        plain = self._plain[run.run_id] = PlainRun(run, spec)
+        plain = self._plain[run.run_id] = PlainRun(run, spec, _options(run))
         try:
             await plain.play()
         finally:
             del self._plain[run.run_id]
 
-    async def _play(self, run: RunContext, spec: ClaudeSpec, prompt: Json) -> bool:
-        """Play a run on a child and tell how it ended; False if that has heard nothing of it."""
+    async def _play(
+        self, run: RunContext, prompt: Json, notes: list[ErrorOccurred], *, is_own: bool
+    ) -> Missed | None:
+        """Play a run on a child and tell how it ended, unless that has missed it."""
         seat: Seat | None = None
         try:
-            async with self._lease(run, spec) as lease:
+            async with self._lease(run, _spec(run)) as lease:
                 seat = lease.connection
-                is_told = await self._sit(run, lease, prompt)
-            is_own = not _options(run).keep
-            if is_own or (lease.is_abandoned and run.cancelling is not None):
+                missed = await self._sit(run, lease, prompt, notes, is_own=is_own)
+            is_left = is_own or missed is not None
+            if is_left or (lease.is_abandoned and run.cancelling is not None):
                 await seat.gone.wait()  # and all that it has started with it
             facts = seat.connection.facts
-            if is_own and is_told and facts is not None:
+            if is_own and missed is None and facts is not None:
                 run.emit_nowait(process_exited(facts))
-            return is_told
+            return missed
         except BaseException:
             if seat is not None:
                 seat.connection.hurried = True  # it has had its time
@@ -156,24 +180,38 @@ class ClaudeAdapter(ProviderAdapter):
                     await seat.gone.wait()
             raise
 
-    async def _sit(self, run: RunContext, lease: Lease[Seat], prompt: Json) -> bool:
-        options, seat = _options(run), lease.connection
-        is_used = seat.runs > 0
+    async def _sit(
+        self,
+        run: RunContext,
+        lease: Lease[Seat],
+        prompt: Json,
+        notes: list[ErrorOccurred],
+        *,
+        is_own: bool,
+    ) -> Missed | None:
+        seat = lease.connection
+        was_used = seat.runs > 0
         conversation = await seat.connection.open(seat.spec)
-        turn = self._turns[run.run_id] = Turn(run, seat, conversation, options)
+        patience = math.inf if is_own else self.patience
+        turn = Turn(run, seat, conversation, _options(run), notes, patience)
+        self._turns[run.run_id] = turn
         try:
             await turn.play(prompt)
         finally:
             del self._turns[run.run_id]
-        is_fit = not turn.is_broken and not turn.leaves_work and not _was_silent(run)
-        if seat.hello is None or not is_fit or not options.keep:
+        is_fit = not (turn.is_broken or turn.is_deaf or turn.leaves_work or _was_silent(run))
+        if seat.hello is None or not is_fit or is_own:
             lease.abandon()
+        if turn.is_deaf:
+            seat.connection.hurried = True
         if run.cancelling is not None:
-            return True  # whoever stopped the run says how it ends
-        if is_used and turn.is_broken and not turn.is_heard:
-            return False
-        await _end(run, turn)
-        return True
+            return None  # whoever stopped the run says how it ends
+        missed = missed_by(turn, was_used=was_used)
+        if is_own and missed is not Missed.KNOWS_NO_FRAMES:
+            missed = None  # there is nothing else to try
+        if missed is None:
+            await end_run(run, turn, is_own=is_own)
+        return missed
 
     @asynccontextmanager
     async def _lease(self, run: RunContext, spec: ClaudeSpec) -> AsyncGenerator[Lease[Seat], None]:
@@ -226,46 +264,13 @@ class ClaudeAdapter(ProviderAdapter):
         return Health()
 
 
-async def _end(run: RunContext, turn: Turn) -> None:
-    """Tell how a run ended that nobody else has ended."""
-    result, failure = turn.result, turn.failure
-    if failure is not None:
-        await run.fail(failure)
-    elif turn.is_broken or result is None:
-        await _tell_of_its_death(run, turn)
-    else:
-        structured = result.structured_output if result.structured_output is not UNSET else None
-        failure = turn.state.failure
-        if failure is None and structured is None:
-            failure = missing_output(run.schema)
-        stop_reason = result.stop_reason or result.terminal_reason
-        if failure is None:
-            await run.finish(stop_reason=stop_reason, structured=structured)
-        else:
-            await run.fail(failure, stop_reason=stop_reason)
+def _config_failure(message: str) -> Failure:
+    return Failure(kind=FailureKind.CONFIG_INVALID, message=message, phase="start")
 
 
-async def _tell_of_its_death(run: RunContext, turn: Turn) -> None:
-    facts = turn.seat.connection.facts
-    if turn.state.failure is not None:  # it said why, and went
-        await run.fail(turn.state.failure)
-    elif facts is None:
-        message = "the connection ended in the middle of a turn"
-        failure = Failure(kind=FailureKind.PROTOCOL_ERROR, message=message, phase="turn")
-        await run.fail(failure)
-    else:
-        if _options(run).keep:  # else it is told once that has been seen to its end
-            run.emit_nowait(process_exited(facts))
-        tail = turn.seat.connection.tail
-        failure = exit_failure(facts, tail, phase="turn" if turn.state.started else "start")
-        kind = None if turn.state.started else complaint_kind(tail.text())
-        failure = replace(
-            failure,
-            kind=kind or failure.kind,
-            retryable=kind is None,
-            resumable=turn.state.started,
-        )
-        await run.fail(failure)
+def _spec(run: RunContext) -> ClaudeSpec:
+    """Say what a run needs: a session of its own for each try, unless it goes on with one."""
+    return make_spec(run, _options(run), str(uuid.uuid4()))
 
 
 def _options(run: RunContext) -> ClaudeOptions:

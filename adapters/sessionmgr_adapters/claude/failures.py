@@ -12,7 +12,6 @@ from sessionmgr.model import Failure, FailureKind
 from sessionmgr.model.moment import written
 
 if TYPE_CHECKING:
-    from sessionmgr.model import Json
     from sessionmgr_adapters.claude.frames import Assistant, RateLimitInfo, Result, System
 
 _BY_SUBTYPE: Final = {
@@ -146,16 +145,3 @@ def retry_failure(retry: System) -> Failure:
 def complaint_kind(stderr: str) -> FailureKind | None:
     """Return what a child's last words say it died of; None if nothing that is known."""
     return next((kind for words, kind in _COMPLAINTS if words in stderr), None)
-
-
-def missing_output(schema: Json) -> Failure | None:
-    """Return the failure that a turn without structured output is, if some was asked for."""
-    if schema is None:
-        return None
-    return Failure(
-        kind=FailureKind.STRUCTURED_INVALID,
-        message="the turn ended without the structured output that was asked for",
-        resumable=True,
-        provider_code="no_structured_output",
-        phase="turn",
-    )

@@ -23,6 +23,9 @@ from sessionmgr.process import PrivateFiles, Pump
 from sessionmgr.process.ladder import Ladder, end_tree, open_tree
 from sessionmgr.provider.child_end import exit_failure, process_exited
 from sessionmgr_adapters.claude.failures import complaint_kind
+from sessionmgr_adapters.claude.fallback import OF_FRAMES
+from sessionmgr_adapters.claude.seat import too_old
+from sessionmgr_adapters.claude.version import version_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,23 +36,21 @@ if TYPE_CHECKING:
     from sessionmgr.provider import RunContext
     from sessionmgr.wire import Line
     from sessionmgr_adapters.claude.launch import ClaudeSpec
+    from sessionmgr_adapters.claude.options import ClaudeOptions
 
 LADDER: Final = Ladder(polite=0.0, term=2.0)
 MESSAGE: Final = "text"
-_OF_FRAMES: Final = (
-    *("--output-format", "--input-format", "--replay-user-messages", "--include-partial-messages"),
-    *("--permission-prompt-tool", "--verbose"),
-)
 
 
 class PlainRun:
     """One run, and the child that is its own."""
 
-    def __init__(self, run: RunContext, spec: ClaudeSpec) -> None:
+    def __init__(self, run: RunContext, spec: ClaudeSpec, options: ClaudeOptions) -> None:
         self.ended: Final = trio.Event()
         """Set to have it end."""
         self._run: Final = run
         self._spec: Final = spec
+        self._options: Final = options
         self._said: Final[list[str]] = []
 
     async def play(self) -> None:
@@ -59,16 +60,15 @@ class PlainRun:
             ProcessError: It could not be started.
         """
         run = self._run
-        why = _refused(run)
-        if why is not None:
-            kind = FailureKind.CONFIG_INVALID
-            await run.fail(Failure(kind=kind, message=why, phase="start"))
+        failure = _refused(run, self._options) or await self._version_failure()
+        if failure is not None:
+            await run.fail(failure)
             return
         pump = Pump(self._take, room=run.room)
         with PrivateFiles() as files:
             written = {flag: files.write(flag.strip("-"), text) for flag, text in self._spec.files}
             argv = self._spec.argv({flag: str(path) for flag, path in written.items()})
-            plain = tuple(each for each in argv if each.partition("=")[0] not in _OF_FRAMES)
+            plain = tuple(each for each in argv if each.partition("=")[0] not in OF_FRAMES)
             command = msgspec.structs.replace(self._spec.command, argv=plain)
             async with open_tree(self._spec.launcher, command, ladder=LADDER) as tree:
                 await run.emit(RunStarted(provider_session_id=self._spec.session))
@@ -82,6 +82,10 @@ class PlainRun:
             run.emit_nowait(MessageReceived(content=text, message_id=MESSAGE))
         if run.cancelling is None:
             await self._end(facts, pump.tail)
+
+    async def _version_failure(self) -> Failure | None:
+        spec = self._spec
+        return too_old(await version_of(spec.launcher, self._options.command, spec.command))
 
     async def _talk(self, tree: ChildTree, pump: Pump) -> None:
         async with trio.open_nursery() as nursery:
@@ -110,11 +114,22 @@ class PlainRun:
             self._run.emit_nowait(MessageStreamed(delta=f"{text}\n", message_id=MESSAGE))
 
 
-def _refused(run: RunContext) -> str | None:
-    if run.permission.asked is PermissionMode.ACCEPT_EDITS:
-        return "plain text leaves nobody to grant edits: accept_edits needs frames"
-    if run.images or run.schema is not None:
-        return "plain text has neither images nor structured output"
-    if run.prompt.lstrip().startswith("/"):
-        return "in plain text a prompt that begins with '/' is a command"
-    return None
+def _refused(run: RunContext, options: ClaudeOptions) -> Failure | None:
+    """Return why a run cannot be had so: what there is nobody to ask about is not left out."""
+    reasons = {
+        "plain text leaves nobody to grant edits: accept_edits needs frames": run.permission.asked
+        is PermissionMode.ACCEPT_EDITS,
+        "plain text leaves nobody to see to it that nothing is changed: plan needs frames": (
+            run.permission.asked is PermissionMode.PLAN
+        ),
+        "plain text has neither images nor structured output": bool(run.images)
+        or run.schema is not None,
+        "in plain text a prompt that begins with '/' is a command": not options.slash_commands
+        and run.prompt.lstrip().startswith("/"),
+        "in plain text nobody calls your functions": bool(options.tools or options.hooks),
+        "in plain text nobody knows who pays: billing needs frames": options.billing is not None,
+    }
+    why = next((reason for reason, holds in reasons.items() if holds), None)
+    if why is None:
+        return None
+    return Failure(kind=FailureKind.CONFIG_INVALID, message=why, phase="start")

@@ -8,17 +8,14 @@ either, because another message may be next.
 
 from __future__ import annotations
 
-import logging
 import uuid
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
-from msgspec import UNSET
-from msgspec.structs import replace
 
-from sessionmgr.model import ErrorOccurred, ImageReceived, PermissionMode, PolicyViolation
-from sessionmgr.provider.question import Allow
+from sessionmgr.model import ErrorOccurred, ImageReceived, PolicyViolation
+from sessionmgr.wire.noise import Noise
 from sessionmgr_adapters.claude.frames import (
     ControlReply,
     HostRequest,
@@ -28,11 +25,11 @@ from sessionmgr_adapters.claude.frames import (
     System,
     User,
 )
+from sessionmgr_adapters.claude.host import Host
 from sessionmgr_adapters.claude.letters import Letters
 from sessionmgr_adapters.claude.normalise import normalise
-from sessionmgr_adapters.claude.orders import HostReply, Request, Say
+from sessionmgr_adapters.claude.orders import Request, Say
 from sessionmgr_adapters.claude.preparing import prepare
-from sessionmgr_adapters.claude.questions import approval_request
 from sessionmgr_adapters.claude.sdk import ClaudeConversation
 from sessionmgr_adapters.claude.seat import too_wide
 from sessionmgr_adapters.claude.state import State
@@ -44,16 +41,13 @@ if TYPE_CHECKING:
     from sessionmgr.model import Failure, Json
     from sessionmgr.provider import RunContext
     from sessionmgr.provider.connection import Conversation
-    from sessionmgr.provider.question import Decision
     from sessionmgr.wire import NoFrame
-    from sessionmgr_adapters.claude.frames import Ask, Frame, Reply
+    from sessionmgr_adapters.claude.frames import Frame, Reply
     from sessionmgr_adapters.claude.options import ClaudeOptions
     from sessionmgr_adapters.claude.orders import Told
     from sessionmgr_adapters.claude.seat import Seat
 
     Talk: TypeAlias = Conversation[Told, Frame | NoFrame]
-
-log: Final = logging.getLogger("sessionmgr.claude")
 
 NAMESPACE: Final = uuid.UUID("4a3f4d52-8f5c-4bb6-9d44-6f9d5f6c2a10")
 LIFECYCLE: Final = "msg_lifecycle_v1"
@@ -79,7 +73,13 @@ class Turn:
     """A run on its way. It is read by one task, and asked for things by others."""
 
     def __init__(
-        self, run: RunContext, seat: Seat, conversation: Talk, options: ClaudeOptions
+        self,
+        run: RunContext,
+        seat: Seat,
+        conversation: Talk,
+        options: ClaudeOptions,
+        notes: list[ErrorOccurred],
+        patience: float,
     ) -> None:
         self.seat: Final = seat
         self.state: Final = State(seat.spending)
@@ -94,6 +94,8 @@ class Turn:
         """Whether anything came after that."""
         self.is_broken = False
         """Whether its events ended before it did."""
+        self.is_deaf = False
+        """Whether it was given up on because the agent did not say a word."""
         self._run: Final = run
         self._conversation: Final = conversation
         self._options: Final = options
@@ -101,7 +103,7 @@ class Turn:
         self._held: Final[list[Say]] = []
         self._offers: Final[dict[str, Offer]] = {}
         self._requests: Final[dict[str, Asked]] = {}
-        self._questions: Final[dict[str, trio.CancelScope]] = {}
+        self._host: Final = Host(run, seat.spec.functions, conversation)
         self._over: Final = trio.Event()
         self._nursery: trio.Nursery | None = None
         self._doing = Doing.WORKING
@@ -109,6 +111,10 @@ class Turn:
         self._news = 0
         """Counts what makes a silence mean nothing."""
         self._tells_of_lives: bool | None = None
+        self._speaks = self._is_noisy = False
+        self._notes: Final = notes
+        self._patience: Final = patience
+        self._heard: Final = trio.Event()
         self._is_interrupted = False
 
     @property
@@ -124,6 +130,11 @@ class Turn:
         """
         stopped = self._is_interrupted and self.state.used_tools
         return stopped or bool(self._requests) or bool(self.state.tasks) or self._letters.are_open
+
+    @property
+    def hears_noise_alone(self) -> bool:
+        """Whether something was heard, and none of it a frame."""
+        return self._is_noisy and not self._speaks
 
     # --- its course ------------------------------------------------------------------------------
 
@@ -145,10 +156,15 @@ class Turn:
                 offer.settle(heard=False)
 
     async def _ask(self, prompt: Json) -> None:
-        self.failure = await prepare(self, self._run, self.seat, self._options)
+        with trio.move_on_after(self._patience) as scope:
+            self.failure = await prepare(self, self._run, self.seat, self._options)
+        if scope.cancelled_caught:
+            self._give_up()
+            return
         if self.failure is not None or self._run.cancelling is not None or self.is_over:
             self._over.set()
             return
+        self.tell_notes()
         hello = self.seat.hello
         assert hello is not None
         self.state.credential, self.state.version = hello.credential, hello.version
@@ -157,6 +173,20 @@ class Turn:
         self._letters.send(letter.uuid, alone=True)
         self.is_asked = True
         await self._conversation.send(letter)
+        with trio.move_on_after(self._patience):
+            await self._heard.wait()
+            return
+        self._give_up()
+
+    def tell_notes(self) -> None:
+        """Tell how it has come to this child: once that is of use, for it is a sign of life."""
+        if self._notes:
+            self._run.emit_nowait(*self._notes)
+            self._notes.clear()
+
+    def _give_up(self) -> None:
+        self.is_deaf = True
+        self._over.set()
 
     def _letter(self, name: str, content: Json, priority: str | None = None) -> Say:
         is_text = not self._options.slash_commands
@@ -181,8 +211,14 @@ class Turn:
             self._run.emit_nowait(shown)
 
     def _take(self, frames: Sequence[Frame | NoFrame]) -> None:
-        self.is_heard = self.is_heard or self.is_asked
+        if self.is_asked and not self.is_heard:
+            self.is_heard = True
+            self._heard.set()
         for frame in frames:
+            if isinstance(frame, Noise):
+                self._is_noisy = True
+            else:
+                self._speaks = True
             events = normalise(frame, self.state)
             if events:
                 self._run.emit_nowait(*events)
@@ -208,9 +244,9 @@ class Turn:
             case ControlReply(response=reply) if reply.request_id in self._requests:
                 self._requests.pop(reply.request_id).settle(reply)
             case HostRequest():
-                self._start(self._serve, frame)
-            case HostRequestWithdrawn(request_id=request_id) if request_id in self._questions:
-                self._questions[request_id].cancel()
+                self._start(self._host.serve, frame)
+            case HostRequestWithdrawn(request_id=request_id):
+                self._host.withdraw(request_id)
             case _:
                 pass
 
@@ -321,7 +357,7 @@ class Turn:
         if name in self._offers:
             self._offers[name].settle(heard=True)
 
-    # --- requests, theirs and ours ---------------------------------------------------------------
+    # --- requests of ours ------------------------------------------------------------------------
 
     async def request(self, subtype: str, **fields: Json) -> Reply:
         """Ask Claude Code for something, and wait for its answer."""
@@ -330,47 +366,3 @@ class Turn:
         asked = self._requests[id_] = Asked()
         await self._conversation.send(Request(id=id_, subtype=subtype, fields=fields))
         return await asked.reply()
-
-    async def _serve(self, request: HostRequest) -> None:
-        """Answer a request of Claude Code's, beside the reading: it may be withdrawn."""
-        ask = request.request
-        with trio.CancelScope() as scope:
-            self._questions[request.request_id] = scope
-            if ask.subtype == "can_use_tool":
-                await self._approve(request)
-            else:
-                await self._conversation.send(await self._called(request.request_id, ask))
-        del self._questions[request.request_id]
-
-    async def _called(self, request_id: str, ask: Ask) -> HostReply:
-        """Have a function of the caller's called."""
-        functions = self.seat.spec.functions
-        response: Json
-        try:
-            match ask.subtype:
-                case "mcp_message":
-                    response = {"mcp_response": await functions.serve(ask.message)}
-                case "hook_callback":
-                    response = await functions.hook(ask.callback_id, ask.input)
-                case _:
-                    raise LookupError(f"this host does not serve {ask.subtype!r}")
-        except Exception as error:  # the caller's function: the run goes on without what it says
-            log.warning("event=call_failed subtype=%s", ask.subtype, exc_info=True)
-            return HostReply(id=request_id, error=f"{type(error).__name__}: {error}")
-        return HostReply(id=request_id, response=response)
-
-    async def _approve(self, request: HostRequest) -> None:
-        ask = request.request
-        tool = self.seat.spec.functions.tool(ask.tool_name)
-        directories = (self._run.cwd, *self._run.directories)
-        question = approval_request(ask, directories)
-        decision: Decision
-        if tool is None or self._run.permission.asked is PermissionMode.PLAN:
-            if tool is not None and tool.reads_only:
-                question = replace(question, effect="read")
-            decision = await self._run.ask(question)
-        else:
-            decision = Allow(by="caller")  # who gave the tool has allowed it
-        if isinstance(decision, Allow) and decision.tool_input is UNSET:
-            decision = replace(decision, tool_input=ask.input)  # older ones want to hear it again
-        await self._conversation.answer(request.request_id, decision)

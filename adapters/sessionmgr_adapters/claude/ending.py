@@ -1,0 +1,67 @@
+"""How a run is told to have ended: by its last result, or by the end of its child."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from sessionmgr.model import Failure, FailureKind
+from sessionmgr.provider.child_end import exit_failure, process_exited
+from sessionmgr.provider.structured import judge
+from sessionmgr_adapters.claude.failures import complaint_kind
+
+if TYPE_CHECKING:
+    from sessionmgr.provider import RunContext
+    from sessionmgr_adapters.claude.frames import Result
+    from sessionmgr_adapters.claude.turn import Turn
+
+
+async def end_run(run: RunContext, turn: Turn, *, is_own: bool) -> None:
+    """Tell how a run ended that nobody else has ended."""
+    result = turn.result
+    turn.tell_notes()
+    if turn.failure is not None:
+        await run.fail(turn.failure)
+    elif turn.is_broken or result is None:
+        await _tell_of_its_death(run, turn, is_own=is_own)
+    else:
+        await _tell_of_its_result(run, result, turn.state.failure)
+
+
+async def _tell_of_its_result(run: RunContext, result: Result, failure: Failure | None) -> None:
+    stop_reason, found = result.stop_reason or result.terminal_reason, result.structured_output
+    if failure is None:
+        judged = judge(run.schema, found)
+        failure = judged.failure
+        if judged.note is not None:
+            run.emit_nowait(judged.note)
+    if failure is None:
+        structured = None if found is UNSET else found
+        await run.finish(stop_reason=stop_reason, structured=structured)
+    else:
+        await run.fail(failure, stop_reason=stop_reason)
+
+
+async def _tell_of_its_death(run: RunContext, turn: Turn, *, is_own: bool) -> None:
+    facts = turn.seat.connection.facts
+    if turn.state.failure is not None:  # it said why, and went
+        await run.fail(turn.state.failure)
+    elif facts is None:
+        message = "the connection ended in the middle of a turn"
+        failure = Failure(kind=FailureKind.PROTOCOL_ERROR, message=message, phase="turn")
+        await run.fail(failure)
+    else:
+        if not is_own:  # else it is told once that has been seen to its end
+            run.emit_nowait(process_exited(facts))
+        tail = turn.seat.connection.tail
+        failure = exit_failure(facts, tail, phase="turn" if turn.state.started else "start")
+        kind = None if turn.state.started else complaint_kind(tail.text())
+        failure = replace(
+            failure,
+            kind=kind or failure.kind,
+            retryable=kind is None,
+            resumable=turn.state.started,
+        )
+        await run.fail(failure)

@@ -1,0 +1,120 @@
+"""Whether structured output is there, and is what was asked for.
+
+With the extra `schema` it is validated; without it, it is known to be JSON and no more, and the run
+says so. Nothing is ever fetched: a schema that leads elsewhere is one that cannot be used.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+import msgspec
+
+from sessionmgr.model import ErrorOccurred, Failure, FailureKind, Json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MASK: Final = "what is there"
+"""In the place of a value: it may be long, and somebody's secret."""
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """What structured output was found to be."""
+
+    failure: Failure | None = None
+    """Why it is not what was asked for."""
+    note: ErrorOccurred | None = None
+    """What could not be looked at; to be told before the end of the run."""
+
+
+class _Fault(Protocol):
+    message: str
+    instance_path: list[str | int]
+
+
+class _Validator(Protocol):
+    def iter_errors(self, instance: Json) -> Iterator[_Fault]: ...
+
+
+def judge(schema: Json, output: Json | msgspec.UnsetType) -> Judged:
+    """Judge the output of a run that was asked for some by `schema`, or for none."""
+    if schema is None:
+        return Judged()
+    if output is msgspec.UNSET:
+        return Judged(_invalid("the turn ended without the structured output", "missing"))
+    make = find_maker()
+    if make is None:
+        return Judged(note=_unchecked("the extra `schema` is not installed"))
+    try:
+        validator = make(schema)
+    except ValueError as error:
+        return Judged(note=_unchecked(f"its schema cannot be used: {_first_line(error)}"))
+    fault = next(iter(validator.iter_errors(output)), None)
+    if fault is None:
+        return Judged()
+    where = "".join(f"/{each}" for each in fault.instance_path) or "/"
+    return Judged(_invalid(f"the structured output is not valid: at {where}, {fault.message}"))
+
+
+def schema_fault(schema: Json) -> str | None:
+    """Return why no output can be valid by a schema, as far as that can be known."""
+    if schema is None:
+        return None
+    if not isinstance(schema, dict):
+        return "it is no object"
+    make = find_maker()
+    try:
+        if make is not None:
+            make(schema)
+    except ValueError as error:
+        return f"it is no JSON Schema: {_first_line(error)}"
+    return None
+
+
+@cache
+def find_maker() -> Callable[[Json], _Validator] | None:
+    """Find what makes validators; None where it is not installed."""
+    try:
+        library = import_module("jsonschema_rs")
+    except ImportError:
+        return None
+    made = cast("Callable[..., _Validator]", library.validator_for)
+
+    def make(schema: Json) -> _Validator:
+        try:
+            return made(schema, retriever=_refuse, mask=MASK)
+        except library.ReferencingError as error:
+            raise ValueError(str(error)) from None
+
+    return make
+
+
+def _refuse(uri: str) -> Json:
+    raise ValueError(f"{uri} is not fetched")
+
+
+def _first_line(error: ValueError) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _invalid(message: str, code: str = "invalid") -> Failure:
+    return Failure(
+        kind=FailureKind.STRUCTURED_INVALID,
+        message=message,
+        resumable=True,
+        provider_code=f"{code}_structured_output",
+        phase="turn",
+    )
+
+
+def _unchecked(why: str) -> ErrorOccurred:
+    failure = Failure(
+        kind=FailureKind.CAPABILITY_MISSING,
+        message=f"the structured output is JSON; whether it is valid is not known: {why}",
+        provider_code="unchecked_structured_output",
+        phase="turn",
+    )
+    return ErrorOccurred(failure=failure, severity="warning")

@@ -1,0 +1,101 @@
+"""A child of a session: kept, changed, replaced."""
+
+from __future__ import annotations
+
+import trio
+from trio.testing import MockClock
+
+from sessionmgr.model import RunStatus
+from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk
+from sessionmgr_adapters.claude.launch import ClaudeSpec
+from sessionmgr_adapters.claude.orders import Request
+from tests.adapters.claude.mocked import (
+    Talk,
+    heard_prompt,
+    idle,
+    init,
+    result,
+    running,
+    session_of,
+    tool,
+    tool_result,
+)
+from tests.adapters.claude.scene import Mock, answer, ran, stage
+
+
+async def test_what_can_be_changed_is_changed_in_the_child_that_is_there(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        await answer(it)
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        await (await session.submit("one", model="opus", effort="low")).result()
+        run = await session.submit("two", model="haiku", effort="high", permission_mode="plan")
+        await run.result()
+        assert len(sdk.connections) == 1
+        asked = [each for each in sdk.conversations[1].heard_so_far if isinstance(each, Request)]
+        assert [(each.subtype, each.fields) for each in asked] == [
+            ("apply_flag_settings", {"settings": {"useAutoModeDuringPlan": False}}),
+            ("set_permission_mode", {"mode": "plan"}),
+            ("set_model", {"model": "haiku"}),
+            ("apply_flag_settings", {"settings": {"effortLevel": "high"}}),
+        ]
+        await (await session.submit("three", permission_mode="full_auto")).result()
+        assert len(sdk.connections) == 2  # no child learns to ask no more
+        assert sdk.connections[0].is_closed
+        first, second = (each.spec for each in sdk.connections)
+        assert isinstance(first, ClaudeSpec)
+        assert isinstance(second, ClaudeSpec)
+        assert (first.resumes, second.resumes) == (None, first.session)
+
+
+async def test_a_child_of_a_session_is_kept_for_five_minutes(autojump_clock: MockClock) -> None:
+    sdk: Mock = MockSdk(answer)  # type: ignore[arg-type]
+    async with stage(sdk) as session:
+        await ran(session)
+        await trio.sleep(290)
+        await ran(session)
+        assert len(sdk.connections) == 1
+        await trio.sleep(301)
+        assert sdk.connections[0].is_closed
+        await ran(session, keep=False)
+        await trio.sleep(0.1)
+        assert sdk.connections[1].is_closed
+
+
+async def test_a_child_that_died_meanwhile_is_replaced(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        if len(sdk.conversations) == 2:
+            await it.heard()
+            sdk.connections[0].hang_up()
+        else:
+            await answer(it)
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        assert (await ran(session)).status is RunStatus.COMPLETED
+        assert (await ran(session)).status is RunStatus.COMPLETED
+        assert len(sdk.connections) == 2
+
+
+async def test_a_cancelled_run_leaves_no_child_that_has_used_tools(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)), tool("t1", "Bash"))
+        await it.gate("in a tool")
+        await it.expect(INTERRUPTED)
+        it.says(tool_result("t1", "stopped", failed=True))
+        it.says(result(prompt.uuid, subtype="error_during_execution", is_error=True), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        await sdk.reached("in a tool")
+        run.cancel()
+        sdk.open_gate("in a tool")
+        assert (await run.result()).status is RunStatus.CANCELLED
+        assert sdk.connections[0].is_closed

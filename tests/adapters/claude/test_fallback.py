@@ -1,0 +1,166 @@
+"""What is done when a child does not start well."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sessionmgr.manager import RunHandle, open_manager
+from sessionmgr.model import ErrorOccurred, FailureKind, RunStatus
+from sessionmgr.testing.mock_sdk import MockSdk
+from sessionmgr_adapters.claude import ClaudeAdapter, ClaudeOptions
+from sessionmgr_adapters.claude.fallback import PATIENCE
+from sessionmgr_adapters.claude.orders import Say
+from tests.adapters.claude.mocked import Talk, heard_prompt
+from tests.adapters.claude.scene import Mock, answer, ran, stage
+
+
+async def codes(run: RunHandle) -> list[str | None]:
+    """Name what has gone wrong on the way."""
+    return [each.failure.provider_code async for each in run if isinstance(each, ErrorOccurred)]
+
+
+@pytest.mark.parametrize("how", ["hung", "died"])
+@pytest.mark.parametrize("when", ["as it is greeted", "as it is asked"])
+async def test_a_child_that_does_not_start_is_replaced_by_one_of_the_runs_own(
+    autojump_clock: MockClock, how: str, when: str
+) -> None:
+    async def script(it: Talk) -> None:
+        if len(sdk.connections) != 1:
+            await answer(it)
+            return
+        await (it.heard() if when == "as it is greeted" else heard_prompt(it))
+        if how == "died":
+            sdk.connections[0].hang_up()
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        began = trio.current_time()
+        run = await session.submit("hi")
+        assert (await run.result()).status is RunStatus.COMPLETED
+        assert await codes(run) == [f"fallback_{how}"]
+        assert (trio.current_time() - began >= PATIENCE) == (how == "hung")
+        assert all(each.is_closed for each in sdk.connections)  # nothing of them is kept
+        await ran(session)
+        await ran(session)
+        assert len(sdk.connections) == 3
+        assert not sdk.connections[2].is_closed
+
+
+async def test_what_was_kept_and_has_not_a_word_to_say_is_replaced(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        if len(sdk.conversations) == 2:
+            await trio.sleep_forever()
+        await answer(it)
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        first = await ran(session)
+        run = await session.submit("hi")
+        second = await run.result()
+        assert await codes(run) == ["fallback_hung"]
+    assert (second.status, second.provider_session_id) == (
+        RunStatus.COMPLETED,
+        first.provider_session_id,
+    )
+
+
+async def test_two_that_hang_are_a_stall(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        await trio.sleep_forever()
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        stalled = await ran(session)
+    assert stalled.failure is not None
+    assert (stalled.status, stalled.failure.kind) == (RunStatus.TIMED_OUT, FailureKind.STALLED)
+    assert len(sdk.connections) == 2
+
+
+async def test_two_that_die_are_a_failure(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        await it.heard()
+        sdk.connections[-1].hang_up()
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        assert (await run.result()).status is RunStatus.FAILED
+        assert await codes(run) == ["fallback_died"]
+    assert len(sdk.connections) == 2
+
+
+async def test_what_has_said_a_word_is_not_asked_twice(autojump_clock: MockClock) -> None:
+    asked: list[Say] = []
+
+    async def script(it: Talk) -> None:
+        asked.append(await heard_prompt(it))
+        sdk.connections[-1].hang_up()
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        assert (await ran(session, keep=False)).status is RunStatus.FAILED
+    assert len(asked) == 1
+
+
+NO_FRAMES = """#!/bin/sh
+case "$*" in
+  *--version*) echo 2.1.327; exit;;
+  *stream-json*) {refusal};;
+esac
+read -r prompt
+echo "heard: $prompt"
+"""
+REFUSALS = {
+    "unknown": "echo \"error: unknown option '--input-format=stream-json'\" >&2; exit 1",
+    "bad value": "echo \"error: option '--output-format <f>' argument is invalid\" >&2; exit 1",
+    "noise": "echo Welcome; exit 0",
+}
+
+
+def program(place: Path, refusal: str) -> str:
+    file = place / "claude"
+    file.write_text(NO_FRAMES.replace("{refusal}", refusal))
+    file.chmod(0o755)
+    return str(file)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("refusal", REFUSALS)
+async def test_one_that_knows_no_frames_is_run_for_its_text(
+    tmp_path: Path, refusal: str, keep: bool
+) -> None:
+    command = (program(tmp_path, REFUSALS[refusal]),)
+    options = ClaudeOptions(command=command, keep=keep)
+    async with open_manager(adapters={"claude": ClaudeAdapter}) as manager:
+        session = await manager.open_session("claude", cwd=tmp_path)
+        run = await session.submit("hi", options=options)
+        done = await run.result()
+        assert (done.status, done.text) == (RunStatus.COMPLETED, "heard: hi"), done.failure
+        assert await codes(run) == ["fallback_knows_no_frames"]
+
+
+async def test_plain_text_is_no_way_round_what_was_asked_for(tmp_path: Path) -> None:
+    command = (program(tmp_path, REFUSALS["unknown"]),)
+    options = ClaudeOptions(command=command, billing="subscription")
+    async with open_manager(adapters={"claude": ClaudeAdapter}) as manager:
+        session = await manager.open_session("claude", cwd=tmp_path)
+        failure = (await (await session.submit("hi", options=options)).result()).failure
+    assert failure is not None
+    assert (failure.kind, "who pays" in failure.message) == (FailureKind.CONFIG_INVALID, True)
+
+
+async def test_a_start_that_says_what_is_wrong_is_not_tried_again(tmp_path: Path) -> None:
+    refusal = f"echo x >> {tmp_path}/starts; echo 'unknown option --x' >&2; exit 1"
+    options = ClaudeOptions(command=(program(tmp_path, refusal),))
+    async with open_manager(adapters={"claude": ClaudeAdapter}) as manager:
+        session = await manager.open_session("claude", cwd=tmp_path)
+        failure = (await (await session.submit("hi", options=options)).result()).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.CONFIG_INVALID
+    assert (tmp_path / "starts").read_text() == "x\n"

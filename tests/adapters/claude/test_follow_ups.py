@@ -1,0 +1,109 @@
+"""Messages to a turn that is on."""
+
+from __future__ import annotations
+
+from trio.testing import MockClock
+
+from sessionmgr.model import RunStatus
+from sessionmgr.testing.mock_sdk import MockSdk
+from sessionmgr_adapters.claude.frames import (
+    Assistant,
+    CompactMetadata,
+    Lifecycle,
+    Message,
+    System,
+    User,
+)
+from sessionmgr_adapters.claude.orders import Say
+from tests.adapters.claude.mocked import (
+    Talk,
+    heard_prompt,
+    idle,
+    init,
+    result,
+    running,
+    session_of,
+    text,
+    tool,
+    tool_result,
+)
+from tests.adapters.claude.scene import Mock, stage
+
+
+async def test_an_older_one_tells_only_by_echoes_what_it_has_taken(
+    autojump_clock: MockClock,
+) -> None:
+    old = System(subtype="init", session_id="s", permission_mode="default", version="2.1.197")
+
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), old, tool("t1", "Bash"))
+        await it.gate("in a tool")
+        it.says(tool_result("t1", "done"))
+        more = await it.heard()
+        assert isinstance(more, Say)  # it was held until the tool had its result
+        it.says(User(message=Message(content="more"), uuid=more.uuid, is_replay=True))
+        unnamed = result(prompt.uuid)
+        it.says(*text("both"), Assistant(message=Message(content="well")))
+        it.says(type(unnamed)(subtype="success"), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        await sdk.reached("in a tool")
+        follow_up = await run.append("more")
+        assert follow_up.accepted
+        sdk.open_gate("in a tool")
+        done = await run.result()
+    assert (done.status, done.text) == (RunStatus.COMPLETED, "well")
+
+
+async def test_a_message_is_held_while_the_context_is_shortened(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)), System(subtype="status", status="compacting"))
+        await it.gate("compacting")
+        it.says(System(subtype="status", compact_result="success"))
+        metadata = CompactMetadata(trigger="auto")
+        it.says(System(subtype="compact_boundary", compact_metadata=metadata))
+        more = await it.heard()
+        assert isinstance(more, Say)
+        assert more.priority == "later"
+        it.says(Lifecycle(command_uuid=more.uuid, state="queued"))
+        it.says(result(prompt.uuid, is_error=True, result="not well"))
+        it.says(running(), init(session_of(it)), *text("more"), result(more.uuid), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi", options={"follow_up": "later"})
+        await sdk.reached("compacting")
+        assert (await run.append("more")).accepted
+        assert len(sdk.conversations[0].heard_so_far) == 2
+        sdk.open_gate("compacting")
+        types = [each.type async for each in run]
+        done = await run.result()
+    assert (done.status, done.text, done.turns) == (RunStatus.COMPLETED, "more", 2)
+    assert "error_occurred" in types  # of the turn that went wrong
+    assert {"compaction_started", "compaction_completed"} <= set(types)
+
+
+async def test_a_message_that_nobody_has_heard_becomes_a_run(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        if len(sdk.conversations) > 1:
+            it.says(running(), init(session_of(it)), result(prompt.uuid), idle())
+            return
+        it.says(running(), init(session_of(it)))
+        await it.gate("at work")
+        await it.heard()
+        it.ends()
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        await sdk.reached("at work")
+        sdk.open_gate("at work")
+        follow_up = await run.append("more")
+        assert not follow_up.accepted
+        assert (await run.result()).status is RunStatus.FAILED
+        assert (await follow_up.run.result()).status is RunStatus.COMPLETED

@@ -1,0 +1,90 @@
+"""What it asks of its host."""
+
+from __future__ import annotations
+
+import trio
+from trio.testing import MockClock
+
+from sessionmgr.model import Json, RunStatus
+from sessionmgr.testing.mock_sdk import MockSdk
+from sessionmgr_adapters.claude import ClaudeHook, ClaudeTool
+from sessionmgr_adapters.claude.frames import (
+    Ask,
+    HostRequest,
+    HostRequestWithdrawn,
+)
+from sessionmgr_adapters.claude.orders import HostReply
+from tests.adapters.claude.mocked import (
+    Talk,
+    heard_prompt,
+    idle,
+    init,
+    result,
+    running,
+    session_of,
+)
+from tests.adapters.claude.scene import ran, stage
+
+
+async def test_what_it_asks_of_its_host_is_answered(autojump_clock: MockClock) -> None:
+    async def add(given: dict[str, Json]) -> Json:
+        return {"sum": len(given)}
+
+    async def fails(event: dict[str, Json]) -> dict[str, Json]:
+        raise ValueError("of little use")
+
+    answers: list[HostReply] = []
+
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)))
+        call: Json = {"method": "tools/call", "id": 1, "params": {"name": "add", "arguments": {}}}
+        asks = (
+            Ask(subtype="mcp_message", message=call),
+            Ask(subtype="hook_callback", callback_id="0"),
+            Ask(subtype="hook_callback", callback_id="7"),
+            Ask(subtype="something_new"),
+        )
+        for number, each in enumerate(asks):
+            it.says(HostRequest(request_id=str(number), request=each))
+            heard = await it.heard()
+            assert isinstance(heard, HostReply)
+            answers.append(heard)
+        question = Ask(subtype="can_use_tool", tool_name="mcp__sessionmgr__add", tool_use_id="t")
+        it.says(HostRequest(request_id="q", request=question))
+        await it.heard()  # allowed by whoever gave it
+        it.says(result(prompt.uuid), idle())
+
+    tools = (ClaudeTool(name="add", description="", call=add),)
+    hooks = (ClaudeHook("Stop", fails),)
+    async with stage(MockSdk(script)) as session:
+        done = await ran(session, tools=tools, hooks=hooks)
+    assert done.status is RunStatus.COMPLETED, done.failure
+    assert '{\\"sum\\":0}' in str(answers[0].response).replace('"', '\\"')
+    assert [each.error for each in answers[1:]] == [
+        "ValueError: of little use",
+        "LookupError: there is no hook '7'",
+        "LookupError: this host does not serve 'something_new'",
+    ]
+
+
+async def test_a_question_that_is_withdrawn_wants_no_answer(autojump_clock: MockClock) -> None:
+    asked = trio.Event()
+
+    async def approve(request: object) -> None:
+        asked.set()
+        await trio.sleep_forever()
+
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        question = Ask(subtype="can_use_tool", tool_name="Bash", tool_use_id="t1")
+        it.says(running(), init(session_of(it)), HostRequest(request_id="q", request=question))
+        await asked.wait()
+        it.says(HostRequestWithdrawn(request_id="q"), HostRequestWithdrawn(request_id="none"))
+        it.says(result(prompt.uuid), idle())
+        with trio.move_on_after(1):
+            raise AssertionError(f"it was answered: {await it.heard()}")
+
+    async with stage(MockSdk(script)) as session:
+        run = await session.submit("hi", approve=approve)  # type: ignore[arg-type]
+        assert (await run.result()).status is RunStatus.COMPLETED

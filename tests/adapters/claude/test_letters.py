@@ -1,0 +1,72 @@
+"""What is said to it, and what becomes of that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sessionmgr.provider import Allow, Deny
+from sessionmgr_adapters.claude.frames import Ask
+from sessionmgr_adapters.claude.letters import Letters
+from sessionmgr_adapters.claude.orders import HostReply, Request, Say, encode
+from sessionmgr_adapters.claude.questions import approval_request
+from sessionmgr_adapters.claude.sdk import verdict
+
+
+def test_letters_are_settled_by_name_or_once_they_were_taken() -> None:
+    letters = Letters()
+    seen: list[bool] = []
+
+    def look() -> None:
+        seen.append(letters.are_open)
+
+    letters.send("prompt", alone=True)
+    letters.send("more")
+    letters.settle(["prompt"])
+    look()
+    letters.live("more", "queued")
+    letters.settle(None)
+    look()  # it was not taken yet
+    letters.echo("more")
+    letters.settle(None)
+    look()
+    letters.live("more", "started")
+    letters.live("unknown", "started")
+    look()
+    assert seen == [True, True, False, False]
+
+
+def test_decisions_are_put_in_its_words() -> None:
+    assert verdict(Allow()) == {"behavior": "allow"}
+    assert verdict(Allow(tool_input={"a": 1}))["updatedInput"] == {"a": 1}
+    assert verdict(Deny(reason="no")) == {"behavior": "deny", "message": "no"}
+    assert verdict(Deny(stop=True))["interrupt"] is True
+
+
+def test_orders_are_lines_of_json() -> None:
+    assert encode(Say(content="/x", uuid="u", priority="now")) == (
+        b'{"type":"user","message":{"role":"user","content":"/x"},"uuid":"u",'
+        b'"priority":"now","client_composed":true}\n'
+    )
+    assert b"client_composed" not in encode(Say(content="/x", uuid="u", is_text=False))
+    assert encode(Request(id="1", subtype="interrupt", fields={"cancel_queued": True})) == (
+        b'{"type":"control_request","request_id":"1",'
+        b'"request":{"subtype":"interrupt","cancel_queued":true}}\n'
+    )
+    assert b'"error":"no"' in encode(HostReply(id="1", error="no"))
+    assert b'"response":{"a":1}' in encode(HostReply(id="1", response={"a": 1}))
+
+
+def test_paths_are_seen_from_the_directories_that_they_are_in(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "away").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "work")
+    (tmp_path / "work" / "out").symlink_to(tmp_path / "away")
+    directories = [str(tmp_path / "link")]
+
+    def paths(path: str) -> tuple[str, ...]:
+        ask = Ask(subtype="can_use_tool", tool_name="Write", input={"file_path": path})
+        return approval_request(ask, directories).paths
+
+    assert paths(str(tmp_path / "work" / "x")) == (str(tmp_path / "link" / "x"),)
+    assert paths(str(tmp_path / "link" / "out" / "x")) == (str(tmp_path / "away" / "x"),)
+    assert approval_request(Ask(subtype="can_use_tool", tool_name="New"), []).effect == "other"

@@ -1,0 +1,54 @@
+"""What a child says of itself: its version, its mode."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.process import Command, open_launcher
+from sessionmgr_adapters.claude import ClaudeAdapter
+from sessionmgr_adapters.claude.seat import numbers, too_old, too_wide
+from sessionmgr_adapters.claude.version import version_of
+
+
+def test_versions_are_compared_by_their_numbers() -> None:
+    assert numbers("2.1.327 (Claude Code)") == (2, 1, 327)
+    assert numbers(None) is None
+    assert too_old("2.1.197") is None
+    assert too_old("2.10.0") is None
+    for old in ("2.1.196", "1.9.999", ""):
+        failure = too_old(old)
+        assert failure is not None
+        assert "2.1.197" in failure.message
+
+
+def test_a_mode_that_nobody_knows_is_as_wide_as_any() -> None:
+    assert too_wide("default", "plan") is None
+    assert too_wide("default", None) is None
+    assert too_wide("bypassPermissions", "default") is None
+    for wide in ("acceptEdits", "auto", "bypassPermissions", "new"):
+        assert too_wide("default", wide) is not None
+    assert too_wide("plan", "default") is not None
+
+
+async def test_a_program_is_asked_for_its_version_where_it_does_not_say(tmp_path: Path) -> None:
+    program = tmp_path / "old"
+    program.write_text("#!/bin/sh\necho 2.1.150 '(Claude Code)'\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    like = Command(argv=("x",), cwd=str(tmp_path), env={"PATH": "/usr/bin:/bin"})
+    async with open_launcher() as launcher:
+        assert await version_of(launcher, (str(program),), like) == "2.1.150 (Claude Code)"
+        assert await version_of(launcher, ("/bin/sh", "-c", "exit 3"), like) == ""
+
+
+async def test_it_says_whether_its_program_is_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    health = await ClaudeAdapter().health()
+    assert (health.state, "on PATH" in health.detail) == ("skip", True)
+    program = tmp_path / "claude"
+    program.touch(0o755)
+    assert (await ClaudeAdapter().health()).state == "ok"

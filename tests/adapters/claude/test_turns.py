@@ -1,0 +1,156 @@
+"""A turn, from its prompt to its end."""
+
+from __future__ import annotations
+
+import trio
+from trio.testing import MockClock
+
+from sessionmgr.model import FailureKind as K, Json, RunStatus
+from sessionmgr.provider.structured import find_maker
+from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk
+from sessionmgr_adapters.claude.blocks import TextBlock
+from sessionmgr_adapters.claude.frames import (
+    Assistant,
+    Message,
+    System,
+    Task,
+)
+from tests.adapters.claude.mocked import (
+    Talk,
+    heard_prompt,
+    idle,
+    init,
+    result,
+    running,
+    session_of,
+    text,
+)
+from tests.adapters.claude.scene import Mock, ran, stage
+
+
+async def test_a_mode_that_becomes_wider_ends_the_run(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it), "bypassPermissions"))
+        await it.expect(INTERRUPTED)
+        it.says(result(prompt.uuid, subtype="error_during_execution", is_error=True), idle())
+
+    async with stage(MockSdk(script)) as session:
+        run = await session.submit("hi", options={})
+        types = [each.type async for each in run]
+        failure = (await run.result()).failure
+    assert "policy_violation" in types
+    assert failure is not None
+    assert failure.kind is K.PERMISSION_REFUSED
+
+
+async def test_the_end_of_the_events_in_a_turn_is_a_failure(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        await heard_prompt(it)
+        it.says(running(), init(session_of(it)), *text("half"))
+        it.ends()
+
+    async with stage(MockSdk(script)) as session:
+        broken = await ran(session)
+    assert broken.failure is not None
+    assert (broken.failure.kind, broken.text) == (K.PROTOCOL_ERROR, "half")
+
+
+async def test_it_may_say_what_is_wrong_and_go(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        it.says(
+            result(
+                is_error=True,
+                subtype="error_during_execution",
+                errors=["No conversation found with it"],
+            )
+        )
+        it.ends()
+
+    async with stage(MockSdk(script)) as session:
+        broken = await ran(session)
+    assert broken.failure is not None
+    assert broken.failure.kind is K.SESSION_NOT_FOUND
+
+
+async def test_a_result_without_an_idle_ends_a_turn_after_a_while(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)), *text("well"), result(prompt.uuid))
+
+    async with stage(MockSdk(script)) as session:
+        began = trio.current_time()
+        assert (await ran(session)).status is RunStatus.COMPLETED
+        assert 1 < trio.current_time() - began < 5
+
+
+async def test_what_goes_on_in_the_background_keeps_a_run_open(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)))
+        it.says(System(subtype="background_tasks_changed", tasks=[Task(task_id="b1")]))
+        it.says(*text("soon"), result(prompt.uuid), idle())
+        await trio.sleep(10)
+        it.says(System(subtype="background_tasks_changed"))
+        await trio.sleep(1)
+        it.says(running(), init(session_of(it)), *text("seen"), result(), idle())
+
+    async with stage(MockSdk(script)) as session:
+        done = await ran(session)
+    assert (done.status, done.text, done.turns) == (RunStatus.COMPLETED, "seen", 2)
+
+
+async def test_a_task_that_ends_without_a_word_ends_the_run(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        started = System(subtype="task_started", task_id="b1", is_backgrounded=True)
+        it.says(running(), init(session_of(it)), started, result(prompt.uuid), idle())
+        await trio.sleep(10)
+        it.says(System(subtype="task_notification", task_id="b1"))
+
+    async with stage(MockSdk(script)) as session:
+        began = trio.current_time()
+        assert (await ran(session)).status is RunStatus.COMPLETED
+        assert 10 < trio.current_time() - began < 15
+
+
+async def test_an_error_message_is_no_answer_of_the_model(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        message = Message(content=[TextBlock("API Error: 500")], model="<synthetic>")
+        it.says(running(), init(session_of(it)))
+        it.says(Assistant(message=message, error="server_error", api_error_status=500))
+        it.says(result(prompt.uuid, is_error=True, result="API Error: 500"), idle())
+
+    async with stage(MockSdk(script)) as session:
+        failed = await ran(session)
+    assert failed.failure is not None
+    assert (failed.text, failed.failure.message) == ("", "API Error: 500")
+    assert failed.failure.retryable
+
+
+async def test_structured_output_is_there_and_valid_or_the_run_has_failed(
+    autojump_clock: MockClock,
+) -> None:
+    outputs: list[Json] = [None, {"n": 1}, {"n": "one"}]
+
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        output = outputs[len(sdk.conversations) - 1]
+        more = {} if output is None else {"structured_output": output}
+        it.says(running(), init(session_of(it)), result(prompt.uuid, **more), idle())
+
+    sdk: Mock = MockSdk(script)
+    schema: Json = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    async with stage(sdk) as session:
+        runs = [await (await session.submit("hi", schema=schema)).result() for _ in outputs]
+        impossible = await (await session.submit("hi", schema=["none"])).result()
+    found = [None if each.failure is None else each.failure.kind for each in runs]
+    is_validated = find_maker() is not None
+    assert found == [K.STRUCTURED_INVALID, None, K.STRUCTURED_INVALID if is_validated else None]
+    assert runs[1].structured == {"n": 1}
+    assert impossible.failure is not None
+    assert impossible.failure.kind is K.CONFIG_INVALID
+    assert len(sdk.conversations) == len(outputs)

@@ -1,0 +1,79 @@
+"""Structured output is there, and valid, or the run says that nobody knows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+from msgspec import UNSET
+
+from sessionmgr.model import FailureKind, Json
+from sessionmgr.provider import structured
+from sessionmgr.provider.structured import judge, schema_fault
+
+PERSON: Json = {
+    "type": "object",
+    "properties": {"age": {"type": "integer"}},
+    "required": ["age"],
+}
+
+
+@pytest.fixture
+def _installed() -> None:
+    pytest.importorskip("jsonschema_rs", reason="the extra `schema` is not installed")
+
+
+@pytest.fixture
+def _not_installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    structured.find_maker.cache_clear()
+    yield
+    structured.find_maker.cache_clear()
+
+
+def test_where_nothing_was_asked_for_nothing_is_judged() -> None:
+    assert judge(None, UNSET) == judge(None, 1) == structured.Judged()
+    assert schema_fault(None) is None
+
+
+def test_what_is_missing_is_a_failure() -> None:
+    failure = judge(PERSON, UNSET).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.STRUCTURED_INVALID
+    assert (failure.provider_code, failure.resumable) == ("missing_structured_output", True)
+
+
+@pytest.mark.usefixtures("_installed")
+def test_what_is_valid_is_well_and_nothing_is_said_of_it() -> None:
+    assert judge(PERSON, {"age": 3}) == structured.Judged()
+
+
+@pytest.mark.usefixtures("_installed")
+def test_what_is_not_valid_is_told_by_its_place_and_without_its_value() -> None:
+    failure = judge(PERSON, {"age": "a secret"}).failure
+    assert failure is not None
+    assert failure.kind is FailureKind.STRUCTURED_INVALID
+    assert "/age" in failure.message
+    assert "integer" in failure.message
+    assert "secret" not in failure.message
+
+
+@pytest.mark.usefixtures("_installed")
+@pytest.mark.parametrize("schema", [{"type": "nonsense"}, {"$ref": "http://127.0.0.1:9/x"}])
+def test_a_schema_that_is_none_is_known_beforehand_and_nothing_is_fetched(schema: Json) -> None:
+    assert "no JSON Schema" in str(schema_fault(schema))
+    judged = judge(schema, 1)
+    assert judged.failure is None
+    assert judged.note is not None
+
+
+@pytest.mark.usefixtures("_not_installed")
+def test_without_the_extra_it_is_said_that_validity_is_not_known() -> None:
+    judged = judge(PERSON, {"age": "three"})
+    assert judged.failure is None
+    assert judged.note is not None
+    assert judged.note.severity == "warning"
+    assert "not installed" in judged.note.failure.message
+    assert schema_fault({"type": "nonsense"}) is None
+    assert schema_fault([]) == "it is no object"

@@ -13,6 +13,7 @@ from sessionmgr.model import (
     FailureKind,
     Json,
     Permission,
+    Reason,
     RunCompleted,
     RunFailed,
     RunRateLimited,
@@ -259,7 +260,9 @@ class RunContext:
             self._end(stop, RunRateLimited(failure=failure, stop_reason=stop_reason))
         else:
             stop = Stop(cause=Cause.PROVIDER_ERROR, failure=failure)
-            self._end(stop, RunFailed(failure=failure, stop_reason=stop_reason))
+            is_spent = failure.kind is FailureKind.BUDGET_EXCEEDED
+            reason = Reason.BUDGET if is_spent else None
+            self._end(stop, RunFailed(failure=failure, stop_reason=stop_reason, reason=reason))
         await self.room()
 
     def _end(self, stop: Stop, event: Event) -> None:

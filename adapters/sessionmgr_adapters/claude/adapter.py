@@ -27,7 +27,7 @@ from sessionmgr.provider.connection_pool import ConnectionPool
 from sessionmgr.provider.structured import schema_fault
 from sessionmgr_adapters.claude import sdk
 from sessionmgr_adapters.claude.ending import end_run
-from sessionmgr_adapters.claude.fallback import PATIENCE, Missed, missed_by, notice
+from sessionmgr_adapters.claude.fallback import PATIENCE, Missed, Way, missed_by, notice
 from sessionmgr_adapters.claude.launch import BYPASS, ENVIRONMENT, ClaudeSpec, make_spec
 from sessionmgr_adapters.claude.options import ClaudeOptions
 from sessionmgr_adapters.claude.pictures import ImageRefusedError, blocks_of
@@ -38,7 +38,7 @@ from sessionmgr_adapters.claude.turn import Turn
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from sessionmgr.model import ErrorOccurred, Json
+    from sessionmgr.model import Json
     from sessionmgr.provider.connection import Connect
     from sessionmgr.provider.connection_pool import Lease
     from sessionmgr_adapters.claude.sdk import ClaudeConnection
@@ -126,22 +126,22 @@ class ClaudeAdapter(ProviderAdapter):
 
     async def _play_in_frames(self, run: RunContext, prompt: Json) -> None:
         """Play a run on a child that is kept, or as well as it can be had."""
-        notes: list[ErrorOccurred] = []
-        is_own = not _options(run).keep
+        keep = _options(run).keep
+        # What a child may spend counts from its start: it serves no other run.
+        way = Way(is_own=not keep or run.budget.usd is not None, is_last=not keep)
         while True:
-            missed = await self._play(run, prompt, notes, is_own=is_own)
+            missed = await self._play(run, prompt, way)
             match missed:
                 case None:
                     return
                 case Missed.WAS_DEAD:
                     continue
                 case Missed.KNOWS_NO_FRAMES:
-                    run.emit_nowait(*notes, notice(missed))
+                    run.emit_nowait(*way.notes, notice(missed))
                     await self._play_plainly(run)
                     return
                 case Missed.HUNG | Missed.DIED:
-                    notes.append(notice(missed))
-                    is_own = True
+                    way = Way(is_own=True, is_last=True, notes=[notice(missed)])
 
     async def _play_plainly(self, run: RunContext) -> None:
         """Play a run on a child of its own that prints text; none else may have its session."""
@@ -157,20 +157,18 @@ class ClaudeAdapter(ProviderAdapter):
         finally:
             del self._plain[run.run_id]
 
-    async def _play(
-        self, run: RunContext, prompt: Json, notes: list[ErrorOccurred], *, is_own: bool
-    ) -> Missed | None:
+    async def _play(self, run: RunContext, prompt: Json, way: Way) -> Missed | None:
         """Play a run on a child and tell how it ended, unless that has missed it."""
         seat: Seat | None = None
         try:
-            async with self._lease(run, _spec(run)) as lease:
+            async with self._lease(run, _spec(run), way) as lease:
                 seat = lease.connection
-                missed = await self._sit(run, lease, prompt, notes, is_own=is_own)
-            is_left = is_own or missed is not None
+                missed = await self._sit(run, lease, prompt, way)
+            is_left = way.is_own or missed is not None
             if is_left or (lease.is_abandoned and run.cancelling is not None):
                 await seat.gone.wait()  # and all that it has started with it
             facts = seat.connection.facts
-            if is_own and missed is None and facts is not None:
+            if way.is_own and missed is None and facts is not None:
                 run.emit_nowait(process_exited(facts))
             return missed
         except BaseException:
@@ -181,45 +179,41 @@ class ClaudeAdapter(ProviderAdapter):
             raise
 
     async def _sit(
-        self,
-        run: RunContext,
-        lease: Lease[Seat],
-        prompt: Json,
-        notes: list[ErrorOccurred],
-        *,
-        is_own: bool,
+        self, run: RunContext, lease: Lease[Seat], prompt: Json, way: Way
     ) -> Missed | None:
         seat = lease.connection
         was_used = seat.runs > 0
         conversation = await seat.connection.open(seat.spec)
-        patience = math.inf if is_own else self.patience
-        turn = Turn(run, seat, conversation, _options(run), notes, patience)
+        patience = math.inf if way.is_last else self.patience
+        turn = Turn(run, seat, conversation, _options(run), way.notes, patience)
         self._turns[run.run_id] = turn
         try:
             await turn.play(prompt)
         finally:
             del self._turns[run.run_id]
         is_fit = not (turn.is_broken or turn.is_deaf or turn.leaves_work or _was_silent(run))
-        if seat.hello is None or not is_fit or is_own:
+        if seat.hello is None or not is_fit or way.is_own:
             lease.abandon()
         if turn.is_deaf:
             seat.connection.hurried = True
         if run.cancelling is not None:
             return None  # whoever stopped the run says how it ends
         missed = missed_by(turn, was_used=was_used)
-        if is_own and missed is not Missed.KNOWS_NO_FRAMES:
+        if way.is_last and missed is not Missed.KNOWS_NO_FRAMES:
             missed = None  # there is nothing else to try
         if missed is None:
-            await end_run(run, turn, is_own=is_own)
+            await end_run(run, turn, is_own=way.is_own)
         return missed
 
     @asynccontextmanager
-    async def _lease(self, run: RunContext, spec: ClaudeSpec) -> AsyncGenerator[Lease[Seat], None]:
+    async def _lease(
+        self, run: RunContext, spec: ClaudeSpec, way: Way
+    ) -> AsyncGenerator[Lease[Seat], None]:
         """Use the child of the run's session if it fits; else end that, and start one."""
         while True:
             async with self._pool.lease(spec, run.connections) as lease:
                 seat = lease.connection
-                if seat.spec is spec or seat.fits(spec):
+                if seat.spec is spec or (not way.is_own and seat.fits(spec)):
                     yield lease
                     return
                 lease.abandon()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.claude.frames import Assistant, RateLimitInfo, Result, System
 
 _BY_SUBTYPE: Final = {
-    "error_max_turns": FailureKind.PROVIDER_ERROR,
+    "error_max_turns": FailureKind.BUDGET_EXCEEDED,
     "error_max_budget_usd": FailureKind.BUDGET_EXCEEDED,
     "error_max_structured_output_retries": FailureKind.STRUCTURED_INVALID,
 }

@@ -11,6 +11,8 @@ import re
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from sessionmgr.model import ErrorOccurred, Failure, FailureKind
 from sessionmgr_adapters.claude.failures import complaint_kind
 
@@ -37,6 +39,16 @@ class Missed(Enum):
     HUNG = auto()
     DIED = auto()
     KNOWS_NO_FRAMES = auto()
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run is to be had, and what is to be said of that."""
+
+    is_own: bool
+    """Whether its child serves no other run."""
+    is_last: bool
+    """Whether there is nothing else to try but plain text."""
+    notes: list[ErrorOccurred] = msgspec.field(default_factory=list[ErrorOccurred])
 
 
 def missed_by(turn: Turn, *, was_used: bool) -> Missed | None:

@@ -6,6 +6,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.model import RunStatus
+from sessionmgr.provider import Budget
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk
 from sessionmgr_adapters.claude.launch import ClaudeSpec
 from sessionmgr_adapters.claude.orders import Request
@@ -99,3 +100,28 @@ async def test_a_cancelled_run_leaves_no_child_that_has_used_tools(
         sdk.open_gate("in a tool")
         assert (await run.result()).status is RunStatus.CANCELLED
         assert sdk.connections[0].is_closed
+
+
+async def test_a_run_that_wants_a_child_of_its_own_uses_none_that_was_kept(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        await answer(it)
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        await ran(session)
+        await ran(session, keep=False)
+        assert [each.is_closed for each in sdk.connections] == [True, True]
+
+
+async def test_what_a_child_may_spend_is_one_runs_to_spend(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        await answer(it)
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        for _ in range(2):
+            run = await session.submit("hi", budget=Budget(usd=1.0))
+            assert (await run.result()).status is RunStatus.COMPLETED
+        assert [each.is_closed for each in sdk.connections] == [True, True]

@@ -1,0 +1,208 @@
+"""`codex exec`'s frames to events. Pure: no I/O, no clock, nothing that waits, nothing raised.
+
+Nothing is streamed here: a message comes whole. Reasoning is told when it comes and is no part of
+what the agent says. What the run ends with is the state's `result`, and for others to tell.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.model import (
+    ErrorOccurred,
+    Failure,
+    FailureKind,
+    MessageReceived,
+    PlanEntry,
+    PlanUpdated,
+    ProviderSessionUpdated,
+    ReasoningReceived,
+    RetryScheduled,
+    RunStarted,
+    ToolCallCompleted,
+    ToolCallFailed,
+    ToolCallStarted,
+    TurnCompleted,
+)
+from sessionmgr.provider.no_frame import told
+from sessionmgr_adapters.codex.one_shot.complaints import cleaned, retried, turn_failure
+from sessionmgr_adapters.codex.one_shot.frames import (
+    AgentCall,
+    AgentMessage,
+    Error,
+    Execution,
+    FileChange,
+    ItemCompleted,
+    ItemStarted,
+    ItemUpdated,
+    McpCall,
+    Notice,
+    Plan,
+    Reasoning,
+    ThreadStarted,
+    TodoList,
+    TurnCompleted as TurnWentWell,
+    TurnFailed,
+    TurnStarted,
+    WebSearch,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    from sessionmgr.model import Event, Json
+    from sessionmgr.wire import NoFrame
+    from sessionmgr_adapters.codex.one_shot.frames import Counts, Frame, Item
+
+    Call: TypeAlias = Execution | FileChange | McpCall | AgentCall | WebSearch
+
+COMMAND: Final = "commandExecution"
+PATCH: Final = "fileChange"
+SEARCH: Final = "webSearch"
+
+
+class State:
+    """What must be remembered from one frame to the next."""
+
+    def __init__(self) -> None:
+        self.thread: str | None = None
+        self.answer: str | None = None
+        """What the agent has said last."""
+        self.counts: Counts | None = None
+        self.is_over = False
+        self.failure: Failure | None = None
+        """What the turn failed with."""
+        self.retried: str | None = None
+        """What was tried again last."""
+        self.complaint: str | None = None
+        """What went wrong last, whether a turn's end has come of it or not."""
+        self.calls: Final[set[str]] = set()
+        """Calls that were begun and are not over."""
+        self.todo: tuple[PlanEntry, ...] = ()
+
+
+def normalise(frame: Frame | NoFrame, state: State) -> Sequence[Event]:
+    """Return the events that a frame is; none if it is not about what happens in the run."""
+    match frame:
+        case ThreadStarted(thread_id=thread):
+            return _begun(thread, state)
+        case TurnStarted():
+            return ()
+        case ItemStarted(item=item) | ItemUpdated(item=item):
+            return _under_way(item, state)
+        case ItemCompleted(item=item):
+            return _done(item, state)
+        case TurnWentWell(usage=counts):
+            state.is_over, state.counts = True, counts
+            return [TurnCompleted(stop_reason="completed")]
+        case TurnFailed(error=complaint):
+            state.is_over = True
+            state.failure = turn_failure(complaint.message, before=state.retried)
+            return [TurnCompleted(stop_reason="failed")]
+        case Error(message=message):
+            return _went_wrong(message, state)
+        case _:
+            return [told(frame)]
+
+
+def _begun(thread: str, state: State) -> Sequence[Event]:
+    before, state.thread = state.thread, thread
+    if before is None:
+        return [RunStarted(provider_session_id=thread)]
+    return [ProviderSessionUpdated(provider_session_id=thread)] if before != thread else ()
+
+
+def _went_wrong(message: str, state: State) -> Sequence[Event]:
+    again = retried(message)
+    if again is None:
+        state.complaint = message  # the turn fails with it next
+        return ()
+    attempt, failure = again
+    state.retried = failure.message
+    return [RetryScheduled(by="provider", attempt=attempt, failure=failure)]
+
+
+# --- items ---------------------------------------------------------------------------------------
+
+
+def _under_way(item: Item, state: State) -> Sequence[Event]:
+    match item:
+        case TodoList():
+            return _planned(item, state)
+        case Execution() | FileChange() | McpCall() | AgentCall() | WebSearch():
+            return _start(item, state)
+        case _:
+            return ()  # it is told when it is whole
+
+
+def _done(item: Item, state: State) -> Sequence[Event]:
+    match item:
+        case AgentMessage(id=name, text=text) | Plan(id=name, text=text):
+            state.answer = text
+            return [MessageReceived(content=text, message_id=name)] if text else ()
+        case Reasoning(text=text):
+            return [ReasoningReceived(content=text)] if text else ()
+        case TodoList():
+            return _planned(item, state)
+        case Notice(message=message):
+            failure = Failure(kind=FailureKind.PROVIDER_ERROR, message=cleaned(message))
+            return [ErrorOccurred(failure=failure, severity="warning")]
+        case _:
+            return [*_start(item, state), _end(item, state)]
+
+
+def _planned(item: TodoList, state: State) -> Sequence[Event]:
+    entries = tuple(
+        PlanEntry(content=each.text, status="completed" if each.completed else "pending")
+        for each in item.items
+    )
+    if entries == state.todo:
+        return ()
+    state.todo = entries
+    return [PlanUpdated(entries=entries)]
+
+
+def _start(item: Call, state: State) -> Sequence[Event]:
+    if item.id in state.calls:
+        return ()
+    state.calls.add(item.id)
+    name, given = _call(item)
+    return [ToolCallStarted(tool_call_id=item.id, tool_name=name, tool_input=given)]
+
+
+def _end(item: Call, state: State) -> Event:
+    state.calls.discard(item.id)
+    name, given = _call(item)
+    went_well = isinstance(item, WebSearch) or item.status == "completed"
+    ended = ToolCallCompleted if went_well else ToolCallFailed
+    return ended(tool_call_id=item.id, tool_name=name, tool_input=given, tool_output=_output(item))
+
+
+def _call(item: Call) -> tuple[str, Json]:
+    """Return the name of a tool, and what it is given."""
+    match item:
+        case Execution(command=command):
+            return COMMAND, {"command": command}
+        case FileChange(changes=changes):
+            return PATCH, {"changes": changes}
+        case McpCall(server=server, tool=tool, arguments=arguments):
+            return f"mcp__{server}__{tool}", arguments
+        case AgentCall(tool=tool, prompt=prompt, receiver_thread_ids=threads):
+            return tool, {"prompt": prompt, "threads": list(threads)}
+        case WebSearch(query=query, action=action):
+            return SEARCH, {"query": query, "action": action}
+
+
+def _output(item: Call) -> Json:
+    match item:
+        case Execution(aggregated_output=output, exit_code=code, status=status):
+            return {"output": output, "exit_code": code, "status": status}
+        case McpCall(result=result, error=error):
+            return result if error is None else error
+        case FileChange(status=status):
+            return {"status": status}
+        case AgentCall(agents_states=states):
+            return states
+        case WebSearch():
+            return None

@@ -1,0 +1,199 @@
+"""A run on a `codex exec` of its own: started, given its prompt, heard out, and seen to its end.
+
+It is over when it has said so and has gone. One that has said so and stays is ended; one that goes
+without a word has failed, whatever its exit code is. To cancel is SIGINT, at which Codex ends its
+commands and keeps its thread fit to go on in; what does not obey is ended with all that is its.
+"""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import trio
+from msgspec.structs import replace
+
+from sessionmgr.model import Failure, FailureKind, MessageReceived, encode_json
+from sessionmgr.process import PrivateFiles, Pump
+from sessionmgr.process.ladder import Ladder, end_tree, open_tree
+from sessionmgr.provider.child_end import exit_failure, process_exited
+from sessionmgr_adapters.codex.one_shot.complaints import cleaned, start_kind, turn_failure
+from sessionmgr_adapters.codex.one_shot.frames import read
+from sessionmgr_adapters.codex.one_shot.launch import ANSWER, SCHEMA
+from sessionmgr_adapters.codex.one_shot.normalise import State, normalise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sessionmgr.model import Json
+    from sessionmgr.process import Command
+    from sessionmgr.process.facts import ExitFacts
+    from sessionmgr.process.launcher import ChildTree
+    from sessionmgr.provider import RunContext
+    from sessionmgr.wire import Line
+    from sessionmgr_adapters.codex.one_shot.launch import OneShotSpec
+    from sessionmgr_adapters.codex.one_shot.spending import Meters
+
+LADDER: Final = Ladder(polite=2.0, term=1.0)
+HURRIED: Final = Ladder(polite=0.0, term=0.2, linger=0.2)
+"""For one that has had its time to obey, and has not."""
+LAST_MOMENTS: Final = 3.0
+"""Seconds from the end of what it says to its own."""
+LARGEST_ANSWER: Final = 16 * 1024 * 1024
+MESSAGE: Final = "answer"
+
+
+class OneShot:
+    """One run, and the child that is its own."""
+
+    def __init__(
+        self,
+        run: RunContext,
+        spec: OneShotSpec,
+        meters: Meters,
+        check: Callable[[Json, str], Json | Failure],
+    ) -> None:
+        self.ended: Final = trio.Event()
+        """Set to have it end."""
+        self._run: Final = run
+        self._spec: Final = spec
+        self._meters: Final = meters
+        self._check: Final = check
+        self._state: Final = State()
+        self._is_said: Final = trio.Event()
+        self._pump: Final = Pump(self._take, room=run.room)
+
+    async def play(self) -> None:
+        """Have the prompt answered, and tell what happens.
+
+        Raises:
+            ProcessError: It could not be started.
+        """
+        failure = await self._refused()
+        if failure is not None:
+            await self._run.fail(failure)
+            return
+        with PrivateFiles() as files:
+            schema = self._spec.schema
+            written = None
+            if schema is not None:
+                written = str(files.write(SCHEMA, encode_json(schema).decode()))
+            answer = files.write(ANSWER, "")
+            facts = await self._perform(self._spec.command(str(answer), written))
+            self._tell_of_the_answer(answer)
+        self._book()
+        self._run.emit_nowait(process_exited(facts))
+        if self._run.cancelling is None:
+            await self._end(facts)
+
+    async def _refused(self) -> Failure | None:
+        """Return why it is not begun: what Codex would pass over, and tell its model of."""
+        await trio.lowlevel.checkpoint()
+        for image in self._spec.images:
+            if not await (trio.Path(self._spec.cwd) / image).is_file():
+                message = f"there is no image {image}"
+                return Failure(kind=FailureKind.CONFIG_INVALID, message=message, phase="start")
+        return None
+
+    async def _perform(self, command: Command) -> ExitFacts:
+        async with (
+            open_tree(self._spec.launcher, command, ladder=HURRIED) as tree,
+            trio.open_nursery() as nursery,
+        ):
+            nursery.start_soon(self._talk, tree)
+            await self._wait_for_the_end(tree)
+            facts = await end_tree(tree, LADDER, _interrupt)
+            with trio.move_on_after(LAST_MOMENTS):
+                await self._pump.stdout_ended.wait()
+            nursery.cancel_scope.cancel()
+        return facts
+
+    async def _talk(self, tree: ChildTree) -> None:
+        self._pump.outbox.send(self._run.prompt.encode(errors="replace"))
+        self._pump.outbox.close()
+        await self._pump.run(
+            stdin=tree.stdin, stdout=tree.stdout, stderr=tree.stderr, exited=tree.wait_exit
+        )
+
+    async def _wait_for_the_end(self, tree: ChildTree) -> None:
+        """Wait until it has gone, or is to go, or has said its last and stays."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_until, self.ended, nursery.cancel_scope, 0)
+            nursery.start_soon(_until, self._is_said, nursery.cancel_scope, LAST_MOMENTS)
+            nursery.start_soon(_until, self._pump.stdout_ended, nursery.cancel_scope, LAST_MOMENTS)
+            await tree.wait_exit()
+            nursery.cancel_scope.cancel()
+
+    def _take(self, lines: Sequence[Line]) -> None:
+        events = [event for frame in read(lines) for event in normalise(frame, self._state)]
+        if events:
+            self._run.emit_nowait(*events)
+        else:
+            self._run.alive()
+        if self._state.is_over:
+            self._is_said.set()
+
+    # --- what it comes to ------------------------------------------------------------------------
+
+    def _tell_of_the_answer(self, file: Path) -> None:
+        """Tell the answer that it has left, if that was not told: a frame of it may be lost."""
+        if file.stat().st_size > LARGEST_ANSWER:
+            return
+        text = file.read_text(encoding="utf-8", errors="replace")
+        if text.strip() and text.rstrip() != (self._state.answer or "").rstrip():
+            self._state.answer = text
+            self._run.emit_nowait(MessageReceived(content=text, message_id=MESSAGE))
+
+    def _book(self) -> None:
+        state = self._state
+        if state.thread is None or state.counts is None:
+            return
+        is_new = self._spec.thread is None
+        spent = self._meters.book(state.thread, state.counts, is_new=is_new)
+        if spent is not None:
+            self._run.emit_nowait(spent)
+
+    async def _end(self, facts: ExitFacts) -> None:
+        run, state = self._run, self._state
+        if state.failure is not None:
+            await run.fail(state.failure, stop_reason="failed")
+        elif not state.is_over:
+            await run.fail(self._death(facts))
+        elif run.schema is None:
+            await run.finish(stop_reason="completed")
+        else:
+            structured = self._check(run.schema, state.answer or "")
+            if isinstance(structured, Failure):
+                await run.fail(structured, stop_reason="completed")
+            else:
+                await run.finish(stop_reason="completed", structured=structured)
+
+    def _death(self, facts: ExitFacts) -> Failure:
+        """Return the failure that it is to go without a last word."""
+        state = self._state
+        if state.complaint is not None:
+            return turn_failure(state.complaint, before=state.retried)
+        has_begun = state.thread is not None
+        failure = exit_failure(facts, self._pump.tail, phase="turn" if has_begun else "start")
+        said = self._pump.tail.text()
+        complaint = cleaned(said)
+        kind = None if has_begun else start_kind(said)
+        return replace(
+            failure,
+            kind=kind or failure.kind,
+            message=complaint if kind is not None and complaint else failure.message,
+            retryable=kind is None or kind is FailureKind.SESSION_BUSY,
+            resumable=has_begun,
+        )
+
+
+async def _interrupt(tree: ChildTree) -> None:
+    await trio.lowlevel.checkpoint()
+    tree.signal(signal.SIGINT)
+
+
+async def _until(event: trio.Event, scope: trio.CancelScope, patience: float) -> None:
+    await event.wait()
+    await trio.sleep(patience)
+    scope.cancel()

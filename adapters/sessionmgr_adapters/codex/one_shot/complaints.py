@@ -48,7 +48,7 @@ _AT_THE_START: Final = (
 _CHATTER: Final = re.compile(
     r"^(Reading (additional input|prompt) from stdin\.\.\.|WARNING: .*)$\n?", re.MULTILINE
 )
-_ASIDES: Final = re.compile(r"(, url: \S+|, (request id|cf-ray): [\w-]+| \(code -?\d+\))")
+_ASIDES: Final = re.compile(r"(, url: [^\s,]+|, (request id|cf-ray): [\w-]+| \(code -?\d+\))")
 _LABELS: Final = re.compile(r"^(Error: |ERROR: )+", re.MULTILINE)
 _REPEATED: Final = re.compile(r"\b(thread/\w+: )(?=thread/\w+ failed)")
 

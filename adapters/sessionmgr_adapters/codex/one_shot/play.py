@@ -12,19 +12,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import trio
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from sessionmgr.model import Failure, FailureKind, MessageReceived, encode_json
+from sessionmgr.model import (
+    Failure,
+    FailureKind,
+    MessageReceived,
+    Unreadable,
+    encode_json,
+    parse_json,
+)
 from sessionmgr.process import PrivateFiles, Pump
 from sessionmgr.process.ladder import Ladder, end_tree, open_tree
 from sessionmgr.provider.child_end import exit_failure, process_exited
+from sessionmgr.provider.structured import judge, schema_fault
 from sessionmgr_adapters.codex.one_shot.complaints import cleaned, start_kind, turn_failure
 from sessionmgr_adapters.codex.one_shot.frames import read
 from sessionmgr_adapters.codex.one_shot.launch import ANSWER, SCHEMA
 from sessionmgr_adapters.codex.one_shot.normalise import State, normalise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
+
+    from msgspec import UnsetType
 
     from sessionmgr.model import Json
     from sessionmgr.process import Command
@@ -42,24 +53,18 @@ LAST_MOMENTS: Final = 3.0
 """Seconds from the end of what it says to its own."""
 LARGEST_ANSWER: Final = 16 * 1024 * 1024
 MESSAGE: Final = "answer"
+COMPLETED: Final = "completed"
 
 
 class OneShot:
     """One run, and the child that is its own."""
 
-    def __init__(
-        self,
-        run: RunContext,
-        spec: OneShotSpec,
-        meters: Meters,
-        check: Callable[[Json, str], Json | Failure],
-    ) -> None:
+    def __init__(self, run: RunContext, spec: OneShotSpec, meters: Meters) -> None:
         self.ended: Final = trio.Event()
         """Set to have it end."""
         self._run: Final = run
         self._spec: Final = spec
         self._meters: Final = meters
-        self._check: Final = check
         self._state: Final = State()
         self._is_said: Final = trio.Event()
         self._pump: Final = Pump(self._take, room=run.room)
@@ -90,6 +95,10 @@ class OneShot:
     async def _refused(self) -> Failure | None:
         """Return why it is not begun: what Codex would pass over, and tell its model of."""
         await trio.lowlevel.checkpoint()
+        fault = schema_fault(self._spec.schema)
+        if fault is not None:
+            message = f"schema: {fault}"
+            return Failure(kind=FailureKind.CONFIG_INVALID, message=message, phase="start")
         for image in self._spec.images:
             if not await (trio.Path(self._spec.cwd) / image).is_file():
                 message = f"there is no image {image}"
@@ -161,13 +170,19 @@ class OneShot:
         elif not state.is_over:
             await run.fail(self._death(facts))
         elif run.schema is None:
-            await run.finish(stop_reason="completed")
+            await run.finish(stop_reason=COMPLETED)
         else:
-            structured = self._check(run.schema, state.answer or "")
-            if isinstance(structured, Failure):
-                await run.fail(structured, stop_reason="completed")
-            else:
-                await run.finish(stop_reason="completed", structured=structured)
+            await self._end_with(_read(state.answer))
+
+    async def _end_with(self, output: Json | UnsetType) -> None:
+        judged = judge(self._run.schema, output)
+        if judged.note is not None:
+            self._run.emit_nowait(judged.note)
+        if judged.failure is not None:
+            await self._run.fail(judged.failure, stop_reason=COMPLETED)
+        else:
+            structured = None if output is UNSET else output
+            await self._run.finish(stop_reason=COMPLETED, structured=structured)
 
     def _death(self, facts: ExitFacts) -> Failure:
         """Return the failure that it is to go without a last word."""
@@ -197,3 +212,9 @@ async def _until(event: trio.Event, scope: trio.CancelScope, patience: float) ->
     await event.wait()
     await trio.sleep(patience)
     scope.cancel()
+
+
+def _read(answer: str | None) -> Json | UnsetType:
+    """Return the JSON that an answer is."""
+    found = parse_json((answer or "").encode(errors="replace"))
+    return UNSET if isinstance(found, Unreadable) else found

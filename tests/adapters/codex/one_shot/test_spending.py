@@ -1,0 +1,46 @@
+"""What a run has used, out of what its thread has used."""
+
+from sessionmgr.model import Usage
+from sessionmgr_adapters.codex.one_shot.frames import Counts
+from sessionmgr_adapters.codex.one_shot.spending import Meters
+
+
+def counts(tokens: int) -> Counts:
+    return Counts(input_tokens=tokens, cached_input_tokens=tokens // 2, output_tokens=1)
+
+
+def test_a_new_thread_has_used_what_it_says() -> None:
+    spent = Meters().book("a", counts(100), is_new=True)
+    assert spent is not None
+    assert spent.usage == Usage(input=50, cached_input=50, output=1) == spent.total
+
+
+def test_the_next_run_has_used_what_came_on_top() -> None:
+    meters = Meters()
+    meters.book("a", counts(100), is_new=True)
+    meters.book("b", counts(1000), is_new=True)
+    spent = meters.book("a", counts(160), is_new=False)
+    assert spent is not None
+    assert spent.usage == Usage(input=30, cached_input=30) == spent.total
+
+
+def test_of_a_thread_that_others_have_used_nothing_is_known_at_first() -> None:
+    meters = Meters()
+    assert meters.book("a", counts(100), is_new=False) is None
+    spent = meters.book("a", counts(102), is_new=False)
+    assert spent is not None
+    assert spent.usage == Usage(input=1, cached_input=1)
+
+
+def test_a_run_that_has_used_nothing_says_nothing() -> None:
+    meters = Meters()
+    meters.book("a", counts(100), is_new=True)
+    assert meters.book("a", counts(100), is_new=False) is None
+
+
+def test_the_thread_that_was_used_longest_ago_is_forgotten() -> None:
+    meters = Meters(kept=2)
+    for thread in ("a", "b", "c"):
+        meters.book(thread, counts(100), is_new=True)
+    assert meters.book("a", counts(200), is_new=False) is None
+    assert meters.book("c", counts(200), is_new=False) is not None

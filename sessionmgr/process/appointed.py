@@ -39,13 +39,13 @@ class AppointedWarden:
         """The number of its process."""
         return self._process.pid
 
-    async def ask_for_guard(self, mark: int, line: int) -> bool:
+    async def ask_for_guard(self, line: int) -> bool:
         """Ask for a guard at the end of this line; False if this warden is dead or dying."""
         async with self._turn:
             while not self.gone.is_set():
                 rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [line]))
                 try:
-                    self._control.sendmsg([b"%d" % mark], [rights])
+                    self._control.sendmsg([b"guard"], [rights])
                 except BlockingIOError:
                     await trio.lowlevel.wait_writable(self._control)
                 except OSError:

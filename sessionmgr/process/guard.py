@@ -1,9 +1,10 @@
-"""The guard: the process that owns one tree.
+"""The guard: the process that owns one tree, and when that is empty maybe another.
 
 The strategy: it is a subreaper, so whatever the tree does with forks, sessions and
 namespaces, an orphan becomes its child. It says what happens on its line to the owner, relays
-signals, and when the line or the owner ends it kills all that it has. It is done when waitpid
-knows no child any more (ECHILD): nothing is left, and nothing can come.
+signals, and when the line or the owner ends it kills all that it has. A tree is over when waitpid
+knows no child any more (ECHILD): nothing is left, and nothing can come. So a guard that did not
+have to kill is as good as a new one, and may be asked for the next tree.
 
 Forked from the warden: the standard library, and little of it.
 """
@@ -38,29 +39,30 @@ LEFT: Final = 64
 """How many of those left running are named."""
 
 
-def guard(tree: int, at_rest: int, line: socket.socket, owner: int) -> int:
-    """Be the guard of one tree, marked `tree`, until it is empty; return the exit code.
+def guard(at_rest: int, line: socket.socket, owner: int) -> int:
+    """Be the guard of one tree after the other, until nobody asks any more; return the exit code.
 
     `at_rest` is the mark that guards carry themselves, `owner` a pidfd.
     """
     subreaper.become()
     alarm = Alarm(line.fileno(), owner)
-    try:
+    orders = Unpacker()
+    code: int | None = None
+    with contextlib.suppress(ConnectionError):
         line.sendall(pack(b"ready", b"%d" % os.getpid(), b"%d" % proc.start_time(os.getpid())))
-        request, stdio = _request(alarm, line, owner)
-        if request is None:
-            line.sendall(pack(b"empty"))
-            return 0
-    except ConnectionError:
-        return 0
-    return _Guard(tree, at_rest, alarm, line, owner).live(request, stdio)
+        while code is None:
+            request, stdio = _request(alarm, line, owner, orders)
+            if request is None:
+                line.sendall(pack(b"empty"))
+                return 0
+            code = _Guard(at_rest, alarm, line, owner, orders).live(request, stdio)
+    return code or 0
 
 
 def _request(
-    alarm: Alarm, line: socket.socket, owner: int
+    alarm: Alarm, line: socket.socket, owner: int, unpacker: Unpacker
 ) -> tuple[list[bytes] | None, Sequence[int]]:
     """Read what is to be started, and on which descriptors; None if nothing is, any more."""
-    unpacker = Unpacker()
     stdio = array("i")
     while True:
         ready = alarm.wait()
@@ -76,6 +78,8 @@ def _request(
         for _, _, each in ancillary:
             stdio.frombytes(each)
         for packet in unpacker.feed(data):
+            if len(packet) == 1:
+                continue  # a signal for a program that had ended already
             if len(stdio) != 3:
                 raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             return packet, stdio
@@ -87,9 +91,9 @@ def _ignored() -> list[int]:
 
 class _Guard:
     def __init__(
-        self, tree: int, at_rest: int, alarm: Alarm, line: socket.socket, owner: int
+        self, at_rest: int, alarm: Alarm, line: socket.socket, owner: int, orders: Unpacker
     ) -> None:
-        self._tree = tree
+        self._tree = 0
         self._at_rest = at_rest
         self._alarm = alarm
         self._line = line
@@ -97,9 +101,10 @@ class _Guard:
         self._leader = 0
         self._sent: set[int] = set()
         self._reaped = 0
-        self._orders = Unpacker()
+        self._orders = orders
 
-    def live(self, request: Sequence[bytes], stdio: Sequence[int]) -> int:
+    def live(self, request: Sequence[bytes], stdio: Sequence[int]) -> int | None:
+        """Start a tree and see it to its end; return the exit code, None if more may be asked."""
         try:
             self._leader = self._start(request, stdio)
         except program.NotStartedError as error:
@@ -112,13 +117,14 @@ class _Guard:
         while True:
             if self._reap():
                 self._say(b"empty")
-                return 0
+                return None
             ready = self._alarm.wait()
             if self._owner in ready or (self._line.fileno() in ready and not self._obey()):
                 return self._kill_all()
 
     def _start(self, request: Sequence[bytes], stdio: Sequence[int]) -> int:
-        directory, count, *rest = request
+        tree, directory, count, *rest = request
+        self._tree = int(tree)
         arguments = rest[: int(count)]
         environment: dict[bytes, bytes] = {}
         for entry in rest[int(count) :]:

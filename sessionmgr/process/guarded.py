@@ -64,17 +64,23 @@ class Keeper(Protocol):
         """Take note that the tree is given up."""
         ...
 
+    def take_back(self, tree: GuardedTree, line: socket.socket) -> bool:
+        """Keep the line to a guard that has no tree any more; False if it is not wanted."""
+        ...
+
 
 class GuardedTree:
     """A tree with a guard of its own, which proves its end. It fits `ChildTree`."""
 
     __slots__ = (
-        "_course", "_heard", "_keeper", "_left", "_line", "_pipes", "crash", "failure", "guard",
-        "mark", "pid", "stage", "started",
+        "_course", "_heard", "_is_killed", "_keeper", "_left", "_line", "_pipes", "crash",
+        "failure", "guard", "mark", "pid", "stage", "started", "warden",
     )  # fmt: skip
 
-    def __init__(self, mark: int, line: socket.socket, keeper: Keeper) -> None:
+    def __init__(self, mark: int, line: socket.socket, keeper: Keeper, warden: int) -> None:
         self.mark = mark
+        self.warden = warden
+        """The pid of the warden that made its guard."""
         self.pid = 0
         self.started = 0
         """When the program's process began, in ticks since the boot."""
@@ -86,6 +92,7 @@ class GuardedTree:
         """What a guard said that broke by itself, which none should."""
         self._pipes: list[trio.lowlevel.FdStream | None] = []
         self._line: socket.socket | None = line
+        self._is_killed = False
         self._keeper = keeper
         self._heard = Unpacker()
         self._left: list[LeftRunning] = []
@@ -173,8 +180,9 @@ class GuardedTree:
     def kill(self) -> None:
         """Begin to kill the whole tree: the end of its line is what a guard kills for."""
         self._listen()
-        if self._line is None:
+        if self._line is None or self.is_over:
             return
+        self._is_killed = True
         self._course.force(self._stdout_number())
         with contextlib.suppress(OSError):
             self._line.shutdown(socket.SHUT_WR)
@@ -204,6 +212,9 @@ class GuardedTree:
 
     def close(self) -> None:
         """Do so at once."""
+        is_free = self.is_over and self.stage is Stage.STARTED and not self._is_killed
+        if is_free and self._line is not None and self._keeper.take_back(self, self._line):
+            self._line = None
         self._hang_up()
         for each in self._pipes:
             if each is not None:

@@ -20,9 +20,10 @@ class Switchboard:
         self._answers: dict[int, Callable[[], None]] = {}
 
     def add(self, descriptor: int, answer: Callable[[], None]) -> None:
-        """Call `answer` whenever there is something to read here, or the end."""
+        """Call `answer`, and nobody else, when there is something to read here, or the end."""
+        if descriptor not in self._answers:
+            self._epoll.register(descriptor, select.EPOLLIN)
         self._answers[descriptor] = answer
-        self._epoll.register(descriptor, select.EPOLLIN)
 
     def remove(self, descriptor: int) -> None:
         """Call nobody for this any more; before it is closed, for a forked copy keeps it open."""

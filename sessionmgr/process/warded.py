@@ -1,9 +1,10 @@
 """The launcher with a warden: Linux.
 
-The strategy: one warden, replaced when it dies, for all trees; one guard ahead of the need, as
-making one takes longer than starting a program; one task that reads the lines of all guards; a
-sweep, in a thread, for the trees whose guards were killed. All of it is shielded: a cancel ends
-the body of the block first, and the trees in it, and this after them.
+The strategy: one warden, replaced when it dies, for all trees; guards ahead of the need, as
+making one takes longer than starting a program: a new one, or those whose trees are empty; one
+task that reads the lines of all guards; a sweep, in a thread, for the trees whose guards were
+killed. All of it is shielded: a cancel ends the body of the block first, and the trees in it,
+and this after them.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ log: Final = logging.getLogger("sessionmgr.process")
 
 AT_ONCE: Final = 32
 """How many children may be in the making; the descriptors on their way are counted by Linux."""
+IDLE: Final = 16
+"""So many guards without a tree are kept, when theirs is empty."""
 ATTEMPTS: Final = 5
 """How often a guard is asked for, if wardens die before they make one."""
 WARDENS: Final = 10
@@ -66,7 +69,7 @@ class WardedLauncher:
         self._trees: dict[int, GuardedTree] = {}
         self._lost: list[GuardedTree] = []
         self._sweeping = False
-        self._spare: GuardedTree | None = None
+        self._spares: list[GuardedTree] = []
         self._sparing = False
         self._nursery: trio.Nursery | None = None
         self._failure: LauncherFailed | None = None
@@ -97,7 +100,7 @@ class WardedLauncher:
 
     async def _start(self, tree: GuardedTree, command: Command, pipes: Pipes) -> None:
         around = os.environ.get(mark.VARIABLE)
-        request = _request(command, mark.inside(around, tree.mark))
+        request = _request(command, tree.mark, mark.inside(around, tree.mark))
         try:
             await tree.ask(request, pipes)
             if tree.stage is Stage.STARTED:
@@ -113,8 +116,8 @@ class WardedLauncher:
     async def _guard(self) -> GuardedTree:
         """Return a tree that has a guard, and nothing to guard yet."""
         await trio.lowlevel.checkpoint()
-        spare, self._spare = self._spare, None
-        if spare is not None and self._failure is None and not self._closing.is_set():
+        while self._spares and self._failure is None and not self._closing.is_set():
+            spare = self._spares.pop()
             if spare.is_ready:
                 return spare
             spare.close()  # somebody killed it meanwhile
@@ -127,14 +130,12 @@ class WardedLauncher:
     async def _new_guard(self) -> GuardedTree | None:
         """Have a guard made; None if it, or the warden, died over that."""
         warden = await self._present_warden()
-        number = next(each for each in self._numbers if each not in self._trees)
         near, far = socket.socketpair()
         with far:
             near.setblocking(False)
-            tree = GuardedTree(mark.mark_of(self.number, number), near, self)
-            self._trees[number] = tree
+            tree = self._new_tree(near, warden.pid)
             try:
-                sent = await warden.ask_for_guard(tree.mark, far.fileno())
+                sent = await warden.ask_for_guard(far.fileno())
                 far.close()
                 if sent and await tree.wait_ready():
                     return tree
@@ -148,9 +149,16 @@ class WardedLauncher:
             raise tree.failure
         return None
 
+    def _new_tree(self, line: socket.socket, warden: int) -> GuardedTree:
+        """Make a tree that nobody has asked its guard for yet."""
+        number = next(each for each in self._numbers if each not in self._trees)
+        tree = GuardedTree(mark.mark_of(self.number, number), line, self, warden)
+        self._trees[number] = tree
+        return tree
+
     def _have_spare(self) -> None:
         """Have a guard at hand for the next child."""
-        if self._spare is None and not self._sparing and self._nursery is not None:
+        if not self._spares and not self._sparing and self._nursery is not None:
             self._sparing = True
             self._nursery.start_soon(self._make_spare)
 
@@ -162,10 +170,8 @@ class WardedLauncher:
             return  # whoever needs one will meet the same, and say so
         finally:
             self._sparing = False
-        if self._spare is None:
-            self._spare = spare
-        elif spare is not None:
-            spare.close()
+        if spare is not None:
+            self._spares.append(spare)
 
     @enable_ki_protection
     async def _give_up(self, tree: GuardedTree) -> None:
@@ -206,6 +212,19 @@ class WardedLauncher:
     def forget(self, tree: GuardedTree) -> None:
         """Take note that a tree is given up."""
         self._trees.pop(mark.tree_of(tree.mark), None)
+
+    def take_back(self, tree: GuardedTree, line: socket.socket) -> bool:
+        """Keep a guard that has nothing to guard, for the next child.
+
+        One whose warden is dead is let go: nobody would stand in for it.
+        """
+        wanted = not self._closing.is_set() and tree.warden == self.warden
+        if not wanted or len(self._spares) >= IDLE:
+            return False
+        spare = self._new_tree(line, tree.warden)
+        spare.guard, spare.stage = tree.guard, Stage.READY
+        self._spares.append(spare)
+        return True
 
     @enable_ki_protection
     async def _sweep_lost(self) -> None:
@@ -257,6 +276,8 @@ class WardedLauncher:
             now = trio.current_time()
             deaths = [*(each for each in deaths if each > now - WARDENS_WITHIN), now]
             log.warning("warden_died pid=%d", self._warden.pid)
+            while self._spares:
+                self._spares.pop().close()
             try:
                 if len(deaths) > WARDENS:
                     raise LauncherFailed(f"{len(deaths)} wardens died in {WARDENS_WITHIN:g} s")
@@ -290,7 +311,7 @@ class WardedLauncher:
                 facts = await tree.wait_empty()
                 proved = proved and not facts.left_running
                 tree.close()
-            self._spare = None
+            self._spares.clear()
             if self._warden is not None:
                 await _dismiss(self._warden)
             self._closed.set()
@@ -307,9 +328,10 @@ async def _dismiss(warden: AppointedWarden) -> None:
         warden.kill()
 
 
-def _request(command: Command, around: str) -> bytes:
+def _request(command: Command, number: int, around: str) -> bytes:
     environment = {**command.env, mark.VARIABLE: around}
     return pack(
+        b"%d" % number,
         os.fsencode(command.cwd),
         b"%d" % len(command.argv),
         *map(os.fsencode, command.argv),

@@ -93,12 +93,12 @@ class _Warden:
         for _, _, each in ancillary:
             descriptors.frombytes(each[: len(each) - len(each) % descriptors.itemsize])
         if data and descriptors:
-            self._make_guard(int(data), descriptors[0])
+            self._make_guard(descriptors[0])
         for descriptor in descriptors:
             os.close(descriptor)
         return bool(data)
 
-    def _make_guard(self, tree: int, line: int) -> None:
+    def _make_guard(self, line: int) -> None:
         try:
             pid = os.fork()
         except OSError as error:
@@ -112,7 +112,7 @@ class _Warden:
             self._alarm.close()
             self._control.close()
             at_rest = mark.mark_of(self._launcher, 0)
-            code = guard(tree, at_rest, socket.socket(fileno=line), self._owner)
+            code = guard(at_rest, socket.socket(fileno=line), self._owner)
         except BaseException:  # noqa: ASYNC103, BLE001  # a process ends here, and says why
             import traceback  # it is large, and of use only here
 

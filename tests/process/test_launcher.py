@@ -25,12 +25,13 @@ from sessionmgr.process.facts import Emptied, Ending, LeaderExit
 from sessionmgr.process.guarded import GuardedTree
 from sessionmgr.process.ladder import Ladder, open_tree
 from sessionmgr.process.launcher import ChildTree, Launcher
-from sessionmgr.process.mark import VARIABLE, marks_in
+from sessionmgr.process.mark import VARIABLE, mark_by_limit, marks_in
 from sessionmgr.process.opening import (
     Kind,
     _raised as raised,  # pyright: ignore[reportPrivateUsage]
     open_launcher,
 )
+from sessionmgr.process.packet import pack
 from sessionmgr.process.warded import AT_ONCE, WardedLauncher
 from tests.process.stage import until
 
@@ -324,7 +325,7 @@ async def test_a_child_costs_its_owner_four_descriptors_and_gives_them_back(
     tmp_path: Path,
 ) -> None:
     async with launching(tmp_path, Kind.WARDED) as launcher:
-        await said(launcher, shell("exit"))
+        first = [await launcher.spawn(shell("read x")) for _ in range(2)]
         await trio.testing.wait_all_tasks_blocked()  # there is a guard for the next one, too
         before = open_files()
         trees = [await launcher.spawn(shell("read x")) for _ in range(10)]
@@ -335,6 +336,70 @@ async def test_a_child_costs_its_owner_four_descriptors_and_gives_them_back(
             await tree.wait_empty()
             await tree.aclose()
         assert open_files() == before
+        for tree in first:
+            await tree.aclose()
+
+
+async def test_a_guard_whose_tree_is_empty_is_asked_for_the_next(tmp_path: Path) -> None:
+    async with launching(tmp_path, Kind.WARDED) as launcher:
+        guards: list[tuple[int, int]] = []
+        marks: list[str] = []
+        for each in range(3):
+            async with open_tree(launcher, shell(f"read x; exit {each}")) as tree:
+                assert isinstance(tree, GuardedTree)
+                guards.append(tree.guard)
+                marks.append(tree.id)
+                assert mark_by_limit(tree.pid) == [tree.mark]
+                assert tree.stdin is not None
+                await tree.stdin.aclose()
+                facts = await tree.wait_empty()
+            assert (facts.exit_code, facts.emptied) == (each, Emptied.NO_CHILD)
+            assert not facts.forced
+            await trio.testing.wait_all_tasks_blocked()
+        assert guards[1] == guards[2]
+        assert len(set(marks)) == 3
+
+
+async def test_a_signal_that_comes_too_late_does_not_hit_the_next_program(tmp_path: Path) -> None:
+    async with launching(tmp_path, Kind.WARDED) as launcher:
+        assert isinstance(launcher, WardedLauncher)
+        await said(launcher, shell("exit"))
+        for spare in launcher._spares:  # pyright: ignore[reportPrivateUsage]
+            assert spare._line is not None  # pyright: ignore[reportPrivateUsage]
+            spare._line.send(pack(b"15"))  # pyright: ignore[reportPrivateUsage]
+        assert await said(launcher, shell("sleep 0.05; echo on")) == b"on\n"
+
+
+async def test_a_guard_that_had_to_kill_is_asked_for_nothing_more(tmp_path: Path) -> None:
+    async with launching(tmp_path, Kind.WARDED) as launcher:
+        async with open_tree(launcher, shell("setsid sleep 1000 &")) as tree:
+            assert isinstance(tree, GuardedTree)
+            await tree.wait_exit()
+        facts = await tree.wait_empty()
+        assert facts.emptied is Emptied.NO_CHILD
+        assert facts.forced
+        await until(lambda: is_gone(str(tree.guard[0])), 5)
+
+
+async def test_an_idle_guard_that_was_killed_is_not_asked(tmp_path: Path) -> None:
+    async with launching(tmp_path, Kind.WARDED) as launcher:
+        async with open_tree(launcher, shell("exit")) as tree:
+            assert isinstance(tree, GuardedTree)
+            await tree.wait_empty()
+        os.kill(tree.guard[0], signal.SIGKILL)
+        await until(lambda: is_gone(str(tree.guard[0])), 5)
+        assert await said(launcher, shell("echo on")) == b"on\n"
+
+
+async def test_idle_guards_go_with_their_warden(tmp_path: Path) -> None:
+    async with launching(tmp_path, Kind.WARDED) as launcher:
+        assert isinstance(launcher, WardedLauncher)
+        async with open_tree(launcher, shell("exit")) as tree:
+            assert isinstance(tree, GuardedTree)
+            await tree.wait_empty()
+        os.kill(launcher.warden, signal.SIGKILL)
+        await until(lambda: is_gone(str(tree.guard[0])), 5)
+        assert await said(launcher, shell("echo on")) == b"on\n"
 
 
 async def test_a_start_that_would_exhaust_the_descriptors_is_refused_by_name(

@@ -1,0 +1,185 @@
+"""The adapter: what Codex can do, and how a run is played on it."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+
+import trio
+from msgspec.structs import replace
+
+from sessionmgr.errors import ProcessError
+from sessionmgr.model import Cause, Failure, FailureKind
+from sessionmgr.provider import (
+    NATIVE,
+    Capabilities,
+    Health,
+    ProviderAdapter,
+    RunContext,
+)
+from sessionmgr.provider.child_end import exit_failure, start_failure
+from sessionmgr.provider.connection_pool import ConnectionPool
+from sessionmgr_adapters.codex import sdk
+from sessionmgr_adapters.codex.launch import ENVIRONMENT, make_spec, one_shot_spec, text_input
+from sessionmgr_adapters.codex.one_shot import Meters, OneShot
+from sessionmgr_adapters.codex.options import CodexOptions
+from sessionmgr_adapters.codex.policy import PERMISSIONS
+from sessionmgr_adapters.codex.turn import Turn, failure_of_end
+
+if TYPE_CHECKING:
+    from sessionmgr.provider.connection import Connect, ConnectionSpec
+    from sessionmgr.provider.connection_pool import Lease
+    from sessionmgr_adapters.codex.sdk import CodexConnection
+
+    Pool: TypeAlias = ConnectionPool[ConnectionSpec, CodexConnection]
+
+PROGRAM: Final = "codex"
+THREADS: Final = 64
+"""Threads that one app-server serves at once."""
+
+
+class CodexAdapter(ProviderAdapter):
+    """Plays runs on Codex; `CodexOptions` says how."""
+
+    name = "codex"
+    display_name = "Codex"
+    capabilities = Capabilities(
+        streaming=NATIVE,
+        reasoning=NATIVE,
+        tool_use=NATIVE,
+        tool_approval=NATIVE,
+        system_prompt=NATIVE,
+        interrupt=NATIVE,
+        steer=NATIVE,
+        resume=NATIVE,
+        fork=NATIVE,
+        structured_output=NATIVE,
+        mcp=NATIVE,
+        files=NATIVE,
+        command_execution=NATIVE,
+        web=NATIVE,
+        usage=NATIVE,
+        model_choice=NATIVE,
+        effort=NATIVE,
+    )
+    permissions = PERMISSIONS
+    options = CodexOptions
+    serves = frozenset({"directories"})
+    environment = ENVIRONMENT
+    connect: ClassVar[Connect[ConnectionSpec, CodexConnection]] = staticmethod(sdk.connect)
+    """The seam: a mock SDK is put here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pool: Pool = ConnectionPool(type(self).connect, seats=THREADS)
+        self._turns: Final[dict[str, Turn]] = {}
+        self._once: Final[dict[str, OneShot]] = {}
+        self._meters: Final = Meters()
+        self._busy: Final[set[str]] = set()
+        """Threads that a run is on: Codex itself would take a second turn for more of the first."""
+
+    # --- a run -----------------------------------------------------------------------------------
+
+    async def run(self, run: RunContext) -> None:
+        """Have a prompt answered, and tell what happens."""
+        options = _options(run)
+        thread = None if options.fork else run.provider_session_id
+        if thread is not None and thread in self._busy:
+            message = f"another run is on the thread {thread}"
+            await run.fail(Failure(kind=FailureKind.SESSION_BUSY, message=message, phase="start"))
+            return
+        if thread is not None:
+            self._busy.add(thread)
+        try:
+            if options.exec:
+                await self._play_once(run, options)
+                return
+            spec = make_spec(run, options)
+            async with self._pool.lease(spec, run.connections) as lease:
+                await self._sit(run, lease, options)
+        except ProcessError as error:
+            await run.fail(start_failure(error))
+        finally:
+            self._busy.discard(thread or "")
+
+    async def _play_once(self, run: RunContext, options: CodexOptions) -> None:
+        """Play a run on a process of its own."""
+        spec = one_shot_spec(run, options)
+        once = self._once[run.run_id] = OneShot(run, spec, self._meters)
+        try:
+            await once.play()
+        finally:
+            del self._once[run.run_id]
+
+    async def _sit(
+        self, run: RunContext, lease: Lease[CodexConnection], options: CodexOptions
+    ) -> None:
+        conversation = await lease.connection.open(lease)
+        turn = self._turns[run.run_id] = Turn(run, conversation, options, [text_input(run.prompt)])
+        try:
+            await turn.play()
+        finally:
+            del self._turns[run.run_id]
+        if turn.is_deaf or turn.is_broken or _was_silent(run):
+            lease.abandon()
+        if run.cancelling is None:  # else whoever stopped the run says how it ends
+            await _end(run, turn, lease.connection)
+
+    async def interrupt(self, run: RunContext) -> None:
+        """Ask the agent to end its turn; `run` reads on until it has."""
+        turn, once = self._turns.get(run.run_id), self._once.get(run.run_id)
+        if once is not None:
+            once.ended.set()
+        if turn is not None:
+            await turn.interrupt()
+
+    async def append(self, run: RunContext, content: str, message_id: str) -> bool:
+        """Give another message to the run, and wait to hear whether it was taken."""
+        turn = self._turns.get(run.run_id)
+        return turn is not None and await turn.add(content, message_id)
+
+    async def health(self) -> Health:
+        """Say whether the program is there, under its usual name."""
+        await trio.lowlevel.checkpoint()
+        if shutil.which(PROGRAM) is None:
+            why = f"there is no program {PROGRAM!r} on PATH; options.command may name another"
+            return Health(state="skip", detail=why)
+        return Health()
+
+
+async def _end(run: RunContext, turn: Turn, connection: CodexConnection) -> None:
+    """Tell how a run ended that nobody else has ended."""
+    end = turn.end
+    if turn.failure is not None:
+        await run.fail(turn.failure)
+    elif turn.is_broken or end is None:
+        await run.fail(_death(turn, connection))
+    else:
+        failure = failure_of_end(end, turn.state)
+        if failure is None:
+            await run.finish(stop_reason=end.status)
+        else:
+            await run.fail(failure, stop_reason=end.status)
+
+
+def _death(turn: Turn, connection: CodexConnection) -> Failure:
+    """Return the failure that the end of an app-server is for a run that was on it."""
+    begun = turn.state.started
+    phase = "turn" if begun else "start"
+    if connection.facts is None:
+        message = "the connection to the app-server ended in the middle of a turn"
+        failure = Failure(kind=FailureKind.PROTOCOL_ERROR, message=message, phase=phase)
+    else:
+        failure = exit_failure(connection.facts, connection.tail, phase=phase)
+        failure = replace(failure, message=f"the app-server is gone: {failure.message}")
+    return replace(failure, retryable=begun, resumable=begun)
+
+
+def _options(run: RunContext) -> CodexOptions:
+    assert isinstance(run.options, CodexOptions)
+    return run.options
+
+
+def _was_silent(run: RunContext) -> bool:
+    """Whether the run is ended because the agent was silent: such an agent is not used again."""
+    return run.cancelling is not None and run.cancelling.cause is Cause.SILENCE

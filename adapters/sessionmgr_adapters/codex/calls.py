@@ -1,0 +1,142 @@
+"""The items that are calls of tools, as events: under names that are the same for start and end."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+from msgspec import UnsetType
+
+from sessionmgr.model import ToolCallCompleted, ToolCallFailed, ToolCallStarted
+from sessionmgr_adapters.codex.items import (
+    CollabAgentToolCall,
+    CommandExecution,
+    DynamicToolCall,
+    FileChange,
+    ImageGeneration,
+    ImageView,
+    McpToolCall,
+    Sleep,
+    WebSearch,
+)
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+    from sessionmgr.model import Json
+    from sessionmgr_adapters.codex.items import Item
+
+Call: TypeAlias = (
+    CommandExecution
+    | FileChange
+    | McpToolCall
+    | DynamicToolCall
+    | CollabAgentToolCall
+    | WebSearch
+    | ImageView
+    | ImageGeneration
+    | Sleep
+)
+SHELL: Final = "shell"
+PATCH: Final = "apply_patch"
+_ENDED_BADLY: Final = frozenset({"failed", "declined"})
+
+
+def is_call(item: Item) -> TypeGuard[Call]:
+    """Whether an item is a call of a tool."""
+    return isinstance(item, Call)
+
+
+def started_call(item: Call, parent: str | UnsetType) -> ToolCallStarted:
+    """Return the event that a call begins."""
+    return ToolCallStarted(
+        tool_call_id=item.id,
+        tool_name=tool_name(item),
+        tool_input=tool_input(item),
+        parent_tool_call_id=parent,
+    )
+
+
+def ended_call(item: Call, parent: str | UnsetType) -> ToolCallCompleted | ToolCallFailed:
+    """Return the event that a call is over."""
+    status = "" if isinstance(item, ImageView | WebSearch | Sleep) else item.status
+    ended = ToolCallFailed if status in _ENDED_BADLY else ToolCallCompleted
+    return ended(
+        tool_call_id=item.id,
+        tool_name=tool_name(item),
+        tool_input=tool_input(item),
+        tool_output=_output(item),
+        parent_tool_call_id=parent,
+    )
+
+
+def tool_name(item: Call) -> str:
+    """Return what the tool is called."""
+    match item:
+        case CommandExecution():
+            return SHELL
+        case FileChange():
+            return PATCH
+        case McpToolCall(server=server, tool=tool):
+            return f"mcp__{server}__{tool}"
+        case DynamicToolCall(tool=tool) | CollabAgentToolCall(tool=tool):
+            return tool
+        case WebSearch():
+            return "web_search"
+        case ImageView():
+            return "view_image"
+        case ImageGeneration():
+            return "image_generation"
+        case Sleep():
+            return "sleep"
+
+
+def tool_input(item: Call) -> Json:
+    """Return what the tool is given."""
+    match item:
+        case CommandExecution():
+            return {"command": bare(item.command), "cwd": item.cwd}
+        case FileChange(changes=changes):
+            return {"changes": [msgspec.to_builtins(each) for each in changes]}
+        case McpToolCall(arguments=arguments) | DynamicToolCall(arguments=arguments):
+            return arguments
+        case CollabAgentToolCall():
+            return {"prompt": item.prompt, "model": item.model}
+        case WebSearch():
+            return {"query": item.query}
+        case ImageView():
+            return {"path": item.path}
+        case ImageGeneration():
+            return {"prompt": item.revised_prompt}
+        case Sleep():
+            return {"seconds": item.duration_ms / 1000}
+
+
+def _output(item: Call) -> Json:
+    match item:
+        case CommandExecution():
+            return {"output": item.aggregated_output, "exit_code": item.exit_code}
+        case McpToolCall():
+            return item.error.message if item.error is not None else item.result
+        case DynamicToolCall():
+            return item.content_items
+        case CollabAgentToolCall():
+            return item.agents_states
+        case WebSearch():
+            return item.results
+        case ImageView() | Sleep():
+            return None
+        case FileChange() | ImageGeneration():
+            return item.status
+
+
+def bare(command: str) -> str:
+    """Return what a shell is told to do, without the shell that Codex puts around it."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return command
+    if len(words) == 3 and words[1] in {"-lc", "-c"}:
+        return words[2]
+    return command

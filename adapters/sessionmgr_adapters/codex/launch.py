@@ -1,0 +1,127 @@
+"""How an app-server is started for a run, and what it is told of the run's thread."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from sessionmgr.model import Json
+from sessionmgr.process import Command, Declared, checked_resume_id
+from sessionmgr.provider.connection import ConnectionSpec
+from sessionmgr_adapters.codex.one_shot.launch import OneShotSpec, make_spec as one_shot
+from sessionmgr_adapters.codex.orders import Call
+from sessionmgr_adapters.codex.policy import POLICIES, READ_ONLY
+
+if TYPE_CHECKING:
+    from sessionmgr.provider import RunContext
+    from sessionmgr_adapters.codex.options import CodexOptions
+    from sessionmgr_adapters.codex.policy import Policy
+
+ENVIRONMENT: Final = Declared(names=("CODEX_*", "OPENAI_*", "RUST_LOG"))
+NOWHERE: Final = "/"
+"""Where an app-server runs: it serves threads of all directories, and keeps none of them busy."""
+
+
+def make_spec(run: RunContext, options: CodexOptions) -> ConnectionSpec:
+    """Say which app-server a run needs.
+
+    Raises:
+        ProcessError: What it needs cannot be started.
+    """
+    if run.provider_session_id is not None:
+        checked_resume_id(run.provider_session_id)
+    # A thread that nobody listens to is unloaded at once, and not after half an hour.
+    argv = (*options.command, "app-server", "-c", "thread_unload_delay_secs=0")
+    return ConnectionSpec(
+        launcher=run.launcher,
+        command=Command(argv=argv, cwd=NOWHERE, env=_env(run, options)),
+        any_directory=True,
+    )
+
+
+def one_shot_spec(run: RunContext, options: CodexOptions) -> OneShotSpec:
+    """Say what a run needs that has a `codex exec` of its own.
+
+    Raises:
+        ProcessError: What it needs cannot be started.
+    """
+    settings = {
+        "model_provider": options.model_provider,
+        "sandbox_workspace_write.network_access": options.network,
+        "sandbox_workspace_write.exclude_slash_tmp": not options.temporary,
+        "sandbox_workspace_write.exclude_tmpdir_env_var": not options.temporary,
+        **{f"mcp_servers.{name}": server for name, server in options.mcp_servers.items()},
+        **options.config,
+    }
+    spec = one_shot(
+        run,
+        program=options.command,
+        sandbox=POLICIES[run.permission.effective].sandbox,
+        settings=settings,
+        is_fork=options.fork,
+    )
+    return replace(spec, env=_env(run, options))
+
+
+def _env(run: RunContext, options: CodexOptions) -> dict[str, str]:
+    env = dict(run.env)
+    if options.home is not None:
+        env["CODEX_HOME"] = os.path.join(run.cwd, options.home)  # noqa: PTH118  # pure
+    return env
+
+
+def opening(number: int, run: RunContext, options: CodexOptions, policy: Policy) -> Call:
+    """Return the call that begins a run's thread, or goes on with one.
+
+    It is opened with a sandbox that lets nothing be written, and gets its own afterwards: Codex
+    notes in the user's configuration that a directory is trusted where a thread may write.
+    """
+    params: dict[str, Json] = {
+        "cwd": run.cwd,
+        "approvalPolicy": policy.approval,
+        "sandbox": READ_ONLY,
+        "config": _config(options),
+    }
+    said = {
+        "model": run.model,
+        "modelProvider": options.model_provider,
+        "developerInstructions": run.system_prompt,
+        "baseInstructions": options.base_instructions,
+    }
+    params |= {name: value for name, value in said.items() if value is not None}
+    if run.provider_session_id is None:
+        return Call(number, "thread/start", params)
+    params |= {"threadId": run.provider_session_id, "excludeTurns": True}
+    return Call(number, "thread/fork" if options.fork else "thread/resume", params)
+
+
+def _config(options: CodexOptions) -> dict[str, Json]:
+    config: dict[str, Json] = {"features.instant_interrupt": options.follow_up == "now"}
+    if not options.secrets:
+        config["shell_environment_policy.ignore_default_excludes"] = False
+    for name, server in options.mcp_servers.items():
+        config[f"mcp_servers.{name}"] = server
+    return {**config, **options.config}
+
+
+def turn_params(
+    run: RunContext, thread: str, content: list[Json], message_id: str
+) -> dict[str, Json]:
+    """Return what begins a turn."""
+    params: dict[str, Json] = {
+        "threadId": thread,
+        "input": content,
+        "clientUserMessageId": message_id,
+    }
+    if run.effort is not None:
+        params["effort"] = run.effort
+    if run.schema is not None:
+        params["outputSchema"] = run.schema
+    return params
+
+
+def text_input(text: str) -> Json:
+    """Return a text as part of what is said to the model."""
+    return {"type": "text", "text": text, "text_elements": []}

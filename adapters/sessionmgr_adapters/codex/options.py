@@ -1,0 +1,41 @@
+"""What may be set for Codex alone."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from sessionmgr.model import Json
+from sessionmgr.provider import Options
+
+
+class CodexOptions(Options, frozen=True, kw_only=True):
+    """How Codex is run. What is normal for all providers is said elsewhere, and not here."""
+
+    command: tuple[str, ...] = ("codex",)
+    """The program, found on PATH, and its first arguments."""
+    home: str | None = None
+    """Its configuration and sessions (CODEX_HOME); null is the user's own."""
+    exec: bool = False
+    """Have each run done by `codex exec`, in a process of its own: nothing streams, nothing can be
+    asked or added, and what would be asked is denied."""
+    config: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
+    """Configuration of the thread, as in config.toml; names may be dotted. It cannot widen what the
+    permission mode allows."""
+    model_provider: str | None = None
+    """Which of the configured providers of models to use."""
+    base_instructions: str | None = None
+    """In place of the instructions that Codex has by itself."""
+    mcp_servers: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
+    """MCP servers, as in `mcp_servers` of config.toml."""
+    fork: bool = False
+    """Go on from the thread in a new one, and leave the old as it is."""
+    network: bool = False
+    """Let confined commands reach the network."""
+    temporary: bool = True
+    """Let confined commands write to /tmp and TMPDIR, too, as Codex does by itself."""
+    secrets: bool = False
+    """Let commands see variables whose names speak of a key, a secret or a token."""
+    follow_up: Literal["next", "now", "later"] = "next"
+    """When a message to a running turn is heard: at its next step, at once, or after it."""

@@ -1,0 +1,103 @@
+"""What our permission modes are to Codex: who is asked, and what the sandbox lets through."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from sessionmgr.model import Failure, FailureKind, Json, PermissionMode
+from sessionmgr.model.permission import Fidelity
+from sessionmgr.provider import Mapped, PermissionMap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+READ_ONLY: Final = "read-only"
+WORKSPACE: Final = "workspace-write"
+FULL: Final = "danger-full-access"
+# How far a sandbox, or its absence, reaches. What is not known reaches as far as any.
+_REACH: Final = {"readOnly": 0, "workspaceWrite": 1, "dangerFullAccess": 2}
+_TYPES: Final = {READ_ONLY: "readOnly", WORKSPACE: "workspaceWrite", FULL: "dangerFullAccess"}
+_ALL: Final = 9
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """When Codex asks, and what commands may do without."""
+
+    approval: str
+    sandbox: str
+
+    @property
+    def word(self) -> str:
+        """Both in one."""
+        return f"{self.approval}, {self.sandbox}"
+
+    def sandbox_policy(
+        self, directories: Sequence[str], *, network: bool = False, temporary: bool = True
+    ) -> dict[str, Json]:
+        """Return the sandbox in the app-server's words; `directories` may be written in as well."""
+        policy: dict[str, Json] = {"type": _TYPES[self.sandbox]}
+        if self.sandbox == WORKSPACE:
+            policy |= {
+                "writableRoots": list(directories),
+                "networkAccess": network,
+                "excludeSlashTmp": not temporary,
+                "excludeTmpdirEnvVar": not temporary,
+            }
+        return policy
+
+
+_ASK: Final = Policy("on-request", WORKSPACE)
+_LOOK: Final = Policy("never", READ_ONLY)
+_CONFINED: Final = Policy("never", WORKSPACE)
+_FREE: Final = Policy("never", FULL)
+POLICIES: Final = {each.word: each for each in (_ASK, _LOOK, _CONFINED, _FREE)}
+
+PERMISSIONS: Final = PermissionMap(
+    {
+        PermissionMode.DEFAULT: Mapped(_ASK.word, confined=True),
+        PermissionMode.ACCEPT_EDITS: Mapped(_ASK.word, Fidelity.EMULATED, confined=True),
+        PermissionMode.PLAN: Mapped(_LOOK.word, Fidelity.EMULATED, confined=True),
+        PermissionMode.FULL_AUTO: Mapped(_CONFINED.word, confined=True),
+        PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS: Mapped(_FREE.word, confined=False),
+    }
+)
+
+
+class InForce(msgspec.Struct, frozen=True, rename="camel"):
+    """What the app-server says is in force for a thread."""
+
+    approval_policy: Json = None
+    sandbox: Json = None
+
+
+def too_wide(asked: Policy, wanted: dict[str, Json], found: InForce) -> Failure | None:
+    """Return the failure that it is when more is allowed than was asked for."""
+    sandbox = found.sandbox if isinstance(found.sandbox, dict) else {}
+    kind = str(sandbox.get("type"))
+    reach, limit = _REACH.get(kind, _ALL), _REACH[str(wanted["type"])]
+    wide = reach > limit or found.approval_policy != asked.approval
+    if reach == limit == _REACH["workspaceWrite"]:
+        wide = wide or _wider(wanted, sandbox)
+    wide = wide or (kind == "readOnly" and sandbox.get("networkAccess") is True)
+    if not wide:
+        return None
+    return Failure(
+        kind=FailureKind.PERMISSION_REFUSED,
+        message=f"{asked.word!r} was asked for, and {found.approval_policy!r} with {sandbox!r} "
+        "is in force",
+        phase="start",
+    )
+
+
+def _wider(wanted: dict[str, Json], found: dict[str, Json]) -> bool:
+    roots = found.get("writableRoots")
+    allowed = wanted["writableRoots"]
+    more = not isinstance(roots, list) or not isinstance(allowed, list)
+    more = more or any(each not in allowed for each in roots)  # type: ignore[union-attr, operator]
+    return more or any(
+        found.get(name) is not wanted[name]
+        for name in ("networkAccess", "excludeSlashTmp", "excludeTmpdirEnvVar")
+        if wanted[name] is not (name == "networkAccess")
+    )

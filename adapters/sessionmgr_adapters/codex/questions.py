@@ -1,0 +1,154 @@
+"""What Codex asks before it does something, in the words of the port, and the answers in its own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.model import Json
+from sessionmgr.provider import Allow, ApprovalRequest
+from sessionmgr_adapters.codex.calls import PATCH, SHELL, bare, tool_input, tool_name
+from sessionmgr_adapters.codex.items import FileChange
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sessionmgr.provider import Decision
+    from sessionmgr_adapters.codex.frames import Asking
+    from sessionmgr_adapters.codex.items import KnownItem
+
+COMMAND: Final = "item/commandExecution/requestApproval"
+EDIT: Final = "item/fileChange/requestApproval"
+PERMISSIONS: Final = "item/permissions/requestApproval"
+USER: Final = "item/tool/requestUserInput"
+ELICITATION: Final = "mcpServer/elicitation/request"
+CALL: Final = "item/tool/call"
+OLD_COMMAND: Final = "execCommandApproval"
+OLD_EDIT: Final = "applyPatchApproval"
+APPROVALS: Final = frozenset({COMMAND, EDIT, PERMISSIONS, USER, ELICITATION, OLD_COMMAND, OLD_EDIT})
+
+
+def approval_request(
+    asking: Asking, calls: Mapping[str, KnownItem], cwd: str, directories: Sequence[str]
+) -> ApprovalRequest:
+    """Return the question that a request is, by a run that may work in `directories`."""
+    params = asking.params
+    call_id = _text(params.get("itemId")) or _text(params.get("callId"))
+    reason = _text(params.get("reason"))
+    match asking.method:
+        case "item/commandExecution/requestApproval" | "execCommandApproval":
+            return ApprovalRequest(
+                tool_name=SHELL,
+                tool_input=_command(params),
+                tool_call_id=call_id,
+                reason=reason,
+                effect="network" if params.get("networkApprovalContext") else "command",
+            )
+        case "item/fileChange/requestApproval" | "applyPatchApproval":
+            item = calls.get(call_id or "")
+            paths = _patched(item, params, cwd)
+            return ApprovalRequest(
+                tool_name=PATCH,
+                tool_input=tool_input(item) if isinstance(item, FileChange) else params,
+                tool_call_id=call_id,
+                reason=reason,
+                effect="edit",
+                paths=tuple(_as_seen_from(directories, each) for each in paths),
+            )
+        case "item/permissions/requestApproval":
+            return ApprovalRequest(
+                tool_name="request_permissions",
+                tool_input=params.get("permissions"),
+                tool_call_id=call_id,
+                reason=reason,
+            )
+        case "item/tool/requestUserInput":
+            return ApprovalRequest(
+                tool_name="request_user_input",
+                tool_input={"questions": params.get("questions")},
+                tool_call_id=call_id,
+            )
+        case _:
+            return ApprovalRequest(
+                tool_name=f"mcp__{params.get('serverName')}",
+                tool_input=params,
+                reason=_text(params.get("message")),
+            )
+
+
+def _command(params: dict[str, Json]) -> Json:
+    command = params.get("command")
+    if isinstance(command, list):
+        command = " ".join(map(str, command))
+    found: dict[str, Json] = {
+        "command": bare(command) if isinstance(command, str) else None,
+        "cwd": params.get("cwd"),
+    }
+    for name in ("additionalPermissions", "networkApprovalContext"):
+        if params.get(name) is not None:
+            found[name] = params[name]
+    return found
+
+
+def _patched(item: KnownItem | None, params: dict[str, Json], cwd: str) -> list[str]:
+    """Return the files that a patch is about; none if that is not known for sure."""
+    root = params.get("grantRoot")
+    paths = [root] if isinstance(root, str) else []
+    if isinstance(item, FileChange):
+        for change in item.changes:
+            paths.append(change.path)
+            match change.kind:
+                case {"move_path": str(path)}:
+                    paths.append(path)
+                case _:
+                    pass
+    return [str(PurePath(cwd) / path) for path in paths]
+
+
+def _as_seen_from(directories: Sequence[str], path: str) -> str:
+    """Return where a path leads, links and all: under the one of `directories` that it is in."""
+    real = PurePath(os.path.realpath(path))
+    for directory in directories:
+        inside = PurePath(os.path.realpath(directory))
+        if real.is_relative_to(inside):
+            return str(PurePath(directory) / real.relative_to(inside))
+    return str(real)
+
+
+def verdict(asking: Asking, decision: Decision) -> Json:
+    """Return what a decision is in Codex's words."""
+    allowed = isinstance(decision, Allow)
+    stop = not isinstance(decision, Allow) and decision.stop
+    match asking.method:
+        case "item/permissions/requestApproval":
+            granted: Json = asking.params.get("permissions") if allowed else {}
+            return {"permissions": granted, "scope": "turn"}
+        case "item/tool/requestUserInput":
+            return {"answers": _answers(asking, decision)}
+        case "mcpServer/elicitation/request":
+            content = decision.tool_input if isinstance(decision, Allow) else None
+            action = "accept" if allowed else "cancel" if stop else "decline"
+            return {"action": action, "content": content if isinstance(content, dict) else None}
+        case "execCommandApproval" | "applyPatchApproval":
+            return {"decision": "approved" if allowed else "abort" if stop else "denied"}
+        case _:
+            return {"decision": "accept" if allowed else "cancel" if stop else "decline"}
+
+
+def _answers(asking: Asking, decision: Decision) -> dict[str, Json]:
+    """Return the answers that a decision holds, by the names of the questions."""
+    given = decision.tool_input if isinstance(decision, Allow) else None
+    match given:
+        case {"answers": {**answers}}:
+            pass
+        case _:
+            return {}
+    return {
+        name: {"answers": list(map(str, each)) if isinstance(each, list) else [str(each)]}
+        for name, each in answers.items()
+    }
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) else None

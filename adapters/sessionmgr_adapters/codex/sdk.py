@@ -1,0 +1,440 @@
+"""The connection to a Codex app-server: one child, and many threads on it, each a conversation.
+
+It is the seam that a mock takes the place of. What a conversation calls is numbered anew on the
+wire, and what comes is given to the conversation whose thread it is about; agents that a thread
+has called have threads of their own, which belong to the same conversation. No more calls are open
+at once than the server is known to answer.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.model import encode_json
+from sessionmgr.provider.arrivals import Arrivals
+from sessionmgr.provider.child_talk import ChildTalk
+from sessionmgr.wire import (
+    ErrorResponse,
+    NoFrame,
+    Notification,
+    Pending,
+    Request,
+    Response,
+    Stray,
+    Untyped,
+)
+from sessionmgr.wire.json_rpc import decode, encode
+from sessionmgr_adapters.codex.frames import (
+    Answer,
+    Asking,
+    Frame,
+    Hello,
+    Refusal,
+    ThreadClosed,
+    ThreadRef,
+    ThreadStarted,
+    TurnEnded,
+    TurnStarted,
+    asking_of,
+    decoded,
+    notice_of,
+    thread_of,
+)
+from sessionmgr_adapters.codex.orders import Call, Reply
+from sessionmgr_adapters.codex.questions import verdict
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+
+    from sessionmgr.model import Json
+    from sessionmgr.process import Tail
+    from sessionmgr.process.facts import ExitFacts
+    from sessionmgr.provider.connection import ConnectionSpec
+    from sessionmgr.provider.question import Decision
+    from sessionmgr.wire import Id, Line
+    from sessionmgr.wire.json_rpc import Message
+    from sessionmgr_adapters.codex.orders import Told
+
+IN_FLIGHT: Final = 48
+"""Calls that are open at once; some app-servers never answer some of a thousand."""
+SPARE: Final = 16
+UNLOAD: Final = 10.0
+"""Seconds for a thread to be given back."""
+HELD: Final = 1000
+"""Frames that are kept of threads of which it is not known yet whose they are."""
+OPENING: Final = frozenset({"thread/start", "thread/resume", "thread/fork"})
+_ABOUT_US: Final[dict[str, Json]] = {
+    "clientInfo": {"name": "sessionmgr", "title": "sessionmgr", "version": "1"},
+    "capabilities": {"experimentalApi": True},
+}
+_NO_SUCH_METHOD: Final = -32601
+
+
+@asynccontextmanager
+async def connect(spec: ConnectionSpec) -> AsyncGenerator[CodexConnection, None]:
+    """Start an app-server, and own it for the length of the block.
+
+    Raises:
+        ProcessError: It could not be started.
+    """
+    connection = CodexConnection()
+    tree = await spec.launcher.spawn(spec.command)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connection.talk.run, tree)
+        nursery.start_soon(connection.live)
+        try:
+            yield connection
+        finally:
+            with trio.CancelScope(shield=True):
+                await connection.talk.part()
+            nursery.cancel_scope.cancel()
+
+
+class _Ours:
+    """A call of the connection's own, whose answer is waited for."""
+
+    def __init__(self) -> None:
+        self.answered: Final = trio.Event()
+        self.answer: Response | ErrorResponse | None = None
+
+
+class _Theirs(msgspec.Struct, frozen=True):
+    """A call of a conversation's."""
+
+    conversation: CodexConversation
+    call: Call
+
+
+class CodexConnection:
+    """One app-server."""
+
+    def __init__(self) -> None:
+        self.talk: Final = ChildTalk(self._take, room=self._room, over=self._is_over)
+        self._pending: Final = Pending[_Ours | _Theirs](IN_FLIGHT + SPARE)
+        self._slots: Final = trio.Semaphore(IN_FLIGHT)
+        self._calls: Final[dict[Id, _Theirs]] = {}
+        self._conversations: Final[list[CodexConversation]] = []
+        self._threads: Final[dict[str, CodexConversation]] = {}
+        self._closing: Final[dict[str, trio.Event]] = {}
+        self._unclaimed: Final[dict[str, list[Frame]]] = {}
+        self._early: Final[list[Frame]] = []
+        self._hello: Hello | None = None
+        self._nursery: trio.Nursery | None = None
+
+    @property
+    def facts(self) -> ExitFacts | None:
+        """How it ended, when it has."""
+        return self.talk.facts
+
+    @property
+    def tail(self) -> Tail:
+        """The last of what it complained."""
+        return self.talk.tail
+
+    async def wait_closed(self) -> None:
+        """Wait until it is of no use any more."""
+        await self.talk.wait_closed()
+
+    async def live(self) -> None:
+        """Greet it, and give threads back, until it is gone."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            answer = await self._ask("initialize", _ABOUT_US)
+            self._hello = _hello(answer)
+            if self._hello.refusal is None:
+                self._say(Notification("initialized"))
+            for each in self._conversations:
+                each.arrivals.put([self._hello], 0)
+            await trio.sleep_forever()
+
+    async def open(self, spec: object) -> CodexConversation:
+        """Begin to talk about a thread: which one is told by what is called."""
+        await trio.lowlevel.checkpoint()
+        conversation = CodexConversation(self)
+        self._conversations.append(conversation)
+        if self._early:
+            conversation.arrivals.put(list(self._early), 0)
+            self._early.clear()
+        if self._hello is not None:
+            conversation.arrivals.put([self._hello], 0)
+        if self.talk.has_ended:
+            conversation.arrivals.close()
+        return conversation
+
+    # --- what is said ----------------------------------------------------------------------------
+
+    async def call(self, conversation: CodexConversation, call: Call) -> None:
+        """Call something for a conversation, once there is room; its answer is a frame."""
+        if call.method == "thread/resume":
+            closing = self._closing.get(str(call.params.get("threadId")))
+            if closing is not None:
+                await closing.wait()
+        await self._slots.acquire()
+        if conversation in self._conversations:
+            theirs = _Theirs(conversation, call)
+            self._calls[self._send(call.method, call.params, theirs)] = theirs
+        else:
+            self._slots.release()
+
+    def call_soon(self, method: str, params: dict[str, Json]) -> None:
+        """Call something whose answer makes no difference."""
+        if self._nursery is not None and not self.talk.has_ended:
+            self._nursery.start_soon(self._ask, method, params)
+
+    async def _ask(self, method: str, params: dict[str, Json]) -> Response | ErrorResponse:
+        await self._slots.acquire()
+        asked = _Ours()
+        id_ = self._send(method, params, asked)
+        try:
+            await asked.answered.wait()
+        finally:
+            if self._pending.withdraw(id_) is not None:
+                self._slots.release()
+        assert asked.answer is not None
+        return asked.answer
+
+    def _send(self, method: str, params: dict[str, Json], ticket: _Ours | _Theirs) -> Id:
+        id_ = self._pending.open(method, ticket)
+        self._say(Request(id_, method, encode_json(params)))
+        return id_
+
+    def reply(self, reply: Reply) -> None:
+        """Answer a request of theirs."""
+        if reply.error is None:
+            self._say(Response(reply.id, encode_json(reply.result)))
+        else:
+            self._say(ErrorResponse(reply.id, _NO_SUCH_METHOD, reply.error))
+
+    def _say(self, message: Message) -> None:
+        self.talk.tell(encode(message, version=False))
+
+    def leave(self, conversation: CodexConversation) -> None:
+        """Talk no more about a thread, and have it unloaded: threads that nobody needs cost."""
+        if conversation not in self._conversations:
+            return
+        self._conversations.remove(conversation)
+        for id_ in [id_ for id_, of in self._calls.items() if of.conversation is conversation]:
+            del self._calls[id_]
+            self._pending.withdraw(id_)
+            self._slots.release()
+        for thread in [name for name, of in self._threads.items() if of is conversation]:
+            del self._threads[thread]
+        thread, turn = conversation.thread, conversation.turn
+        if thread is not None and self._nursery is not None and not self.talk.has_ended:
+            self._closing[thread] = trio.Event()
+            self._nursery.start_soon(self._unload, thread, turn)
+
+    async def _unload(self, thread: str, turn: str | None) -> None:
+        closed = self._closing[thread]
+        about: dict[str, Json] = {"threadId": thread}
+        with trio.move_on_after(UNLOAD):
+            if turn is not None:  # it was left in the middle of it
+                await self._ask("turn/interrupt", {**about, "turnId": turn})
+                await self._ask("thread/backgroundTerminals/clean", about)
+            answer = await self._ask("thread/unsubscribe", about)
+            if isinstance(answer, Response):
+                await closed.wait()
+        closed.set()
+        if self._closing.get(thread) is closed:
+            del self._closing[thread]
+
+    # --- what comes ------------------------------------------------------------------------------
+
+    def _take(self, lines: Sequence[Line]) -> None:
+        batches: dict[int, tuple[CodexConversation, list[Frame]]] = {}
+        for line in lines:
+            for message in decode(line):
+                for conversation, frame in self._routed(message):
+                    batch = batches.setdefault(id(conversation), (conversation, []))
+                    batch[1].append(frame)
+        size = sum(len(line) if isinstance(line, bytes) else 0 for line in lines)
+        for conversation, frames in batches.values():
+            conversation.take(frames, size // len(batches))
+
+    def _routed(self, message: Message | NoFrame) -> list[tuple[CodexConversation, Frame]]:
+        match message:
+            case Response() | ErrorResponse():
+                return self._settled(message)
+            case Request():
+                asking = asking_of(message)
+                conversation = self._threads.get(thread_of(asking.params) or "")
+                if conversation is None:
+                    self.reply(Reply(asking.id, error="nobody here knows of that thread"))
+                    return []
+                return [(conversation, asking)]
+            case Notification():
+                frame = notice_of(message)
+                if isinstance(frame, Untyped):
+                    thread = _thread_in(frame)
+                elif isinstance(frame, ThreadStarted):
+                    thread = self._adopted(frame)
+                else:
+                    thread = frame.thread_id
+                if isinstance(frame, ThreadClosed) and thread in self._closing:
+                    self._closing[thread].set()
+                    return []
+                return self._about(thread, frame)
+            case _:
+                return self._about("", message)
+
+    def _adopted(self, frame: ThreadStarted) -> str:
+        """Return whose a new thread is: an agent's that another has called is its caller's."""
+        parent = self._threads.get(frame.thread.parent_thread_id or "")
+        if parent is not None:
+            self._threads.setdefault(frame.thread.id, parent)
+        return frame.thread.id
+
+    def _about(self, thread: str, frame: Frame) -> list[tuple[CodexConversation, Frame]]:
+        if thread in self._threads:
+            return [(self._threads[thread], frame)]
+        if thread:
+            if self._is_opening and sum(map(len, self._unclaimed.values())) < HELD:
+                self._unclaimed.setdefault(thread, []).append(frame)
+            return []
+        if not self._conversations:
+            self._early.append(frame)
+            del self._early[:-HELD]
+        return [(each, frame) for each in self._conversations]
+
+    def _settled(self, answer: Response | ErrorResponse) -> list[tuple[CodexConversation, Frame]]:
+        asked = self._pending.settle(answer)
+        if isinstance(asked, Stray):
+            return []
+        self._slots.release()
+        ticket = asked.ticket
+        if isinstance(ticket, _Ours):
+            ticket.answer = answer
+            ticket.answered.set()
+            return []
+        conversation, call = ticket.conversation, ticket.call
+        del self._calls[asked.id]
+        frame = _answer(call, answer)
+        held: list[Frame] = []
+        if call.method in OPENING and isinstance(answer, Response):
+            held = self._bind(conversation, answer)
+        return [(conversation, each) for each in (frame, *held)]
+
+    def _bind(self, conversation: CodexConversation, answer: Response) -> list[Frame]:
+        opened = decoded(answer.result, _Opened)
+        if opened is None:
+            return []
+        conversation.thread = opened.thread.id
+        self._threads[opened.thread.id] = conversation
+        held = self._unclaimed.pop(opened.thread.id, [])
+        if not self._is_opening:
+            self._unclaimed.clear()
+        return held
+
+    @property
+    def _is_opening(self) -> bool:
+        return any(of.call.method in OPENING for of in self._calls.values())
+
+    async def _room(self) -> None:
+        await trio.lowlevel.checkpoint()
+        for each in list(self._conversations):
+            await each.arrivals.room()
+
+    def _is_over(self) -> None:
+        for each in self._conversations:
+            each.arrivals.close()
+        for each in self._closing.values():
+            each.set()
+        if self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
+
+
+class CodexConversation:
+    """A run's time with one thread."""
+
+    def __init__(self, connection: CodexConnection) -> None:
+        self.arrivals: Final = Arrivals[Frame]()
+        self.thread: str | None = None
+        """The thread, once it is open."""
+        self.turn: str | None = None
+        """The turn that is on."""
+        self._connection: Final = connection
+        self._asked: Final[dict[str, Asking]] = {}
+        self._stops = False
+
+    def take(self, frames: list[Frame], size: int) -> None:
+        """Take in what has come."""
+        for frame in frames:
+            match frame:
+                case Asking():
+                    self._asked[question_of(frame)] = frame
+                case TurnStarted(thread_id=self.thread, turn=turn):
+                    self.turn = turn.id
+                    self._stop_if_wanted()
+                case TurnEnded(thread_id=self.thread):
+                    self.turn = None
+                case _:
+                    pass
+        self.arrivals.put(frames, size)
+
+    async def send(self, message: Told) -> None:
+        """Call something, or answer; a call waits for its place."""
+        await trio.lowlevel.checkpoint()
+        if isinstance(message, Call):
+            await self._connection.call(self, message)
+        else:
+            self._connection.reply(message)
+
+    async def interrupt(self) -> None:
+        """Ask Codex to end the turn, as soon as there is one."""
+        await trio.lowlevel.checkpoint()
+        self._stops = True
+        self._stop_if_wanted()
+
+    def _stop_if_wanted(self) -> None:
+        if self._stops and self.turn is not None:
+            self._stops = False
+            params: dict[str, Json] = {"threadId": self.thread, "turnId": self.turn}
+            self._connection.call_soon("turn/interrupt", params)
+
+    async def answer(self, question: str, decision: Decision) -> None:
+        """Answer whether something may be done."""
+        await trio.lowlevel.checkpoint()
+        asking = self._asked.pop(question, None)
+        if asking is not None:
+            self._connection.reply(Reply(asking.id, verdict(asking, decision)))
+
+    def events(self) -> AsyncIterator[Sequence[Frame]]:
+        """Iterate over what comes, a read at a time."""
+        return self.arrivals
+
+    def close(self) -> None:
+        """Talk no more."""
+        self._connection.leave(self)
+
+
+class _Opened(msgspec.Struct):
+    thread: ThreadRef
+
+
+def question_of(asking: Asking) -> str:
+    """Return the name of a question: 1 and "1" are two."""
+    return repr(asking.id)
+
+
+def _hello(answer: Response | ErrorResponse) -> Hello:
+    if isinstance(answer, ErrorResponse):
+        return Hello(refusal=Refusal(answer.code or 0, answer.message))
+    return decoded(answer.result, Hello) or Hello()
+
+
+def _answer(call: Call, answer: Response | ErrorResponse) -> Answer:
+    if isinstance(answer, Response):
+        return Answer(call.id, call.method, answer.result)
+    return Answer(call.id, call.method, refusal=Refusal(answer.code or 0, answer.message))
+
+
+def _thread_in(frame: Untyped) -> str:
+    match frame.value:
+        case {"params": params}:
+            return thread_of(params) or ""
+        case _:
+            return ""

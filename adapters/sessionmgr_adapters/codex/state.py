@@ -1,0 +1,49 @@
+"""What must be remembered of a run from one frame of Codex's to the next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from sessionmgr_adapters.codex.frames import Limits, TokenCounts, TokenUsage
+    from sessionmgr_adapters.codex.items import KnownItem
+
+
+class State:
+    """What is known so far."""
+
+    def __init__(self) -> None:
+        self.thread = ""
+        """The thread of the run; others are those of agents that it has called."""
+        self.turn = ""
+        """The turn of the run that was begun last."""
+        self.model: str | None = None
+        self.cwd: str | None = None
+        self.version: str | None = None
+        self.started = False
+        self.retries = 0
+        """How often Codex has tried again, one time after the other."""
+        self.retried: object = None
+        """What it said when it last did."""
+        self.tools: Final[dict[str, KnownItem]] = {}
+        """Calls that are not over."""
+        self.callers: Final[dict[str, str]] = {}
+        """By which call a thread of another agent was begun."""
+        self.heard: Final[set[str]] = set()
+        """Our names of the messages that the model has heard."""
+        self.usage: TokenUsage | None = None
+        """What was told last."""
+        self.is_resumed = False
+        self.booked: Final[dict[str, TokenCounts]] = {}
+        """What each thread had used when it was last told."""
+        self.limits: Limits | None = None
+        self._streams: Final[dict[str, int]] = {}
+
+    def begin(self, item_id: str) -> None:
+        """Note that a message begins: one that was given up may have had the same name."""
+        self._streams[item_id] = self._streams.get(item_id, 0) + 1
+
+    def name(self, item_id: str) -> str:
+        """Return our name of a message."""
+        times = self._streams.get(item_id, 1)
+        return item_id if times < 2 else f"{item_id}.{times}"

@@ -1,0 +1,402 @@
+"""A run's time with a thread of Codex's: it is opened, brought to what the run wants, and heard out.
+
+One task reads; what must wait for answers goes on in tasks beside it. A run is over when its turn
+is, when each message that was added to it was heard, and nothing that it has started runs any more.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+import trio
+
+from sessionmgr.model import Failure, FailureKind, PolicyViolation, ToolCallFailed
+from sessionmgr_adapters.codex.calls import is_call, tool_input, tool_name
+from sessionmgr_adapters.codex.failures import failure_of, request_failure
+from sessionmgr_adapters.codex.frames import (
+    Answer,
+    Asking,
+    Hello,
+    Refusal,
+    Resolved,
+    Settings,
+    SettingsChanged,
+    TurnEnded,
+    TurnStarted,
+    decoded,
+)
+from sessionmgr_adapters.codex.launch import opening, text_input, turn_params
+from sessionmgr_adapters.codex.normalise import normalise, started
+from sessionmgr_adapters.codex.orders import Call, Reply
+from sessionmgr_adapters.codex.policy import POLICIES, READ_ONLY, InForce, too_wide
+from sessionmgr_adapters.codex.questions import APPROVALS, approval_request
+from sessionmgr_adapters.codex.sdk import CodexConversation, question_of
+from sessionmgr_adapters.codex.state import State
+from sessionmgr_adapters.codex.version import too_old, version_in
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from sessionmgr.model import Json
+    from sessionmgr.provider import RunContext
+    from sessionmgr.provider.connection import Conversation
+    from sessionmgr_adapters.codex.frames import Frame, Turn as TurnFrame
+    from sessionmgr_adapters.codex.options import CodexOptions
+    from sessionmgr_adapters.codex.orders import Told
+    from sessionmgr_adapters.codex.policy import Policy
+
+    Talk: TypeAlias = Conversation[Told, Frame]
+
+log: Final = logging.getLogger("sessionmgr.codex")
+
+DEADLINE: Final = 60.0
+"""Seconds for an answer to any call."""
+CLEANING: Final = 2.0
+"""Seconds for what still runs at the end of a turn to be ended."""
+OVERLOADED: Final = -32001
+TRIES: Final = 6
+PAUSE: Final = 0.1
+_AGAIN: Final = ("is closing", "already has an active writer")
+
+
+class _Asked:
+    """A call that waits for its answer."""
+
+    def __init__(self) -> None:
+        self.answered: Final = trio.Event()
+        self.answer: Answer | None = None
+
+
+class Turn:
+    """A run on its way. It is read by one task, and asked for things by others."""
+
+    def __init__(
+        self, run: RunContext, conversation: Talk, options: CodexOptions, content: list[Json]
+    ) -> None:
+        self.state: Final = State()
+        self.state.is_resumed = run.provider_session_id is not None
+        self.end: TurnFrame | None = None
+        """How the last turn has ended."""
+        self.failure: Failure | None = None
+        """Why it comes to nothing, whatever Codex says."""
+        self.is_asked = False
+        """Whether the prompt was sent."""
+        self.is_broken = False
+        """Whether its events ended before it did."""
+        self.is_deaf = False
+        """Whether a call was not answered in time."""
+        self._run: Final = run
+        self._conversation: Final = conversation
+        self._options: Final = options
+        self._content: Final = content
+        self._policy: Final[Policy] = POLICIES[run.permission.effective]
+        self._calls: Final[dict[int, _Asked]] = {}
+        self._numbers = 0
+        self._questions: Final[dict[str, trio.CancelScope]] = {}
+        self._hello: Final = trio.Event()
+        self._greeting = Hello()
+        self._settled: Settings | None = None
+        self._settings_told = trio.Event()
+        self._quiet = trio.Event()
+        self._over: Final = trio.Event()
+        self._nursery: trio.Nursery | None = None
+        self._added: Final[dict[str, str]] = {}
+        self._is_interrupted = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is done in it."""
+        return self._over.is_set()
+
+    # --- its course ------------------------------------------------------------------------------
+
+    async def play(self) -> None:
+        """Have the prompt answered, and tell what happens, until all is done."""
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                nursery.start_soon(self._read)
+                nursery.start_soon(self._ask)
+                await self._over.wait()
+                nursery.cancel_scope.cancel()  # who still asks is not waited for
+        finally:
+            self._nursery = None
+            self._over.set()
+            if isinstance(self._conversation, CodexConversation):  # a mock has no end to listen to
+                self._conversation.close()
+
+    async def _ask(self) -> None:
+        await self._hello.wait()
+        failure = await self._prepare()
+        if failure is not None or self._run.cancelling is not None or self.is_over:
+            self.failure = self.failure or failure
+            self._over.set()
+            return
+        await self._begin(self._content, f"prompt of {self._run.run_id}")
+
+    async def _begin(self, content: list[Json], message_id: str) -> None:
+        self.is_asked = True
+        params = turn_params(self._run, self.state.thread, content, message_id)
+        answer = await self.call("turn/start", params)
+        if answer.refusal is not None:
+            self.failure = _refused(answer)
+            self._over.set()
+
+    async def _prepare(self) -> Failure | None:
+        """Open the thread and have its permissions in force; return why it must not be asked."""
+        if self._greeting.refusal is not None:
+            return _refused(Answer(0, "initialize", refusal=self._greeting.refusal))
+        self.state.version = version_in(self._greeting.user_agent)
+        failure = too_old(self.state.version)
+        if failure is not None:
+            return failure
+        call = opening(0, self._run, self._options, self._policy)
+        answer = await self.call(call.method, call.params)
+        if answer.refusal is not None:
+            return _refused(answer)
+        opened = decoded(answer.result, _Opened)
+        if opened is None:
+            return _unreadable(answer)
+        self.state.thread, self.state.model = opened.thread.id, opened.model
+        self.state.cwd = opened.cwd
+        return await self._permit(InForce(opened.approval_policy, opened.sandbox))
+
+    async def _permit(self, found: InForce) -> Failure | None:
+        """Give the thread its sandbox; return the failure if more is in force than was asked."""
+        wanted = self._policy.sandbox_policy(
+            self._run.directories,
+            network=self._options.network,
+            temporary=self._options.temporary,
+        )
+        if self._policy.sandbox != READ_ONLY:
+            params: dict[str, Json] = {
+                "threadId": self.state.thread,
+                "approvalPolicy": self._policy.approval,
+                "sandboxPolicy": wanted,
+            }
+            answer = await self.call("thread/settings/update", params)
+            if answer.refusal is not None:
+                return _refused(answer, FailureKind.PERMISSION_REFUSED)
+            with trio.move_on_after(DEADLINE):
+                await self._settings_told.wait()
+            if self._settled is not None:
+                found = InForce(self._settled.approval_policy, self._settled.sandbox_policy)
+        failure = too_wide(self._policy, wanted, found)
+        if failure is not None:
+            self._run.emit_nowait(PolicyViolation(rule="permission_mode", detail=failure.message))
+        return failure
+
+    # --- what comes ------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        async for frames in self._conversation.events():
+            self._take(frames)
+            await self._run.room()
+        self.is_broken = not self.is_over
+        self._over.set()
+
+    def _take(self, frames: Sequence[Frame]) -> None:
+        for frame in frames:
+            events = normalise(frame, self.state)
+            if events:
+                self._run.emit_nowait(*events)
+            else:
+                self._run.alive()
+            self._heed(frame)
+        if not self.state.tools:
+            self._quiet.set()
+
+    def _heed(self, frame: Frame) -> None:
+        match frame:
+            case Hello():
+                self._greeting = frame
+                self._hello.set()
+            case Answer():
+                self._answered(frame)
+            case Asking():
+                self._start(self._serve, frame)
+            case Resolved(request_id=id_):
+                scope = self._questions.get(repr(id_))
+                if scope is not None:
+                    scope.cancel()
+            case SettingsChanged(thread_id=self.state.thread, thread_settings=settings):
+                self._settled = settings
+                self._settings_told.set()
+            case TurnStarted(thread_id=self.state.thread, turn=turn):
+                self.state.turn = turn.id
+            case TurnEnded(thread_id=self.state.thread, turn=turn):
+                self.end = turn
+                self._start(self._wind_up)
+            case _:
+                pass
+
+    def _answered(self, answer: Answer) -> None:
+        asked = self._calls.pop(answer.call, None)
+        if answer.method == "turn/start" and answer.refusal is None:
+            begun = decoded(answer.result, _Begun)
+            if begun is not None:
+                self.state.turn = begun.turn.id
+            if not self.state.started:
+                self._run.emit_nowait(started(self.state))
+        if asked is not None:
+            asked.answer = answer
+            asked.answered.set()
+
+    def _start(self, task: Callable[..., Awaitable[None]], *args: object) -> None:
+        assert self._nursery is not None
+        self._nursery.start_soon(task, *args)
+
+    # --- its end ---------------------------------------------------------------------------------
+
+    async def _wind_up(self) -> None:
+        """Go on with what was added and not heard; or end what still runs, and be over."""
+        assert self.end is not None
+        unheard = [text for name, text in self._added.items() if name not in self.state.heard]
+        self._added.clear()
+        if unheard and self.end.status == "completed" and not self._is_interrupted:
+            content = [text_input(each) for each in unheard]
+            await self._begin(content, f"more of {self._run.run_id}")
+            return
+        if self.state.tools:
+            self._quiet = trio.Event()
+            with trio.move_on_after(CLEANING):
+                params: dict[str, Json] = {"threadId": self.state.thread}
+                await self.call("thread/backgroundTerminals/clean", params)
+                await self._quiet.wait()
+        for item in list(self.state.tools.values()):
+            if is_call(item):
+                self._run.emit_nowait(
+                    ToolCallFailed(
+                        tool_call_id=item.id,
+                        tool_name=tool_name(item),
+                        tool_input=tool_input(item),
+                        synthetic=True,
+                    )
+                )
+        self._over.set()
+
+    async def interrupt(self) -> None:
+        """Ask Codex to end the turn; whoever reads finds out when it has."""
+        self._is_interrupted = True
+        if self.is_asked and self.end is None:
+            await self._conversation.interrupt()
+        elif not self.is_asked:
+            self._over.set()
+            await trio.lowlevel.checkpoint()
+
+    # --- messages meanwhile ----------------------------------------------------------------------
+
+    async def add(self, content: str, message_id: str) -> bool:
+        """Offer another message, and say whether it is a matter of this run now."""
+        await trio.lowlevel.checkpoint()
+        is_late = self.is_over or self.end is not None or self._is_interrupted
+        if is_late or not self.state.turn or self._options.follow_up == "later":
+            return False
+        self._added[message_id] = content
+        params: dict[str, Json] = {
+            "threadId": self.state.thread,
+            "expectedTurnId": self.state.turn,
+            "clientUserMessageId": message_id,
+            "input": [text_input(content)],
+        }
+        answer = await self.call("turn/steer", params)
+        if answer.refusal is None:
+            return True
+        self._added.pop(message_id, None)
+        return False
+
+    # --- calls, ours and theirs ------------------------------------------------------------------
+
+    async def call(self, method: str, params: dict[str, Json]) -> Answer:
+        """Call something, and wait for the answer; again if Codex is busy for the moment."""
+        answer = await self._call(method, params)
+        for number in range(TRIES):
+            if not _is_for_the_moment(answer):
+                break
+            await trio.sleep(PAUSE * 2**number)
+            answer = await self._call(method, params)
+        return answer
+
+    async def _call(self, method: str, params: dict[str, Json]) -> Answer:
+        self._numbers += 1
+        asked = self._calls[self._numbers] = _Asked()
+        number = self._numbers
+        with trio.move_on_after(DEADLINE):
+            await self._conversation.send(Call(number, method, params))
+            await asked.answered.wait()
+        if asked.answer is not None:
+            return asked.answer
+        self.is_deaf = True
+        message = f"there was no answer within {DEADLINE:.0f} seconds"
+        return Answer(number, method, refusal=Refusal(0, message))
+
+    async def _serve(self, asking: Asking) -> None:
+        """Answer a request of Codex's, beside the reading: it may be withdrawn."""
+        name = question_of(asking)
+        with trio.CancelScope() as scope:
+            self._questions[name] = scope
+            if asking.method in APPROVALS:
+                directories = (self._run.cwd, *self._run.directories)
+                question = approval_request(
+                    asking, self.state.tools, self._run.cwd, directories
+                )
+                decision = await self._run.ask(question)
+                await self._conversation.answer(name, decision)
+            else:
+                log.warning("event=not_served method=%s", asking.method)
+                error = f"this host does not serve {asking.method!r}"
+                await self._conversation.send(Reply(asking.id, error=error))
+        del self._questions[name]
+
+
+class _Thread(msgspec.Struct):
+    id: str
+
+
+class _Opened(msgspec.Struct, rename="camel"):
+    thread: _Thread
+    model: str | None = None
+    cwd: str | None = None
+    approval_policy: object = None
+    sandbox: object = None
+
+
+class _Begun(msgspec.Struct):
+    turn: _Thread
+
+
+def _is_for_the_moment(answer: Answer) -> bool:
+    refusal = answer.refusal
+    if refusal is None:
+        return False
+    return refusal.code == OVERLOADED or any(each in refusal.message for each in _AGAIN)
+
+
+def _refused(answer: Answer, kind: FailureKind | None = None) -> Failure:
+    assert answer.refusal is not None
+    failure = request_failure(answer.method, answer.refusal.code, answer.refusal.message)
+    return failure if kind is None else msgspec.structs.replace(failure, kind=kind)
+
+
+def _unreadable(answer: Answer) -> Failure:
+    return Failure(
+        kind=FailureKind.PROTOCOL_ERROR,
+        message=f"the answer to {answer.method} is of a shape that nobody knows",
+        phase="start",
+    )
+
+
+def failure_of_end(turn: TurnFrame, state: State) -> Failure | None:
+    """Return the failure that the end of a turn is, if it is one."""
+    if turn.status == "completed":
+        return None
+    if turn.error is None:
+        message = f"the turn was {turn.status}"
+        return Failure(
+            kind=FailureKind.PROVIDER_ERROR, message=message, resumable=True, phase="turn"
+        )
+    return failure_of(
+        turn.error.codex_error_info, turn.error.message, before=state.retried, resets_at=None
+    )

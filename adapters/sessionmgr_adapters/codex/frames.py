@@ -7,7 +7,6 @@ we know, are carried as they came.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
 
 import msgspec
@@ -383,10 +382,10 @@ def thread_of(params: Json) -> str | None:
             return None
 
 
-def decoded(data: bytes, of: Callable[[], T] | type[T]) -> T | None:
+def decoded(data: bytes, of: type[T]) -> T | None:
     """Return the result of a call as the type it should have; None if it has another shape."""
     try:
-        return msgspec.json.decode(data, type=of)  # type: ignore[arg-type]
+        return msgspec.json.decode(data, type=of)
     except _REFUSALS:
         return None
 

@@ -197,7 +197,8 @@ _DECODER: Final = msgspec.json.Decoder(KnownItem)
 def read_item(data: bytes) -> Item:
     """Return what an item is."""
     try:
-        return _DECODER.decode(data)
+        item: KnownItem = _DECODER.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         value = parse_json(data)
         return UnknownItem(None if isinstance(value, Unreadable) else value)
+    return item

@@ -137,7 +137,9 @@ def _events(frame: Frame, state: State) -> list[Event]:
                 PlanEntry(content=each.step, status=_STATUS.get(each.status, each.status))
                 for each in plan
             )
-            return [PlanUpdated(entries=entries, parent_tool_call_id=_parent(frame.thread_id, state))]
+            return [
+                PlanUpdated(entries=entries, parent_tool_call_id=_parent(frame.thread_id, state))
+            ]
         case LimitsChanged(rate_limits=limits):
             return _limits(limits, state)
         case Warned():

@@ -1,4 +1,4 @@
-"""What Codex asks before it does something, in the words of the port, and the answers in its own."""
+"""What Codex asks before it acts, in the words of the port, and the answers in its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessionmgr.model import Json
 from sessionmgr.provider import Allow, ApprovalRequest
-from sessionmgr_adapters.codex.calls import PATCH, SHELL, bare, tool_input, tool_name
+from sessionmgr_adapters.codex.calls import PATCH, SHELL, bare, tool_input
 from sessionmgr_adapters.codex.items import FileChange
 
 if TYPE_CHECKING:
@@ -139,11 +139,9 @@ def verdict(asking: Asking, decision: Decision) -> Json:
 def _answers(asking: Asking, decision: Decision) -> dict[str, Json]:
     """Return the answers that a decision holds, by the names of the questions."""
     given = decision.tool_input if isinstance(decision, Allow) else None
-    match given:
-        case {"answers": {**answers}}:
-            pass
-        case _:
-            return {}
+    answers = given.get("answers") if isinstance(given, dict) else None
+    if not isinstance(answers, dict):
+        return {}
     return {
         name: {"answers": list(map(str, each)) if isinstance(each, list) else [str(each)]}
         for name, each in answers.items()

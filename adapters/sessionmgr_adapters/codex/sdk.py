@@ -221,8 +221,8 @@ class CodexConnection:
             del self._calls[id_]
             self._pending.withdraw(id_)
             self._slots.release()
-        for thread in [name for name, of in self._threads.items() if of is conversation]:
-            del self._threads[thread]
+        for name in [name for name, of in self._threads.items() if of is conversation]:
+            del self._threads[name]
         thread, turn = conversation.thread, conversation.turn
         if thread is not None and self._nursery is not None and not self.talk.has_ended:
             self._closing[thread] = trio.Event()
@@ -341,8 +341,8 @@ class CodexConnection:
     def _is_over(self) -> None:
         for each in self._conversations:
             each.arrivals.close()
-        for each in self._closing.values():
-            each.set()
+        for closed in self._closing.values():
+            closed.set()
         if self._nursery is not None:
             self._nursery.cancel_scope.cancel()
 

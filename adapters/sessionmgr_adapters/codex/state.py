@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from sessionmgr.model import Json
     from sessionmgr_adapters.codex.frames import Limits, TokenCounts, TokenUsage
     from sessionmgr_adapters.codex.items import KnownItem
 
@@ -23,7 +24,7 @@ class State:
         self.started = False
         self.retries = 0
         """How often Codex has tried again, one time after the other."""
-        self.retried: object = None
+        self.retried: Json = None
         """What it said when it last did."""
         self.tools: Final[dict[str, KnownItem]] = {}
         """Calls that are not over."""

@@ -1,4 +1,4 @@
-"""A run's time with a thread of Codex's: it is opened, brought to what the run wants, and heard out.
+"""A run's time with a thread of Codex's: it is opened, brought to what is wanted, and heard out.
 
 One task reads; what must wait for answers goes on in tasks beside it. A run is over when its turn
 is, when each message that was added to it was heard, and nothing that it has started runs any more.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 import trio
 
-from sessionmgr.model import Failure, FailureKind, PolicyViolation, ToolCallFailed
+from sessionmgr.model import Failure, FailureKind, Json, PolicyViolation, ToolCallFailed
 from sessionmgr_adapters.codex.calls import is_call, tool_input, tool_name
 from sessionmgr_adapters.codex.failures import failure_of, request_failure
 from sessionmgr_adapters.codex.frames import (
@@ -32,14 +32,13 @@ from sessionmgr_adapters.codex.normalise import normalise, started
 from sessionmgr_adapters.codex.orders import Call, Reply
 from sessionmgr_adapters.codex.policy import POLICIES, READ_ONLY, InForce, too_wide
 from sessionmgr_adapters.codex.questions import APPROVALS, approval_request
-from sessionmgr_adapters.codex.sdk import CodexConversation, question_of
+from sessionmgr_adapters.codex.sdk import OPENING, CodexConversation, question_of
 from sessionmgr_adapters.codex.state import State
 from sessionmgr_adapters.codex.version import too_old, version_in
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from sessionmgr.model import Json
     from sessionmgr.provider import RunContext
     from sessionmgr.provider.connection import Conversation
     from sessionmgr_adapters.codex.frames import Frame, Turn as TurnFrame
@@ -97,6 +96,7 @@ class Turn:
         self._questions: Final[dict[str, trio.CancelScope]] = {}
         self._hello: Final = trio.Event()
         self._greeting = Hello()
+        self._found: InForce | None = None
         self._settled: Settings | None = None
         self._settings_told = trio.Event()
         self._quiet = trio.Event()
@@ -156,12 +156,9 @@ class Turn:
         answer = await self.call(call.method, call.params)
         if answer.refusal is not None:
             return _refused(answer)
-        opened = decoded(answer.result, _Opened)
-        if opened is None:
+        if self._found is None:
             return _unreadable(answer)
-        self.state.thread, self.state.model = opened.thread.id, opened.model
-        self.state.cwd = opened.cwd
-        return await self._permit(InForce(opened.approval_policy, opened.sandbox))
+        return await self._permit(self._found)
 
     async def _permit(self, found: InForce) -> Failure | None:
         """Give the thread its sandbox; return the failure if more is in force than was asked."""
@@ -234,15 +231,29 @@ class Turn:
 
     def _answered(self, answer: Answer) -> None:
         asked = self._calls.pop(answer.call, None)
-        if answer.method == "turn/start" and answer.refusal is None:
-            begun = decoded(answer.result, _Begun)
-            if begun is not None:
-                self.state.turn = begun.turn.id
-            if not self.state.started:
-                self._run.emit_nowait(started(self.state))
+        # At once, and not by who waits: what comes next may be about the same thread and turn.
+        if answer.refusal is None:
+            if answer.method in OPENING:
+                self._open(answer)
+            elif answer.method == "turn/start":
+                self._begun(answer)
         if asked is not None:
             asked.answer = answer
             asked.answered.set()
+
+    def _open(self, answer: Answer) -> None:
+        opened = decoded(answer.result, _Opened)
+        if opened is not None:
+            state = self.state
+            state.thread, state.model, state.cwd = opened.thread.id, opened.model, opened.cwd
+            self._found = InForce(opened.approval_policy, opened.sandbox)
+
+    def _begun(self, answer: Answer) -> None:
+        begun = decoded(answer.result, _Begun)
+        if begun is not None:
+            self.state.turn = begun.turn.id
+        if not self.state.started:
+            self._run.emit_nowait(started(self.state))
 
     def _start(self, task: Callable[..., Awaitable[None]], *args: object) -> None:
         assert self._nursery is not None
@@ -339,9 +350,7 @@ class Turn:
             self._questions[name] = scope
             if asking.method in APPROVALS:
                 directories = (self._run.cwd, *self._run.directories)
-                question = approval_request(
-                    asking, self.state.tools, self._run.cwd, directories
-                )
+                question = approval_request(asking, self.state.tools, self._run.cwd, directories)
                 decision = await self._run.ask(question)
                 await self._conversation.answer(name, decision)
             else:
@@ -359,8 +368,8 @@ class _Opened(msgspec.Struct, rename="camel"):
     thread: _Thread
     model: str | None = None
     cwd: str | None = None
-    approval_policy: object = None
-    sandbox: object = None
+    approval_policy: Json = None
+    sandbox: Json = None
 
 
 class _Begun(msgspec.Struct):

@@ -38,19 +38,21 @@ PARTS: Final[Mapping[str, Part]] = {
     "claude": Part(
         leaves=frozenset({"home", "billing", "settings"}), says={"setting_sources": ["user"]}
     ),
+    # Configuration may name any provider of models; a project's is read of trusted ones alone.
+    "codex": Part(leaves=frozenset({"home", "config", "model_provider"}), says={}),
 }
 """The providers with which there can be rehearsals."""
 
 _LEFT: Final = (
     *("ANTHROPIC_*", "CLAUDE_*", "DISABLE_*", "AWS_*", "GOOGLE_*", "GCLOUD_*", "CLOUDSDK_*"),
-    *("AZURE_*", "VERTEX_*", "*_PROXY", "HOME", "TMPDIR", "XDG_*"),
+    *("AZURE_*", "VERTEX_*", "OPENAI_*", "CODEX_*", "*_PROXY", "HOME", "TMPDIR", "XDG_*"),
 )
 """Variables of a job that say where the model is and who pays: they are left aside."""
 
 
 def environment_of(hermitage: Hermitage) -> dict[str, str]:
     """Return what the agents' environments are built from, in the place of ours."""
-    return hermitage.claude()
+    return {**hermitage.claude(), **hermitage.codex()}
 
 
 def without_a_part(jobs: Jobs, defaults: Job | None) -> Iterator[Problem]:

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 from sessionmgr.batch import Job
+from sessionmgr.model import Json
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr.testing.rehearsal import (
     as_rehearsed,
@@ -31,6 +32,13 @@ def test_what_a_job_says_about_its_model_is_left_aside() -> None:
     assert (bare.env, bare.options) == ({}, {"setting_sources": ["user"]})
 
 
+def test_the_configuration_of_a_codex_is_left_aside() -> None:
+    options: dict[str, Json] = {"config": {"model_provider": "x"}, "home": "/x", "network": True}
+    env = {"OPENAI_API_KEY": "x", "CODEX_HOME": "/x", "A": "b"}
+    played = as_rehearsed(Job(id="a", provider="codex", env=env, options=options))
+    assert (played.env, played.options) == ({"A": "b"}, {"network": True})
+
+
 def test_a_provider_whose_model_nobody_plays_is_named_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "jobs.jsonl"
     file.write_text(
@@ -41,7 +49,7 @@ def test_a_provider_whose_model_nobody_plays_is_named_with_its_line(tmp_path: Pa
     )
     [problem] = without_a_part(file, None)
     assert str(problem) == (
-        f"{file}:3: provider: shell cannot be rehearsed; it can be with: claude"
+        f"{file}:3: provider: shell cannot be rehearsed; it can be with: claude, codex"
     )
     by_default = Job(id="-", provider="shell")
     assert len(list(without_a_part(file, by_default))) == 2
@@ -51,6 +59,8 @@ def test_the_environment_is_the_rehearsals_own(tmp_path: Path) -> None:
     environment = environment_of(Hermitage(tmp_path, "http://127.0.0.1:1", path="/bin"))
     assert environment["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:1"
     assert environment["HOME"] == str(tmp_path / "home")
+    assert environment["CODEX_HOME"] == str(tmp_path / "codex")
+    assert "http://127.0.0.1:1/v1" in (tmp_path / "codex" / "config.toml").read_text()
 
 
 def test_whoever_else_was_wanted_is_named() -> None:

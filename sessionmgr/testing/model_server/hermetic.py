@@ -29,7 +29,7 @@ model_provider = "scripted"
 name = "scripted"
 base_url = "{url}/v1"
 wire_api = "responses"
-env_key = "MODEL_SERVER_KEY"
+env_key = "CODEX_MODEL_KEY"
 requires_openai_auth = false
 supports_websockets = false
 request_max_retries = {retries}
@@ -85,7 +85,7 @@ class Hermitage(msgspec.Struct, frozen=True):
         config.mkdir(parents=True, exist_ok=True)
         text = _CODEX_CONFIG.format(model=model, url=self.url, retries=retries)
         (config / "config.toml").write_text(text + more, encoding="utf-8")
-        return {**self._environment(), "CODEX_HOME": str(config), "MODEL_SERVER_KEY": KEY}
+        return {**self._environment(), "CODEX_HOME": str(config), "CODEX_MODEL_KEY": KEY}
 
     def _environment(self) -> Mapping[str, str]:
         # Codex does not want its home below TMPDIR, and wants TMPDIR to be there.

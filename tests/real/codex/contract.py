@@ -1,0 +1,135 @@
+"""What may be said between us and a Codex app-server: by the schema that this program itself makes.
+
+It is more than the schema says in one thing: what we send holds no field that the program does not
+know, because it would pass over it, and we would never hear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import jsonschema_rs
+import msgspec
+import trio
+
+from sessionmgr.testing.player import Entry, Recording
+
+Schema = dict[str, Any]
+Message = dict[str, Any]
+
+
+async def contract_of(program: Path, directory: Path) -> Contract:
+    """Have a program say what it understands, and what it says."""
+    home = directory / "home"
+    home.mkdir(parents=True)
+    argv = [str(program), "app-server", "generate-json-schema", "--experimental", "--out"]
+    env = {"HOME": str(home), "CODEX_HOME": str(home), "PATH": ""}
+    await trio.run_process([*argv, str(directory)], env=env, capture_stderr=True)
+    return Contract(directory)
+
+
+class Contract:
+    """The schemas of one version, for one direction and method after the other."""
+
+    def __init__(self, directory: Path) -> None:
+        self._files: Final = {path.stem: path for path in directory.rglob("*.json")}
+        self._ours: Final = self._methods("ClientRequest")
+        self._theirs: Final = self._methods("ServerRequest")
+        self._notices: Final = {
+            ">": self._methods("ClientNotification"),
+            "<": self._methods("ServerNotification"),
+        }
+        self._validators: Final[dict[str, jsonschema_rs.Validator]] = {}
+
+    def faults(self, entries: Iterable[Entry]) -> list[str]:
+        """Return whatever was said, by us or by the program, that is not as agreed."""
+        asked: dict[tuple[str, object], str] = {}
+        faults: list[str] = []
+        for entry in entries:
+            if entry.dir not in "<>":
+                continue
+            if isinstance(entry.msg, dict):
+                faults += self._judge(entry.dir, entry.msg, asked)
+            else:
+                faults.append(f"{entry.dir} no message: {entry.line or entry.msg}")
+        return faults
+
+    def _judge(
+        self, direction: str, message: Message, asked: dict[tuple[str, object], str]
+    ) -> list[str]:
+        method = message.get("method")
+        other = "<" if direction == ">" else ">"
+        if method is None:
+            answered = asked.pop((other, message.get("id")), None)
+            if answered is None:
+                return [f"{direction} an answer to nothing: {message}"]
+            return self._answer(direction, answered, message)
+        known = self._notices[direction]
+        if "id" in message:
+            asked[direction, message["id"]] = str(method)
+            known = self._ours if direction == ">" else self._theirs
+        if method not in known:
+            return [f"{direction} {method}: nobody knows it"]
+        return [
+            *self._valid(f"{direction} {method}", known[method], message),
+            *self._unknown(f"{direction} {method}", known[method], message),
+        ]
+
+    def _answer(self, direction: str, method: str, message: Message) -> list[str]:
+        if "error" in message:
+            return self._valid(f"{direction} {method}: error", self._read("JSONRPCError"), message)
+        asked = self._ours if direction == "<" else self._theirs
+        if method not in asked:
+            return []  # that it was asked is told of already
+        name = _parameters(asked[method]).removesuffix("Params") + "Response"
+        if name not in self._files:
+            return [f"{direction} {method}: no schema of {name}"]
+        where = f"{direction} {method}: result"
+        return self._valid(where, self._read(name), message["result"])
+
+    def _unknown(self, where: str, schema: Schema, message: Message) -> list[str]:
+        """Name the fields of what we say that the program does not know."""
+        if not where.startswith(">") or "params" not in message:
+            return []
+        known = schema["definitions"].get(_parameters(schema), {}).get("properties", {})
+        return [f"{where}: no field {each}" for each in message["params"] if each not in known]
+
+    def _valid(self, where: str, schema: Schema, message: object) -> list[str]:
+        validator = self._validators.get(where)
+        if validator is None:
+            validator = self._validators[where] = jsonschema_rs.validator_for(schema)
+        return [
+            f"{where}: {'/'.join(map(str, each.instance_path))}: {each.message[:300]}"
+            for each in validator.iter_errors(message)
+        ]
+
+    def _methods(self, name: str) -> dict[str, Schema]:
+        whole = self._read(name)
+        shared = {key: whole[key] for key in ("$schema", "definitions") if key in whole}
+        shared.setdefault("definitions", {})
+        return {
+            each["properties"]["method"]["enum"][0]: {**shared, **each} for each in whole["oneOf"]
+        }
+
+    def _read(self, name: str) -> Schema:
+        schema: Schema = msgspec.json.decode(self._files[name].read_bytes())
+        return schema
+
+
+def _parameters(schema: Schema) -> str:
+    """Return the name of the parameters of a method."""
+    reference: str = schema["properties"].get("params", {}).get("$ref", "")
+    return reference.rpartition("/")[2]
+
+
+def said_in(directory: Path) -> list[tuple[str, tuple[Entry, ...]]]:
+    """Return what was said with each app-server whose talk is kept there."""
+    found: list[tuple[str, tuple[Entry, ...]]] = []
+    for path in sorted(directory.glob("*.jsonl")):
+        entries = Recording.read(path).entries
+        about = entries[0].msg if entries else None
+        if isinstance(about, dict) and "app-server" in str(about.get("argv")):
+            found.append((path.name, entries))
+    return found

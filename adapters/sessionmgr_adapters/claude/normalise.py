@@ -170,10 +170,8 @@ def _block(block: Block, name: str, parent: Parent, state: State) -> list[Event]
                 return []
             return [ReasoningReceived(content=thinking, parent_tool_call_id=parent)]
         case ToolUse() | ServerToolUse():
-            if block.id in state.tools:
+            if not state.begin(block):
                 return []
-            state.tools[block.id] = block
-            state.used_tools = True
             return [
                 ToolCallStarted(
                     tool_call_id=block.id,
@@ -183,7 +181,7 @@ def _block(block: Block, name: str, parent: Parent, state: State) -> list[Event]
                 )
             ]
         case ToolResult() | ServerToolResult():
-            return [_tool_ended(block, parent, state)]
+            return _tool_ended(block, parent, state)
         case _:
             return []
 
@@ -193,20 +191,25 @@ def _user(frame: User, state: State) -> list[Event]:
     if isinstance(content, str):
         return []
     parent = _parent(frame.parent_tool_use_id)
-    return [_tool_ended(each, parent, state) for each in content if isinstance(each, ToolResult)]
+    results = [each for each in content if isinstance(each, ToolResult)]
+    return [event for each in results for event in _tool_ended(each, parent, state)]
 
 
-def _tool_ended(block: ToolResult | ServerToolResult, parent: Parent, state: State) -> Event:
+def _tool_ended(block: ToolResult | ServerToolResult, parent: Parent, state: State) -> list[Event]:
+    if not state.end(block.tool_use_id):
+        return []
     call = state.tools.pop(block.tool_use_id, None)
     failed = isinstance(block, ToolResult) and block.is_error
     ended = ToolCallFailed if failed else ToolCallCompleted
-    return ended(
-        tool_call_id=block.tool_use_id,
-        tool_name=call.name if call else "",
-        tool_input=call.input if call else None,
-        tool_output=state.gallery.hang(block.content),
-        parent_tool_call_id=parent,
-    )
+    return [
+        ended(
+            tool_call_id=block.tool_use_id,
+            tool_name=call.name if call else "",
+            tool_input=call.input if call else None,
+            tool_output=state.gallery.hang(block.content),
+            parent_tool_call_id=parent,
+        )
+    ]
 
 
 # --- what Claude Code says of itself -------------------------------------------------------------

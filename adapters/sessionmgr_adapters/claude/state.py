@@ -27,10 +27,11 @@ class State:
         self.credential: Credential = "unknown"
         self.started = False
         self.compacting = False
-        self.used_tools = False
         self.gallery: Final = Gallery()
         self.tools: Final[dict[str, ToolUse | ServerToolUse]] = {}
         """Calls without a result."""
+        self._called: Final[set[str]] = set()
+        self._ended: Final[set[str]] = set()
         self.tasks: Final[set[str]] = set()
         """What goes on in the background."""
         self.error: Assistant | None = None
@@ -56,6 +57,26 @@ class State:
             return False
         self._judged.add(tool_use_id)
         return True
+
+    def begin(self, call: ToolUse | ServerToolUse) -> bool:
+        """Note a call of a tool; False if that was known."""
+        if call.id in self._called:
+            return False
+        self._called.add(call.id)
+        self.tools[call.id] = call
+        return True
+
+    def end(self, tool_use_id: str) -> bool:
+        """Note that a call has its result; False if that was known."""
+        if tool_use_id in self._ended:
+            return False
+        self._ended.add(tool_use_id)
+        return True
+
+    @property
+    def used_tools(self) -> bool:
+        """Whether a tool was called."""
+        return bool(self._called)
 
     def fill(self, frame: Assistant) -> None:
         """Note how full the context is."""

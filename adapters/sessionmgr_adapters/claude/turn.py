@@ -32,6 +32,7 @@ from sessionmgr_adapters.claude.orders import Request, Say
 from sessionmgr_adapters.claude.preparing import prepare
 from sessionmgr_adapters.claude.sdk import ClaudeConversation
 from sessionmgr_adapters.claude.seat import too_wide
+from sessionmgr_adapters.claude.session_file import SILENCE, SessionFile, path_of
 from sessionmgr_adapters.claude.state import State
 from sessionmgr_adapters.claude.waiting import Asked, Offer
 
@@ -112,6 +113,7 @@ class Turn:
         """Counts what makes a silence mean nothing."""
         self._tells_of_lives: bool | None = None
         self._speaks = self._is_noisy = False
+        self._has_spoken = False
         self._notes: Final = notes
         self._patience: Final = patience
         self._heard: Final = trio.Event()
@@ -145,6 +147,7 @@ class Turn:
                 self._nursery = nursery
                 nursery.start_soon(self._read)
                 nursery.start_soon(self._ask, prompt)
+                nursery.start_soon(self._watch_file)
                 await self._over.wait()
                 nursery.cancel_scope.cancel()  # who still asks is not waited for
         finally:
@@ -210,10 +213,34 @@ class Turn:
             shown = ImageReceived(media_type=picture.media_type, blob=blob, bytes=len(picture.data))
             self._run.emit_nowait(shown)
 
-    def _take(self, frames: Sequence[Frame | NoFrame]) -> None:
+    async def _watch_file(self) -> None:
+        """Tell of tools what the session's own record says while the agent is silent."""
+        await trio.lowlevel.checkpoint()
+        spec = self.seat.spec
+        path = path_of(spec.session, spec.command.cwd, spec.command.env)
+        if path is None:
+            return
+        file = SessionFile(path)
+        while True:
+            self._has_spoken = False
+            await trio.sleep(SILENCE)
+            if self._has_spoken or not self.is_asked:
+                continue
+            events = [each for frame in await file.news() for each in normalise(frame, self.state)]
+            if events:
+                self._hear()
+                self._run.emit_nowait(*events)
+                await self._keep_pictures()
+                await self._run.room()
+
+    def _hear(self) -> None:
+        self._has_spoken = True
         if self.is_asked and not self.is_heard:
             self.is_heard = True
             self._heard.set()
+
+    def _take(self, frames: Sequence[Frame | NoFrame]) -> None:
+        self._hear()
         for frame in frames:
             if isinstance(frame, Noise):
                 self._is_noisy = True

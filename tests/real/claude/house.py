@@ -68,9 +68,9 @@ class House:
         """Make a word that nobody has said before."""
         return f"word{next(self.numbers)}-{self.mark}"
 
-    def place(self) -> Path:
+    def place(self, name: str = "place") -> Path:
         """Make a directory that nobody works in."""
-        place = self.work.parent / f"place{next(self.numbers)}"
+        place = self.work.parent / f"{name}{next(self.numbers)}"
         place.mkdir()
         return place
 

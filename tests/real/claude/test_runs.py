@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
+
 from sessionmgr.model import MessageReceived, RunStarted, RunStatus, ToolCallCompleted
 from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.testing.model_server import Call, Say, Script, Think, prompt_with
+from sessionmgr_adapters.claude import turn
 from tests.real.claude.house import House
 
 
@@ -139,3 +144,41 @@ async def test_a_child_of_the_runs_own_is_told_of_to_its_end(any_house: House) -
         if event.type == "process_exited":
             break
     assert (await any_house.manager.result(played.result.id)).exit_code == 0
+
+
+HOLDS_BACK = """#!/bin/sh
+# Says nothing of tools until there is a file called `go`.
+{program} "$@" | {python} -uc '
+import os, sys, time
+for line in sys.stdin:
+    while "tool_use" in line and not os.path.exists("go"):
+        time.sleep(0.05)
+    sys.stdout.write(line)
+'
+"""
+
+
+async def test_what_tools_do_in_silence_is_told_from_the_sessions_own_record(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn, "SILENCE", 0.2)
+    work = house.place("with_a.dot")
+    program = house.work.parent / "holds-back"
+    program.write_text(HOLDS_BACK.format(program=house.program, python=sys.executable))
+    program.chmod(0o755)
+    script: Script = [
+        [Say(text="I look."), Call(tool="shell", input={"command": "echo one"})],
+        [Call(tool="shell", input={"command": "echo two"})],
+        [Say(text="done")],
+    ]
+    session = await house.session("full_auto", cwd=work)
+    run = await house.submit(session, script, options={"command": [str(program)]})
+    told: list[str] = []
+    async for event in run:
+        if isinstance(event, ToolCallCompleted):
+            told.append(str(event.tool_output))
+            if told == ["one", "two"]:
+                (work / "go").touch()
+    assert (await run.result()).text == "done"
+    assert told == ["one", "two"]
+    assert (await run.result()).tool_calls.count == {"Bash": 2}

@@ -1,0 +1,113 @@
+"""Claude Code's own record of a session, read on as it grows: what tools do, when nobody tells us.
+
+Only calls of tools and what came of them are taken from it, each once, whether stdout tells it
+before or after; texts are not, because they have no name by which to know them again. Lines that
+are older than the run are of runs before it, or were copied for a fork.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.model.moment import written
+from sessionmgr.wire import LineDecoder
+from sessionmgr_adapters.claude.blocks import ServerToolUse, ToolResult, ToolUse
+from sessionmgr_adapters.claude.frames import Assistant, User, read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from sessionmgr.wire import Line, NoFrame
+    from sessionmgr_adapters.claude.frames import Frame
+
+SILENCE: Final = 5.0
+"""Seconds without a word after which the file is looked at, and how often then."""
+MEGABYTE: Final = 1024 * 1024
+_NOT_IN_A_NAME: Final = re.compile("[^a-zA-Z0-9]")
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a line says of itself."""
+
+    type: str = ""
+    timestamp: str = ""
+    is_sidechain: bool = False
+
+
+def path_of(session: str, cwd: str, env: Mapping[str, str]) -> Path | None:
+    """Return where a session is written down; None if that cannot be known."""
+    home = env.get("CLAUDE_CONFIG_DIR") or (f"{env['HOME']}/.claude" if "HOME" in env else None)
+    if home is None:
+        return None
+    return Path(
+        home, "projects", _NOT_IN_A_NAME.sub("-", os.path.realpath(cwd)), f"{session}.jsonl"
+    )
+
+
+class SessionFile:
+    """A session's record, from here on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path: Final = path
+        self._since: Final = written(time.time())
+        self._decoder: Final = LineDecoder()
+        self._offset = self._size()
+
+    async def news(self) -> list[Assistant | User]:
+        """Return what was written about tools since this was asked for the last time."""
+        if self._size() <= self._offset:  # no thread is bothered for that
+            await trio.lowlevel.checkpoint()
+            return []
+        return await trio.to_thread.run_sync(self._read_on)
+
+    def _size(self) -> int:
+        try:
+            return self._path.stat().st_size
+        except OSError:
+            return 0
+
+    def _read_on(self) -> list[Assistant | User]:
+        found: list[Assistant | User] = []
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._offset)
+                while data := file.read(MEGABYTE):
+                    self._offset += len(data)
+                    found += self._about_tools(self._decoder.feed(data))
+        except OSError:  # it is a second source, and there is a first
+            return found
+        return found
+
+    def _about_tools(self, lines: Sequence[Line]) -> Iterator[Assistant | User]:
+        fresh = [line for line in lines if isinstance(line, bytes) and self._is_fresh(line)]
+        for frame in read(fresh):
+            about_tools = _tools_alone(frame)
+            if about_tools is not None:
+                yield about_tools
+
+    def _is_fresh(self, line: bytes) -> bool:
+        try:
+            entry = msgspec.json.decode(line, type=Entry)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return False
+        is_message = entry.type in {"assistant", "user"} and not entry.is_sidechain
+        return is_message and entry.timestamp >= self._since
+
+
+def _tools_alone(frame: Frame | NoFrame) -> Assistant | User | None:
+    if not isinstance(frame, Assistant | User) or isinstance(frame.message.content, str):
+        return None
+    kept = [
+        block
+        for block in frame.message.content
+        if isinstance(block, ToolUse | ServerToolUse | ToolResult)
+    ]
+    message = msgspec.structs.replace(frame.message, content=kept, usage=None)
+    return msgspec.structs.replace(frame, message=message) if kept else None

@@ -1,0 +1,123 @@
+"""The record that Claude Code itself keeps, as a second source of what tools do."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.manager import RunHandle
+from sessionmgr.model import AnyEvent, Json, RunStatus
+from sessionmgr.model.moment import written
+from sessionmgr.testing.mock_sdk import MockSdk
+from sessionmgr_adapters.claude import ClaudeOptions, turn
+from sessionmgr_adapters.claude.session_file import SessionFile, path_of
+from tests.adapters.claude.mocked import (
+    Talk,
+    heard_prompt,
+    idle,
+    init,
+    result,
+    running,
+    session_of,
+    text,
+    tool,
+    tool_result,
+)
+from tests.adapters.claude.scene import Mock, stage
+
+
+def line(role: str, *blocks: Json, **more: Json) -> str:
+    said: dict[str, Json] = {"role": role, "content": list(blocks)}
+    known: dict[str, Json] = {"type": role, "message": said, "timestamp": written(time.time() + 1)}
+    return json.dumps({**known, **more}) + "\n"
+
+
+def call(name: str) -> Json:
+    return {"type": "tool_use", "id": name, "name": "Bash", "input": {"n": 1}}
+
+
+def came_of(name: str) -> Json:
+    return {"type": "tool_result", "tool_use_id": name, "content": f"output of {name}"}
+
+
+def test_it_is_found_by_the_directory_and_the_session(tmp_path: Path) -> None:
+    (tmp_path / "a_b.c").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "a_b.c")
+    found = path_of("s", str(tmp_path / "link"), {"HOME": "/h"})
+    assert found is not None
+    assert str(found).startswith("/h/.claude/projects/-")
+    assert str(found).endswith("-a-b-c/s.jsonl")
+    elsewhere = path_of("s", "/w", {"HOME": "/h", "CLAUDE_CONFIG_DIR": "/c"})
+    assert elsewhere == Path("/c/projects/-w/s.jsonl")
+    assert path_of("s", "/w", {}) is None
+
+
+async def test_only_what_is_new_and_about_tools_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(line("assistant", call("before")))
+    file = SessionFile(path)
+    assert await file.news() == []
+    with path.open("a") as record:
+        record.write(line("assistant", call("old"), timestamp="2020-01-01T00:00:00.000Z"))
+        record.write(line("assistant", call("beside"), isSidechain=True))
+        record.write(line("assistant", {"type": "text", "text": "words"}))
+        record.write('{"type":"assistant","message":"none"}\n[1]\nno json\n{"type":"mode"}\n')
+        record.write(line("user", came_of("t1"), {"type": "text", "text": "words"}))
+        record.write(line("assistant", call("t2"))[:-9])
+    (found,) = await file.news()
+    assert "t1" in str(found.message.content)
+    assert "words" not in str(found.message.content)
+    with path.open("a") as record:
+        record.write(line("assistant", call("t2"))[-9:])
+    (found,) = await file.news()
+    assert "t2" in str(found.message.content)
+    path.unlink()
+    assert await file.news() == []
+
+
+async def tools_of(run: RunHandle) -> list[tuple[str, str]]:
+    return [_told(each) async for each in run if each.type.startswith("tool_call")]
+
+
+def _told(event: AnyEvent) -> tuple[str, str]:
+    return event.type, str(getattr(event, "tool_call_id", ""))
+
+
+async def test_what_tools_do_in_silence_is_told_from_it_and_never_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn, "SILENCE", 0.02)
+    started: list[str] = []
+
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        started.append(session_of(it))
+        it.says(running(), init(session_of(it)), tool("t1", "Bash", {"n": 1}))
+        await it.gate("silent")
+        it.says(tool_result("t1", "output of t1"), tool("t2", "Bash", {"n": 1}))
+        it.says(tool_result("t2", "output of t2"), *text("well"), result(prompt.uuid), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk, tmp_path) as session:
+        options = ClaudeOptions(home=str(tmp_path))
+        run = await session.submit("hi", options=options)
+        await sdk.reached("silent")
+        path = path_of(started[0], str(tmp_path), {"CLAUDE_CONFIG_DIR": str(tmp_path)})
+        assert path is not None
+        path.parent.mkdir(parents=True)
+        blocks = [call("t1")], [came_of("t1")], [call("t2")]
+        path.write_text("".join(line("assistant", *each) for each in blocks))
+        async for event in run:
+            if _told(event) == ("tool_call_started", "t2"):
+                break
+        sdk.open_gate("silent")
+        assert (await run.result()).status is RunStatus.COMPLETED
+        assert await tools_of(run) == [
+            ("tool_call_started", "t1"),
+            ("tool_call_completed", "t1"),
+            ("tool_call_started", "t2"),
+            ("tool_call_completed", "t2"),
+        ]

@@ -19,6 +19,7 @@ from trio.lowlevel import enable_ki_protection
 
 from sessionmgr.errors import LauncherFailed
 from sessionmgr.process import mark
+from sessionmgr.process.beginning import is_abandoned
 from sessionmgr.process.course import Course
 from sessionmgr.process.descriptors import Descriptors
 from sessionmgr.process.facts import Emptied, LeftRunning
@@ -148,6 +149,7 @@ class DirectLauncher:
         self._numbers = itertools.count(1)
         self._nursery: trio.Nursery | None = None
         self._closing = trio.Event()
+        self._closed = trio.Event()
 
     async def spawn(self, command: Command) -> DirectTree:
         """Start a child; see `Launcher`."""
@@ -176,12 +178,16 @@ class DirectLauncher:
             raise
         return tree
 
+    @enable_ki_protection
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Be there for trees, until `close`."""
+        task_status.started()
+        if is_abandoned():
+            return
         with trio.CancelScope(shield=True):
             async with trio.open_nursery() as self._nursery:
-                task_status.started()
-                await trio.sleep_forever()
+                await self._closed.wait()
+                self._nursery.cancel_scope.cancel()
 
     @enable_ki_protection
     async def close(self) -> bool:
@@ -195,8 +201,7 @@ class DirectLauncher:
                     await tree.wait_empty()
                 proved = not (await tree.abandon()).left_running and proved
                 await tree.aclose()
-        if self._nursery is not None:
-            self._nursery.cancel_scope.cancel()
+        self._closed.set()
         return proved
 
 

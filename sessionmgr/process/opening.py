@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
+from trio.lowlevel import enable_ki_protection
 
 from sessionmgr.errors import LauncherFailed
 from sessionmgr.process import mark, roll
@@ -49,6 +50,7 @@ class OpenLauncher(Launcher, Protocol):
 
 
 @asynccontextmanager
+@enable_ki_protection
 async def open_launcher(
     *, state_dir: Path | None = None, kind: Kind = Kind.BEST
 ) -> AsyncGenerator[OpenLauncher, None]:
@@ -68,8 +70,9 @@ async def open_launcher(
     proved = False
     try:
         async with trio.open_nursery() as nursery:
-            await nursery.start(launcher.run)
             try:
+                await nursery.start(launcher.run)
+                await trio.lowlevel.checkpoint_if_cancelled()
                 yield launcher
             except BaseException as error:  # raised again below  # noqa: ASYNC103, BLE001
                 failure = error

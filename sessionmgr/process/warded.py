@@ -22,6 +22,7 @@ from trio.lowlevel import enable_ki_protection
 from sessionmgr.errors import LauncherFailed, ProcessError, TreeLost
 from sessionmgr.process import mark, proc
 from sessionmgr.process.appointed import appoint
+from sessionmgr.process.beginning import is_abandoned
 from sessionmgr.process.descriptors import Descriptors
 from sessionmgr.process.facts import LeftRunning
 from sessionmgr.process.guarded import GuardedTree, Stage
@@ -243,25 +244,29 @@ class WardedLauncher:
 
     # The block.
 
+    @enable_ki_protection
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Be there for trees, until `close`.
 
         Raises:
             LauncherFailed: the first warden did not come up.
         """
-        with trio.CancelScope(shield=True):
-            try:
-                self._warden = await appoint(self.number, self._open_files)
-                task_status.started()
+        try:
+            self._warden = await appoint(self.number, self._open_files)
+            task_status.started()
+            if is_abandoned():
+                await self._warden.end()
+                return
+            with trio.CancelScope(shield=True):
                 async with trio.open_nursery() as self._nursery:
                     self._nursery.start_soon(self.switchboard.run)
                     self._nursery.start_soon(self._replace_wardens)
                     self._have_spare()
                     await self._closed.wait()
                     self._nursery.cancel_scope.cancel()
-            finally:
-                self._nursery = None
-                self.switchboard.close()
+        finally:
+            self._nursery = None
+            self.switchboard.close()
 
     @enable_ki_protection
     async def _replace_wardens(self) -> None:

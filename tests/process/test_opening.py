@@ -1,0 +1,79 @@
+"""Opening a launcher, with something coming in between at each step."""
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+
+from sessionmgr.process import Kind, open_launcher, proc
+
+
+class AtStep(trio.abc.Instrument):
+    """Does something once, before a step of a task, by its number."""
+
+    def __init__(self, number: int, deed: Callable[[], object]) -> None:
+        self.left = number
+        self.deed = deed
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self.left -= 1
+        if self.left == -1:
+            self.deed()
+
+    @property
+    def is_done(self) -> bool:
+        return self.left < 0
+
+
+async def opened(kind: Kind, directory: Path, number: int) -> bool:
+    """Cancel at a step; return whether it was still opening."""
+    with trio.CancelScope() as scope:
+        instrument = AtStep(number, scope.cancel)
+        trio.lowlevel.add_instrument(instrument)
+        with trio.fail_after(30):
+            async with open_launcher(state_dir=directory, kind=kind):
+                trio.lowlevel.remove_instrument(instrument)
+                return instrument.is_done
+    return True
+
+
+class NotInterruptedError(Exception):
+    """It was open before the step came."""
+
+
+async def interrupted(kind: Kind, directory: Path, number: int) -> None:
+    """Interrupt at a step."""
+    instrument = AtStep(number, partial(signal.raise_signal, signal.SIGINT))
+    trio.lowlevel.add_instrument(instrument)
+    with trio.fail_after(30):
+        async with open_launcher(state_dir=directory, kind=kind):
+            trio.lowlevel.remove_instrument(instrument)
+            if not instrument.is_done:
+                raise NotInterruptedError
+            await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("kind", [Kind.WARDED, Kind.DIRECT])
+def test_a_cancel_at_any_step_ends_the_opening(kind: Kind, tmp_path: Path) -> None:
+    number = 0
+    while trio.run(opened, kind, tmp_path, number):
+        number += 1
+        assert proc.children(os.getpid()) == []
+    assert number > 3
+
+
+@pytest.mark.parametrize("kind", [Kind.WARDED, Kind.DIRECT])
+def test_ctrl_c_at_any_step_ends_the_opening(kind: Kind, tmp_path: Path) -> None:
+    number = 0
+    with suppress(NotInterruptedError):
+        while True:
+            with pytest.raises(KeyboardInterrupt):
+                trio.run(interrupted, kind, tmp_path, number)
+            assert proc.children(os.getpid()) == []
+            number += 1
+    assert number > 3

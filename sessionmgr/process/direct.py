@@ -144,12 +144,13 @@ class DirectLauncher:
     def __init__(self, number: int, boot: BootReport) -> None:
         self.number = number
         self.boot = boot
+        self.proved = False
+        """Whether all groups were gone when it closed."""
         self._descriptors = Descriptors()
         self.trees: dict[int, DirectTree] = {}
         self._numbers = itertools.count(1)
         self._nursery: trio.Nursery | None = None
         self._closing = trio.Event()
-        self._closed = trio.Event()
 
     async def spawn(self, command: Command) -> DirectTree:
         """Start a child; see `Launcher`."""
@@ -186,23 +187,24 @@ class DirectLauncher:
             return
         with trio.CancelScope(shield=True):
             async with trio.open_nursery() as self._nursery:
-                await self._closed.wait()
+                await self._closing.wait()
+                await self._end_all()  # each wait in it is bounded
                 self._nursery.cancel_scope.cancel()
 
-    @enable_ki_protection
-    async def close(self) -> bool:
-        """Kill all groups that are left; True if they are gone."""
-        proved = True
+    def close(self) -> None:
+        """Begin to close; `run` ends when all is over."""
         self._closing.set()
-        with trio.CancelScope(shield=True):  # noqa: ASYNC912  # each wait in it is bounded
-            for tree in list(self.trees.values()):
-                tree.kill()
-                with trio.move_on_after(KILL_WITHIN):
-                    await tree.wait_empty()
-                proved = not (await tree.abandon()).left_running and proved
-                await tree.aclose()
-        self._closed.set()
-        return proved
+
+    async def _end_all(self) -> None:
+        """Kill all groups that are left."""
+        proved = True
+        for tree in list(self.trees.values()):
+            tree.kill()
+            with trio.move_on_after(KILL_WITHIN):
+                await tree.wait_empty()
+            proved = not (await tree.abandon()).left_running and proved
+            await tree.aclose()
+        self.proved = proved
 
 
 async def _start(command: Command, around: str) -> trio.Process:

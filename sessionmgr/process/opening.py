@@ -67,7 +67,6 @@ async def open_launcher(
     launcher = _launcher(kind, boot)
     signature = await trio.to_thread.run_sync(roll.sign, directory, launcher.number)
     failure: BaseException | None = None
-    proved = False
     try:
         async with trio.open_nursery() as nursery:
             try:
@@ -77,7 +76,7 @@ async def open_launcher(
             except BaseException as error:  # raised again below  # noqa: ASYNC103, BLE001
                 failure = error
             finally:
-                proved = await launcher.close()  # shielded and bounded  # noqa: ASYNC102
+                launcher.close()
     except BaseExceptionGroup as group:
         _, ours = group.split(trio.Cancelled)
         if ours is not None:
@@ -85,7 +84,7 @@ async def open_launcher(
         if failure is None:
             raise
     finally:
-        if proved:
+        if launcher.proved:
             signature.strike_out()
         else:
             signature.leave()

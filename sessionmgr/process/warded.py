@@ -60,6 +60,8 @@ class WardedLauncher:
         self.number = number
         """The part of their marks that all its trees have in common."""
         self.boot = boot
+        self.proved = False
+        """Whether all trees were seen to be empty when it closed."""
         self._open_files = open_files
         self._descriptors = Descriptors()
         self.switchboard = Switchboard()
@@ -75,7 +77,6 @@ class WardedLauncher:
         self._nursery: trio.Nursery | None = None
         self._failure: LauncherFailed | None = None
         self._closing = trio.Event()
-        self._closed = trio.Event()
 
     @property
     def warden(self) -> int:
@@ -262,7 +263,8 @@ class WardedLauncher:
                     self._nursery.start_soon(self.switchboard.run)
                     self._nursery.start_soon(self._replace_wardens)
                     self._have_spare()
-                    await self._closed.wait()
+                    await self._closing.wait()
+                    await self._end_all()  # each wait in it is bounded
                     self._nursery.cancel_scope.cancel()
         finally:
             self._nursery = None
@@ -297,30 +299,30 @@ class WardedLauncher:
             if self._failure is not None:
                 return
 
-    @enable_ki_protection
-    async def close(self) -> bool:
-        """Kill all trees that are left, dismiss the warden; True if all is proved to be empty."""
+    def close(self) -> None:
+        """Begin to close; `run` ends when all is over."""
+        self._closing.set()
+        self._new_warden.unpark_all()
+
+    async def _end_all(self) -> None:
+        """Kill all trees that are left, dismiss the warden."""
+        trees = list(self._trees.values())
+        for tree in trees:
+            tree.kill()
+        with trio.move_on_after(KILL_WITHIN):  # noqa: ASYNC912  # there may be none
+            for tree in trees:
+                await tree.wait_empty()
         proved = True
-        with trio.CancelScope(shield=True):  # noqa: ASYNC912  # each wait in it is bounded
-            self._closing.set()
-            self._new_warden.unpark_all()
-            trees = list(self._trees.values())
-            for tree in trees:
-                tree.kill()
-            with trio.move_on_after(KILL_WITHIN):  # noqa: ASYNC912  # there may be none
-                for tree in trees:
-                    await tree.wait_empty()
-            for tree in trees:
-                if not tree.is_over:
-                    await tree.abandon()
-                facts = await tree.wait_empty()
-                proved = proved and not facts.left_running
-                tree.close()
-            self._spares.clear()
-            if self._warden is not None:
-                await _dismiss(self._warden)
-            self._closed.set()
-        return proved
+        for tree in trees:
+            if not tree.is_over:
+                await tree.abandon()
+            facts = await tree.wait_empty()
+            proved = proved and not facts.left_running
+            tree.close()
+        self._spares.clear()
+        if self._warden is not None:
+            await _dismiss(self._warden)
+        self.proved = proved
 
 
 async def _dismiss(warden: AppointedWarden) -> None:

@@ -1,4 +1,4 @@
-"""Opening a launcher, with something coming in between at each step."""
+"""Opening a launcher and closing it, with something coming in between at each step."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from sessionmgr.process import Kind, open_launcher, proc
+from sessionmgr.process import Command, Kind, open_launcher, proc
 
 
 class AtStep(trio.abc.Instrument):
@@ -74,6 +74,31 @@ def test_ctrl_c_at_any_step_ends_the_opening(kind: Kind, tmp_path: Path) -> None
         while True:
             with pytest.raises(KeyboardInterrupt):
                 trio.run(interrupted, kind, tmp_path, number)
+            assert proc.children(os.getpid()) == []
+            number += 1
+    assert number > 3
+
+
+async def left(kind: Kind, directory: Path, number: int) -> None:
+    """Interrupt at a step of the closing, with a child alive."""
+    instrument = AtStep(number, partial(signal.raise_signal, signal.SIGINT))
+    with trio.fail_after(30):
+        async with open_launcher(state_dir=directory, kind=kind) as launcher:
+            await launcher.spawn(Command(argv=("sleep", "600"), cwd="/", env={"PATH": os.defpath}))
+            trio.lowlevel.add_instrument(instrument)
+    trio.lowlevel.remove_instrument(instrument)
+    if not instrument.is_done:
+        raise NotInterruptedError
+    await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("kind", [Kind.WARDED, Kind.DIRECT])
+def test_ctrl_c_at_any_step_lets_the_closing_end(kind: Kind, tmp_path: Path) -> None:
+    number = 0
+    with suppress(NotInterruptedError):
+        while True:
+            with pytest.raises(KeyboardInterrupt):
+                trio.run(left, kind, tmp_path, number)
             assert proc.children(os.getpid()) == []
             number += 1
     assert number > 3

@@ -6,6 +6,7 @@ know, because it would pass over it, and we would never hear.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -20,21 +21,26 @@ Schema = dict[str, Any]
 Message = dict[str, Any]
 
 
-async def contract_of(program: Path, directory: Path) -> Contract:
-    """Have a program say what it understands, and what it says."""
-    home = directory / "home"
-    home.mkdir(parents=True)
-    argv = [str(program), "app-server", "generate-json-schema", "--experimental", "--out"]
-    env = {"HOME": str(home), "CODEX_HOME": str(home), "PATH": ""}
-    await trio.run_process([*argv, str(directory)], env=env, capture_stderr=True)
-    return Contract(directory)
+_MADE: Final[dict[Path, Contract]] = {}
+
+
+async def contract_of(program: Path) -> Contract:
+    """Have a program say what it understands, and what it says; it is asked once."""
+    await trio.lowlevel.checkpoint()
+    if program not in _MADE:
+        with tempfile.TemporaryDirectory() as directory:
+            argv = [str(program), "app-server", "generate-json-schema", "--experimental"]
+            env = {"HOME": directory, "CODEX_HOME": directory, "PATH": ""}
+            await trio.run_process([*argv, "--out", directory], env=env, capture_stderr=True)
+            _MADE[program] = Contract(Path(directory))
+    return _MADE[program]
 
 
 class Contract:
     """The schemas of one version, for one direction and method after the other."""
 
     def __init__(self, directory: Path) -> None:
-        self._files: Final = {path.stem: path for path in directory.rglob("*.json")}
+        self._files: Final = {path.stem: path.read_bytes() for path in directory.rglob("*.json")}
         self._ours: Final = self._methods("ClientRequest")
         self._theirs: Final = self._methods("ServerRequest")
         self._notices: Final = {
@@ -114,7 +120,7 @@ class Contract:
         }
 
     def _read(self, name: str) -> Schema:
-        schema: Schema = msgspec.json.decode(self._files[name].read_bytes())
+        schema: Schema = msgspec.json.decode(self._files[name])
         return schema
 
 

@@ -1,0 +1,39 @@
+"""A house for each test, with the newest Codex in it, or with each."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.testing.model_server import ModelServer
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from tests.real.agents import CODEX, program_of
+from tests.real.codex.house import open_house
+from tests.real.house import House
+
+
+@pytest.fixture
+def newest() -> Path:
+    return program_of("codex", CODEX[0])
+
+
+@pytest.fixture
+def oldest() -> Path:
+    return program_of("codex", CODEX[-1])
+
+
+@pytest.fixture
+async def house(
+    server: ModelServer, hermitage: Hermitage, newest: Path
+) -> AsyncGenerator[House, None]:
+    async with open_house(server, newest, hermitage.work, hermitage.codex(retries=1)) as house:
+        yield house
+
+
+@pytest.fixture
+async def any_house(
+    server: ModelServer, hermitage: Hermitage, codex_program: tuple[str, Path]
+) -> AsyncGenerator[House, None]:
+    program = codex_program[1]
+    async with open_house(server, program, hermitage.work, hermitage.codex(retries=1)) as house:
+        yield house

@@ -1,0 +1,26 @@
+"""Runs on a real Codex, from the first to the next of a session."""
+
+from __future__ import annotations
+
+from sessionmgr.testing.model_server import Call, Say, Script, Think
+from tests.real.house import House
+
+
+async def test_a_prompt_is_answered_and_the_next_one_too(any_house: House) -> None:
+    script: Script = [
+        [
+            Think(text="I look."),
+            Say(text="Let me look.", deltas=3),
+            Call(tool="shell", input={"command": "echo it is $((40 + 2))"}),
+        ],
+        [Say(text="It is done.", deltas=3)],
+    ]
+    session = await any_house.session("full_auto")
+    played = await any_house.play(script, session)
+    result = played.result
+    assert (result.status, result.text) == ("completed", "It is done."), result
+    assert result.tool_calls.count == {"shell": 1}
+    assert {"message_streamed", "reasoning_received", "token_usage_updated"} <= {*played.types}
+    assert result.usage.input > 0
+    again = await any_house.goes_on(session)
+    assert again.result.provider_session_id == result.provider_session_id

@@ -24,13 +24,14 @@ from sessionmgr.provider import (
 )
 from sessionmgr.provider.child_end import process_exited, start_failure
 from sessionmgr.provider.connection_pool import ConnectionPool
+from sessionmgr.provider.images import ImageRefusedError
 from sessionmgr.provider.structured import schema_fault
 from sessionmgr_adapters.claude import sdk
 from sessionmgr_adapters.claude.ending import end_run
 from sessionmgr_adapters.claude.fallback import PATIENCE, Missed, Way, missed_by, notice
 from sessionmgr_adapters.claude.launch import BYPASS, ENVIRONMENT, ClaudeSpec, make_spec
 from sessionmgr_adapters.claude.options import ClaudeOptions
-from sessionmgr_adapters.claude.pictures import ImageRefusedError, blocks_of
+from sessionmgr_adapters.claude.pictures import blocks_of
 from sessionmgr_adapters.claude.plain import PlainRun
 from sessionmgr_adapters.claude.seat import Seat
 from sessionmgr_adapters.claude.turn import Turn

@@ -6,16 +6,14 @@ host. Whoever gives a tool allows its use; while a run only plans, that holds fo
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
 from sessionmgr.model import Json
-
-log: Final = logging.getLogger("sessionmgr.claude")
+from sessionmgr.provider.tool import FunctionTool, outcome_of
 
 SERVER: Final = "sessionmgr"
 """What the server of all these tools is called; a tool is `mcp__sessionmgr__NAME` to the model."""
@@ -36,20 +34,8 @@ HookEvent: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True)
-class ClaudeTool:
-    """A function that the model may call, with an object that is valid against `schema`.
-
-    What it returns is told to the model: a text as it is, anything else as JSON. What it raises is
-    told as the tool's failure.
-    """
-
-    name: str
-    description: str
-    call: Callable[[dict[str, Json]], Awaitable[Json]]
-    schema: Mapping[str, Json] = field(default_factory=lambda: {"type": "object"})
-    reads_only: bool = False
-    """Whether it changes nothing, so that it may be called in a run that only plans."""
+ClaudeTool: TypeAlias = FunctionTool
+"""A function that the model may call."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +54,6 @@ class ClaudeHook:
 
 
 _PYTHON: Final[dict[str, object]] = {"type": "object", "description": "a Python object"}
-AnyTool = Annotated[ClaudeTool, msgspec.Meta(extra_json_schema=_PYTHON)]
 AnyHook = Annotated[ClaudeHook, msgspec.Meta(extra_json_schema=_PYTHON)]
 
 
@@ -142,12 +127,8 @@ class Functions:
         tool, given = self.tool(str(params.get("name"))), params.get("arguments")
         if tool is None:
             return _told(f"there is no tool {params.get('name')!r}", failed=True)
-        try:
-            found = await tool.call(given if isinstance(given, dict) else {})
-        except Exception as error:  # the caller's function: its failure is for the model to see
-            log.warning("event=tool_failed tool=%s", tool.name, exc_info=True)
-            return _told(f"{type(error).__name__}: {error}", failed=True)
-        return _told(found if isinstance(found, str) else msgspec.json.encode(found).decode())
+        outcome = await outcome_of(tool, given)
+        return _told(outcome.text, failed=outcome.failed)
 
 
 def _described(tool: ClaudeTool) -> Json:

@@ -8,7 +8,8 @@ import msgspec
 
 from sessionmgr.model import Json
 from sessionmgr.provider import Options
-from sessionmgr_adapters.claude.functions import AnyHook, AnyTool
+from sessionmgr.provider.tool import AnyTool
+from sessionmgr_adapters.claude.functions import AnyHook
 
 Positive = Annotated[int, msgspec.Meta(gt=0)]
 

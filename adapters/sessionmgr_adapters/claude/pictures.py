@@ -8,30 +8,18 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-import trio
 
 from sessionmgr.model import Json
+from sessionmgr.provider.images import MEGABYTE, read_images
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MEGABYTE: Final = 1024 * 1024
-LARGEST: Final = 20 * MEGABYTE
-ALL: Final = 50 * MEGABYTE
-MOST: Final = 10
+    from sessionmgr.provider.images import ReadImage
+
 LARGEST_OUT: Final = 25 * MEGABYTE
 """Of one that a tool shows, as the text that it comes as."""
 MOST_OUT: Final = 10
-_BEGINNINGS: Final = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
-
-
-class ImageRefusedError(Exception):
-    """An image cannot be sent; the text says which, and why."""
 
 
 class Picture(msgspec.Struct, frozen=True):
@@ -48,46 +36,20 @@ async def blocks_of(prompt: str, paths: Sequence[str], cwd: str) -> Json:
     Raises:
         ImageRefusedError: One of them is no image that can be sent, or they are too many.
     """
-    await trio.lowlevel.checkpoint()
-    if not paths:
+    images = await read_images(paths, cwd)
+    if not images:
         return prompt
-    if len(paths) > MOST:
-        raise ImageRefusedError(f"{len(paths)} images: {MOST} is the most")
-    blocks: list[Json] = [{"type": "text", "text": prompt}]
-    total = 0
-    for path in paths:
-        data = await _read(trio.Path(cwd) / path)
-        total += len(data)
-        if total > ALL:
-            raise ImageRefusedError(f"the images have more than {ALL // MEGABYTE} MB in all")
-        blocks.append(_block(path, data))
-    return blocks
+    return [{"type": "text", "text": prompt}, *map(_block, images)]
 
 
-async def _read(path: trio.Path) -> bytes:
-    try:
-        size = (await path.stat()).st_size
-        if size > LARGEST:
-            raise ImageRefusedError(f"{path} has more than {LARGEST // MEGABYTE} MB")
-        return await path.read_bytes()
-    except OSError as error:
-        raise ImageRefusedError(f"{path} cannot be read: {error.strerror or error}") from None
-
-
-def _block(path: str, data: bytes) -> Json:
-    media_type = media_type_of(data)
-    if media_type is None:
-        raise ImageRefusedError(f"{path} is no PNG, JPEG, GIF or WebP")
-    encoded = base64.b64encode(data).decode()
-    source: dict[str, Json] = {"type": "base64", "media_type": media_type, "data": encoded}
+def _block(image: ReadImage) -> Json:
+    encoded = base64.b64encode(image.data).decode()
+    source: dict[str, Json] = {
+        "type": "base64",
+        "media_type": image.media_type,
+        "data": encoded,
+    }
     return {"type": "image", "source": source}
-
-
-def media_type_of(data: bytes) -> str | None:
-    """Return which kind of image this is, by its first bytes; its name may lie."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for head, kind in _BEGINNINGS if data.startswith(head)), None)
 
 
 class Gallery:

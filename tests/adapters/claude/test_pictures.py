@@ -10,14 +10,8 @@ import pytest
 from sessionmgr.model import (
     Json,
 )
-from sessionmgr_adapters.claude.pictures import (
-    LARGEST,
-    MOST,
-    Gallery,
-    ImageRefusedError,
-    blocks_of,
-    media_type_of,
-)
+from sessionmgr.provider.images import LARGEST, MOST, ImageRefusedError, media_type_of
+from sessionmgr_adapters.claude.pictures import Gallery, blocks_of
 
 PNG = b"\x89PNG\r\n\x1a\n and more"
 

@@ -97,7 +97,7 @@ class ProviderTree:
         return self._plain
 
     def _build(self, job: Mapping[str, str]) -> Environment:
-        declared = self.adapter_class.environment
+        declared = self.adapter_class.declares({**self._environ, **job})
         env = build_environment(self._environ, declared, job)
         return Environment(env, secrets(env, declared))
 

@@ -13,6 +13,8 @@ from sessionmgr.provider.options import Options
 from sessionmgr.provider.permission_map import HARMLESS, PermissionMap
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sessionmgr.provider.context import RunContext
 
 
@@ -60,6 +62,11 @@ class ProviderAdapter(Actor):
     async def health(self) -> Health:
         """Say whether a run could be started now."""
         return Health()
+
+    @classmethod
+    def declares(cls, environ: Mapping[str, str]) -> Declared:
+        """Say which variables of ours its programs are to have, where ours are `environ`."""
+        return cls.environment
 
     @classmethod
     def can_interrupt(cls) -> bool:

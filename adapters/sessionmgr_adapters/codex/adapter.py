@@ -6,10 +6,11 @@ import shutil
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import trio
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from sessionmgr.errors import ProcessError
-from sessionmgr.model import Cause, Failure, FailureKind
+from sessionmgr.model import Cause, Failure, FailureKind, Unreadable, parse_json
 from sessionmgr.provider import (
     NATIVE,
     Capabilities,
@@ -19,14 +20,26 @@ from sessionmgr.provider import (
 )
 from sessionmgr.provider.child_end import exit_failure, start_failure
 from sessionmgr.provider.connection_pool import ConnectionPool
+from sessionmgr.provider.images import ImageRefusedError, read_images
+from sessionmgr.provider.structured import judge, schema_fault
 from sessionmgr_adapters.codex import sdk
-from sessionmgr_adapters.codex.launch import ENVIRONMENT, make_spec, one_shot_spec, text_input
+from sessionmgr_adapters.codex.launch import (
+    ENVIRONMENT,
+    content_of,
+    declared,
+    make_spec,
+    one_shot_spec,
+)
 from sessionmgr_adapters.codex.one_shot import Meters, OneShot
 from sessionmgr_adapters.codex.options import CodexOptions
 from sessionmgr_adapters.codex.policy import PERMISSIONS
 from sessionmgr_adapters.codex.turn import Turn, failure_of_end
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sessionmgr.model import Json
+    from sessionmgr.process.environment import Declared
     from sessionmgr.provider.connection import Connect, ConnectionSpec
     from sessionmgr.provider.connection_pool import Lease
     from sessionmgr_adapters.codex.sdk import CodexConnection
@@ -54,6 +67,7 @@ class CodexAdapter(ProviderAdapter):
         resume=NATIVE,
         fork=NATIVE,
         structured_output=NATIVE,
+        images_in=NATIVE,
         mcp=NATIVE,
         files=NATIVE,
         command_execution=NATIVE,
@@ -78,6 +92,11 @@ class CodexAdapter(ProviderAdapter):
         self._busy: Final[set[str]] = set()
         """Threads that a run is on: Codex itself would take a second turn for more of the first."""
 
+    @classmethod
+    def declares(cls, environ: Mapping[str, str]) -> Declared:
+        """Say which variables of ours Codex is to have."""
+        return declared(environ)
+
     # --- a run -----------------------------------------------------------------------------------
 
     async def run(self, run: RunContext) -> None:
@@ -94,11 +113,18 @@ class CodexAdapter(ProviderAdapter):
             if options.exec:
                 await self._play_once(run, options)
                 return
+            fault = schema_fault(run.schema)
+            if fault is not None:
+                await run.fail(_invalid(f"schema: {fault}"))
+                return
+            content = content_of(run.prompt, await read_images(run.images, run.cwd))
             spec = make_spec(run, options)
             async with self._pool.lease(spec, run.connections) as lease:
-                await self._sit(run, lease, options)
+                await self._sit(run, lease, content)
         except ProcessError as error:
             await run.fail(start_failure(error))
+        except ImageRefusedError as error:
+            await run.fail(_invalid(str(error)))
         finally:
             self._busy.discard(thread or "")
 
@@ -112,10 +138,10 @@ class CodexAdapter(ProviderAdapter):
             del self._once[run.run_id]
 
     async def _sit(
-        self, run: RunContext, lease: Lease[CodexConnection], options: CodexOptions
+        self, run: RunContext, lease: Lease[CodexConnection], content: list[Json]
     ) -> None:
-        conversation = await lease.connection.open(lease)
-        turn = self._turns[run.run_id] = Turn(run, conversation, options, [text_input(run.prompt)])
+        conversation = await lease.connection.open(run.run_id)
+        turn = self._turns[run.run_id] = Turn(run, conversation, _options(run), content)
         try:
             await turn.play()
         finally:
@@ -157,9 +183,25 @@ async def _end(run: RunContext, turn: Turn, connection: CodexConnection) -> None
     else:
         failure = failure_of_end(end, turn.state)
         if failure is None:
-            await run.finish(stop_reason=end.status)
+            await _finish(run, turn.state.text, end.status)
         else:
             await run.fail(failure, stop_reason=end.status)
+
+
+async def _finish(run: RunContext, text: str, stop_reason: str) -> None:
+    """Tell that a run went well, if what it says is what it was asked for."""
+    if run.schema is None:
+        await run.finish(stop_reason=stop_reason)
+        return
+    found = parse_json(text.encode(errors="replace"))
+    output = UNSET if isinstance(found, Unreadable) else found
+    judged = judge(run.schema, output)
+    if judged.note is not None:
+        run.emit_nowait(judged.note)
+    if judged.failure is not None:
+        await run.fail(judged.failure, stop_reason=stop_reason)
+    else:
+        await run.finish(stop_reason=stop_reason, structured=None if output is UNSET else output)
 
 
 def _death(turn: Turn, connection: CodexConnection) -> Failure:
@@ -173,6 +215,10 @@ def _death(turn: Turn, connection: CodexConnection) -> Failure:
         failure = exit_failure(connection.facts, connection.tail, phase=phase)
         failure = replace(failure, message=f"the app-server is gone: {failure.message}")
     return replace(failure, retryable=begun, resumable=begun)
+
+
+def _invalid(message: str) -> Failure:
+    return Failure(kind=FailureKind.CONFIG_INVALID, message=message, phase="start")
 
 
 def _options(run: RunContext) -> CodexOptions:

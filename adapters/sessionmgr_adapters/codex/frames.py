@@ -31,6 +31,12 @@ class Hello(msgspec.Struct, frozen=True, rename="camel"):
 
     user_agent: str = ""
     codex_home: str = ""
+    account: str = ""
+    """Who pays, as far as it knows: `apiKey`, `chatgpt`, …"""
+    keys: tuple[str, ...] = ()
+    """The variables in which keys to models are."""
+    hidden: tuple[str, ...] = ()
+    """The variables that commands do not see, by its configuration."""
     refusal: Refusal | None = None
 
 

@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from sessionmgr.model import Json
 from sessionmgr.process import Command, Declared, checked_resume_id
 from sessionmgr.provider.connection import ConnectionSpec
+from sessionmgr_adapters.codex.functions import described
+from sessionmgr_adapters.codex.hello import Configured
 from sessionmgr_adapters.codex.one_shot.launch import OneShotSpec, make_spec as one_shot
-from sessionmgr_adapters.codex.orders import Call
 from sessionmgr_adapters.codex.policy import POLICIES, READ_ONLY
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from sessionmgr.provider import RunContext
+    from sessionmgr.provider.images import ReadImage
+    from sessionmgr_adapters.codex.frames import Hello
     from sessionmgr_adapters.codex.options import CodexOptions
     from sessionmgr_adapters.codex.policy import Policy
 
 ENVIRONMENT: Final = Declared(names=("CODEX_*", "OPENAI_*", "RUST_LOG"))
+OPENING: Final = frozenset({"thread/start", "thread/resume", "thread/fork"})
+"""What a run's thread is opened by."""
 NOWHERE: Final = "/"
 """Where an app-server runs: it serves threads of all directories, and keeps none of them busy."""
+
+
+def declared(environ: Mapping[str, str]) -> Declared:
+    """Add to what Codex is always given the keys to models that its configuration names."""
+    place = environ.get("CODEX_HOME") or str(Path(environ.get("HOME", "/")) / ".codex")
+    try:
+        text = (Path(place) / "config.toml").read_text(encoding="utf-8")
+        names = msgspec.convert(tomllib.loads(text), Configured).keys
+    except (OSError, ValueError):
+        return ENVIRONMENT  # there is none, or Codex itself says what is wrong with it
+    return replace(ENVIRONMENT, names=(*ENVIRONMENT.names, *names), secret=names)
 
 
 def make_spec(run: RunContext, options: CodexOptions) -> ConnectionSpec:
@@ -72,8 +94,10 @@ def _env(run: RunContext, options: CodexOptions) -> dict[str, str]:
     return env
 
 
-def opening(number: int, run: RunContext, options: CodexOptions, policy: Policy) -> Call:
-    """Return the call that begins a run's thread, or goes on with one.
+def opening(
+    run: RunContext, options: CodexOptions, policy: Policy, hello: Hello
+) -> tuple[str, dict[str, Json]]:
+    """Return what is to be called to begin a run's thread, or to go on with one.
 
     It is opened with a sandbox that lets nothing be written, and gets its own afterwards: Codex
     notes in the user's configuration that a directory is trusted where a thread may write.
@@ -82,7 +106,7 @@ def opening(number: int, run: RunContext, options: CodexOptions, policy: Policy)
         "cwd": run.cwd,
         "approvalPolicy": policy.approval,
         "sandbox": READ_ONLY,
-        "config": _config(options),
+        "config": _config(options, hello),
     }
     said = {
         "model": run.model,
@@ -92,15 +116,20 @@ def opening(number: int, run: RunContext, options: CodexOptions, policy: Policy)
     }
     params |= {name: value for name, value in said.items() if value is not None}
     if run.provider_session_id is None:
-        return Call(number, "thread/start", params)
+        if options.tools:
+            params["dynamicTools"] = [described(each) for each in options.tools]
+        return "thread/start", params
     params |= {"threadId": run.provider_session_id, "excludeTurns": True}
-    return Call(number, "thread/fork" if options.fork else "thread/resume", params)
+    return "thread/fork" if options.fork else "thread/resume", params
 
 
-def _config(options: CodexOptions) -> dict[str, Json]:
+def _config(options: CodexOptions, hello: Hello) -> dict[str, Json]:
     config: dict[str, Json] = {"features.instant_interrupt": options.follow_up == "now"}
     if not options.secrets:
         config["shell_environment_policy.ignore_default_excludes"] = False
+        if hello.keys:
+            hidden = {**dict.fromkeys(hello.hidden), **dict.fromkeys(hello.keys)}
+            config["shell_environment_policy.exclude"] = list(hidden)
     for name, server in options.mcp_servers.items():
         config[f"mcp_servers.{name}"] = server
     return {**config, **options.config}
@@ -120,6 +149,15 @@ def turn_params(
     if run.schema is not None:
         params["outputSchema"] = run.schema
     return params
+
+
+def content_of(prompt: str, images: Sequence[ReadImage]) -> list[Json]:
+    """Return what is said to the model: a prompt, and the images that go with it."""
+    content = [text_input(prompt)]
+    for image in images:
+        data = base64.b64encode(image.data).decode()
+        content.append({"type": "image", "url": f"data:{image.media_type};base64,{data}"})
+    return content
 
 
 def text_input(text: str) -> Json:

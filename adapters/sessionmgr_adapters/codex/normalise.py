@@ -65,6 +65,7 @@ from sessionmgr_adapters.codex.frames import (
 from sessionmgr_adapters.codex.items import (
     AgentMessage,
     CollabAgentToolCall,
+    CommandExecution,
     ContextCompaction,
     Plan,
     Reasoning,
@@ -101,6 +102,7 @@ def started(state: State) -> RunStarted:
         model=state.model,
         cwd=state.cwd,
         cli_version=state.version,
+        credential=state.credential,
     )
 
 
@@ -195,6 +197,7 @@ def _begun(frame: ItemStarted, state: State) -> list[Event]:
         case _ if is_call(item) and item.id not in state.tools:
             _note_agents(item, state)
             state.tools[item.id] = item
+            state.used_commands = state.used_commands or isinstance(item, CommandExecution)
             return [started_call(item, parent)]
         case _:
             return []
@@ -207,6 +210,8 @@ def _ended(frame: ItemEnded, state: State) -> list[Event]:
             if not text:
                 return []
             name = state.name(item.id)
+            if parent is UNSET:
+                state.text = text
             return [MessageReceived(content=text, message_id=name, parent_tool_call_id=parent)]
         case Reasoning():
             text = "\n\n".join(item.summary or item.content)

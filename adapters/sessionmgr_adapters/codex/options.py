@@ -8,6 +8,7 @@ import msgspec
 
 from sessionmgr.model import Json
 from sessionmgr.provider import Options
+from sessionmgr.provider.tool import AnyTool
 
 
 class CodexOptions(Options, frozen=True, kw_only=True):
@@ -37,5 +38,8 @@ class CodexOptions(Options, frozen=True, kw_only=True):
     """Let confined commands write to /tmp and TMPDIR, too, as Codex does by itself."""
     secrets: bool = False
     """Let commands see variables whose names speak of a key, a secret or a token."""
+    tools: tuple[AnyTool, ...] = ()
+    """Functions of the caller's that the model may call: in Python only, and from the beginning of
+    a thread."""
     follow_up: Literal["next", "now", "later"] = "next"
     """When a message to a running turn is heard: at its next step, at once, or after it."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sessionmgr.provider import Decision
+    from sessionmgr.wire import Id
     from sessionmgr_adapters.codex.frames import Asking
     from sessionmgr_adapters.codex.items import KnownItem
 
@@ -27,6 +28,11 @@ CALL: Final = "item/tool/call"
 OLD_COMMAND: Final = "execCommandApproval"
 OLD_EDIT: Final = "applyPatchApproval"
 APPROVALS: Final = frozenset({COMMAND, EDIT, PERMISSIONS, USER, ELICITATION, OLD_COMMAND, OLD_EDIT})
+
+
+def question_of(id_: Id) -> str:
+    """Return the name of a question: 1 and "1" are two."""
+    return repr(id_)
 
 
 def approval_request(

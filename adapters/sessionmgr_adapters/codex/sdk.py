@@ -15,7 +15,7 @@ import msgspec
 import trio
 
 from sessionmgr.model import encode_json
-from sessionmgr.provider.arrivals import Arrivals
+from sessionmgr.process.stragglers import kill_stragglers
 from sessionmgr.provider.child_talk import ChildTalk
 from sessionmgr.wire import (
     ErrorResponse,
@@ -28,36 +28,34 @@ from sessionmgr.wire import (
     Untyped,
 )
 from sessionmgr.wire.json_rpc import decode, encode
+from sessionmgr_adapters.codex.conversation import CodexConversation
 from sessionmgr_adapters.codex.frames import (
     Answer,
-    Asking,
     Frame,
     Hello,
     Refusal,
     ThreadClosed,
     ThreadRef,
     ThreadStarted,
-    TurnEnded,
-    TurnStarted,
     asking_of,
     decoded,
     notice_of,
     thread_of,
 )
+from sessionmgr_adapters.codex.hello import hello_of, introduced
+from sessionmgr_adapters.codex.launch import OPENING
 from sessionmgr_adapters.codex.orders import Call, Reply
-from sessionmgr_adapters.codex.questions import verdict
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from sessionmgr.model import Json
     from sessionmgr.process import Tail
     from sessionmgr.process.facts import ExitFacts
+    from sessionmgr.process.launcher import ChildTree
     from sessionmgr.provider.connection import ConnectionSpec
-    from sessionmgr.provider.question import Decision
     from sessionmgr.wire import Id, Line
     from sessionmgr.wire.json_rpc import Message
-    from sessionmgr_adapters.codex.orders import Told
 
 IN_FLIGHT: Final = 48
 """Calls that are open at once; some app-servers never answer some of a thousand."""
@@ -66,7 +64,8 @@ UNLOAD: Final = 10.0
 """Seconds for a thread to be given back."""
 HELD: Final = 1000
 """Frames that are kept of threads of which it is not known yet whose they are."""
-OPENING: Final = frozenset({"thread/start", "thread/resume", "thread/fork"})
+THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
+"""Where commands find whose they are."""
 _ABOUT_US: Final[dict[str, Json]] = {
     "clientInfo": {"name": "sessionmgr", "title": "sessionmgr", "version": "1"},
     "capabilities": {"experimentalApi": True},
@@ -84,7 +83,7 @@ async def connect(spec: ConnectionSpec) -> AsyncGenerator[CodexConnection, None]
     connection = CodexConnection()
     tree = await spec.launcher.spawn(spec.command)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(connection.talk.run, tree)
+        nursery.start_soon(connection.run, tree)
         nursery.start_soon(connection.live)
         try:
             yield connection
@@ -124,6 +123,7 @@ class CodexConnection:
         self._early: Final[list[Frame]] = []
         self._hello: Hello | None = None
         self._nursery: trio.Nursery | None = None
+        self._tree: ChildTree | None = None
 
     @property
     def facts(self) -> ExitFacts | None:
@@ -139,17 +139,28 @@ class CodexConnection:
         """Wait until it is of no use any more."""
         await self.talk.wait_closed()
 
+    async def run(self, tree: ChildTree) -> None:
+        """Talk with it until it is gone, whoever is cancelled."""
+        self._tree = tree
+        await self.talk.run(tree)
+
     async def live(self) -> None:
         """Greet it, and give threads back, until it is gone."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
-            answer = await self._ask("initialize", _ABOUT_US)
-            self._hello = _hello(answer)
-            if self._hello.refusal is None:
-                self._say(Notification("initialized"))
+            hello = await self._greet()
+            self._hello = hello
             for each in self._conversations:
-                each.arrivals.put([self._hello], 0)
+                each.arrivals.put([hello], 0)
             await trio.sleep_forever()
+
+    async def _greet(self) -> Hello:
+        hello = hello_of(await self._ask("initialize", _ABOUT_US))
+        if hello.refusal is not None:
+            return hello
+        self._say(Notification("initialized"))
+        config = await self._ask("config/read", {})
+        return introduced(hello, config, await self._ask("account/read", {"refreshToken": False}))
 
     async def open(self, spec: object) -> CodexConversation:
         """Begin to talk about a thread: which one is told by what is called."""
@@ -211,6 +222,13 @@ class CodexConnection:
 
     def _say(self, message: Message) -> None:
         self.talk.tell(encode(message, version=False))
+
+    async def clear_away(self, thread: str | None) -> None:
+        """Kill what the commands of a thread have left."""
+        if thread is None or self._tree is None:
+            await trio.lowlevel.checkpoint()
+        else:
+            await kill_stragglers(self._tree.id, THREAD_VARIABLE, thread)
 
     def leave(self, conversation: CodexConversation) -> None:
         """Talk no more about a thread, and have it unloaded: threads that nobody needs cost."""
@@ -347,83 +365,8 @@ class CodexConnection:
             self._nursery.cancel_scope.cancel()
 
 
-class CodexConversation:
-    """A run's time with one thread."""
-
-    def __init__(self, connection: CodexConnection) -> None:
-        self.arrivals: Final = Arrivals[Frame]()
-        self.thread: str | None = None
-        """The thread, once it is open."""
-        self.turn: str | None = None
-        """The turn that is on."""
-        self._connection: Final = connection
-        self._asked: Final[dict[str, Asking]] = {}
-        self._stops = False
-
-    def take(self, frames: list[Frame], size: int) -> None:
-        """Take in what has come."""
-        for frame in frames:
-            match frame:
-                case Asking():
-                    self._asked[question_of(frame)] = frame
-                case TurnStarted(thread_id=self.thread, turn=turn):
-                    self.turn = turn.id
-                    self._stop_if_wanted()
-                case TurnEnded(thread_id=self.thread):
-                    self.turn = None
-                case _:
-                    pass
-        self.arrivals.put(frames, size)
-
-    async def send(self, message: Told) -> None:
-        """Call something, or answer; a call waits for its place."""
-        await trio.lowlevel.checkpoint()
-        if isinstance(message, Call):
-            await self._connection.call(self, message)
-        else:
-            self._connection.reply(message)
-
-    async def interrupt(self) -> None:
-        """Ask Codex to end the turn, as soon as there is one."""
-        await trio.lowlevel.checkpoint()
-        self._stops = True
-        self._stop_if_wanted()
-
-    def _stop_if_wanted(self) -> None:
-        if self._stops and self.turn is not None:
-            self._stops = False
-            params: dict[str, Json] = {"threadId": self.thread, "turnId": self.turn}
-            self._connection.call_soon("turn/interrupt", params)
-
-    async def answer(self, question: str, decision: Decision) -> None:
-        """Answer whether something may be done."""
-        await trio.lowlevel.checkpoint()
-        asking = self._asked.pop(question, None)
-        if asking is not None:
-            self._connection.reply(Reply(asking.id, verdict(asking, decision)))
-
-    def events(self) -> AsyncIterator[Sequence[Frame]]:
-        """Iterate over what comes, a read at a time."""
-        return self.arrivals
-
-    def close(self) -> None:
-        """Talk no more."""
-        self._connection.leave(self)
-
-
 class _Opened(msgspec.Struct):
     thread: ThreadRef
-
-
-def question_of(asking: Asking) -> str:
-    """Return the name of a question: 1 and "1" are two."""
-    return repr(asking.id)
-
-
-def _hello(answer: Response | ErrorResponse) -> Hello:
-    if isinstance(answer, ErrorResponse):
-        return Hello(refusal=Refusal(answer.code or 0, answer.message))
-    return decoded(answer.result, Hello) or Hello()
 
 
 def _answer(call: Call, answer: Response | ErrorResponse) -> Answer:

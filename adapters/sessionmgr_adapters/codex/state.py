@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from sessionmgr.model import Json
     from sessionmgr_adapters.codex.frames import Limits, TokenCounts, TokenUsage
+    from sessionmgr_adapters.codex.hello import Credential
     from sessionmgr_adapters.codex.items import KnownItem
+
+
+SPENT: Final = 100
+"""Per cent."""
 
 
 class State:
@@ -21,6 +26,10 @@ class State:
         self.model: str | None = None
         self.cwd: str | None = None
         self.version: str | None = None
+        self.credential: Credential = "unknown"
+        self.text = ""
+        """The last message of the run's own."""
+        self.used_commands = False
         self.started = False
         self.retries = 0
         """How often Codex has tried again, one time after the other."""
@@ -39,6 +48,15 @@ class State:
         """What each thread had used when it was last told."""
         self.limits: Limits | None = None
         self._streams: Final[dict[str, int]] = {}
+
+    @property
+    def resets_at(self) -> float | None:
+        """When the limit begins anew that is used up, if one is."""
+        if self.limits is None:
+            return None
+        windows = (self.limits.primary, self.limits.secondary)
+        spent = [each for each in windows if each is not None and each.used_percent >= SPENT]
+        return max((each.resets_at for each in spent if each.resets_at), default=None)
 
     def begin(self, item_id: str) -> None:
         """Note that a message begins: one that was given up may have had the same name."""

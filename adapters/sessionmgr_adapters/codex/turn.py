@@ -12,14 +12,21 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 import trio
 
-from sessionmgr.model import Failure, FailureKind, Json, PolicyViolation, ToolCallFailed
+from sessionmgr.model import (
+    Failure,
+    FailureKind,
+    Json,
+    PolicyViolation,
+    ToolCallFailed,
+)
+from sessionmgr_adapters.codex.calling import DEADLINE, Caller, refused
 from sessionmgr_adapters.codex.calls import is_call, tool_input, tool_name
-from sessionmgr_adapters.codex.failures import failure_of, request_failure
+from sessionmgr_adapters.codex.conversation import CodexConversation
+from sessionmgr_adapters.codex.failures import failure_of
 from sessionmgr_adapters.codex.frames import (
     Answer,
     Asking,
     Hello,
-    Refusal,
     Resolved,
     Settings,
     SettingsChanged,
@@ -27,12 +34,11 @@ from sessionmgr_adapters.codex.frames import (
     TurnStarted,
     decoded,
 )
-from sessionmgr_adapters.codex.launch import opening, text_input, turn_params
+from sessionmgr_adapters.codex.hello import credential_of
+from sessionmgr_adapters.codex.launch import OPENING, opening, text_input, turn_params
 from sessionmgr_adapters.codex.normalise import normalise, started
-from sessionmgr_adapters.codex.orders import Call, Reply
-from sessionmgr_adapters.codex.policy import POLICIES, READ_ONLY, InForce, too_wide
-from sessionmgr_adapters.codex.questions import APPROVALS, approval_request
-from sessionmgr_adapters.codex.sdk import OPENING, CodexConversation, question_of
+from sessionmgr_adapters.codex.policy import FULL, POLICIES, READ_ONLY, InForce, too_wide
+from sessionmgr_adapters.codex.serving import Host
 from sessionmgr_adapters.codex.state import State
 from sessionmgr_adapters.codex.version import too_old, version_in
 
@@ -50,22 +56,8 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("sessionmgr.codex")
 
-DEADLINE: Final = 60.0
-"""Seconds for an answer to any call."""
 CLEANING: Final = 2.0
 """Seconds for what still runs at the end of a turn to be ended."""
-OVERLOADED: Final = -32001
-TRIES: Final = 6
-PAUSE: Final = 0.1
-_AGAIN: Final = ("is closing", "already has an active writer")
-
-
-class _Asked:
-    """A call that waits for its answer."""
-
-    def __init__(self) -> None:
-        self.answered: Final = trio.Event()
-        self.answer: Answer | None = None
 
 
 class Turn:
@@ -84,16 +76,13 @@ class Turn:
         """Whether the prompt was sent."""
         self.is_broken = False
         """Whether its events ended before it did."""
-        self.is_deaf = False
-        """Whether a call was not answered in time."""
         self._run: Final = run
         self._conversation: Final = conversation
         self._options: Final = options
         self._content: Final = content
         self._policy: Final[Policy] = POLICIES[run.permission.effective]
-        self._calls: Final[dict[int, _Asked]] = {}
-        self._numbers = 0
-        self._questions: Final[dict[str, trio.CancelScope]] = {}
+        self._caller: Final = Caller(conversation)
+        self._host: Final = Host(run, conversation, options, self.state)
         self._hello: Final = trio.Event()
         self._greeting = Hello()
         self._found: InForce | None = None
@@ -109,6 +98,11 @@ class Turn:
     def is_over(self) -> bool:
         """Whether nothing more is done in it."""
         return self._over.is_set()
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether a call was not answered in time."""
+        return self._caller.is_deaf
 
     # --- its course ------------------------------------------------------------------------------
 
@@ -139,23 +133,24 @@ class Turn:
     async def _begin(self, content: list[Json], message_id: str) -> None:
         self.is_asked = True
         params = turn_params(self._run, self.state.thread, content, message_id)
-        answer = await self.call("turn/start", params)
+        answer = await self._caller.call("turn/start", params)
         if answer.refusal is not None:
-            self.failure = _refused(answer)
+            self.failure = refused(answer)
             self._over.set()
 
     async def _prepare(self) -> Failure | None:
         """Open the thread and have its permissions in force; return why it must not be asked."""
         if self._greeting.refusal is not None:
-            return _refused(Answer(0, "initialize", refusal=self._greeting.refusal))
+            return refused(Answer(0, "initialize", refusal=self._greeting.refusal))
         self.state.version = version_in(self._greeting.user_agent)
         failure = too_old(self.state.version)
         if failure is not None:
             return failure
-        call = opening(0, self._run, self._options, self._policy)
-        answer = await self.call(call.method, call.params)
+        self.state.credential = credential_of(self._greeting)
+        method, params = opening(self._run, self._options, self._policy, self._greeting)
+        answer = await self._caller.call(method, params)
         if answer.refusal is not None:
-            return _refused(answer)
+            return refused(answer)
         if self._found is None:
             return _unreadable(answer)
         return await self._permit(self._found)
@@ -173,9 +168,9 @@ class Turn:
                 "approvalPolicy": self._policy.approval,
                 "sandboxPolicy": wanted,
             }
-            answer = await self.call("thread/settings/update", params)
+            answer = await self._caller.call("thread/settings/update", params)
             if answer.refusal is not None:
-                return _refused(answer, FailureKind.PERMISSION_REFUSED)
+                return refused(answer, FailureKind.PERMISSION_REFUSED)
             with trio.move_on_after(DEADLINE):
                 await self._settings_told.wait()
             if self._settled is not None:
@@ -213,11 +208,9 @@ class Turn:
             case Answer():
                 self._answered(frame)
             case Asking():
-                self._start(self._serve, frame)
+                self._start(self._host.serve, frame)
             case Resolved(request_id=id_):
-                scope = self._questions.get(repr(id_))
-                if scope is not None:
-                    scope.cancel()
+                self._host.withdraw(id_)
             case SettingsChanged(thread_id=self.state.thread, thread_settings=settings):
                 self._settled = settings
                 self._settings_told.set()
@@ -230,16 +223,13 @@ class Turn:
                 pass
 
     def _answered(self, answer: Answer) -> None:
-        asked = self._calls.pop(answer.call, None)
         # At once, and not by who waits: what comes next may be about the same thread and turn.
         if answer.refusal is None:
             if answer.method in OPENING:
                 self._open(answer)
             elif answer.method == "turn/start":
                 self._begun(answer)
-        if asked is not None:
-            asked.answer = answer
-            asked.answered.set()
+        self._caller.settle(answer)
 
     def _open(self, answer: Answer) -> None:
         opened = decoded(answer.result, _Opened)
@@ -274,8 +264,9 @@ class Turn:
             self._quiet = trio.Event()
             with trio.move_on_after(CLEANING):
                 params: dict[str, Json] = {"threadId": self.state.thread}
-                await self.call("thread/backgroundTerminals/clean", params)
+                await self._caller.call("thread/backgroundTerminals/clean", params)
                 await self._quiet.wait()
+        await self._clear_away()
         for item in list(self.state.tools.values()):
             if is_call(item):
                 self._run.emit_nowait(
@@ -287,6 +278,18 @@ class Turn:
                     )
                 )
         self._over.set()
+
+    async def _clear_away(self) -> None:
+        """Kill what the commands of a turn that did not end well have left outside of a sandbox."""
+        assert self.end is not None
+        is_open = self._policy.sandbox == FULL and self.end.status != "completed"
+        if (
+            is_open
+            and self.state.used_commands
+            and isinstance(self._conversation, CodexConversation)
+        ):
+            with trio.move_on_after(CLEANING):
+                await self._conversation.clear_away()
 
     async def interrupt(self) -> None:
         """Ask Codex to end the turn; whoever reads finds out when it has."""
@@ -312,52 +315,11 @@ class Turn:
             "clientUserMessageId": message_id,
             "input": [text_input(content)],
         }
-        answer = await self.call("turn/steer", params)
+        answer = await self._caller.call("turn/steer", params)
         if answer.refusal is None:
             return True
         self._added.pop(message_id, None)
         return False
-
-    # --- calls, ours and theirs ------------------------------------------------------------------
-
-    async def call(self, method: str, params: dict[str, Json]) -> Answer:
-        """Call something, and wait for the answer; again if Codex is busy for the moment."""
-        answer = await self._call(method, params)
-        for number in range(TRIES):
-            if not _is_for_the_moment(answer):
-                break
-            await trio.sleep(PAUSE * 2**number)
-            answer = await self._call(method, params)
-        return answer
-
-    async def _call(self, method: str, params: dict[str, Json]) -> Answer:
-        self._numbers += 1
-        asked = self._calls[self._numbers] = _Asked()
-        number = self._numbers
-        with trio.move_on_after(DEADLINE):
-            await self._conversation.send(Call(number, method, params))
-            await asked.answered.wait()
-        if asked.answer is not None:
-            return asked.answer
-        self.is_deaf = True
-        message = f"there was no answer within {DEADLINE:.0f} seconds"
-        return Answer(number, method, refusal=Refusal(0, message))
-
-    async def _serve(self, asking: Asking) -> None:
-        """Answer a request of Codex's, beside the reading: it may be withdrawn."""
-        name = question_of(asking)
-        with trio.CancelScope() as scope:
-            self._questions[name] = scope
-            if asking.method in APPROVALS:
-                directories = (self._run.cwd, *self._run.directories)
-                question = approval_request(asking, self.state.tools, self._run.cwd, directories)
-                decision = await self._run.ask(question)
-                await self._conversation.answer(name, decision)
-            else:
-                log.warning("event=not_served method=%s", asking.method)
-                error = f"this host does not serve {asking.method!r}"
-                await self._conversation.send(Reply(asking.id, error=error))
-        del self._questions[name]
 
 
 class _Thread(msgspec.Struct):
@@ -374,19 +336,6 @@ class _Opened(msgspec.Struct, rename="camel"):
 
 class _Begun(msgspec.Struct):
     turn: _Thread
-
-
-def _is_for_the_moment(answer: Answer) -> bool:
-    refusal = answer.refusal
-    if refusal is None:
-        return False
-    return refusal.code == OVERLOADED or any(each in refusal.message for each in _AGAIN)
-
-
-def _refused(answer: Answer, kind: FailureKind | None = None) -> Failure:
-    assert answer.refusal is not None
-    failure = request_failure(answer.method, answer.refusal.code, answer.refusal.message)
-    return failure if kind is None else msgspec.structs.replace(failure, kind=kind)
 
 
 def _unreadable(answer: Answer) -> Failure:
@@ -407,5 +356,8 @@ def failure_of_end(turn: TurnFrame, state: State) -> Failure | None:
             kind=FailureKind.PROVIDER_ERROR, message=message, resumable=True, phase="turn"
         )
     return failure_of(
-        turn.error.codex_error_info, turn.error.message, before=state.retried, resets_at=None
+        turn.error.codex_error_info,
+        turn.error.message,
+        before=state.retried,
+        resets_at=state.resets_at,
     )

@@ -1,0 +1,90 @@
+"""What a run asks of an app-server: each call with a deadline, and again where it is only busy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import trio
+from msgspec.structs import replace
+
+from sessionmgr_adapters.codex.failures import request_failure
+from sessionmgr_adapters.codex.frames import Answer, Refusal
+from sessionmgr_adapters.codex.orders import Call
+
+if TYPE_CHECKING:
+    from sessionmgr.model import Failure, FailureKind, Json
+    from sessionmgr.provider.connection import Conversation
+    from sessionmgr_adapters.codex.frames import Frame
+    from sessionmgr_adapters.codex.orders import Told
+
+    Talk: TypeAlias = Conversation[Told, Frame]
+
+DEADLINE: Final = 60.0
+"""Seconds for an answer to any call."""
+OVERLOADED: Final = -32001
+TRIES: Final = 6
+PAUSE: Final = 0.1
+_AGAIN: Final = ("is closing", "already has an active writer")
+
+
+class _Asked:
+    """A call that waits for its answer."""
+
+    def __init__(self) -> None:
+        self.answered: Final = trio.Event()
+        self.answer: Answer | None = None
+
+
+class Caller:
+    """Calls on behalf of one run."""
+
+    def __init__(self, conversation: Talk) -> None:
+        self.is_deaf = False
+        """Whether a call was not answered in time."""
+        self._conversation: Final = conversation
+        self._open: Final[dict[int, _Asked]] = {}
+        self._numbers = 0
+
+    async def call(self, method: str, params: dict[str, Json]) -> Answer:
+        """Call something, and wait for the answer; again if Codex is busy for the moment."""
+        answer = await self._call(method, params)
+        for number in range(TRIES):
+            if not _is_for_the_moment(answer):
+                break
+            await trio.sleep(PAUSE * 2**number)
+            answer = await self._call(method, params)
+        return answer
+
+    async def _call(self, method: str, params: dict[str, Json]) -> Answer:
+        self._numbers += 1
+        number = self._numbers
+        asked = self._open[number] = _Asked()
+        with trio.move_on_after(DEADLINE):
+            await self._conversation.send(Call(number, method, params))
+            await asked.answered.wait()
+        if asked.answer is not None:
+            return asked.answer
+        self.is_deaf = True
+        message = f"there was no answer within {DEADLINE:.0f} seconds"
+        return Answer(number, method, refusal=Refusal(0, message))
+
+    def settle(self, answer: Answer) -> None:
+        """Take in an answer."""
+        asked = self._open.pop(answer.call, None)
+        if asked is not None:
+            asked.answer = answer
+            asked.answered.set()
+
+
+def _is_for_the_moment(answer: Answer) -> bool:
+    refusal = answer.refusal
+    if refusal is None:
+        return False
+    return refusal.code == OVERLOADED or any(each in refusal.message for each in _AGAIN)
+
+
+def refused(answer: Answer, kind: FailureKind | None = None) -> Failure:
+    """Return the failure that it is that something was not done."""
+    assert answer.refusal is not None
+    failure = request_failure(answer.method, answer.refusal.code, answer.refusal.message)
+    return failure if kind is None else replace(failure, kind=kind)

@@ -1,0 +1,82 @@
+"""What an app-server asks of its host on behalf of one run; whatever it is, it gets an answer."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.model import PermissionMode
+from sessionmgr.provider import ApprovalRequest, Deny
+from sessionmgr_adapters.codex.functions import called, told, tool_named
+from sessionmgr_adapters.codex.orders import Reply
+from sessionmgr_adapters.codex.questions import APPROVALS, CALL, approval_request, question_of
+
+if TYPE_CHECKING:
+    from sessionmgr.model import Json
+    from sessionmgr.provider import RunContext
+    from sessionmgr.wire import Id
+    from sessionmgr_adapters.codex.calling import Talk
+    from sessionmgr_adapters.codex.frames import Asking
+    from sessionmgr_adapters.codex.options import CodexOptions
+    from sessionmgr_adapters.codex.state import State
+
+log: Final = logging.getLogger("sessionmgr.codex")
+
+
+class Host:
+    """Answers what is asked in one run. Nothing is allowed that nobody has allowed."""
+
+    def __init__(
+        self, run: RunContext, conversation: Talk, options: CodexOptions, state: State
+    ) -> None:
+        self._run: Final = run
+        self._conversation: Final = conversation
+        self._options: Final = options
+        self._state: Final = state
+        self._scopes: Final[dict[str, trio.CancelScope]] = {}
+
+    async def serve(self, asking: Asking) -> None:
+        """Answer a request, beside the reading: it may be withdrawn."""
+        name = question_of(asking.id)
+        with trio.CancelScope() as scope:
+            self._scopes[name] = scope
+            if asking.method in APPROVALS:
+                await self._approve(name, asking)
+            elif asking.method == CALL:
+                await self._conversation.send(Reply(asking.id, await self._called(asking)))
+            else:
+                log.warning("event=not_served method=%s", asking.method)
+                error = f"this host does not serve {asking.method!r}"
+                await self._conversation.send(Reply(asking.id, error=error))
+        del self._scopes[name]
+
+    def withdraw(self, id_: Id) -> None:
+        """Note that a request needs no answer any more."""
+        scope = self._scopes.get(question_of(id_))
+        if scope is not None:
+            scope.cancel()
+
+    async def _approve(self, name: str, asking: Asking) -> None:
+        directories = (self._run.cwd, *self._run.directories)
+        question = approval_request(asking, self._state.tools, self._run.cwd, directories)
+        await self._conversation.answer(name, await self._run.ask(question))
+
+    async def _called(self, asking: Asking) -> Json:
+        """Have a function of the caller's called; who has given it has allowed it."""
+        name, arguments = asking.params.get("tool"), asking.params.get("arguments")
+        tool = tool_named(self._options.tools, name)
+        if tool is None:
+            return told(f"there is no tool {name!r}", failed=True)
+        if self._run.permission.asked is PermissionMode.PLAN and not tool.reads_only:
+            call_id = asking.params.get("callId")
+            question = ApprovalRequest(
+                tool_name=tool.name,
+                tool_input=arguments,
+                tool_call_id=call_id if isinstance(call_id, str) else None,
+            )
+            decision = await self._run.ask(question)
+            if isinstance(decision, Deny):
+                return told(decision.reason or "It was not allowed.", failed=True)
+        return await called(tool, arguments)

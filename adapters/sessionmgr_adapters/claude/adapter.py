@@ -165,7 +165,7 @@ class ClaudeAdapter(ProviderAdapter):
             async with self._lease(run, _spec(run), way) as lease:
                 seat = lease.connection
                 missed = await self._sit(run, lease, prompt, way)
-            is_left = way.is_own or missed is not None
+            is_left = way.is_own or way.is_renamed or missed is not None
             if is_left or (lease.is_abandoned and run.cancelling is not None):
                 await seat.gone.wait()  # and all that it has started with it
             facts = seat.connection.facts
@@ -193,7 +193,8 @@ class ClaudeAdapter(ProviderAdapter):
         finally:
             del self._turns[run.run_id]
         is_fit = not (turn.is_broken or turn.is_deaf or turn.leaves_work or _was_silent(run))
-        if seat.hello is None or not is_fit or way.is_own:
+        way.is_renamed = turn.state.session_id != seat.spec.session
+        if seat.hello is None or not is_fit or way.is_own or way.is_renamed:
             lease.abandon()
         if turn.is_deaf:
             seat.connection.hurried = True

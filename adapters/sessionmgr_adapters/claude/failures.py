@@ -71,7 +71,7 @@ def failure_of(
     result: Result, error: Assistant | None = None, limit: RateLimitInfo | None = None
 ) -> Failure | None:
     """Return what went wrong in the turn that a result ends; None if nothing did."""
-    if not result.is_error:
+    if not result.is_error and not result.subtype.startswith("error"):
         return None
     kind, code = _kind(result, error)
     resets_at = _resets_at(error, limit) if kind is FailureKind.RATE_LIMITED else None

@@ -41,7 +41,7 @@ class Missed(Enum):
     KNOWS_NO_FRAMES = auto()
 
 
-class Way(msgspec.Struct, frozen=True, kw_only=True):
+class Way(msgspec.Struct, kw_only=True):
     """How a run is to be had, and what is to be said of that."""
 
     is_own: bool
@@ -49,6 +49,8 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     is_last: bool
     """Whether there is nothing else to try but plain text."""
     notes: list[ErrorOccurred] = msgspec.field(default_factory=list[ErrorOccurred])
+    is_renamed: bool = False
+    """Whether its child serves another session now than it is known by."""
 
 
 def missed_by(turn: Turn, *, was_used: bool) -> Missed | None:

@@ -9,9 +9,18 @@ from __future__ import annotations
 
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
+from uuid import UUID, uuid5
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+NAMESPACE: Final = UUID("4a3f4d52-8f5c-4bb6-9d44-6f9d5f6c2a10")
+
+
+def uuid_of(message_id: str) -> str:
+    """Return the uuid that a message is sent with: what is sent twice is taken once."""
+    return str(uuid5(NAMESPACE, message_id))
 
 
 class Fate(Enum):

@@ -37,7 +37,7 @@ async def prepare(
     if seat.hello is None:
         failure = await _greet(turn, run, seat, options)
     else:
-        failure = await _change(turn, run, seat)
+        failure = not_as_billed(seat.hello, options.billing) or await _change(turn, run, seat)
     return failure or _literal(run, seat, options)
 
 

@@ -190,17 +190,17 @@ class ClaudeConversation:
         self._interrupts = 0
 
     async def send(self, message: Told) -> None:
-        """Say something."""
-        await trio.lowlevel.checkpoint()
+        """Say something: at once, so that what is said after it comes after it."""
         self._connection.tell(message)
+        await trio.lowlevel.checkpoint()
 
     async def interrupt(self) -> None:
         """Ask it to end the turn, and to forget what waits for the next."""
-        await trio.lowlevel.checkpoint()
         self._interrupts += 1
         fields: dict[str, Json] = {"cancel_queued": True}
         id_ = f"interrupt-{self._interrupts}"
         self._connection.tell(Request(id=id_, subtype="interrupt", fields=fields))
+        await trio.lowlevel.checkpoint()
 
     async def answer(self, question: str, decision: Decision) -> None:
         """Answer whether a tool may be used."""

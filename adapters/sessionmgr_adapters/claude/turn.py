@@ -26,7 +26,7 @@ from sessionmgr_adapters.claude.frames import (
     User,
 )
 from sessionmgr_adapters.claude.host import Host
-from sessionmgr_adapters.claude.letters import Letters
+from sessionmgr_adapters.claude.letters import Letters, uuid_of
 from sessionmgr_adapters.claude.normalise import normalise
 from sessionmgr_adapters.claude.orders import Request, Say
 from sessionmgr_adapters.claude.preparing import prepare
@@ -50,16 +50,10 @@ if TYPE_CHECKING:
 
     Talk: TypeAlias = Conversation[Told, Frame | NoFrame]
 
-NAMESPACE: Final = uuid.UUID("4a3f4d52-8f5c-4bb6-9d44-6f9d5f6c2a10")
 LIFECYCLE: Final = "msg_lifecycle_v1"
 LAST_WORD: Final = 2.0
 """Seconds for it to say that it is idle, when all is answered; and to take up work again, when
 something in the background has ended."""
-
-
-def uuid_of(name: str) -> str:
-    """Return the uuid that a message is sent with: the same name makes the same."""
-    return str(uuid.uuid5(NAMESPACE, name))
 
 
 class Doing(Enum):
@@ -172,7 +166,7 @@ class Turn:
         assert hello is not None
         self.state.credential, self.state.version = hello.credential, hello.version
         self.seat.runs += 1
-        letter = self._letter(f"prompt {self.seat.runs} of {self._run.run_id}", prompt)
+        letter = self._letter(str(uuid.uuid4()), prompt)
         self._letters.send(letter.uuid, alone=True)
         self.is_asked = True
         await self._conversation.send(letter)
@@ -191,9 +185,9 @@ class Turn:
         self.is_deaf = True
         self._over.set()
 
-    def _letter(self, name: str, content: Json, priority: str | None = None) -> Say:
+    def _letter(self, uuid: str, content: Json, priority: str | None = None) -> Say:
         is_text = not self._options.slash_commands
-        return Say(content=content, uuid=uuid_of(name), priority=priority, is_text=is_text)
+        return Say(content=content, uuid=uuid, priority=priority, is_text=is_text)
 
     async def _read(self) -> None:
         async for frames in self._conversation.events():
@@ -254,6 +248,8 @@ class Turn:
             self._heed(frame)
 
     def _heed(self, frame: Frame | NoFrame) -> None:
+        if isinstance(frame, System) and frame.permission_mode is not None:
+            self.seat.mode = frame.permission_mode
         match frame:
             case System(subtype="session_state_changed", state=state):
                 self._note(Doing.IDLE if state == "idle" else Doing.WORKING)
@@ -283,6 +279,8 @@ class Turn:
 
     def _begin(self, init: System) -> None:
         self._note(Doing.WORKING)
+        if self._is_interrupted:  # older ones go on with what was queued
+            self._start(self._conversation.interrupt)
         if self._tells_of_lives is None:
             self._tells_of_lives = LIFECYCLE in init.capabilities
         if not self._tells_of_lives:
@@ -297,7 +295,8 @@ class Turn:
     def _end_turn(self, result: Result) -> None:
         self._note(Doing.TURN_ENDED)
         self.result = result
-        self._letters.settle(result.user_message_uuids)
+        is_unasked = result.origin is not None and result.user_message_uuids is None
+        self._letters.settle([] if is_unasked else result.user_message_uuids)
         failure = self.state.failure
         if failure is not None and (self._letters.are_open or self._held):
             self._run.emit_nowait(ErrorOccurred(failure=failure))  # and there is more to come
@@ -335,7 +334,8 @@ class Turn:
     async def interrupt(self) -> None:
         """Ask the agent to end what it does; whoever reads finds out when it has."""
         self._is_interrupted = True
-        self._held.clear()
+        while self._held:
+            self._offers[self._held.pop().uuid].settle(heard=False)
         if self.is_asked:
             await self._conversation.interrupt()
             self._look_whether_over()
@@ -352,15 +352,14 @@ class Turn:
             return False
         self._news += 1
         priority = self._options.follow_up
-        letter = self._letter(message_id, content, None if priority == "next" else priority)
+        letter = self._letter(
+            uuid_of(message_id), content, None if priority == "next" else priority
+        )
+        offer = self._offers[letter.uuid] = Offer()
         if self._is_gate_closed:
             self._held.append(letter)
-            return True
-        offer = self._offers[letter.uuid] = Offer()
-        self._letters.send(letter.uuid)
-        await self._conversation.send(letter)
-        if self._tells_of_lives is False:
-            return True  # nobody will say more of it before it is taken
+        else:
+            await self._post(letter)
         await offer.settled.wait()
         return offer.heard
 
@@ -376,9 +375,13 @@ class Turn:
     async def _send_held(self) -> None:
         await trio.lowlevel.checkpoint()
         while self._held and not self._is_gate_closed:
-            letter = self._held.pop(0)
-            self._letters.send(letter.uuid)
-            await self._conversation.send(letter)
+            await self._post(self._held.pop(0))
+
+    async def _post(self, letter: Say) -> None:
+        self._letters.send(letter.uuid)
+        await self._conversation.send(letter)
+        if self._tells_of_lives is False:
+            self._hear_of(letter.uuid)  # nobody will say more of it before it is taken
 
     def _hear_of(self, name: str) -> None:
         if name in self._offers:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.model import RunStatus
+from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.provider import Budget
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk
+from sessionmgr_adapters.claude.frames import ConversationReset, System
 from sessionmgr_adapters.claude.launch import ClaudeSpec
-from sessionmgr_adapters.claude.orders import Request
+from sessionmgr_adapters.claude.orders import Request, Say
 from tests.adapters.claude.mocked import (
     Talk,
     heard_prompt,
@@ -18,6 +19,7 @@ from tests.adapters.claude.mocked import (
     result,
     running,
     session_of,
+    text,
     tool,
     tool_result,
 )
@@ -125,3 +127,58 @@ async def test_what_a_child_may_spend_is_one_runs_to_spend(autojump_clock: MockC
             run = await session.submit("hi", budget=Budget(usd=1.0))
             assert (await run.result()).status is RunStatus.COMPLETED
         assert [each.is_closed for each in sdk.connections] == [True, True]
+
+
+async def test_who_pays_is_looked_at_again_where_a_child_was_kept(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        await answer(it)
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        assert (await ran(session)).status is RunStatus.COMPLETED
+        failure = (await ran(session, billing="subscription")).failure
+        assert failure is not None
+        assert failure.kind is FailureKind.BILLING
+        assert [each for each in sdk.conversations[1].heard_so_far if isinstance(each, Say)] == []
+
+
+async def test_a_child_that_has_changed_its_mode_is_brought_back_to_the_one_that_is_asked_for(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)))
+        it.says(System(subtype="status", permission_mode="plan"))
+        it.says(*text("well"), result(prompt.uuid), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        await ran(session)
+        await ran(session)
+        asked = [each for each in sdk.conversations[1].heard_so_far if isinstance(each, Request)]
+    assert [(each.subtype, each.fields) for each in asked] == [
+        ("set_permission_mode", {"mode": "default"})
+    ]
+
+
+async def test_a_child_that_has_begun_another_session_is_not_kept_beside_the_next(
+    autojump_clock: MockClock,
+) -> None:
+    alive: list[int] = []
+
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        alive.append(sum(not each.is_closed for each in sdk.connections))
+        it.says(running(), init(session_of(it)), ConversationReset(new_conversation_id="new"))
+        it.says(*text("well"), result(prompt.uuid), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        assert (await ran(session)).provider_session_id == "new"
+        await ran(session)
+        _, second = (each.spec for each in sdk.connections)
+        assert isinstance(second, ClaudeSpec)
+        assert second.resumes == "new"
+    assert alive == [1, 1]

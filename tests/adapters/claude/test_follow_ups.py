@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import trio
+import trio.testing
 from trio.testing import MockClock
 
+from sessionmgr.manager import FollowUp, RunHandle
 from sessionmgr.model import RunStatus
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude.frames import (
@@ -27,7 +30,12 @@ from tests.adapters.claude.mocked import (
     tool,
     tool_result,
 )
-from tests.adapters.claude.scene import Mock, stage
+from tests.adapters.claude.scene import Mock, answer, stage
+
+
+async def accepted(run: RunHandle) -> None:
+    """Give a run another message, which is held until the gate is open, and taken then."""
+    assert (await run.append("more")).accepted
 
 
 async def test_an_older_one_tells_only_by_echoes_what_it_has_taken(
@@ -51,9 +59,10 @@ async def test_an_older_one_tells_only_by_echoes_what_it_has_taken(
     async with stage(sdk) as session:
         run = await session.submit("hi")
         await sdk.reached("in a tool")
-        follow_up = await run.append("more")
-        assert follow_up.accepted
-        sdk.open_gate("in a tool")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(accepted, run)
+            await trio.testing.wait_all_tasks_blocked()
+            sdk.open_gate("in a tool")
         done = await run.result()
     assert (done.status, done.text) == (RunStatus.COMPLETED, "well")
 
@@ -77,9 +86,11 @@ async def test_a_message_is_held_while_the_context_is_shortened(autojump_clock: 
     async with stage(sdk) as session:
         run = await session.submit("hi", options={"follow_up": "later"})
         await sdk.reached("compacting")
-        assert (await run.append("more")).accepted
-        assert len(sdk.conversations[0].heard_so_far) == 2
-        sdk.open_gate("compacting")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(accepted, run)
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(sdk.conversations[0].heard_so_far) == 2
+            sdk.open_gate("compacting")
         types = [each.type async for each in run]
         done = await run.result()
     assert (done.status, done.text, done.turns) == (RunStatus.COMPLETED, "more", 2)
@@ -107,3 +118,31 @@ async def test_a_message_that_nobody_has_heard_becomes_a_run(autojump_clock: Moc
         assert not follow_up.accepted
         assert (await run.result()).status is RunStatus.FAILED
         assert (await follow_up.run.result()).status is RunStatus.COMPLETED
+
+
+async def test_a_message_that_was_held_to_the_end_becomes_a_run(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        if len(sdk.conversations) > 1:
+            await answer(it, "more")
+            return
+        await heard_prompt(it)
+        it.says(running(), init(session_of(it)), System(subtype="status", status="compacting"))
+        await it.gate("compacting")
+        it.ends()
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        await sdk.reached("compacting")
+        follow_ups: list[FollowUp] = []
+
+        async def append() -> None:
+            follow_ups.append(await run.append("more"))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(append)
+            await trio.testing.wait_all_tasks_blocked()
+            sdk.open_gate("compacting")
+        assert (await run.result()).status is RunStatus.FAILED
+        assert not follow_ups[0].accepted
+        assert (await follow_ups[0].run.result()).text == "more"

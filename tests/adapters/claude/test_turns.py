@@ -12,6 +12,8 @@ from sessionmgr_adapters.claude.blocks import TextBlock
 from sessionmgr_adapters.claude.frames import (
     Assistant,
     Message,
+    Origin,
+    Result,
     System,
     Task,
 )
@@ -154,3 +156,53 @@ async def test_structured_output_is_there_and_valid_or_the_run_has_failed(
     assert impossible.failure is not None
     assert impossible.failure.kind is K.CONFIG_INVALID
     assert len(sdk.conversations) == len(outputs)
+
+
+async def test_a_turn_that_nobody_has_asked_for_answers_nothing(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)))
+        it.says(Result(subtype="success", origin=Origin(kind="task-notification")), idle())
+        await trio.sleep(10)
+        it.says(running(), *text("well"), result(prompt.uuid), idle())
+
+    async with stage(MockSdk(script)) as session:
+        done = await ran(session)
+    assert (done.status, done.text) == (RunStatus.COMPLETED, "well")
+
+
+async def test_a_result_of_another_kind_than_success_is_none(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)))
+        it.says(result(prompt.uuid, subtype="error_max_turns", is_error=False), idle())
+
+    async with stage(MockSdk(script)) as session:
+        done = await ran(session)
+    assert done.failure is not None
+    assert (done.status, done.failure.kind) == (RunStatus.FAILED, K.BUDGET_EXCEEDED)
+    assert done.reason == "budget"
+
+
+async def test_what_goes_on_after_an_interrupt_is_interrupted_too(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)))
+        await it.gate("at work")
+        await it.expect(INTERRUPTED)
+        it.says(result(prompt.uuid, subtype="error_during_execution", is_error=True))
+        it.says(running(), init(session_of(it)))  # a message that was queued, in older ones
+        await it.expect(INTERRUPTED)
+        it.says(Result(subtype="error_during_execution", is_error=True), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        await sdk.reached("at work")
+        began = trio.current_time()
+        run.cancel()
+        sdk.open_gate("at work")
+        assert (await run.result()).status is RunStatus.CANCELLED
+        assert trio.current_time() - began < 1

@@ -77,11 +77,12 @@ async def _session(manager: Manager, path: str, events: int, subscribers: int) -
 
 
 async def _follow(manager: Manager, session_id: str, events: int) -> None:
-    streamed = 0
-    async for event in manager.subscribe(session_id):
-        if event.type == "message_streamed":
-            streamed += 1
-        elif event.type in TERMINAL_TYPES:
-            break
+    streamed, is_over = 0, False
+    cursor = manager.subscribe(session_id)
+    while not is_over:
+        # By the batch, as whoever follows closely does it.
+        names = [event.type for event in await cursor.batch()]
+        streamed += names.count("message_streamed")
+        is_over = not TERMINAL_TYPES.isdisjoint(names)
     if streamed != events:
         raise AssertionError(f"{streamed} of {events} events arrived")

@@ -8,7 +8,8 @@ agree needs no care, because nothing else makes a result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from operator import attrgetter
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
@@ -46,6 +47,9 @@ from sessionmgr.model.run import Image, Run, ToolCalls
 from sessionmgr.model.status import STEPS, TERMINAL, TRANSITIONS
 from sessionmgr.model.usage import Cost
 
+_STREAMED: Final = {MessageStreamed}
+_PARENT: Final = attrgetter("parent_tool_call_id")
+
 
 def reduce(run: Run, event: Event | UnknownEvent) -> Run:
     """Return the record of a run after `event`; an event of another run changes nothing."""
@@ -65,10 +69,21 @@ def reduce_all(run: Run, events: Iterable[Event | UnknownEvent]) -> Run:
 
 
 def _changed_by_all(run: Run, events: list[Event | UnknownEvent]) -> Run:
-    for event in _joined(events):
+    streamed = _in_one_go(events)
+    for event in _joined(events) if streamed is None else (streamed,):
         if type(event) in _CHANGES:
             run = _changed(run, event)
     return run
+
+
+def _in_one_go(events: list[Event | UnknownEvent]) -> MessageStreamed | None:
+    """Return all of it as one piece of one message, if it is nothing else, as most batches are."""
+    if set(map(type, events)) != _STREAMED:
+        return None
+    streamed = cast("list[MessageStreamed]", events)
+    if any(map(_PARENT, streamed)) or len({event.message_id for event in streamed}) > 1:
+        return None
+    return _one(streamed)
 
 
 def _joined(events: list[Event | UnknownEvent]) -> Iterator[Event | UnknownEvent]:
@@ -92,7 +107,7 @@ def _joined(events: list[Event | UnknownEvent]) -> Iterator[Event | UnknownEvent
 def _one(streamed: list[MessageStreamed]) -> MessageStreamed:
     if len(streamed) == 1:
         return streamed[0]
-    return replace(streamed[0], delta="".join(event.delta for event in streamed))
+    return replace(streamed[0], delta="".join([event.delta for event in streamed]))
 
 
 def _placed(run: Run, first: int, last: int) -> Run:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -48,13 +48,13 @@ class Event(
     # The object it was read from, where that holds more than we know: written back with it. A
     # name that nobody else's JSON has; on the wire it never stands.
     source: dict[str, Json] | UnsetType = msgspec.field(default=UNSET, name="~source")
+    type: ClassVar[str]
+    """The name of its type, as written."""
 
-    @property
-    def type(self) -> str:
-        """The name of its type, as written."""
-        tag = self.__struct_config__.tag
-        assert isinstance(tag, str)
-        return tag
+    def __init_subclass__(cls) -> None:
+        """Name the type: whoever follows asks each event for that."""
+        super().__init_subclass__()
+        cls.type = _tag(cls.__name__)
 
     def stamped(
         self, *, seq: int, at: str, session_id: str, run_id: str | None, provider: str

@@ -91,7 +91,8 @@ class Turn:
         self._quiet = trio.Event()
         self._over: Final = trio.Event()
         self._nursery: trio.Nursery | None = None
-        self._added: Final[dict[str, str]] = {}
+        self._offered: Final[dict[str, trio.Event]] = {}
+        self._taken: Final[dict[str, str]] = {}
         self._is_interrupted = False
 
     @property
@@ -254,9 +255,13 @@ class Turn:
     async def _wind_up(self) -> None:
         """Go on with what was added and not heard; or end what still runs, and be over."""
         assert self.end is not None
-        unheard = [text for name, text in self._added.items() if name not in self.state.heard]
-        self._added.clear()
+        with trio.move_on_after(CLEANING):
+            for offer in list(self._offered.values()):  # it may have been taken in the last moment
+                await offer.wait()
+        unheard = [text for name, text in self._taken.items() if name not in self.state.heard]
+        self._taken.clear()
         if unheard and self.end.status == "completed" and not self._is_interrupted:
+            self.end = None
             content = [text_input(each) for each in unheard]
             await self._begin(content, f"more of {self._run.run_id}")
             return
@@ -308,18 +313,35 @@ class Turn:
         is_late = self.is_over or self.end is not None or self._is_interrupted
         if is_late or not self.state.turn or self._options.follow_up == "later":
             return False
-        self._added[message_id] = content
+        offer = self._offered[message_id] = trio.Event()
         params: dict[str, Json] = {
             "threadId": self.state.thread,
             "expectedTurnId": self.state.turn,
             "clientUserMessageId": message_id,
             "input": [text_input(content)],
         }
-        answer = await self._caller.call("turn/steer", params)
-        if answer.refusal is None:
-            return True
-        self._added.pop(message_id, None)
+        try:
+            taken = await self._offer(params)
+            if taken:
+                self._taken[message_id] = content
+            return taken
+        finally:
+            offer.set()
+            del self._offered[message_id]
+
+    async def _offer(self, params: dict[str, Json]) -> bool:
+        """Say something to the turn; False if it was over before that was heard of."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_when, self._over, nursery.cancel_scope)
+            answer = await self._caller.call("turn/steer", params)
+            nursery.cancel_scope.cancel()
+            return answer.refusal is None
         return False
+
+
+async def _cancel_when(event: trio.Event, scope: trio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
 
 
 class _Thread(msgspec.Struct):

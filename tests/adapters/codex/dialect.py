@@ -1,0 +1,59 @@
+"""How an app-server says what every agent says, for a player in its place."""
+
+import json
+from typing import Final
+
+from sessionmgr.testing.player import Dialect, Expect, Write
+
+THREAD: Final = "00000000-0000-4000-8000-000000000001"
+
+
+def _answer(number: int, result: object) -> Write:
+    return Write(json.dumps({"id": number, "result": result}).encode() + b"\n")
+
+
+def _notice(method: str, **params: object) -> bytes:
+    message = {"method": method, "params": {"threadId": THREAD, **params}}
+    return json.dumps(message, ensure_ascii=False).encode() + b"\n"
+
+
+SANDBOX: Final = {
+    "type": "workspaceWrite",
+    "writableRoots": [],
+    "networkAccess": False,
+    "excludeSlashTmp": False,
+    "excludeTmpdirEnvVar": False,
+}
+OPENED: Final = {
+    "thread": {"id": THREAD},
+    "model": "gpt-5.5",
+    "approvalPolicy": "on-request",
+    "sandbox": {"type": "readOnly", "networkAccess": False},
+}
+SETTLED: Final = {"approvalPolicy": "on-request", "sandboxPolicy": SANDBOX}
+
+
+def _word(text: str) -> bytes:
+    return _notice("item/agentMessage/delta", turnId="t", itemId="m", delta=text)
+
+
+CODEX = Dialect(
+    opening=(
+        Expect({"method": "initialize"}),
+        _answer(1, {"userAgent": "sessionmgr/0.169.0 (x)"}),
+        Expect({"method": "initialized"}),
+        Expect({"method": "config/read"}),
+        _answer(2, {"config": {}}),
+        Expect({"method": "account/read"}),
+        _answer(3, {"account": None}),
+        Expect({"method": "thread/start"}),
+        _answer(4, OPENED),
+        Expect({"method": "thread/settings/update"}),
+        _answer(5, {}),
+        Write(_notice("thread/settings/updated", threadSettings=SETTLED)),
+        Expect({"method": "turn/start"}),
+        _answer(6, {"turn": {"id": "t"}}),
+    ),
+    word=_word,
+    end=_notice("turn/completed", turn={"id": "t", "status": "completed"}),
+)

@@ -1,0 +1,218 @@
+"""Codex as a script for a mock: what its prompt says is done, in the protocol's words."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Final
+
+import msgspec
+import trio
+
+from sessionmgr.model import Json
+from sessionmgr.provider import Allow
+from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation
+from sessionmgr_adapters.codex.frames import (
+    Answer,
+    Asking,
+    Frame,
+    Hello,
+    ItemEnded,
+    ItemStarted,
+    MessageDelta,
+    Refusal,
+    Settings,
+    SettingsChanged,
+    Turn,
+    TurnEnded,
+    TurnError,
+    TurnStarted,
+)
+from sessionmgr_adapters.codex.items import AgentMessage, CommandExecution, UserMessage
+from sessionmgr_adapters.codex.orders import Call, Reply, Told
+
+Talk = MockConversation[Told, Frame]
+NUMBERS: Final = count(1)
+THREAD: Final = "01a1f0d2-07b7-7361-aabc-0547fc038fae"
+TURN: Final = "turn-1"
+HELLO: Final = Hello(user_agent="sessionmgr/0.169.0 (Debian 12.0.0; x86_64)")
+TYPES: Final = {
+    "read-only": "readOnly",
+    "workspace-write": "workspaceWrite",
+    "danger-full-access": "dangerFullAccess",
+}
+COMMAND: Final = "item/commandExecution/requestApproval"
+
+
+def result(call: Call, value: Json) -> Answer:
+    return Answer(call.id, call.method, msgspec.json.encode(value))
+
+
+def opened(call: Call) -> Answer:
+    """Answer the opening of a thread as asked."""
+    sandbox = TYPES[str(call.params["sandbox"])]
+    thread = call.params.get("threadId")
+    if thread is None or call.method == "thread/fork":
+        thread = f"{THREAD[:-12]}{next(NUMBERS):012}"
+    return result(
+        call,
+        {
+            "thread": {"id": thread},
+            "model": call.params.get("model") or "gpt-5.5",
+            "cwd": call.params["cwd"],
+            "approvalPolicy": call.params["approvalPolicy"],
+            "sandbox": {"type": sandbox, "networkAccess": False},
+        },
+    )
+
+
+def settled(call: Call) -> SettingsChanged:
+    """Tell that what was asked for is in force."""
+    settings = Settings(
+        approval_policy=call.params["approvalPolicy"], sandbox_policy=call.params["sandboxPolicy"]
+    )
+    return SettingsChanged(thread_id=str(call.params["threadId"]), thread_settings=settings)
+
+
+async def opening(it: Talk) -> Call:
+    """Answer what comes before a turn, and return the call that begins it."""
+    it.says(HELLO)
+    while True:
+        call = await it.heard()
+        assert isinstance(call, Call), call
+        match call.method:
+            case "thread/start" | "thread/resume" | "thread/fork":
+                it.says(opened(call))
+            case "thread/settings/update":
+                it.says(result(call, {}), settled(call))
+            case "turn/start":
+                return call
+            case _:
+                raise AssertionError(f"before the turn came {call!r}")
+
+
+def thread_of(call: Call) -> str:
+    return str(call.params["threadId"])
+
+
+def begin(it: Talk, call: Call, turn: str = TURN) -> None:
+    it.says(
+        result(call, {"turn": {"id": turn}}),
+        TurnStarted(thread_id=thread_of(call), turn=Turn(id=turn, status="inProgress")),
+    )
+
+
+def end(
+    it: Talk,
+    thread: str = THREAD,
+    status: str = "completed",
+    error: TurnError | None = None,
+    turn: str = TURN,
+) -> None:
+    it.says(TurnEnded(thread_id=thread, turn=Turn(id=turn, status=status, error=error)))
+
+
+def text(thread: str, words: str, name: str | None = None) -> list[Frame]:
+    """A message, streamed and whole."""
+    name = name or f"msg{next(NUMBERS)}"
+    deltas: list[Frame] = [
+        MessageDelta(thread_id=thread, turn_id=TURN, item_id=name, delta=each) for each in words
+    ]
+    return [
+        ItemStarted(thread_id=thread, item=AgentMessage(id=name)),
+        *deltas,
+        ItemEnded(thread_id=thread, item=AgentMessage(id=name, text=words)),
+    ]
+
+
+def command(id_: str, line: str, status: str = "inProgress", output: str = "") -> CommandExecution:
+    return CommandExecution(
+        id=id_,
+        command=f"/bin/bash -lc '{line}'",
+        cwd="/work",
+        status=status,
+        aggregated_output=output or None,
+        exit_code=0 if status == "completed" else None,
+    )
+
+
+async def agent_of_frames(it: Talk) -> None:
+    """Play one run."""
+    call = await opening(it)
+    content = call.params["input"]
+    assert isinstance(content, list)
+    assert isinstance(content[0], dict)
+    thread = thread_of(call)
+    begin(it, call)
+    for order in str(content[0]["text"]).split(";"):
+        if not await obey(it, order.strip(), thread):
+            return
+    end(it, thread)
+    while True:  # it is idle, and what comes too late is not taken
+        late = await it.heard()
+        if isinstance(late, Call):
+            it.says(refusal(late, "no active turn to steer"))
+
+
+async def obey(it: Talk, order: str, thread: str) -> bool:
+    """Follow one order; False ends all."""
+    verb, _, rest = order.partition(" ")
+    match verb:
+        case "use":
+            id_ = f"call{next(NUMBERS)}"
+            it.says(ItemStarted(thread_id=thread, item=command(id_, rest)))
+            it.says(ItemEnded(thread_id=thread, item=command(id_, rest, "completed", "done")))
+        case "fail":
+            end(it, thread, "failed", TurnError(message=rest, codex_error_info="other"))
+            return False
+        case "wait":
+            while (heard := await it.heard()) != INTERRUPTED:
+                hear(it, heard, thread)
+            end(it, thread, "interrupted")
+            return False
+        case "deaf":
+            await trio.sleep_forever()
+        case "ask":
+            return await ask(it, rest, thread)
+        case _:
+            it.says(*text(thread, order.removeprefix("say ")))
+    return True
+
+
+async def ask(it: Talk, name: str, thread: str) -> bool:
+    """Ask, and hear what else is said meanwhile."""
+    number = next(NUMBERS)
+    id_ = f"call{number}"
+    it.says(ItemStarted(thread_id=thread, item=command(id_, name)))
+    params: dict[str, Json] = {"threadId": thread, "itemId": id_, "command": name, "cwd": "/work"}
+    it.says(Asking(number, COMMAND, params))
+    while True:
+        match await it.heard():
+            case Answered(decision=decision):
+                allowed = isinstance(decision, Allow)
+                status = "completed" if allowed else "declined"
+                it.says(ItemEnded(thread_id=thread, item=command(id_, name, status)))
+                return True
+            case heard if heard == INTERRUPTED:
+                end(it, thread, "interrupted")
+                return False
+            case heard:
+                hear(it, heard, thread)
+
+
+def hear(it: Talk, heard: object, thread: str) -> None:
+    """Take another message into the turn."""
+    match heard:
+        case Call(method="turn/steer") as call:
+            it.says(result(call, {"turnId": TURN}))
+            name = str(call.params["clientUserMessageId"])
+            it.says(ItemStarted(thread_id=thread, item=UserMessage(id="u", client_id=name)))
+        case Call(method="thread/backgroundTerminals/clean") as call:
+            it.says(result(call, {}))
+        case Reply():
+            pass
+        case _:
+            raise AssertionError(f"it heard {heard!r}")
+
+
+def refusal(call: Call, message: str, code: int = -32600) -> Answer:
+    return Answer(call.id, call.method, refusal=Refusal(code, message))

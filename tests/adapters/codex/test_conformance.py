@@ -1,0 +1,48 @@
+"""The laws of all adapters, on Codex's: with a mock in the place of its sdk, and a player."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConformance, Play
+from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
+from sessionmgr_adapters.codex import CodexAdapter
+from tests.adapters.codex.dialect import CODEX
+from tests.adapters.codex.mocked import agent_of_frames
+
+CASE = AdapterCase(
+    adapter=CodexAdapter,
+    answers=Play(prompt="say one two; use hammer; three", text="three"),
+    fails=Play(prompt="half; fail at last", text="half"),
+    hangs=Play(prompt="half; wait 1000", text="half"),
+    deaf=Play(prompt="half; deaf 1000", text="half"),
+    asks=Play(prompt="ask saw; done", text="done"),
+    virtual=True,
+)
+
+
+class TestCodexMocked(AdapterConformance):
+    """In virtual time, all of the adapter but its sdk."""
+
+    case = CASE
+
+    @asynccontextmanager
+    async def open_case(self, place: Path) -> AsyncGenerator[AdapterCase, None]:
+        async with MockSdk(agent_of_frames) as sdk:
+            yield replace(self.case, adapter=with_sdk(CodexAdapter, sdk))
+
+
+class TestCodexPlayed(AdapterConformance):
+    """A program that misbehaves in the place of Codex."""
+
+    case = AdapterCase(
+        adapter=CodexAdapter, answers=Play(prompt="anything"), dialect=CODEX, grace=1.0
+    )
+
+
+for name in list(vars(TestCodexPlayed)):  # what is not about misbehaving wants a whole agent
+    if name.startswith("test_") and not name.startswith("test_an_agent_that_"):
+        delattr(TestCodexPlayed, name)

@@ -9,6 +9,7 @@ from typing import Final
 import trio
 
 from benchmarks.batch.suite import BATCH
+from benchmarks.claude.suite import CLAUDE
 from benchmarks.contestant import Contestant
 from benchmarks.goal import exit_code
 from benchmarks.manager.suite import MANAGER
@@ -20,7 +21,7 @@ from benchmarks.store.suite import STORE
 from benchmarks.suite import Suite, UnknownNameError, choose
 from benchmarks.wire.suite import WIRE
 
-SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, BATCH)
+SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, BATCH, CLAUDE)
 ROUNDS: Final = 7
 
 EPILOG: Final = """

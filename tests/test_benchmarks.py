@@ -3,10 +3,13 @@
 import io
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
+from benchmarks.claude.scene import WithClaude, program as newest
+from benchmarks.claude.suite import CLAUDE
 from benchmarks.command import main
 from benchmarks.contestant import Contestant, OtherPython, ThisPython
 from benchmarks.goal import (
@@ -201,6 +204,34 @@ def test_every_goal_of_the_manager_has_a_contestant_for_each_figure() -> None:
     assert {each.name for each in MANAGER.entrants()} == names
     wanted = {*(f"G-E{n}" for n in range(1, 9)), "G-E10", "G-M2", "G-lin", "run"}
     assert wanted <= {each.id for each in MANAGER.goals}
+
+
+def test_every_goal_of_claude_has_a_contestant_for_each_figure() -> None:
+    names = {each.name for each in CLAUDE.contestants}
+    assert len(names) == len(CLAUDE.contestants)
+    assert {each.name for each in CLAUDE.entrants()} == names
+
+
+def test_without_claude_code_it_is_said_that_it_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SESSIONMGR_AGENTS", str(tmp_path))
+    assert main(["claude", "--smoke"]) == 0
+    said = capsys.readouterr().out
+    assert f"{len(CLAUDE.goals)} not measured" in said
+    assert "there is no Claude Code: .ci/agents installs it" in said
+
+
+def test_the_newest_claude_code_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for version in ("2.1.99", "2.1.327", "2.1.200"):
+        program = tmp_path / f"claude-{version}" / "bin" / "claude"
+        program.parent.mkdir(parents=True)
+        program.touch()
+    monkeypatch.setenv("SESSIONMGR_AGENTS", str(tmp_path))
+    assert "2.1.327" in str(newest())
+    with_claude = WithClaude(ThisPython("no_such_package"))
+    assert "no_such_package" in (with_claude.absence() or "")
+    assert with_claude.command("m:f", ())[0] == "env"
 
 
 def test_what_is_not_installed_is_said_with_how_to_install_it(

@@ -1,0 +1,100 @@
+"""claude-agent-sdk on the same turns: on asyncio, in an interpreter of its own."""
+
+import asyncio  # noqa: TID251  # a contestant
+from importlib import import_module
+from statistics import median
+from typing import Any, cast
+
+from benchmarks.claude.scene import HI, PIECES, SLOW_TEXT, Scene, long_text, set_scene
+from benchmarks.effort import Effort, Figures, Stopwatch, cpu
+from benchmarks.process.stopwatch import Laps
+
+
+def _sdk() -> Any:  # it need not be installed where this is checked
+    return cast("Any", import_module("claude_agent_sdk"))
+
+
+def _options(sdk: Any, scene: Scene) -> Any:
+    return sdk.ClaudeAgentOptions(
+        cli_path=scene.program,
+        cwd=scene.work,
+        env=scene.env,
+        permission_mode="default",
+        include_partial_messages=True,
+    )
+
+
+async def _turn(client: Any, prompt: str) -> None:
+    await client.query(prompt)
+    async for _ in client.receive_response():
+        pass
+
+
+async def _until(client: Any, kind: type) -> None:
+    async for message in client.receive_messages():
+        if isinstance(message, kind):
+            return
+
+
+def turns(effort: Effort) -> Figures:
+    """Have prompts answered by a client that is connected; ms."""
+    return asyncio.run(_turns(effort))
+
+
+async def _turns(effort: Effort) -> Figures:
+    sdk = _sdk()
+    first, warm, interrupted = Laps(), Laps(), Laps()
+    with set_scene() as scene:
+        for _ in range(effort.repeats(5)):
+            with first.lap():
+                client = sdk.ClaudeSDKClient(_options(sdk, scene))
+                await client.connect()
+                await client.query(HI)
+                await _until(client, sdk.SystemMessage)
+            await client.disconnect()
+        async with sdk.ClaudeSDKClient(_options(sdk, scene)) as client:
+            await _turn(client, HI)
+            for _ in range(effort.population(200)):
+                with warm.lap():
+                    await _turn(client, HI)
+            for _ in range(effort.repeats(5)):
+                await client.query(SLOW_TEXT)
+                await _until(client, sdk.types.StreamEvent)
+                with interrupted.lap():
+                    await client.interrupt()
+                    await _until(client, sdk.ResultMessage)
+    return {"first": first.middle, "turn": warm.middle, "interrupt": interrupted.middle}
+
+
+def one_shots(effort: Effort) -> Figures:
+    """Have each prompt answered by a child of its own, from its start to its end; ms."""
+
+    async def main() -> Figures:
+        sdk, laps = _sdk(), Laps()
+        with set_scene() as scene:
+            for _ in range(effort.repeats(8)):
+                with laps.lap():
+                    async for _ in sdk.query(prompt=HI, options=_options(sdk, scene)):
+                        pass
+        return {"run": laps.middle}
+
+    return asyncio.run(main())
+
+
+def stream(effort: Effort) -> Figures:
+    """Take a long text; CPU of our process, in µs for each piece."""
+
+    async def main() -> Figures:
+        sdk, pieces = _sdk(), effort.operations(PIECES)
+        costs: list[float] = []
+        with set_scene() as scene:
+            async with sdk.ClaudeSDKClient(_options(sdk, scene)) as client:
+                await _turn(client, HI)
+                for _ in range(effort.repeats(3)):
+                    watch = Stopwatch(cpu)
+                    with watch:
+                        await _turn(client, long_text(pieces))
+                    costs.append(watch.micros / pieces)
+        return {"piece": median(costs)}
+
+    return asyncio.run(main())

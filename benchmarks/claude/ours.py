@@ -1,0 +1,153 @@
+"""Claude Code through a manager, with its record on disk."""
+
+import gc
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import trio
+
+from benchmarks.claude.scene import HI, PIECES, SLOW_TEXT, Scene, long_text, scripted, set_scene
+from benchmarks.effort import Effort, Figures, Stopwatch, cpu, rss_kib
+from benchmarks.process.stopwatch import Laps
+from sessionmgr.manager import RunHandle, SessionHandle, open_manager
+from sessionmgr.model import Json, RunStatus
+from sessionmgr_adapters.claude import ClaudeAdapter
+
+IN_A_TOOL: Final = scripted(
+    {"do": "call", "tool": "shell", "input": {"command": "trap '' TERM; sleep 1000; true"}}
+)
+AT_ONCE: Final = 5
+
+
+class Stand:
+    """A manager that has Claude Code."""
+
+    def __init__(self, scene: Scene, manager_session: SessionHandle) -> None:
+        self._scene = scene
+        self.session = manager_session
+
+    async def submit(self, prompt: str, **options: Json) -> RunHandle:
+        """Start a run."""
+        given: dict[str, Json] = {"command": [self._scene.program], **options}
+        return await self.session.submit(prompt, options=given)
+
+    async def turn(self, prompt: str = HI, **options: Json) -> None:
+        """See a run to its end."""
+        run = await self.submit(prompt, **options)
+        result = await run.result()
+        assert result.status is RunStatus.COMPLETED, result.failure
+
+
+@asynccontextmanager
+async def standing(count: int = 1) -> AsyncGenerator[list[Stand], None]:
+    """Open a manager with so many sessions."""
+    with set_scene() as scene, tempfile.TemporaryDirectory() as directory:
+        async with open_manager(
+            store=Path(directory, "runs.db"), adapters={"claude": ClaudeAdapter}, environ=scene.env
+        ) as manager:
+            yield [
+                Stand(
+                    scene,
+                    await manager.open_session(
+                        "claude", cwd=scene.work, permission_mode="full_auto"
+                    ),
+                )
+                for _ in range(count)
+            ]
+
+
+async def _until(run: RunHandle, kind: str) -> None:
+    async for event in run:
+        if event.type == kind:
+            return
+
+
+def turns(effort: Effort) -> Figures:
+    """Have prompts answered by a child that is kept; ms."""
+    return trio.run(_turns, effort)
+
+
+async def _turns(effort: Effort) -> Figures:
+    first, warm, interrupted, cancelled = Laps(), Laps(), Laps(), Laps()
+    repeats = effort.repeats(5)
+    async with standing(repeats + 1) as (stand, *others):
+        for other in others:
+            with first.lap():
+                run = await other.submit(HI, keep=False)
+                await _until(run, "run_started")
+            await run.result()
+        await stand.turn()
+        for _ in range(effort.population(200)):
+            with warm.lap():
+                await stand.turn()
+        for prompt, sign, laps in (
+            (SLOW_TEXT, "message_streamed", interrupted),
+            (IN_A_TOOL, "tool_call_started", cancelled),
+        ):
+            for _ in range(repeats):
+                run = await stand.submit(prompt)
+                await _until(run, sign)
+                with laps.lap():
+                    run.cancel()
+                    await run.result()
+    return {
+        "first": first.middle,
+        "turn": warm.middle,
+        "interrupt": interrupted.middle,
+        "cancel": cancelled.middle,
+    }
+
+
+def one_shots(effort: Effort) -> Figures:
+    """Have each prompt answered by a child of its own, from its start to its end; ms."""
+
+    async def main() -> Figures:
+        laps = Laps()
+        repeats = effort.repeats(8)
+        async with standing(repeats) as stands:
+            for stand in stands:
+                with laps.lap():
+                    await stand.turn(keep=False)
+        return {"run": laps.middle}
+
+    return trio.run(main)
+
+
+def stream(effort: Effort) -> Figures:
+    """Take a long text; CPU of our process, in µs for each piece."""
+
+    async def main() -> Figures:
+        pieces = effort.operations(PIECES)
+        costs: list[float] = []
+        async with standing() as (stand,):
+            await stand.turn()
+            for _ in range(effort.repeats(3)):
+                watch = Stopwatch(cpu)
+                with watch:
+                    await stand.turn(long_text(pieces))
+                costs.append(watch.micros / pieces)
+        return {"piece": median(costs)}
+
+    return trio.run(main)
+
+
+def memory(effort: Effort) -> Figures:
+    """Weigh sessions whose children are kept, on our side."""
+
+    async def main() -> Figures:
+        count = effort.repeats(AT_ONCE)
+        async with standing(1 + count) as (warm, *others):
+            await warm.turn()
+            await warm.turn(keep=False)  # its child is gone
+            gc.collect()
+            before = rss_kib()
+            for stand in others:
+                await stand.turn()
+            gc.collect()
+            return {"kib": (rss_kib() - before) / count}
+
+    return trio.run(main)

@@ -1,0 +1,163 @@
+"""Claude Code driven as simply as it can be: a child, a line for each message, and json."""
+
+import json
+import subprocess
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from statistics import median
+from typing import Any, Final
+
+import trio
+
+from benchmarks.claude.scene import HI, PIECES, SLOW_TEXT, Scene, long_text, set_scene
+from benchmarks.effort import Effort, Figures, Stopwatch, cpu
+from benchmarks.process.stopwatch import Laps
+
+FLAGS: Final = (
+    *("--print", "--output-format=stream-json", "--verbose", "--include-partial-messages"),
+    "--permission-mode=default",
+)
+IN_FRAMES: Final = ("--input-format=stream-json", "--replay-user-messages")
+INITIALIZE: Final = {
+    "type": "control_request",
+    "request_id": "1",
+    "request": {"subtype": "initialize"},
+}
+INTERRUPT: Final = {
+    "type": "control_request",
+    "request_id": "2",
+    "request": {"subtype": "interrupt"},
+}
+
+
+class Child:
+    """One Claude Code, and its lines."""
+
+    def __init__(self, process: trio.Process) -> None:
+        self._process = process
+        self._lines = self._read()
+
+    async def say(self, message: object) -> None:
+        assert self._process.stdin is not None
+        await self._process.stdin.send_all(json.dumps(message).encode() + b"\n")
+
+    async def ask(self, prompt: str) -> None:
+        await self.say({"type": "user", "message": {"role": "user", "content": prompt}})
+
+    async def hear(self) -> dict[str, Any]:
+        return await anext(self._lines)
+
+    async def until(self, kind: str, **fields: str) -> int:
+        """Hear it out until this is said; return how much was said."""
+        heard = 0
+        while True:
+            heard += 1
+            said = await self.hear()
+            if said["type"] == kind and fields.items() <= said.items():
+                return heard
+
+    async def turn(self, prompt: str) -> int:
+        await self.ask(prompt)
+        return await self.until("result") + await self.idle()
+
+    async def idle(self) -> int:
+        return await self.until("system", subtype="session_state_changed", state="idle")
+
+    async def _read(self) -> AsyncIterator[dict[str, Any]]:  # noqa: ASYNC900  # closed by its child
+        assert self._process.stdout is not None
+        held = b""
+        async for chunk in self._process.stdout:
+            *lines, held = (held + chunk).split(b"\n")
+            for line in lines:
+                yield json.loads(line)
+
+
+@asynccontextmanager
+async def child(
+    scene: Scene, *arguments: str, is_talked_to: bool = True
+) -> AsyncGenerator[Child, None]:
+    """Start one, and end it."""
+    process = await trio.lowlevel.open_process(
+        [scene.program, *FLAGS, *arguments],
+        stdin=subprocess.PIPE if is_talked_to else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        cwd=scene.work,
+        env=scene.env,
+    )
+    started = Child(process)
+    try:
+        async with aclosing(started._lines):  # type: ignore[type-var]
+            yield started
+        if process.stdin is not None:
+            await process.stdin.aclose()
+        await process.wait()
+    finally:
+        process.kill()
+
+
+def turns(effort: Effort) -> Figures:
+    """Have prompts answered by a child that is there; ms."""
+    return trio.run(_turns, effort)
+
+
+async def _turns(effort: Effort) -> Figures:
+    first, warm, interrupted = Laps(), Laps(), Laps()
+    with set_scene() as scene:
+        for _ in range(effort.repeats(5)):
+            with first.lap():
+                one = child(scene, *IN_FRAMES)
+                it = await one.__aenter__()
+                await it.say(INITIALIZE)
+                await it.until("control_response")
+                await it.ask(HI)
+                await it.until("system", subtype="init")
+            await it.idle()
+            await one.__aexit__(None, None, None)
+        async with child(scene, *IN_FRAMES) as it:
+            await it.say(INITIALIZE)
+            await it.turn(HI)
+            for _ in range(effort.population(200)):
+                with warm.lap():
+                    await it.turn(HI)
+            for _ in range(effort.repeats(5)):
+                await it.ask(SLOW_TEXT)
+                await it.until("stream_event")
+                with interrupted.lap():
+                    await it.say(INTERRUPT)
+                    await it.until("result")
+                    await it.idle()
+    return {"first": first.middle, "turn": warm.middle, "interrupt": interrupted.middle}
+
+
+def one_shots(effort: Effort) -> Figures:
+    """Have each prompt answered by a child of its own, from its start to its end; ms."""
+
+    async def main() -> Figures:
+        laps = Laps()
+        with set_scene() as scene:
+            for _ in range(effort.repeats(8)):
+                with laps.lap():
+                    async with child(scene, HI, is_talked_to=False) as it:
+                        await it.until("result")
+            return {"run": laps.middle}
+
+    return trio.run(main)
+
+
+def stream(effort: Effort) -> Figures:
+    """Take a long text; CPU of our process, in µs for each piece."""
+
+    async def main() -> Figures:
+        pieces = effort.operations(PIECES)
+        costs: list[float] = []
+        with set_scene() as scene:
+            async with child(scene, *IN_FRAMES) as it:
+                await it.turn(HI)
+                for _ in range(effort.repeats(3)):
+                    watch = Stopwatch(cpu)
+                    with watch:
+                        await it.turn(long_text(pieces))
+                    costs.append(watch.micros / pieces)
+        return {"piece": median(costs)}
+
+    return trio.run(main)

@@ -1,0 +1,79 @@
+"""What the adapter of Claude Code may cost: against its program driven raw, and another SDK."""
+
+from typing import Final
+
+from benchmarks.claude.scene import WithClaude
+from benchmarks.contestant import Contestant, OtherPython, ThisPython
+from benchmarks.goal import Goal, Ratio, Weight, figure
+from benchmarks.process.suite import Excess
+from benchmarks.suite import Suite
+
+HERE: Final = WithClaude(ThisPython())
+THERE: Final = WithClaude(
+    OtherPython(
+        variable="SESSIONMGR_AGENT_SDK_PYTHON",
+        needs="claude_agent_sdk",
+        install=(
+            "python3 -m venv ~/agent-sdk && ~/agent-sdk/bin/pip install claude-agent-sdk"
+            " && export SESSIONMGR_AGENT_SDK_PYTHON=~/agent-sdk/bin/python"
+        ),
+    )
+)
+
+
+def _contestants(name: str, module: str, runtime: WithClaude) -> tuple[Contestant, ...]:
+    return tuple(
+        Contestant(f"{name}.{each}", f"benchmarks.claude.{module}:{each}", runtime=runtime)
+        for each in ("turns", "one_shots", "stream")
+    )
+
+
+CONTESTANTS: Final = (
+    *_contestants("ours", "ours", HERE),
+    *_contestants("raw", "raw", HERE),
+    *_contestants("sdk", "agent_sdk", THERE),
+    Contestant("ours.memory", "benchmarks.claude.ours:memory", runtime=HERE),
+)
+
+
+def _ratio(
+    name: str, what: str, key: str, bound: float | None, *, than: str = "raw", unit: str = "ms"
+) -> Ratio:
+    ours, theirs = figure(f"ours.{key}"), figure(f"{than}.{key}")
+    return Ratio(name, what, ours, (theirs,), bound, unit=unit)
+
+
+def _excess(name: str, what: str, key: str, bound: float) -> Excess:
+    return Excess(name, what, figure(f"ours.{key}"), figure(f"raw.{key}"), bound)
+
+
+GOALS: Final[tuple[Goal, ...]] = (
+    _ratio("turn", "warm turn ÷ raw", "turns/turn", 1.15),
+    _excess("turn", "warm turn, over raw", "turns/turn", 5.0),
+    _ratio("turn", "warm turn ÷ claude-agent-sdk", "turns/turn", None, than="sdk"),
+    _ratio("one-shot", "run with a child of its own ÷ raw", "one_shots/run", 1.15),
+    _excess("one-shot", "run with a child of its own, over raw", "one_shots/run", 5.0),
+    _ratio("one-shot", "the same ÷ claude-agent-sdk", "one_shots/run", None, than="sdk"),
+    _ratio("first", "spawn to first event ÷ raw", "turns/first", 1.1),
+    _ratio("first", "the same ÷ claude-agent-sdk", "turns/first", None, than="sdk"),
+    _ratio("cpu", "piece of text, our CPU ÷ raw", "stream/piece", None, unit="µs"),
+    _ratio("cpu", "the same ÷ claude-agent-sdk", "stream/piece", None, than="sdk", unit="µs"),
+    _ratio("interrupt", "cancel of a text that streams ÷ raw interrupt", "turns/interrupt", None),
+    _ratio("interrupt", "the same ÷ claude-agent-sdk", "turns/interrupt", None, than="sdk"),
+    Weight(
+        "cancel", "cancel in a tool that ignores TERM", figure("ours.turns/cancel"), 6000, unit="ms"
+    ),
+    Weight("memory", "memory of a kept session, on our side", figure("ours.memory/kib"), 256, None),
+)
+
+CLAUDE: Final = Suite(
+    name="claude",
+    goals=GOALS,
+    contestants=CONTESTANTS,
+    notes=(
+        "claude: the real program, and a scripted model in a process of its own; wall, medians",
+        "        ours: a manager with its record in SQLite; a turn ends when it is said to be idle",
+        "        one-shot: to the end of the child; raw is `claude -p` with the prompt as argument",
+        "        cancel: until nothing that the tool has started is left",
+    ),
+)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 ENVIRONMENT: Final = Declared(names=("CODEX_*", "OPENAI_*", "RUST_LOG"))
 OPENING: Final = frozenset({"thread/start", "thread/resume", "thread/fork"})
 """What a run's thread is opened by."""
+EXCLUDES: Final = "shell_environment_policy.ignore_default_excludes"
+"""Whether commands see what looks like a secret."""
 NOWHERE: Final = "/"
 """Where an app-server runs: it serves threads of all directories, and keeps none of them busy."""
 
@@ -69,19 +71,25 @@ def one_shot_spec(run: RunContext, options: CodexOptions) -> OneShotSpec:
     Raises:
         ProcessError: What it needs cannot be started.
     """
-    settings = {
+    settings: dict[str, Json] = {
         "model_provider": options.model_provider,
-        "sandbox_workspace_write.network_access": options.network,
-        "sandbox_workspace_write.exclude_slash_tmp": not options.temporary,
-        "sandbox_workspace_write.exclude_tmpdir_env_var": not options.temporary,
         **{f"mcp_servers.{name}": server for name, server in options.mcp_servers.items()},
         **options.config,
     }
+    bounds: dict[str, Json] = {
+        "sandbox_workspace_write.network_access": options.network,
+        "sandbox_workspace_write.exclude_slash_tmp": not options.temporary,
+        "sandbox_workspace_write.exclude_tmpdir_env_var": not options.temporary,
+    }
+    if not options.secrets:
+        bounds[EXCLUDES] = False
     spec = one_shot(
         run,
         program=options.command,
         sandbox=POLICIES[run.permission.effective].sandbox,
         settings=settings,
+        bounds=bounds,
+        instructions=options.base_instructions,
         is_fork=options.fork,
     )
     return replace(spec, env=_env(run, options))
@@ -126,7 +134,7 @@ def opening(
 def _config(options: CodexOptions, hello: Hello) -> dict[str, Json]:
     config: dict[str, Json] = {"features.instant_interrupt": options.follow_up == "now"}
     if not options.secrets:
-        config["shell_environment_policy.ignore_default_excludes"] = False
+        config[EXCLUDES] = False
         if hello.keys:
             hidden = {**dict.fromkeys(hello.hidden), **dict.fromkeys(hello.keys)}
             config["shell_environment_policy.exclude"] = list(hidden)

@@ -113,7 +113,7 @@ class Contract:
 
     def _methods(self, name: str) -> dict[str, Schema]:
         whole = self._read(name)
-        shared = {key: whole[key] for key in ("$schema", "definitions") if key in whole}
+        shared: Schema = {key: whole[key] for key in ("$schema", "definitions") if key in whole}
         shared.setdefault("definitions", {})
         return {
             each["properties"]["method"]["enum"][0]: {**shared, **each} for each in whole["oneOf"]

@@ -1,8 +1,8 @@
 """How `codex exec` is started for a run: its command line, and what goes in private files.
 
-Nothing here waits. Whatever decides what it may do stands on the command line as an override of
-its configuration, for a new thread and for one that goes on: a thread remembers what it was
-allowed before, and `resume` has no flags for it.
+Nothing here waits. What it may do is said to a thread that goes on as to a new one, because a
+thread remembers what it was allowed before. The sandbox is said by its flag, which must stand
+before `resume`: a setting of it gives way to `default_permissions` in the user's configuration.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = "schema.json"
 ANSWER: Final = "answer"
+INSTRUCTIONS: Final = "instructions"
+WORKSPACE: Final = "sandbox_workspace_write"
 
-# Nobody is there to be asked; nobody is told what we do; and the key is none of the commands'.
+# Nobody is there to be asked, and nobody is told what we do.
 ALWAYS: Final[tuple[tuple[str, Json], ...]] = (
     ("approval_policy", "never"),
     ("analytics.enabled", False),
-    ("shell_environment_policy.ignore_default_excludes", False),
 )
 
 
@@ -41,29 +42,42 @@ class OneShotSpec(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: str
     """`read-only`, `workspace-write` or `danger-full-access`."""
     settings: tuple[tuple[str, Json], ...] = ()
-    """Overrides of its configuration, dotted."""
+    """Overrides of its configuration, dotted; the later ones win."""
     thread: str | None = None
     """The one that it goes on in."""
     is_fork: bool = False
     images: tuple[str, ...] = ()
     schema: Json = None
+    instructions: str | None = None
+    """In place of those that it has by itself."""
 
-    def command(self, answer: str, schema: str | None) -> Command:
-        """Return how it is started, to leave its answer in a file, by the schema in another.
+    @property
+    def files(self) -> dict[str, str]:
+        """The private files that it reads, and the one that it leaves its answer in."""
+        files = {ANSWER: ""}
+        if self.schema is not None:
+            files[SCHEMA] = encode_json(self.schema).decode()
+        if self.instructions is not None:
+            files[INSTRUCTIONS] = self.instructions
+        return files
+
+    def command(self, paths: Mapping[str, str]) -> Command:
+        """Return how it is started, where its files are at `paths`.
 
         The prompt is written to it: everybody on the machine may read a command line.
         """
-        argv = [*self.program, "exec"]
-        for name, value in (*self.settings, *ALWAYS, ("sandbox_mode", self.sandbox)):
+        argv = [*self.program, "exec", f"--sandbox={self.sandbox}"]
+        instructions = ("model_instructions_file", paths.get(INSTRUCTIONS))
+        for name, value in (instructions, *self.settings, *ALWAYS):
             if value is not None:
                 argv += ["-c", f"{name}={toml(value)}"]
         if self.thread is not None:
             argv.append("fork" if self.is_fork else "resume")
         # A flag must follow the images, or they swallow what is no flag.
         argv += [f"--image={each}" for each in self.images]
-        argv += ["--json", "--skip-git-repo-check", f"--output-last-message={answer}"]
-        if schema is not None:
-            argv.append(f"--output-schema={schema}")
+        argv += ["--json", "--skip-git-repo-check", f"--output-last-message={paths[ANSWER]}"]
+        if SCHEMA in paths:
+            argv.append(f"--output-schema={paths[SCHEMA]}")
         if self.thread is not None:
             argv.append(self.thread)
         argv.append("-")
@@ -76,9 +90,11 @@ def make_spec(
     program: tuple[str, ...],
     sandbox: str,
     settings: Mapping[str, Json],
+    bounds: Mapping[str, Json],
+    instructions: str | None = None,
     is_fork: bool = False,
 ) -> OneShotSpec:
-    """Say what a run needs.
+    """Say what a run needs; what `bounds` say, no setting says otherwise.
 
     Raises:
         ProcessError: What it needs cannot be started.
@@ -93,19 +109,19 @@ def make_spec(
         wished["model_reasoning_effort"] = run.effort
     if run.system_prompt is not None:
         wished["developer_instructions"] = run.system_prompt
-    if run.directories:
-        wished["sandbox_workspace_write.writable_roots"] = list(run.directories)
+    bounds = {**bounds, f"{WORKSPACE}.writable_roots": list(run.directories)}
     return OneShotSpec(
         launcher=run.launcher,
         program=program,
         cwd=run.cwd,
         env=dict(run.env),
         sandbox=sandbox,
-        settings=tuple(wished.items()),
+        settings=(*wished.items(), *bounds.items()),
         thread=thread,
         is_fork=is_fork,
         images=run.images,
         schema=run.schema,
+        instructions=instructions,
     )
 
 

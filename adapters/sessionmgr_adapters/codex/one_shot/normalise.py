@@ -25,6 +25,7 @@ from sessionmgr.model import (
     TurnCompleted,
 )
 from sessionmgr.provider.no_frame import told
+from sessionmgr_adapters.codex.calls import PATCH, SHELL, bare
 from sessionmgr_adapters.codex.one_shot.complaints import cleaned, retried, turn_failure
 from sessionmgr_adapters.codex.one_shot.frames import (
     AgentCall,
@@ -57,9 +58,7 @@ if TYPE_CHECKING:
 
     Call: TypeAlias = Execution | FileChange | McpCall | AgentCall | WebSearch
 
-COMMAND: Final = "commandExecution"
-PATCH: Final = "fileChange"
-SEARCH: Final = "webSearch"
+SEARCH: Final = "web_search"
 
 
 class State:
@@ -183,7 +182,7 @@ def _call(item: Call) -> tuple[str, Json]:
     """Return the name of a tool, and what it is given."""
     match item:
         case Execution(command=command):
-            return COMMAND, {"command": command}
+            return SHELL, {"command": bare(command)}
         case FileChange(changes=changes):
             return PATCH, {"changes": changes}
         case McpCall(server=server, tool=tool, arguments=arguments):
@@ -196,12 +195,12 @@ def _call(item: Call) -> tuple[str, Json]:
 
 def _output(item: Call) -> Json:
     match item:
-        case Execution(aggregated_output=output, exit_code=code, status=status):
-            return {"output": output, "exit_code": code, "status": status}
+        case Execution(aggregated_output=output, exit_code=code):
+            return {"output": output, "exit_code": code}
         case McpCall(result=result, error=error):
             return result if error is None else error
         case FileChange(status=status):
-            return {"status": status}
+            return status
         case AgentCall(agents_states=states):
             return states
         case WebSearch():

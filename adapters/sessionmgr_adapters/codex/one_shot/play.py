@@ -20,7 +20,6 @@ from sessionmgr.model import (
     FailureKind,
     MessageReceived,
     Unreadable,
-    encode_json,
     parse_json,
 )
 from sessionmgr.process import PrivateFiles, Pump
@@ -29,7 +28,7 @@ from sessionmgr.provider.child_end import exit_failure, process_exited
 from sessionmgr.provider.structured import judge, schema_fault
 from sessionmgr_adapters.codex.one_shot.complaints import cleaned, start_kind, turn_failure
 from sessionmgr_adapters.codex.one_shot.frames import read
-from sessionmgr_adapters.codex.one_shot.launch import ANSWER, SCHEMA
+from sessionmgr_adapters.codex.one_shot.launch import ANSWER
 from sessionmgr_adapters.codex.one_shot.normalise import State, normalise
 
 if TYPE_CHECKING:
@@ -80,13 +79,10 @@ class OneShot:
             await self._run.fail(failure)
             return
         with PrivateFiles() as files:
-            schema = self._spec.schema
-            written = None
-            if schema is not None:
-                written = str(files.write(SCHEMA, encode_json(schema).decode()))
-            answer = files.write(ANSWER, "")
-            facts = await self._perform(self._spec.command(str(answer), written))
-            self._tell_of_the_answer(answer)
+            paths = {name: files.write(name, text) for name, text in self._spec.files.items()}
+            named = {name: str(path) for name, path in paths.items()}
+            facts = await self._perform(self._spec.command(named))
+            self._tell_of_the_answer(paths[ANSWER])
         self._book()
         self._run.emit_nowait(process_exited(facts))
         if self._run.cancelling is None:

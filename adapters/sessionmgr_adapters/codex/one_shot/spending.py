@@ -45,9 +45,10 @@ class Meters:
 
 
 def used(counts: Counts) -> Usage:
-    """Return counts as ours: what was read from the cache is no input to be paid in full."""
+    """Return counts as ours: what has to do with the cache is no part of the input here."""
+    cached = counts.cached_input_tokens + counts.cache_write_input_tokens
     return Usage(
-        input=max(0, counts.input_tokens - counts.cached_input_tokens),
+        input=max(0, counts.input_tokens - cached),
         cached_input=counts.cached_input_tokens,
         cache_write=counts.cache_write_input_tokens,
         output=counts.output_tokens,

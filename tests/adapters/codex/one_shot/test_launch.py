@@ -25,7 +25,8 @@ def spec(**more: object) -> OneShotSpec:
 
 
 def argv(**more: object) -> list[str]:
-    return list(spec(**more).command("/files/answer", None).argv)
+    made = spec(**more)
+    return list(made.command({name: f"/files/{name}" for name in made.files}).argv)
 
 
 def settings(line: list[str]) -> dict[str, Json]:
@@ -39,15 +40,13 @@ def _cut(said: str) -> tuple[str, str, str]:
 
 @pytest.mark.parametrize("thread", [None, "thread-1"])
 def test_what_it_may_do_is_said_to_new_threads_and_old_ones(thread: str | None) -> None:
-    line = argv(thread=thread, settings=(("sandbox_mode", "danger-full-access"),))
-    assert settings(line)["sandbox_mode"] == "read-only"
+    line = argv(thread=thread, settings=(("approval_policy", "on-request"),))
+    assert line[:3] == ["codex", "exec", "--sandbox=read-only"]
     assert settings(line)["approval_policy"] == "never"
 
 
-def test_nobody_is_told_of_it_and_commands_do_not_see_the_key() -> None:
-    said = settings(argv())
-    assert said["analytics.enabled"] is False
-    assert said["shell_environment_policy.ignore_default_excludes"] is False
+def test_nobody_is_told_of_it() -> None:
+    assert settings(argv())["analytics.enabled"] is False
 
 
 def test_the_prompt_stands_nowhere_on_the_line() -> None:
@@ -67,9 +66,10 @@ def test_images_swallow_nothing_that_follows() -> None:
 
 
 def test_files_are_named_where_there_are_some() -> None:
-    line = spec(schema={}).command("/files/answer", "/files/schema").argv
+    line = argv(schema={}, instructions="Be kind.")
     assert "--output-last-message=/files/answer" in line
-    assert "--output-schema=/files/schema" in line
+    assert "--output-schema=/files/schema.json" in line
+    assert settings(line)["model_instructions_file"] == "/files/instructions"
     assert not any(each.startswith("--output-schema") for each in argv())
 
 

@@ -1,0 +1,135 @@
+"""What an agent may do, tried out: the effects on disk and network, no promises."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from sessionmgr.manager import SessionHandle
+from sessionmgr.model import Json, PermissionMode, RunResult
+from sessionmgr.provider import Approve, PermissionMap
+from sessionmgr.testing.model_server import Call, Say, Script
+from tests.real.house import House
+
+READ, INSIDE, OUTSIDE, LINK, COMMAND, NETWORK = EFFECTS = (
+    "a file read",
+    "a file written inside",
+    "one outside",
+    "one outside, by a link that is inside",
+    "a command run",
+    "a connection made",
+)
+ALL: Final[set[str]] = set(EFFECTS)
+
+
+class Canaries:
+    """What can be played of a run's effects."""
+
+    def __init__(self, house: House, port: int, permissions: PermissionMap) -> None:
+        self.house: Final = house
+        self.port: Final = port
+        self.permissions: Final = permissions
+        self.visitors: Final[dict[str, trio.Event]] = defaultdict(trio.Event)
+        """Who came by the network."""
+
+    async def greet(self, stream: trio.SocketStream) -> None:
+        """Note who comes."""
+        async with stream:
+            self.visitors[(await stream.receive_some(100)).decode().strip()].set()
+
+    async def check(
+        self,
+        mode: str,
+        wanted: set[str],
+        approve: Approve | None = None,
+        *,
+        denied: int | None = None,
+        options: Mapping[str, Json] | None = None,
+    ) -> None:
+        """Let the model try everything: in a new session, and in the same one resumed."""
+        cage = Cage(self.house.place())
+        session = await self.house.session(mode, cwd=cage.work, approve=approve)
+        for turn in ("fresh", "resumed"):
+            done, result = await self.try_all(cage, session, turn, None, **(options or {}))
+            assert done == wanted, f"{mode}, {turn}: {done ^ wanted}"
+            claimed = self.permissions.ask(self.house.provider, PermissionMode(mode))
+            assert result.permission == claimed
+            told = result.permission_denials
+            expected = len(ALL - wanted) if denied is None else denied
+            assert len(told) == expected, f"{mode}, {turn}: {told}"
+
+    async def try_all(
+        self,
+        cage: Cage,
+        session: SessionHandle,
+        turn: str,
+        mode: str | None,
+        **more: Json,
+    ) -> tuple[set[str], RunResult]:
+        """Have everything tried in one run, and see what came of it."""
+        name = f"{cage.place.name}-{turn}"
+        visit = f"exec 3<>/dev/tcp/127.0.0.1/{self.port}; echo {name} >&3; echo we''nt as {name}"
+        script = cage.tries(turn, visit)
+        options = self.house.options(**more)
+        played = await self.house.play(script, session, permission_mode=mode, options=options)
+        assert played.result.status == "completed", played.result
+        read = [each.text for asked in self.house.server.log.asked for each in asked.results]
+        was_read = any(cage.secret(turn) in each for each in read)
+        with trio.move_on_after(5 if any(f"went as {name}" in each for each in read) else 0):
+            await self.visitors[name].wait()  # who has come may not have been let in yet
+        found = {READ: was_read, NETWORK: self.visitors[name].is_set()}
+        return cage.done(turn) | {each for each, is_so in found.items() if is_so}, played.result
+
+
+class Cage:
+    """A place for one session: a directory to work in, and one that is outside."""
+
+    def __init__(self, place: Path) -> None:
+        self.place: Final = place
+        self.work: Final = place / "work"
+        self.outside: Final = place / "outside"
+        for each in (self.work, self.outside):
+            each.mkdir(parents=True)
+        (self.work / "link").symlink_to(self.outside)
+
+    def secret(self, turn: str) -> str:
+        """Return what can be known only by reading."""
+        return f"the secret of {turn} in {self.place.name}"
+
+    def tries(self, turn: str, visit: str) -> Script:
+        """Return a script that tries everything, one after the other."""
+        secret = self.work / f"{turn}-secret"
+        secret.write_text(self.secret(turn))
+        written = (self.work / turn, self.outside / turn, self.work / "link" / f"{turn}-linked")
+        tries = [
+            Call(tool="read", input={"path": str(secret)}),
+            *(Call(tool="write", input={"path": str(each), "content": "x"}) for each in written),
+            Call(tool="shell", input={"command": f"cp {secret} {self.work / turn}-copy"}),
+            Call(tool="shell", input={"command": visit}),
+        ]
+        return [*([each] for each in tries), [Say(text="Tried.")]]
+
+    def done(self, turn: str) -> set[str]:
+        """Return what was done, as the disk has it."""
+        marks = {
+            INSIDE: self.work / turn,
+            OUTSIDE: self.outside / turn,
+            LINK: self.outside / f"{turn}-linked",
+            COMMAND: self.work / f"{turn}-copy",
+        }
+        return {effect for effect, mark in marks.items() if mark.exists()}
+
+
+@asynccontextmanager
+async def open_canaries(house: House, permissions: PermissionMap) -> AsyncGenerator[Canaries]:
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    canaries = Canaries(house, listeners[0].socket.getsockname()[1], permissions)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(trio.serve_listeners, canaries.greet, listeners)
+        yield canaries
+        nursery.cancel_scope.cancel()

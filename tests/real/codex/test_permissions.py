@@ -1,0 +1,139 @@
+"""What Codex may do in each permission mode: the effects on disk and network, no promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from sessionmgr.model import Json
+from sessionmgr.provider import Approve
+from sessionmgr.testing.model_server import Call, ModelServer, Say, Script
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr_adapters.codex.policy import PERMISSIONS
+from tests.real.canaries import (
+    ALL,
+    COMMAND,
+    INSIDE,
+    LINK,
+    OUTSIDE,
+    READ,
+    Cage,
+    Canaries,
+    open_canaries,
+)
+from tests.real.codex.house import open_house
+from tests.real.house import House, allow
+
+WORK: Final = {READ, INSIDE, COMMAND}
+# What is done in which mode: with nobody to ask, and with somebody who allows all. Nobody is asked
+# for a connection, and a write through a link is not made even if it was allowed.
+UNASKED: Final[dict[str, set[str]]] = {
+    "default": WORK,
+    "accept_edits": WORK,
+    "plan": {READ},
+    "full_auto": WORK,
+    "dangerously_skip_permissions": ALL,
+}
+ALLOWED: Final[dict[str, set[str]]] = {
+    "default": WORK | {OUTSIDE},
+    "accept_edits": WORK | {OUTSIDE},
+    "plan": {READ},
+}
+ASKS: Final = ("default", "accept_edits")
+CHANGES: Final = ("plan", "dangerously_skip_permissions", "plan", "full_auto", "default")
+# A user's configuration that allows everything, and which no mode may be wider for.
+WIDE: Final = """
+[sandbox_workspace_write]
+network_access = true
+writable_roots = ["/"]
+"""
+WIDER: Final = 'default_permissions = ":danger-full-access"\n'
+
+
+async def check_all(
+    canaries: Canaries,
+    wanted: Mapping[str, set[str]],
+    approve: Approve | None = None,
+    **options: Json,
+) -> None:
+    """Have everything tried in these modes, side by side."""
+    async with trio.open_nursery() as nursery:
+        for mode, effects in wanted.items():
+            asked = mode in ASKS and approve is None and not options.get("exec")
+            denied = len({OUTSIDE, LINK}) if asked else 0
+            said = {"temporary": False, **options}
+            check = partial(canaries.check, denied=denied, options=said)
+            nursery.start_soon(check, mode, effects, approve)
+
+
+async def test_only_that_is_done_which_the_mode_lets_through(any_house: House) -> None:
+    async with open_canaries(any_house, PERMISSIONS) as canaries, trio.open_nursery() as nursery:
+        nursery.start_soon(check_all, canaries, UNASKED)
+        nursery.start_soon(check_all, canaries, ALLOWED, allow)
+
+
+async def test_a_process_of_ones_own_may_do_no_more(any_house: House) -> None:
+    async with open_canaries(any_house, PERMISSIONS) as canaries, trio.open_nursery() as nursery:
+        nursery.start_soon(partial(check_all, canaries, UNASKED, exec=True))
+
+
+async def test_what_the_users_configuration_allows_makes_no_mode_wider(
+    server: ModelServer, hermitage: Hermitage, newest: Path
+) -> None:
+    env = hermitage.codex(more=WIDE)
+    config = hermitage.root / "codex" / "config.toml"
+    config.write_text(WIDER + config.read_text())
+    some = {mode: UNASKED[mode] for mode in ("default", "plan", "full_auto")}
+    async with (
+        open_house(server, newest, hermitage.work, env) as house,
+        open_canaries(house, PERMISSIONS) as canaries,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(check_all, canaries, some)
+        nursery.start_soon(partial(check_all, canaries, some, exec=True))
+
+
+async def test_the_mode_of_one_run_is_not_that_of_the_next(any_house: House) -> None:
+    async def change(*, once: bool) -> None:
+        cage = Cage(any_house.place())
+        session = await any_house.session(cwd=cage.work)
+        for number, mode in enumerate(CHANGES):
+            options: dict[str, Json] = {"exec": once, "temporary": False}
+            done, _ = await canaries.try_all(cage, session, f"turn{number}", mode, **options)
+            assert done == UNASKED[mode], f"{mode}, turn {number}"
+
+    async with open_canaries(any_house, PERMISSIONS) as canaries, trio.open_nursery() as nursery:
+        for once in (False, True):
+            nursery.start_soon(partial(change, once=once))
+
+
+async def test_a_command_may_leave_its_sandbox_if_that_is_allowed(house: House) -> None:
+    place = house.place()
+    wish: dict[str, Json] = {
+        "cmd": f"touch {place}/out",
+        "sandbox_permissions": "require_escalated",
+        "justification": "May I?",
+    }
+    script: Script = [[Call(tool="exec_command", input=wish)], [Say(text="done")]]
+    played = await house.play(script, await house.session())
+    assert not (place / "out").exists()
+    assert len(played.result.permission_denials) == 1
+    for mode in ("full_auto", "plan"):
+        await house.play(script, await house.session(mode, approve=allow))
+        assert not (place / "out").exists()
+    await house.play(script, await house.session(approve=allow))
+    assert (place / "out").exists()
+
+
+async def test_commands_do_not_see_the_key(house: House) -> None:
+    script: Script = [[Call(tool="shell", input={"command": "env"})], [Say(text="done")]]
+    for once in (False, True):
+        for secrets in (False, True):
+            options = house.options(exec=once, secrets=secrets)
+            await house.play(script, await house.session("full_auto"), options=options)
+            [told] = house.server.log.asked[-1].results
+            assert ("CODEX_MODEL_KEY=" in told.text) == secrets, f"exec={once}"

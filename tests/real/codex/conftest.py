@@ -37,3 +37,11 @@ async def any_house(
     program = codex_program[1]
     async with open_house(server, program, hermitage.work, hermitage.codex(retries=1)) as house:
         yield house
+
+
+@pytest.fixture
+async def old_house(
+    server: ModelServer, hermitage: Hermitage, oldest: Path
+) -> AsyncGenerator[House, None]:
+    async with open_house(server, oldest, hermitage.work, hermitage.codex(retries=1)) as house:
+        yield house

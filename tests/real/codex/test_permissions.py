@@ -70,15 +70,19 @@ async def check_all(
             nursery.start_soon(check, mode, effects, approve)
 
 
-async def test_only_that_is_done_which_the_mode_lets_through(any_house: House) -> None:
-    async with open_canaries(any_house, PERMISSIONS) as canaries, trio.open_nursery() as nursery:
+async def test_only_that_is_done_which_the_mode_lets_through(house: House) -> None:
+    async with open_canaries(house, PERMISSIONS) as canaries, trio.open_nursery() as nursery:
         nursery.start_soon(check_all, canaries, UNASKED)
         nursery.start_soon(check_all, canaries, ALLOWED, allow)
-
-
-async def test_a_process_of_ones_own_may_do_no_more(any_house: House) -> None:
-    async with open_canaries(any_house, PERMISSIONS) as canaries, trio.open_nursery() as nursery:
         nursery.start_soon(partial(check_all, canaries, UNASKED, exec=True))
+
+
+async def test_an_older_one_does_no_more_either(old_house: House) -> None:
+    some = {mode: UNASKED[mode] for mode in ("plan", "full_auto")}
+    async with open_canaries(old_house, PERMISSIONS) as canaries, trio.open_nursery() as nursery:
+        nursery.start_soon(check_all, canaries, some)
+        nursery.start_soon(check_all, canaries, {"default": ALLOWED["default"]}, allow)
+        nursery.start_soon(partial(check_all, canaries, some, exec=True))
 
 
 async def test_what_the_users_configuration_allows_makes_no_mode_wider(
@@ -87,7 +91,7 @@ async def test_what_the_users_configuration_allows_makes_no_mode_wider(
     env = hermitage.codex(more=WIDE)
     config = hermitage.root / "codex" / "config.toml"
     config.write_text(WIDER + config.read_text())
-    some = {mode: UNASKED[mode] for mode in ("default", "plan", "full_auto")}
+    some = {mode: UNASKED[mode] for mode in ("plan", "full_auto")}
     async with (
         open_house(server, newest, hermitage.work, env) as house,
         open_canaries(house, PERMISSIONS) as canaries,
@@ -97,16 +101,16 @@ async def test_what_the_users_configuration_allows_makes_no_mode_wider(
         nursery.start_soon(partial(check_all, canaries, some, exec=True))
 
 
-async def test_the_mode_of_one_run_is_not_that_of_the_next(any_house: House) -> None:
+async def test_the_mode_of_one_run_is_not_that_of_the_next(house: House) -> None:
     async def change(*, once: bool) -> None:
-        cage = Cage(any_house.place())
-        session = await any_house.session(cwd=cage.work)
+        cage = Cage(house.place())
+        session = await house.session(cwd=cage.work)
         for number, mode in enumerate(CHANGES):
             options: dict[str, Json] = {"exec": once, "temporary": False}
             done, _ = await canaries.try_all(cage, session, f"turn{number}", mode, **options)
             assert done == UNASKED[mode], f"{mode}, turn {number}"
 
-    async with open_canaries(any_house, PERMISSIONS) as canaries, trio.open_nursery() as nursery:
+    async with open_canaries(house, PERMISSIONS) as canaries, trio.open_nursery() as nursery:
         for once in (False, True):
             nursery.start_soon(partial(change, once=once))
 

@@ -134,6 +134,7 @@ class Keeper:
             ledger=tuple(draft.ledger),
             session=self._session_record(draft),
             new_session=None if live.stored else self._new_session(at),
+            closes=draft.closes,
         )
         patience = self._tables.clocks.of("store") or float("inf")
         while True:
@@ -166,9 +167,7 @@ class Keeper:
         return live.redactor.redact(encode_json(live.session))
 
     async def _store(self, draft: Draft, append: Append) -> None:
-        live, store = self._live, self._tables.store
-        if draft.closes and live.stored:
-            await store.close_session(live.session.id, at=append.at)
+        store = self._tables.store
         for entry in draft.folds:
             if entry.pause is not None and draft.has_ended(entry):
                 await store.put_snapshot(self._snapshot(draft, entry, append.at))

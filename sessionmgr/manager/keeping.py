@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -35,8 +34,6 @@ from sessionmgr.otp import DynamicSupervisor, child
 from sessionmgr.provider.discovery import find_adapter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from sessionmgr.manager.tables import Tables
     from sessionmgr.store.row import Lease
 
@@ -82,6 +79,12 @@ class Keeping:
             ProviderDown: It does not come up.
         """
         tree = self.know(provider)
+        if tree.is_up:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        else:
+            await self._bring_up(provider, tree)
+
+    async def _bring_up(self, provider: str, tree: ProviderTree) -> None:
         async with self._alone(f"provider {provider}"):
             if tree.is_up:
                 return
@@ -129,17 +132,23 @@ class Keeping:
 
     async def _asleep(self, session: Session) -> Live:
         """Return a session as the store knows it."""
+        if session.id in self._tables.fresh:
+            self._tables.fresh.discard(session.id)
+            return self._unstored(session)
         try:
             stored = await self._tables.store.session(session.id)
         except UnknownId:
-            live = Live(session, stored=False, last_seq=0)
-            live.closing = session.id in self._tables.closed
-            return live
+            return self._unstored(session)
         known = msgspec.convert(known_part(msgspec.json.decode(stored.body), Session), Session)
         is_closed = stored.state == "closed"
         known = replace(known, state="closed" if is_closed else "open")
         live = Live(known, stored=True, last_seq=stored.last_seq)
         live.closing = is_closed
+        return live
+
+    def _unstored(self, session: Session) -> Live:
+        live = Live(session, stored=False, last_seq=0)
+        live.closing = session.id in self._tables.closed
         return live
 
     async def _keep(self, live: Live, *, task_status: trio.TaskStatus[None]) -> None:
@@ -207,11 +216,29 @@ class Keeping:
                 except (StoreClosed, StoreUnusable) as error:
                     log.warning("event=lease_not_renewed session=%s why=%s", session_id, error)
 
-    @asynccontextmanager
-    async def _alone(self, name: str) -> AsyncGenerator[None, None]:
+    def _alone(self, name: str) -> _Alone:
         """Have the others wait who want the same brought to life."""
-        lock = self._one_at_a_time.setdefault(name, trio.Lock())
-        async with lock:
-            yield
-        if not lock.statistics().tasks_waiting:
-            self._one_at_a_time.pop(name, None)
+        return _Alone(self._one_at_a_time, name)
+
+
+class _Alone:
+    """A turn at something; who has it first does not wait, not even for the scheduler."""
+
+    __slots__ = ("_lock", "_locks", "_name")
+
+    def __init__(self, locks: dict[str, trio.Lock], name: str) -> None:
+        self._locks: Final = locks
+        self._name: Final = name
+        self._lock: Final = locks.setdefault(name, trio.Lock())
+
+    async def __aenter__(self) -> None:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        try:
+            self._lock.acquire_nowait()
+        except trio.WouldBlock:
+            await self._lock.acquire()
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        self._lock.release()
+        if not self._lock.locked() and self._locks.get(self._name) is self._lock:
+            del self._locks[self._name]

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from sessionmgr.store.contract import Store
 
 
+FRESH: Final = 65_536
+"""So many ids of sessions are remembered before they are used."""
+
+
 class Tables:
     """The live sessions, the providers, the store as it is now, and what the caller has set."""
 
@@ -56,6 +60,8 @@ class Tables:
         self.runs: Final[dict[str, RunEntry]] = {}
         self.opened: Final[dict[str, trio.Event]] = {}
         """Sessions that are not stored yet, and what tells that they are."""
+        self.fresh: Final[set[str]] = set()
+        """Ids of sessions that were made here and not used yet: no store can have them."""
         self.closed: Final[set[str]] = set()
         """Sessions that were closed before they had a run: the store never heard of them."""
         self.settling: Final[dict[str, trio.Event]] = {}
@@ -109,7 +115,12 @@ class Tables:
 
     def new_id(self, kind: Kind) -> str:
         """Make an id."""
-        return new_id(kind) if self._bits is None else new_id(kind, self._bits)
+        made = new_id(kind) if self._bits is None else new_id(kind, self._bits)
+        if kind is Kind.SESSION:
+            if len(self.fresh) >= FRESH:  # who made so many wanted none of them
+                self.fresh.clear()
+            self.fresh.add(made)
+        return made
 
     def chance(self) -> float:
         """Return a number from 0 to 1, by chance."""

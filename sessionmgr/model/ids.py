@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: nothing that is misread
 LENGTH: Final = 20  # 100 bits
+_PAIRS: Final = tuple(first + second for first in ALPHABET for second in ALPHABET)
+_PLACES: Final = tuple(range(5 * LENGTH - 10, -1, -10))
 
 
 class Kind(StrEnum):
@@ -27,8 +29,8 @@ class Kind(StrEnum):
 def new_id(kind: Kind, bits: Callable[[int], int] = secrets.randbits) -> str:
     """Make an id of `kind`; a simulation hands in `bits` of its own."""
     number = bits(5 * LENGTH)
-    digits = (ALPHABET[number >> 5 * place & 31] for place in reversed(range(LENGTH)))
-    return f"{kind}_{''.join(digits)}"
+    pairs = [_PAIRS[number >> place & 1023] for place in _PLACES]
+    return f"{kind}_{''.join(pairs)}"
 
 
 def kind_of(identifier: str) -> Kind | None:

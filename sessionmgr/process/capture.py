@@ -137,6 +137,11 @@ class CapturedTree:
         """What its processes are marked with."""
         return self._within.id
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is to come, as far as is known."""
+        return self._within.is_over
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the program alone."""
         self._capture.about({"signal": number.name})

@@ -65,6 +65,11 @@ class DirectTree:
         """What the environment of its processes says, unless they wipe it."""
         return mark.text_of(self.mark)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is to come, as far as is known."""
+        return self.course.is_over
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the program alone; nothing if it has ended."""
         if self._process.poll() is not None:

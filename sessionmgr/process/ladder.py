@@ -50,6 +50,8 @@ async def end_tree(
     """
     facts: ExitFacts | None = None
     with trio.CancelScope(shield=True):
+        if tree.is_over:  # as most are when their owner is done with them
+            return await tree.wait_empty()
         try:
             ended = await _asked(tree, ladder, polite) or await _terminated(tree, ladder)
             with trio.move_on_after(ladder.linger if ended else 0):

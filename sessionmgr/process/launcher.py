@@ -26,6 +26,11 @@ class ChildTree(Protocol):
         ...
 
     @property
+    def is_over(self) -> bool:
+        """Whether nothing more is to come, as far as is known."""
+        ...
+
+    @property
     def stdin(self) -> trio.abc.SendStream | None:
         """Where to write to it; None if it reads /dev/null."""
         ...

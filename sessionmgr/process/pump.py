@@ -90,9 +90,8 @@ class Pump:
                 nursery.start_soon(self._hurry_after, exited, (out, err))
                 if stdin is not None:
                     nursery.start_soon(self.outbox.run, stdin)
-                nursery.start_soon(out.run)
                 nursery.start_soon(err.run)
-                await out.over.wait()
+                await out.run()
                 self.stdout_ended.set()
                 await err.over.wait()
                 nursery.cancel_scope.cancel()

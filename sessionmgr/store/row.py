@@ -76,6 +76,8 @@ class Append(Struct, frozen=True, kw_only=True):
     """The session's own record, where the batch changes it."""
     new_session: NewSession | None = None
     """The session itself, where it may be new: it is stored with the batch or not at all."""
+    closes: bool = False
+    """Whether the session is closed with it, at `at`, if it is not yet."""
 
 
 class Appended(Struct, frozen=True, gc=False):

@@ -42,6 +42,10 @@ class ImaginaryTree:
             if not self.leaves or name == "kill":
                 self.course.over(Emptied.NO_CHILD)
 
+    @property
+    def is_over(self) -> bool:
+        return self.course.is_over
+
     async def ask(self, _tree: ChildTree) -> None:
         await trio.lowlevel.checkpoint()
         self.step("polite")

@@ -91,7 +91,7 @@ class ShellAdapter(ProviderAdapter):
         """Have the command end: TERM, then KILL; `run` goes on reading meanwhile."""
         performance = self._playing.get(run.run_id)
         if performance is not None:
-            performance.asked_to_end.set()
+            await performance.end()
 
 
 def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:

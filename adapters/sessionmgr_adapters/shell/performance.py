@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -44,8 +45,9 @@ class Performance:
 
     def __init__(self, run: RunContext, tool_input: Json, success: Sequence[int]) -> None:
         self.tool_call_id: Final = f"{run.run_id}.1"
-        self.asked_to_end: Final = trio.Event()
         self.facts: ExitFacts | None = None
+        self._tree: ChildTree | None = None
+        self._is_to_end = False
         self._run: Final = run
         self._tool_input: Final = tool_input
         self._success: Final = frozenset(success)
@@ -84,21 +86,15 @@ class Performance:
         """
         tree: ChildTree | None = None
         try:
-            async with (
-                open_tree(self._run.launcher, command, ladder=self._ladder) as tree,
-                trio.open_nursery() as nursery,
-            ):
-                nursery.start_soon(self._end_when_asked, tree)
-                if limit is not None:
-                    nursery.start_soon(self._strike, limit)
+            async with open_tree(self._run.launcher, command, ladder=self._ladder) as tree:
+                self._tree = tree
+                if self._is_to_end:
+                    await end_tree(tree, self._ladder)
+                ended = partial(self._wait_exit, tree, limit, trio.current_time())
                 await self._pump.run(
-                    stdin=tree.stdin,
-                    stdout=tree.stdout,
-                    stderr=tree.stderr,
-                    exited=tree.wait_exit,
+                    stdin=tree.stdin, stdout=tree.stdout, stderr=tree.stderr, exited=ended
                 )
-                await tree.wait_exit()
-                nursery.cancel_scope.cancel()
+                await ended()
         except trio.Cancelled:
             if tree is None:
                 self._run.emit_nowait(self._ended(ToolCallFailed, "it was not started"))
@@ -112,13 +108,21 @@ class Performance:
             self.facts = await tree.wait_empty()
             self._tell_the_end(self.facts)
 
-    async def _end_when_asked(self, tree: ChildTree) -> None:
-        await self.asked_to_end.wait()
-        await end_tree(tree, self._ladder)
+    async def end(self) -> None:
+        """Have the command end: TERM, then KILL; `play` goes on reading meanwhile."""
+        self._is_to_end = True
+        await trio.lowlevel.checkpoint()
+        if self._tree is not None:
+            await end_tree(self._tree, self._ladder)
 
-    async def _strike(self, limit: float) -> None:
-        await trio.sleep(limit)
-        self._run.time_out(f"the command was to be done in {limit:g} s")
+    async def _wait_exit(self, tree: ChildTree, limit: float | None, begun: float) -> None:
+        """Wait for the command's end, and have it end when its time is over."""
+        if limit is not None:
+            with trio.move_on_at(begun + limit):
+                await tree.wait_exit()
+                return
+            self._run.time_out(f"the command was to be done in {limit:g} s")
+        await tree.wait_exit()
 
     # --- what it says ----------------------------------------------------------------------------
 

@@ -71,8 +71,12 @@ def append(connection: Connection, append: Append) -> Appended:
     _write_runs(connection, append, session, keys, ends)
     _write_events(connection, append, session, keys)
     connection.execute(
-        "UPDATE sessions SET last = ?, fence = ?, body = coalesce(?, body) WHERE key = ?",
-        (append.rows[-1].seq, append.fence, append.session, session),
+        "UPDATE sessions SET last = ?, fence = ?, body = coalesce(?, body),"
+        " closed = coalesce(closed, ?) WHERE key = ?",
+        (
+            *(append.rows[-1].seq, append.fence, append.session),
+            *(append.at if append.closes else None, session),
+        ),
     )
     if append.ledger:
         _book(connection, append, session, keys)

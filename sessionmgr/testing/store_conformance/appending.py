@@ -259,6 +259,25 @@ async def a_closed_session_still_takes_late_events(store: Store) -> None:
 
 
 @APPENDING.of_one_store
+async def a_batch_may_close_its_session_once(store: Store) -> None:
+    await new_session(store)
+    await store.append(batch(1, "a"))
+    assert (await store.session(SESSION)).state == "open"
+    await store.append(replace(batch(2, "session_closed"), at=5000, closes=True))
+    await store.append(replace(batch(3, "session_closed"), at=6000, closes=True))
+    session = await store.session(SESSION)
+    assert (session.state, session.closed) == ("closed", 5000)
+
+
+@APPENDING.of_one_store
+async def a_batch_that_is_refused_closes_nothing(store: Store) -> None:
+    await new_session(store)
+    with refused(NumberGap):
+        await store.append(replace(batch(2, "session_closed"), closes=True))
+    assert (await store.session(SESSION)).state == "open"
+
+
+@APPENDING.of_one_store
 async def of_many_writers_for_one_number_one_wins(store: Store) -> None:
     await new_session(store)
     won: list[str] = []

@@ -24,6 +24,7 @@ from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.desk import Desk
 from sessionmgr.manager.identity import Presence
+from sessionmgr.manager.interrupts import guard_from_interrupts, unguard
 from sessionmgr.manager.keeping import Keeping
 from sessionmgr.manager.launching import LateLauncher
 from sessionmgr.manager.plan import Grant, RunWish, Wishes, check, mode_of
@@ -102,14 +103,14 @@ class Manager:
             ManagerDown: It does not come up; the cause says why.
         """
         self._token = trio.lowlevel.current_trio_token()
-        self._tables.presence.appear()
+        self._appear()
         try:
             await self._root.__aenter__()
         except OtpError as error:
-            self._tables.presence.disappear()
+            self._disappear()
             raise _what_is_wrong(error) from error
         except BaseException:
-            self._tables.presence.disappear()
+            self._disappear()
             raise
         return self
 
@@ -130,8 +131,16 @@ class Manager:
             raise _in_our_words(group, exc) from None
         finally:
             self._reconciler.let_go("the manager is down")
-            self._tables.presence.disappear()
+            self._disappear()
             self._tables.lifetime.end()
+
+    def _appear(self) -> None:
+        guard_from_interrupts()
+        self._tables.presence.appear()
+
+    def _disappear(self) -> None:
+        self._tables.presence.disappear()
+        unguard()
 
     @property
     def token(self) -> trio.lowlevel.TrioToken:

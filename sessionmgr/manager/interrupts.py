@@ -1,0 +1,74 @@
+"""Ctrl-C while managers are open: the main task's matter, and nobody else's.
+
+trio raises KeyboardInterrupt in whichever task is at work, at any line of it. With a manager open
+that is one of its own nearly always, in the middle of what it writes down. So here the first
+Ctrl-C waits for the main task, and its block ends runs in order; another one before that strikes as
+trio would have it, so that a loop that never waits can be left as well.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    Handler = Callable[[int, FrameType | None], object]
+
+
+class _Guard:
+    """Stands before trio's handler, in one `trio.run`."""
+
+    def __init__(self, handler: Handler) -> None:
+        self.managers = 0
+        self.handler: Final = handler
+        self._is_pending = False
+        self._token: Final = trio.lowlevel.current_trio_token()
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if self._is_pending:
+            self.handler(number, frame)
+            return
+        self._is_pending = True
+        self._token.run_sync_soon(self._turn)
+        self.handler(number, None)  # from nowhere: trio then waits for the main task
+
+    def _turn(self) -> None:
+        # The loop goes round, so nobody needs the second one to be heard.
+        self._is_pending = False
+
+
+_GUARD: Final[trio.lowlevel.RunVar[_Guard | None]] = trio.lowlevel.RunVar("guard", None)
+
+
+def guard_from_interrupts() -> None:
+    """Begin, for one more manager; nothing is done where SIGINT is not trio's to handle."""
+    guard = _GUARD.get()
+    if guard is None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        handler = signal.getsignal(signal.SIGINT)
+        if not callable(handler) or not handler.__module__.startswith("trio."):
+            return
+        guard = _Guard(handler)
+        _GUARD.set(guard)
+        signal.signal(signal.SIGINT, guard)
+    guard.managers += 1
+
+
+def unguard() -> None:
+    """End, for one manager."""
+    guard = _GUARD.get()
+    if guard is None:
+        return
+    guard.managers -= 1
+    if not guard.managers:
+        handler = guard.handler
+        _GUARD.set(None)
+        if signal.getsignal(signal.SIGINT) is guard:
+            signal.signal(signal.SIGINT, handler)

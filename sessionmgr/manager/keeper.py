@@ -257,7 +257,6 @@ class Keeper:
 
     async def _launch(self, entry: RunEntry) -> None:
         if entry.course.stop is not None or not await self._tables.launch(entry):
-            entry.course.over.set()
             why = self._tables.why_down(entry.run.provider)
             self._live.intake.put(news.NotLaunched(entry, why))
 

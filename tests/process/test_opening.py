@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -11,23 +10,7 @@ import pytest
 import trio
 
 from sessionmgr.process import Command, Kind, open_launcher, proc
-
-
-class AtStep(trio.abc.Instrument):
-    """Does something once, before a step of a task, by its number."""
-
-    def __init__(self, number: int, deed: Callable[[], object]) -> None:
-        self.left = number
-        self.deed = deed
-
-    def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        self.left -= 1
-        if self.left == -1:
-            self.deed()
-
-    @property
-    def is_done(self) -> bool:
-        return self.left < 0
+from tests.at_step import AtStep
 
 
 async def opened(kind: Kind, directory: Path, number: int) -> bool:

@@ -21,8 +21,9 @@ def _silence() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
+asked_for = settings().max_examples
 often = settings(
-    max_examples=max(2000, settings().max_examples),
+    max_examples=max(20 * min(asked_for, 100), asked_for),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 

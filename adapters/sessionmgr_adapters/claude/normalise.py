@@ -294,6 +294,7 @@ def _note_task(frame: System, state: State) -> None:
         return
     status = frame.patch.status if frame.patch else None
     moved = frame.is_backgrounded or (frame.patch is not None and frame.patch.is_backgrounded)
+    moved = moved or frame.tool_use_id in state.sent_away  # older ones do not say it
     if frame.subtype == "task_notification" or status in {"completed", "failed", "killed"}:
         state.tasks.discard(frame.task_id)
     elif moved:

@@ -34,6 +34,8 @@ class State:
         self._ended: Final[set[str]] = set()
         self.tasks: Final[set[str]] = set()
         """What goes on in the background."""
+        self.sent_away: Final[set[str]] = set()
+        """Calls that were to go on there from the first."""
         self.error: Assistant | None = None
         """What the API said last, if that was an error, in the turn that is on."""
         self.limit: RateLimitInfo | None = None
@@ -64,6 +66,8 @@ class State:
             return False
         self._called.add(call.id)
         self.tools[call.id] = call
+        if isinstance(call.input, dict) and call.input.get("run_in_background") is True:
+            self.sent_away.add(call.id)
         return True
 
     def end(self, tool_use_id: str) -> bool:

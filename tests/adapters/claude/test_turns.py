@@ -26,6 +26,8 @@ from tests.adapters.claude.mocked import (
     running,
     session_of,
     text,
+    tool,
+    tool_result,
 )
 from tests.adapters.claude.scene import Mock, ran, stage
 
@@ -109,6 +111,23 @@ async def test_a_task_that_ends_without_a_word_ends_the_run(autojump_clock: Mock
         prompt = await heard_prompt(it)
         started = System(subtype="task_started", task_id="b1", is_backgrounded=True)
         it.says(running(), init(session_of(it)), started, result(prompt.uuid), idle())
+        await trio.sleep(10)
+        it.says(System(subtype="task_notification", task_id="b1"))
+
+    async with stage(MockSdk(script)) as session:
+        began = trio.current_time()
+        assert (await ran(session)).status is RunStatus.COMPLETED
+        assert 10 < trio.current_time() - began < 15
+
+
+async def test_an_older_one_does_not_say_that_a_task_is_in_the_background(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)), tool("t1", "Bash", {"run_in_background": True}))
+        it.says(System(subtype="task_started", task_id="b1", tool_use_id="t1"))
+        it.says(tool_result("t1", "started"), result(prompt.uuid), idle())
         await trio.sleep(10)
         it.says(System(subtype="task_notification", task_id="b1"))
 

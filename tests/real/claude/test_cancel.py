@@ -187,10 +187,10 @@ async def test_a_run_is_over_when_its_block_is_left(house: House) -> None:
     await until(lambda: not with_word(word), LIMIT - (trio.current_time() - before))
 
 
-async def test_work_in_the_background_keeps_a_run_open(house: House) -> None:
+async def test_work_in_the_background_keeps_a_run_open(any_house: House) -> None:
     command: dict[str, Json] = {"command": "sleep 1; touch late", "run_in_background": True}
     script: Script = [[Call(tool="Bash", input=command)], [Say(text="soon")], [Say(text="seen")]]
-    played = await house.play(script, await house.session("full_auto"))
+    played = await any_house.play(script, await any_house.session("full_auto"))
     assert played.result.status == "completed", played.result.failure
-    assert Path(house.work, "late").exists()
+    assert Path(any_house.work, "late").exists()
     assert played.result.turns == 2

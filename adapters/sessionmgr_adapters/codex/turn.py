@@ -256,6 +256,7 @@ class Turn:
         """Go on with what was added and not heard; or end what still runs, and be over."""
         assert self.end is not None
         with trio.move_on_after(CLEANING):
+            await trio.lowlevel.checkpoint()
             for offer in list(self._offered.values()):  # it may have been taken in the last moment
                 await offer.wait()
         unheard = [text for name, text in self._taken.items() if name not in self.state.heard]
@@ -331,12 +332,12 @@ class Turn:
 
     async def _offer(self, params: dict[str, Json]) -> bool:
         """Say something to the turn; False if it was over before that was heard of."""
+        answers: list[Answer] = []
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_cancel_when, self._over, nursery.cancel_scope)
-            answer = await self._caller.call("turn/steer", params)
+            answers.append(await self._caller.call("turn/steer", params))
             nursery.cancel_scope.cancel()
-            return answer.refusal is None
-        return False
+        return bool(answers) and answers[0].refusal is None
 
 
 async def _cancel_when(event: trio.Event, scope: trio.CancelScope) -> None:

@@ -17,7 +17,7 @@ def _notice(method: str, **params: object) -> bytes:
     return json.dumps(message, ensure_ascii=False).encode() + b"\n"
 
 
-SANDBOX: Final = {
+SANDBOX: Final[dict[str, object]] = {
     "type": "workspaceWrite",
     "writableRoots": [],
     "networkAccess": False,
@@ -30,7 +30,7 @@ OPENED: Final = {
     "approvalPolicy": "on-request",
     "sandbox": {"type": "readOnly", "networkAccess": False},
 }
-SETTLED: Final = {"approvalPolicy": "on-request", "sandboxPolicy": SANDBOX}
+SETTLED: Final[dict[str, object]] = {"approvalPolicy": "on-request", "sandboxPolicy": SANDBOX}
 
 
 def _word(text: str) -> bytes:

@@ -33,6 +33,7 @@ from sessionmgr_adapters.codex.launch import (
 from sessionmgr_adapters.codex.one_shot import Meters, OneShot
 from sessionmgr_adapters.codex.options import CodexOptions
 from sessionmgr_adapters.codex.policy import PERMISSIONS
+from sessionmgr_adapters.codex.races import has_lost, notice, wait
 from sessionmgr_adapters.codex.turn import Turn, failure_of_end
 
 if TYPE_CHECKING:
@@ -119,8 +120,10 @@ class CodexAdapter(ProviderAdapter):
                 return
             content = content_of(run.prompt, await read_images(run.images, run.cwd))
             spec = make_spec(run, options)
-            async with self._pool.lease(spec, run.connections) as lease:
-                await self._sit(run, lease, content)
+            tries = 1
+            while not await self._try(run, spec, content, tries):
+                await wait(tries)
+                tries += 1
         except ProcessError as error:
             await run.fail(start_failure(error))
         except ImageRefusedError as error:
@@ -137,9 +140,25 @@ class CodexAdapter(ProviderAdapter):
         finally:
             del self._once[run.run_id]
 
+    async def _try(
+        self, run: RunContext, spec: ConnectionSpec, content: list[Json], tries: int
+    ) -> bool:
+        """Play a run and tell how it ended, unless its app-server is to be started again."""
+        async with self._pool.lease(spec, run.connections) as lease:
+            turn = await self._sit(run, lease, content)
+            connection = lease.connection
+            if run.cancelling is not None:
+                return True  # whoever stopped the run says how it ends
+            has_begun = turn.is_asked or turn.state.started
+            if turn.is_broken and not has_begun and has_lost(connection.tail.text(), tries):
+                run.emit_nowait(notice(tries))
+                return False
+            await _end(run, turn, connection)
+            return True
+
     async def _sit(
         self, run: RunContext, lease: Lease[CodexConnection], content: list[Json]
-    ) -> None:
+    ) -> Turn:
         conversation = await lease.connection.open(run.run_id)
         turn = self._turns[run.run_id] = Turn(run, conversation, _options(run), content)
         try:
@@ -148,8 +167,7 @@ class CodexAdapter(ProviderAdapter):
             del self._turns[run.run_id]
         if turn.is_deaf or turn.is_broken or _was_silent(run):
             lease.abandon()
-        if run.cancelling is None:  # else whoever stopped the run says how it ends
-            await _end(run, turn, lease.connection)
+        return turn
 
     async def interrupt(self, run: RunContext) -> None:
         """Ask the agent to end its turn; `run` reads on until it has."""

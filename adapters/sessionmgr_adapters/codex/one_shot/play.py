@@ -30,6 +30,7 @@ from sessionmgr_adapters.codex.one_shot.complaints import cleaned, start_kind, t
 from sessionmgr_adapters.codex.one_shot.frames import read
 from sessionmgr_adapters.codex.one_shot.launch import ANSWER
 from sessionmgr_adapters.codex.one_shot.normalise import State, normalise
+from sessionmgr_adapters.codex.races import has_lost, notice, wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.codex.one_shot.launch import OneShotSpec
     from sessionmgr_adapters.codex.one_shot.spending import Meters
 
-LADDER: Final = Ladder(polite=2.0, term=1.0)
+POLITE: Final = 2.0
+TERM: Final = 1.0
+LINGER: Final = 0.5
 HURRIED: Final = Ladder(polite=0.0, term=0.2, linger=0.2)
 """For one that has had its time to obey, and has not."""
 LAST_MOMENTS: Final = 3.0
@@ -65,8 +68,13 @@ class OneShot:
         self._spec: Final = spec
         self._meters: Final = meters
         self._state: Final = State()
+        self._ladder: Final = Ladder(
+            polite=min(POLITE, run.grace / 2),
+            term=min(TERM, run.grace / 4),
+            linger=min(LINGER, run.grace / 8),
+        )
         self._is_said: Final = trio.Event()
-        self._pump: Final = Pump(self._take, room=run.room)
+        self._pump = Pump(self._take, room=run.room)
 
     async def play(self) -> None:
         """Have the prompt answered, and tell what happens.
@@ -81,7 +89,7 @@ class OneShot:
         with PrivateFiles() as files:
             paths = {name: files.write(name, text) for name, text in self._spec.files.items()}
             named = {name: str(path) for name, path in paths.items()}
-            facts = await self._perform(self._spec.command(named))
+            facts = await self._start(self._spec.command(named))
             self._tell_of_the_answer(paths[ANSWER])
         self._book()
         self._run.emit_nowait(process_exited(facts))
@@ -101,6 +109,19 @@ class OneShot:
                 return Failure(kind=FailureKind.CONFIG_INVALID, message=message, phase="start")
         return None
 
+    async def _start(self, command: Command) -> ExitFacts:
+        """Start it, and again if it found its home half made; return how it ended."""
+        tries = 1
+        while True:
+            facts = await self._perform(command)
+            is_lost = self._state.thread is None and has_lost(self._pump.tail.text(), tries)
+            if not is_lost or self._run.cancelling is not None:
+                return facts
+            self._run.emit_nowait(notice(tries))
+            await wait(tries)
+            tries += 1
+            self._pump = Pump(self._take, room=self._run.room)
+
     async def _perform(self, command: Command) -> ExitFacts:
         async with (
             open_tree(self._spec.launcher, command, ladder=HURRIED) as tree,
@@ -108,7 +129,7 @@ class OneShot:
         ):
             nursery.start_soon(self._talk, tree)
             await self._wait_for_the_end(tree)
-            facts = await end_tree(tree, LADDER, _interrupt)
+            facts = await end_tree(tree, self._ladder, _interrupt)
             with trio.move_on_after(LAST_MOMENTS):
                 await self._pump.stdout_ended.wait()
             nursery.cancel_scope.cancel()

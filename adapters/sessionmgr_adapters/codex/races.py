@@ -1,0 +1,34 @@
+"""Starts of Codex that come to nothing because another one was just making the same home.
+
+Its databases are made by whoever is there first, and some versions give up when somebody else is
+at it. Nothing has been asked then, and the next start finds all of it made.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from sessionmgr.model import ErrorOccurred, Failure, FailureKind
+
+TRIES: Final = 5
+PAUSE: Final = 0.1
+_WORDS: Final = ("failed to initialize", "state runtime")
+
+
+def has_lost(stderr: str, tries: int) -> bool:
+    """Whether that is what it died of, and it makes sense to start it again."""
+    return tries < TRIES and all(each in stderr for each in _WORDS)
+
+
+def notice(tries: int) -> ErrorOccurred:
+    """Return what is told of a start that is made again."""
+    message = f"Codex found its home half made, and is started again ({tries}/{TRIES - 1})"
+    failure = Failure(kind=FailureKind.START_FAILED, message=message, retryable=True, phase="start")
+    return ErrorOccurred(failure=failure, severity="warning")
+
+
+async def wait(tries: int) -> None:
+    """Let others come to an end with it."""
+    await trio.sleep(PAUSE * 2 ** (tries - 1))

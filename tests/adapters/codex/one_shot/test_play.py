@@ -1,0 +1,168 @@
+"""Runs on a `codex exec` that is a script: what it says, what it leaves, and how it goes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+import trio
+
+from sessionmgr.manager import Clocks, Manager, RunHandle, open_manager
+from sessionmgr.model import AnyEvent, ErrorOccurred, FailureKind, Json, ProcessExited, RunResult
+from sessionmgr_adapters.codex import CodexAdapter
+
+BEGIN = 'cat > prompt; say \'{"type":"thread.started","thread_id":"t-1"}\''
+ITEM = r'{"id":"i","type":"agent_message","text":"{\"n\":1}"}'
+ANSWER = f'say \'{{"type":"item.completed","item":{ITEM}}}\''
+DONE = 'say \'{"type":"turn.completed","usage":{"input_tokens":10,"output_tokens":1}}\''
+LEAVE = """leave() {
+    for each; do case $each in --output-last-message=*) cat > "${each#*=}";; esac; done
+}"""
+SAY = 'say() { printf "%s\\n" "$1"; }'
+
+
+@pytest.fixture
+async def manager() -> AsyncGenerator[Manager]:
+    adapters = {"codex": CodexAdapter}
+    async with open_manager(adapters=adapters, clocks=Clocks(close=1.0)) as manager:
+        yield manager
+
+
+async def started(manager: Manager, place: Path, *script: str, **wishes: Json) -> RunHandle:
+    """Start a run on a program that is this script."""
+    program = place / "codex"
+    program.write_text("\n".join([SAY, LEAVE, *script]))
+    session = await manager.open_session("codex", cwd=place)
+    options: dict[str, Json] = {"command": ["/bin/sh", str(program)], "exec": True}
+    return await session.submit("héllo", options=options, **wishes)  # type: ignore[arg-type]
+
+
+async def played(
+    manager: Manager, place: Path, *script: str, **wishes: Json
+) -> tuple[RunResult, list[AnyEvent]]:
+    run = await started(manager, place, *script, **wishes)
+    result = await run.result()
+    return result, [each async for each in run]
+
+
+async def test_a_prompt_is_written_to_it_and_its_answer_told(
+    manager: Manager, tmp_path: Path
+) -> None:
+    result, events = await played(manager, tmp_path, BEGIN, ANSWER, DONE)
+    assert (result.status, result.text, result.exit_code) == ("completed", '{"n":1}', 0)
+    assert (tmp_path / "prompt").read_text() == "héllo"
+    assert result.provider_session_id == "t-1"
+    assert result.usage.input == 10
+    assert any(isinstance(each, ProcessExited) for each in events)
+
+
+async def test_an_answer_whose_frame_is_lost_is_read_where_it_was_left(
+    manager: Manager, tmp_path: Path
+) -> None:
+    result, _ = await played(manager, tmp_path, BEGIN, 'echo "In a file." | leave "$@"', DONE)
+    assert (result.status, result.text) == ("completed", "In a file.\n")
+
+
+async def test_one_that_has_said_its_last_and_stays_is_ended(
+    manager: Manager, tmp_path: Path
+) -> None:
+    script = (BEGIN, ANSWER, DONE, "trap 'exit 0' INT", "while :; do sleep 0.1; done")
+    result, _ = await played(manager, tmp_path, *script)
+    assert (result.status, result.text) == ("completed", '{"n":1}')
+
+
+async def test_one_that_goes_without_a_word_has_failed(manager: Manager, tmp_path: Path) -> None:
+    result, _ = await played(manager, tmp_path, BEGIN, "echo broken >&2; exit 0")
+    assert result.failure is not None
+    told = (result.failure.kind, result.failure.retryable, result.failure.resumable)
+    assert told == (FailureKind.PROCESS_EXITED, True, True)
+    assert "broken" in result.failure.message
+
+
+async def test_an_error_that_no_end_of_a_turn_followed_is_what_it_failed_with(
+    manager: Manager, tmp_path: Path
+) -> None:
+    error = 'say \'{"type":"error","message":"unexpected status 401 Unauthorized: no"}\''
+    result, _ = await played(manager, tmp_path, BEGIN, error, "exit 1")
+    assert result.failure is not None
+    assert result.failure.kind is FailureKind.AUTH_FAILED
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Error: no rollout found for thread id x (code -32600)", FailureKind.SESSION_NOT_FOUND),
+        ("Error loading config.toml: unknown variant", FailureKind.CONFIG_INVALID),
+    ],
+)
+async def test_a_start_that_comes_to_nothing_says_why(
+    manager: Manager, tmp_path: Path, said: str, kind: FailureKind
+) -> None:
+    result, _ = await played(manager, tmp_path, f"echo '{said}' >&2", "exit 1")
+    assert result.failure is not None
+    assert (result.failure.kind, result.failure.phase) == (kind, "start")
+    assert "code" not in result.failure.message
+
+
+async def test_a_home_that_is_half_made_is_tried_again(manager: Manager, tmp_path: Path) -> None:
+    lost = "echo 'Error: failed to initialize sqlite state runtime' >&2; exit 1"
+    script = (f"[ -e tried ] || {{ touch tried; {lost}; }}", BEGIN, ANSWER, DONE)
+    result, events = await played(manager, tmp_path, *script)
+    assert result.status == "completed"
+    [note] = [each for each in events if isinstance(each, ErrorOccurred)]
+    assert (note.severity, note.failure.kind) == ("warning", FailureKind.START_FAILED)
+
+
+async def test_a_home_that_is_never_made_is_not_tried_for_ever(
+    manager: Manager, tmp_path: Path
+) -> None:
+    lost = "echo 'Error: failed to initialize sqlite state runtime' >&2"
+    result, events = await played(manager, tmp_path, lost, "exit 1")
+    assert result.failure is not None
+    assert (result.failure.kind, result.failure.retryable) == (FailureKind.PROCESS_EXITED, True)
+    assert len([each for each in events if isinstance(each, ErrorOccurred)]) == 4
+
+
+async def test_output_that_is_not_by_its_schema_is_a_failure(
+    manager: Manager, tmp_path: Path
+) -> None:
+    script = (BEGIN, ANSWER, DONE)
+    result, _ = await played(manager, tmp_path, *script, schema={"type": "object"})
+    assert (result.status, result.structured) == ("completed", {"n": 1})
+    result, _ = await played(manager, tmp_path, *script, schema={"type": "string"})
+    assert result.failure is not None
+    assert result.failure.kind is FailureKind.STRUCTURED_INVALID
+    result, _ = await played(manager, tmp_path, BEGIN, DONE, schema={"type": "object"})
+    assert result.failure is not None
+    assert result.failure.kind is FailureKind.STRUCTURED_INVALID
+
+
+async def test_what_cannot_be_begun_is_refused(manager: Manager, tmp_path: Path) -> None:
+    result, _ = await played(manager, tmp_path, BEGIN, images=["nowhere.png"])
+    assert result.failure is not None
+    assert result.failure.message == "there is no image nowhere.png"
+    result, _ = await played(manager, tmp_path, BEGIN, schema={"type": 7})
+    assert result.failure is not None
+    assert result.failure.message.startswith("schema: ")
+    assert not (tmp_path / "prompt").exists()
+
+
+@pytest.mark.parametrize("obeys", [True, False])
+async def test_a_cancel_is_over_soon_whether_it_obeys_or_not(
+    manager: Manager, tmp_path: Path, obeys: bool
+) -> None:
+    trap = "trap 'exit 1' INT" if obeys else "trap '' INT TERM"
+    forever = "while :; do sleep 0.05; done"
+    run = await started(manager, tmp_path, trap, BEGIN, f"(setsid sh -c '{forever}' &)", forever)
+    async for event in run:
+        if event.type == "run_started":
+            break
+    before = trio.current_time()
+    assert run.cancel("enough")
+    result = await run.result()
+    assert result.status == "cancelled"
+    assert trio.current_time() - before < 10
+    [exited] = [each async for each in run if isinstance(each, ProcessExited)]
+    assert exited.emptied
+    assert exited.exit_code == (1 if obeys else None)

@@ -2,7 +2,7 @@
 
 import sys
 
-from sessionmgr.cli.main import main
+from sessionmgr.cli.start import start
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(start())

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sessionmgr.testing.adapter_conformance.stage import Stage
 
 ASKING: Final = Chapter()
+MOST_EVENTS: Final = 8
 
 
 class Judge:
@@ -107,7 +108,7 @@ async def a_message_meanwhile_is_neither_lost_nor_said_twice(stage: Stage) -> No
 @ASKING.law()
 async def a_message_at_any_time_is_neither_lost_nor_said_twice(stage: Stage) -> None:
     played = await stage.play(stage.case.answers)
-    for place in range(min(len(played.events), 8)):
+    for place in stage.case.moments_of(len(played.events), MOST_EVENTS):
         run = await stage.submit(stage.case.answers)
         seen = 0
         async for _ in run:

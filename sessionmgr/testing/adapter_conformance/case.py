@@ -41,7 +41,16 @@ class AdapterCase:
     """Nothing real is waited for, no child and no thread: it can be tried in virtual time."""
     grace: float = 2.0
     """Seconds for a polite end."""
+    moments: int = 20
+    """At how many moments of a run a law is tried that holds at any, spread over all of them."""
     dialect: Dialect | None = None
     """How its agent talks, so that a player can take the place of the agent's program."""
     command_option: str = "command"
     """The option that names the program."""
+
+    def moments_of(self, events: int, most: int) -> list[int]:
+        """Return at which of so many events something is tried."""
+        wanted = min(self.moments, most)
+        if events <= wanted:
+            return list(range(events))
+        return [place * (events - 1) // max(wanted - 1, 1) for place in range(wanted)]

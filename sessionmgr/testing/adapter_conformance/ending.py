@@ -69,7 +69,7 @@ async def a_run_cancelled_at_once_is_cancelled(stage: Stage) -> None:
 @ENDING.law()
 async def a_cancel_may_come_at_any_event(stage: Stage) -> None:
     played = await stage.play(stage.case.answers)
-    for place in range(min(len(played.events), MOST_EVENTS)):
+    for place in stage.case.moments_of(len(played.events), MOST_EVENTS):
         run = await stage.submit(stage.case.answers)
         seen = 0
         claimed = False

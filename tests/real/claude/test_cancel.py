@@ -133,8 +133,6 @@ ESSENTIAL: Final[tuple[Case, ...]] = (
     a_text_streams,
     a_tool_ignores_signals,
     something_runs_in_the_background,
-    it_waits_to_try_again,
-    a_question_is_open,
 )
 
 

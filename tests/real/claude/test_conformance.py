@@ -42,6 +42,7 @@ class TestClaude(AdapterConformance):
         hangs=play([Say(text="half", deltas=2), Hang()], text="half"),
         asks=play([TOUCH], [Say(text="done")], text="done"),
         grace=5.0,
+        moments=3,  # each is a start of the program
     )
 
     @pytest.fixture(autouse=True)
@@ -61,3 +62,7 @@ class TestClaude(AdapterConformance):
                     case = replace(case, **{name: named})  # type: ignore[arg-type]
                 yield case
             assert server.log.strangers == []
+
+
+# The canaries try that, in every mode.
+delattr(TestClaude, "test_a_permission_mode_is_kept_or_refused_and_the_record_says_which")

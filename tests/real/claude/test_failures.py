@@ -110,10 +110,27 @@ async def test_limits_of_turns_and_money_end_a_run(house: House) -> None:
     played = await house.play(script, await house.session("full_auto"), max_turns=2)
     assert played.result.failure is not None
     assert played.result.failure.provider_code == "error_max_turns"
+    assert played.result.failure.kind is K.BUDGET_EXCEEDED
+    assert played.result.reason == "budget"
     costly: Script = [[call, Use(input=100_000, output=10_000)], [call], [Say(text="never")]]
     played = await house.play(costly, await house.session("full_auto"), budget=Budget(usd=0.1))
     assert played.result.failure is not None
     assert played.result.failure.kind is K.BUDGET_EXCEEDED
+
+
+async def test_a_budget_of_money_is_one_runs_and_not_the_sessions(house: House) -> None:
+    session, budget = await house.session("full_auto"), Budget(usd=0.1)
+    call = Call(tool="shell", input={"command": "true"})
+    for _ in range(2):  # each a little more than half of it, and of the session it is more than all
+        played = await house.play(
+            [[Say(text="x"), Use(input=10_000, output=1_000)]], session, budget=budget
+        )
+        assert played.result.status is RunStatus.COMPLETED, played.result.failure
+        assert 0.05 < (played.result.cost.usd or 0) < 0.1
+    costly: Script = [[call, Use(input=10_000, output=10_000)], [Say(text="never")]]
+    played = await house.play(costly, session, budget=budget)
+    assert played.result.failure is not None
+    assert (played.result.failure.kind, played.result.reason) == (K.BUDGET_EXCEEDED, "budget")
 
 
 async def test_what_cannot_start_says_why(house: House) -> None:
@@ -129,13 +146,13 @@ async def test_what_cannot_start_says_why(house: House) -> None:
         assert (result.status, result.failure.kind) == (RunStatus.FAILED, kind), result.failure
 
 
-async def test_a_session_that_nobody_knows_is_not_found(any_house: House) -> None:
-    session = await any_house.manager.open_session("claude", cwd=any_house.work)
-    run = await session.submit("hi", options=any_house.options(keep=False))
+async def test_a_session_that_nobody_knows_is_not_found(house: House) -> None:
+    session = await house.manager.open_session("claude", cwd=house.work)
+    run = await session.submit("hi", options=house.options(keep=False))
     first = await run.result()
-    for each in any_house.work.parent.glob("home/.claude/projects/*/*.jsonl"):
+    for each in house.work.parent.glob("home/.claude/projects/*/*.jsonl"):
         each.unlink()
-    played = await any_house.play([[Say(text="x")]], session, options=any_house.options(keep=False))
+    played = await house.play([[Say(text="x")]], session, options=house.options(keep=False))
     assert first.provider_session_id
     assert played.result.failure is not None
     assert played.result.failure.kind is K.SESSION_NOT_FOUND

@@ -5,9 +5,9 @@ from __future__ import annotations
 import trio
 
 from sessionmgr.manager import FollowUp, RunHandle
-from sessionmgr.model import MessageSent, RunStatus
+from sessionmgr.model import CompactionCompleted, MessageSent, RunStatus
 from sessionmgr.testing.model_server import Call, Prompt, Say, Script, prompt_with
-from tests.real.claude.house import House
+from tests.real.claude.house import House, until_event
 
 SLOW = "one two three four five six seven eight nine ten "
 
@@ -91,6 +91,25 @@ async def test_one_that_is_for_now_ends_the_turn(house: House) -> None:
     await ends(run, [follow_up])
     assert (await run.result()).turns == 2
     assert heard(house, "stop that") >= 1
+
+
+async def test_one_that_comes_while_the_context_is_shortened_is_heard_after_that(
+    house: House,
+) -> None:
+    session = await house.session()
+    options = house.options(slash_commands=True)
+    await house.play([[Say(text="one")]], session, options=options)
+    run = await house.submit(session, "/compact", options=options)
+    await until_event(run, "compaction_started")
+    follow_up = await run.append("and then this")
+    types = [event.type async for event in run]
+    assert follow_up.accepted
+    await ends(run, [follow_up])
+    assert (await run.result()).text == "You said: and then this"
+    assert heard(house, "and then this") == 1
+    assert "compaction_completed" in types
+    told = [event async for event in run if isinstance(event, CompactionCompleted | MessageSent)]
+    assert isinstance(told[-1], MessageSent)  # it was sent when that was over
 
 
 async def test_one_that_comes_at_the_end_is_not_lost(any_house: House) -> None:

@@ -66,7 +66,7 @@ async def test_a_run_that_plans_calls_only_those_that_read(house: House) -> None
     assert [text == "it is 2" for text in results] == [False, True], results
 
 
-async def test_hooks_see_what_happens_and_change_it(any_house: House) -> None:
+async def test_hooks_see_what_happens_and_change_it(house: House) -> None:
     seen: list[str] = []
 
     async def before(event: dict[str, Json]) -> dict[str, Json]:
@@ -92,26 +92,26 @@ async def test_hooks_see_what_happens_and_change_it(any_house: House) -> None:
         ClaudeHook("PostToolUse", fails),
     )
     script: Script = [[Call(tool="shell", input={"command": "touch x"})], [Say(text="done")]]
-    played = await any_house.play(script, options=options(any_house, hooks=hooks))
+    played = await house.play(script, options=options(house, hooks=hooks))
     assert played.result.status is RunStatus.COMPLETED, played.result.failure
     assert seen == ["Bash", "Stop"]
-    assert any_house.server.log.asked[-1].results[0].text.startswith("changed")
+    assert house.server.log.asked[-1].results[0].text.startswith("changed")
 
 
-async def test_images_go_with_a_prompt(any_house: House) -> None:
-    (any_house.work / "a.png").write_bytes(PIXEL)
-    session = await any_house.session()
+async def test_images_go_with_a_prompt(house: House) -> None:
+    (house.work / "a.png").write_bytes(PIXEL)
+    session = await house.session()
     run = await session.submit(
         prompt_with([[Say(text="seen")]], "What is it?"),
         images=("a.png",),
-        options=any_house.options(),
+        options=house.options(),
     )
     assert (await run.result()).text == "seen"
-    body = str(any_house.server.log.asked[-1].body["messages"])
+    body = str(house.server.log.asked[-1].body["messages"])
     assert base64.b64encode(PIXEL).decode() in body
-    (any_house.work / "b.txt").write_text("no image")
+    (house.work / "b.txt").write_text("no image")
     for path, why in (("b.txt", "no PNG"), ("none.png", "cannot be read")):
-        run = await session.submit("x", images=(path,), options=any_house.options())
+        run = await session.submit("x", images=(path,), options=house.options())
         failure = (await run.result()).failure
         assert failure is not None
         assert failure.kind is FailureKind.CONFIG_INVALID

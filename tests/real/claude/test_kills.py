@@ -8,34 +8,55 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.model import FailureKind, RunStatus
+from sessionmgr.model import ErrorOccurred, FailureKind, RunStatus
 from sessionmgr.testing.model_server import Call, Say, Script, prompt_with
+from sessionmgr_adapters.claude import ClaudeAdapter
 from tests.real.claude.house import House, living, until
 
 SLEEP = "touch begun; sleep 1000; echo over"
 
 
-@pytest.mark.parametrize("when", ["in a tool", "at rest"])
-async def test_a_child_that_is_killed_costs_its_run_at_most(any_house: House, when: str) -> None:
+async def test_a_child_that_is_killed_in_a_tool_costs_its_run(any_house: House) -> None:
     session = await any_house.session("full_auto")
     first = await any_house.play([[Say(text="one")]], session)
-    if when == "in a tool":
-        script: Script = [[Call(tool="shell", input={"command": SLEEP})]]
-        run = await session.submit(prompt_with(script), options=any_house.options())
-        await until(lambda: any("sleep" in each for each in living(any_house.work)))
-        _kill(any_house)
-        result = await run.result()
-        assert result.status is RunStatus.FAILED
-        assert result.failure is not None
-        assert result.failure.kind in {FailureKind.KILLED_BY_OS, FailureKind.PROCESS_EXITED}
-        assert (result.failure.retryable, result.failure.resumable) == (True, True)
-        await until(lambda: not any("sleep" in each for each in living(any_house.work)))
-    else:
-        await until(lambda: _is_kept(any_house, "one"))  # older ones take their time
-        _kill(any_house)
+    script: Script = [[Call(tool="shell", input={"command": SLEEP})]]
+    run = await session.submit(prompt_with(script), options=any_house.options())
+    await until(lambda: any("sleep" in each for each in living(any_house.work)))
+    _send(any_house, signal.SIGKILL)
+    result = await run.result()
+    assert result.status is RunStatus.FAILED
+    assert result.failure is not None
+    assert result.failure.kind in {FailureKind.KILLED_BY_OS, FailureKind.PROCESS_EXITED}
+    assert (result.failure.retryable, result.failure.resumable) == (True, True)
+    await until(lambda: not any("sleep" in each for each in living(any_house.work)))
     again = await any_house.play([[Say(text="two")]], session)
     assert again.result.text == "two", again.result.failure
     assert again.result.provider_session_id == first.result.provider_session_id
+
+
+async def test_a_child_that_is_killed_at_rest_costs_nothing(house: House) -> None:
+    await goes_on_after(house, signal.SIGKILL)
+
+
+async def test_a_child_that_stands_still_is_replaced_by_one_of_the_runs_own(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ClaudeAdapter, "patience", 3.0)
+    told = await goes_on_after(house, signal.SIGSTOP)
+    assert told == ["fallback_hung"]
+
+
+async def goes_on_after(house: House, blow: signal.Signals) -> list[str | None]:
+    """Strike a child at rest, and see that its session goes on; return what was told of it."""
+    session = await house.session("full_auto")
+    first = await house.play([[Say(text="one")]], session)
+    await until(lambda: _is_kept(house, "one"))
+    _send(house, blow)
+    again = await house.play([[Say(text="two")]], session)
+    assert again.result.text == "two", again.result.failure
+    assert again.result.provider_session_id == first.result.provider_session_id
+    errors = [each for each in again.events if isinstance(each, ErrorOccurred)]
+    return [each.failure.provider_code for each in errors]
 
 
 def _is_kept(house: House, text: str) -> bool:
@@ -44,11 +65,11 @@ def _is_kept(house: House, text: str) -> bool:
     return any(f'"{text}"' in each.read_text() for each in kept)
 
 
-def _kill(house: House) -> None:
+def _send(house: House, blow: signal.Signals) -> None:
     for place in Path("/proc").glob("[0-9]*"):
         try:
             line = (place / "cmdline").read_bytes()
             if line.startswith(bytes(house.program)) and house.work == (place / "cwd").readlink():
-                os.kill(int(place.name), signal.SIGKILL)
+                os.kill(int(place.name), blow)
         except OSError:
             continue

@@ -45,65 +45,61 @@ async def test_a_model_that_nobody_has_is_refused(house: House) -> None:
     assert played.result.failure.kind is FailureKind.MODEL_NOT_FOUND
 
 
-async def test_the_system_prompt_is_replaced_or_added_to(any_house: House) -> None:
-    await any_house.play([[Say(text="x")]], system_prompt="You are a canary.")
-    assert "You are a canary." in str(last(any_house)["system"])
-    await any_house.play(
-        [[Say(text="x")]], options=any_house.options(append_system_prompt="Sing, too.")
-    )
-    assert "Sing, too." in str(last(any_house)["system"])
+async def test_the_system_prompt_is_replaced_or_added_to(house: House) -> None:
+    await house.play([[Say(text="x")]], system_prompt="You are a canary.")
+    assert "You are a canary." in str(last(house)["system"])
+    await house.play([[Say(text="x")]], options=house.options(append_system_prompt="Sing, too."))
+    assert "Sing, too." in str(last(house)["system"])
 
 
-async def test_structured_output_is_what_was_asked_for(any_house: House) -> None:
-    session = await any_house.session()
-    run = await session.submit("Who is it?", schema=SCHEMA, options=any_house.options())
+async def test_structured_output_is_what_was_asked_for(house: House) -> None:
+    session = await house.session()
+    run = await session.submit("Who is it?", schema=SCHEMA, options=house.options())
     result = await run.result()
     assert result.status is RunStatus.COMPLETED, result.failure
     assert result.structured == {"name": "sample", "age": 0}
 
 
-async def test_a_run_without_the_output_that_was_asked_for_has_failed(any_house: House) -> None:
+async def test_a_run_without_the_output_that_was_asked_for_has_failed(house: House) -> None:
     script: Script = [[Say(text="no")], [Say(text="no")], [Say(text="no")]]
-    played = await any_house.play(script, schema=SCHEMA)
+    played = await house.play(script, schema=SCHEMA)
     assert played.result.status is RunStatus.FAILED
     assert played.result.failure is not None
     assert played.result.failure.kind is FailureKind.STRUCTURED_INVALID
 
 
-async def test_a_fork_leaves_the_session_as_it_is(any_house: House) -> None:
-    session = await any_house.session()
-    first = await any_house.play([[Say(text="one")]], session)
-    forked = await any_house.play(
-        [[Say(text="two")]], session, options=any_house.options(fork=True)
-    )
+async def test_a_fork_leaves_the_session_as_it_is(house: House) -> None:
+    session = await house.session()
+    first = await house.play([[Say(text="one")]], session)
+    forked = await house.play([[Say(text="two")]], session, options=house.options(fork=True))
     assert forked.result.status is RunStatus.COMPLETED, forked.result.failure
     assert forked.result.provider_session_id != first.result.provider_session_id
-    assert any("one" in str(item) for item in any_house.server.log.asked[-1].items)
+    assert any("one" in str(item) for item in house.server.log.asked[-1].items)
 
 
-async def test_other_directories_are_worked_in(any_house: House) -> None:
-    other = any_house.work.parent / "other"
+async def test_other_directories_are_worked_in(house: House) -> None:
+    other = house.work.parent / "other"
     other.mkdir()
     path = str(other / "x")
     script: Script = [
         [Call(tool="write", input={"path": path, "content": "x"})],
         [Say(text="done")],
     ]
-    session = await any_house.session("accept_edits")
-    await any_house.play(script, session)
+    session = await house.session("accept_edits")
+    await house.play(script, session)
     assert not Path(path).exists()
-    await any_house.play(script, session, directories=[str(other)])
+    await house.play(script, session, directories=[str(other)])
     assert Path(path).exists()
 
 
-async def test_what_must_be_started_anew_is_and_the_session_goes_on(any_house: House) -> None:
-    session = await any_house.session()
-    first = await any_house.play([[Say(text="one")]], session)
-    second = await any_house.play([[Say(text="two")]], session, system_prompt="Be brief.")
+async def test_what_must_be_started_anew_is_and_the_session_goes_on(house: House) -> None:
+    session = await house.session()
+    first = await house.play([[Say(text="one")]], session)
+    second = await house.play([[Say(text="two")]], session, system_prompt="Be brief.")
     assert second.result.status is RunStatus.COMPLETED, second.result.failure
     assert second.result.provider_session_id == first.result.provider_session_id
-    assert any("one" in str(item) for item in any_house.server.log.asked[-1].items)
-    assert pid_count(any_house) <= 2
+    assert any("one" in str(item) for item in house.server.log.asked[-1].items)
+    assert pid_count(house) <= 2
 
 
 async def test_a_question_of_the_agent_is_put_and_answered(house: House) -> None:

@@ -24,7 +24,7 @@ UNASKED: Final[dict[str, set[str]]] = {
     "full_auto": ALL,
     "dangerously_skip_permissions": ALL,
 }
-CHANGES: Final = ("plan", "full_auto", "plan", "accept_edits", "plan")
+CHANGES: Final = ("plan", "full_auto", "plan", "accept_edits")
 ALLOWED: Final[dict[str, set[str]]] = {"default": ALL, "accept_edits": ALL, "plan": {READ}}
 
 
@@ -41,7 +41,8 @@ async def check_all(
 async def test_with_nobody_to_ask_only_that_is_done_which_the_mode_lets_through(
     house: House,
 ) -> None:
-    await check_all(house, UNASKED)
+    # To Claude Code it is the same whether nobody is asked or all is skipped: one is enough.
+    await check_all(house, {mode: UNASKED[mode] for mode in UNASKED if mode != "full_auto"})
 
 
 async def test_what_is_allowed_is_done_but_for_the_effects_of_a_plan(house: House) -> None:

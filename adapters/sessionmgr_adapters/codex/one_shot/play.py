@@ -173,10 +173,11 @@ class OneShot:
 
     def _book(self) -> None:
         state = self._state
-        if state.thread is None or state.counts is None:
+        if state.thread is None:
             return
-        is_new = self._spec.thread is None
-        spent = self._meters.book(state.thread, state.counts, is_new=is_new)
+        if self._spec.thread is None:
+            self._meters.begin(state.thread)
+        spent = None if state.counts is None else self._meters.book(state.thread, state.counts)
         if spent is not None:
             self._run.emit_nowait(spent)
 

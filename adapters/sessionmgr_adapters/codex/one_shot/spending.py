@@ -22,12 +22,16 @@ class Meters:
         self._kept: Final = kept
         self._ledgers: Final = OrderedDict[str, UsageLedger]()
 
-    def book(self, thread: str, counts: Counts, *, is_new: bool) -> TokenUsageUpdated | None:
+    def begin(self, thread: str) -> None:
+        """Note that a thread is new: all that it shows from now on is ours."""
+        self._ledgers.setdefault(thread, UsageLedger())
+
+    def book(self, thread: str, counts: Counts) -> TokenUsageUpdated | None:
         """Return what was used since the last reading; None if nothing, or nobody can know.
 
         The first reading of a thread that was not begun here shows what others have used, too.
         """
-        ledger = self._ledgers.pop(thread, UsageLedger() if is_new else None)
+        ledger = self._ledgers.pop(thread, None)
         report = UsageReport(
             kind="total",
             provider_session_id=thread,

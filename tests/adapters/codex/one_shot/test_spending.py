@@ -9,38 +9,45 @@ def counts(tokens: int) -> Counts:
     return Counts(input_tokens=tokens, cached_input_tokens=tokens // 2, output_tokens=1)
 
 
+def begun(*threads: str, kept: int = 9) -> Meters:
+    meters = Meters(kept)
+    for each in threads:
+        meters.begin(each)
+    return meters
+
+
 def test_a_new_thread_has_used_what_it_says() -> None:
-    spent = Meters().book("a", counts(100), is_new=True)
+    spent = begun("a").book("a", counts(100))
     assert spent is not None
     assert spent.usage == Usage(input=50, cached_input=50, output=1) == spent.total
 
 
 def test_the_next_run_has_used_what_came_on_top() -> None:
-    meters = Meters()
-    meters.book("a", counts(100), is_new=True)
-    meters.book("b", counts(1000), is_new=True)
-    spent = meters.book("a", counts(160), is_new=False)
+    meters = begun("a", "b")
+    meters.book("a", counts(100))
+    meters.book("b", counts(1000))
+    spent = meters.book("a", counts(160))
     assert spent is not None
     assert spent.usage == Usage(input=30, cached_input=30) == spent.total
 
 
 def test_of_a_thread_that_others_have_used_nothing_is_known_at_first() -> None:
     meters = Meters()
-    assert meters.book("a", counts(100), is_new=False) is None
-    spent = meters.book("a", counts(102), is_new=False)
+    assert meters.book("a", counts(100)) is None
+    spent = meters.book("a", counts(102))
     assert spent is not None
     assert spent.usage == Usage(input=1, cached_input=1)
 
 
 def test_a_run_that_has_used_nothing_says_nothing() -> None:
-    meters = Meters()
-    meters.book("a", counts(100), is_new=True)
-    assert meters.book("a", counts(100), is_new=False) is None
+    meters = begun("a")
+    meters.book("a", counts(100))
+    assert meters.book("a", counts(100)) is None
 
 
 def test_the_thread_that_was_used_longest_ago_is_forgotten() -> None:
-    meters = Meters(kept=2)
+    meters = begun("a", "b", "c", kept=2)
     for thread in ("a", "b", "c"):
-        meters.book(thread, counts(100), is_new=True)
-    assert meters.book("a", counts(200), is_new=False) is None
-    assert meters.book("c", counts(200), is_new=False) is not None
+        meters.book(thread, counts(100))
+    assert meters.book("a", counts(200)) is None
+    assert meters.book("c", counts(200)) is not None

@@ -1,0 +1,157 @@
+"""What goes wrong ends a run in the kind that it is, on both ways, and nothing hangs."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import trio
+
+from sessionmgr.manager import Clocks
+from sessionmgr.model import FailureKind, Json, RunStatus
+from sessionmgr.testing.model_server import (
+    Cut,
+    Fault,
+    Hang,
+    ModelServer,
+    Refuse,
+    Reply,
+    Say,
+    Stop,
+    UsageLimit,
+)
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from tests.real.codex.house import open_house
+from tests.real.house import House
+
+K = FailureKind
+# What the model does; the kind that it comes to; whether to retry, and to go on, makes sense.
+TABLE: dict[str, tuple[Reply, FailureKind | None, bool, bool]] = {
+    "429": ((Refuse(status=429),), K.RATE_LIMITED, True, True),
+    "500": ((Refuse(status=500),), K.PROVIDER_ERROR, True, True),
+    "503": ((Refuse(status=503),), K.OVERLOADED, True, True),
+    "at capacity": ((Refuse(status=503, kind="server_is_overloaded"),), K.OVERLOADED, True, True),
+    "401": ((Refuse(status=401),), K.AUTH_FAILED, False, True),
+    "403": ((Refuse(status=403),), K.AUTH_FAILED, False, True),
+    "404": ((Refuse(status=404),), K.PROVIDER_ERROR, False, True),
+    "400": ((Refuse(status=400),), K.PROVIDER_ERROR, False, True),
+    "always cut": ((Cut(),), K.PROVIDER_ERROR, True, True),
+    "quota": ((Fault(kind="insufficient_quota"),), K.QUOTA_EXHAUSTED, False, True),
+    "context": ((Fault(kind="context_length_exceeded"),), K.CONTEXT_EXCEEDED, False, False),
+    "prompt": ((Fault(kind="invalid_prompt"),), K.PROVIDER_ERROR, False, True),
+    "too long": ((Say(text="x"), Stop(reason="max_tokens")), K.PROVIDER_ERROR, False, True),
+    "once 500": ((Refuse(status=500, times=1), Say(text="well")), None, False, False),
+    "once cut": ((Say(text="ha", whole=False), Cut(times=1), Say(text="well")), None, False, False),
+}
+# What has a class, and no words of Codex's own that `codex exec` could be understood by.
+CLASSED: dict[str, tuple[Reply, FailureKind | None, bool, bool]] = {
+    "model": ((Refuse(status=404, kind="model_not_found"),), K.MODEL_NOT_FOUND, False, True),
+    "cyber": ((Fault(kind="cyber_policy"),), K.REFUSED, False, True),
+    "used up": ((UsageLimit(resets_at=1_900_000_000),), K.RATE_LIMITED, True, True),
+}
+LAST: list[str] = ["context"]
+"""After which a thread cannot go on."""
+
+
+async def test_an_error_of_the_api_ends_in_its_kind(any_house: House) -> None:
+    """Play each in a session of three, so that each is also a next run after another failure."""
+    table = {**TABLE, **CLASSED}
+    names = [each for each in table if each not in LAST]
+    async with trio.open_nursery() as nursery:
+        for some in (names[::3], names[1::3], names[2::3], LAST):
+            nursery.start_soon(fail_one_after_the_other, any_house, table, some)
+
+
+async def test_so_it_does_in_a_process_of_its_own(house: House) -> None:
+    names = [each for each in TABLE if each not in LAST]
+    async with trio.open_nursery() as nursery:
+        for some in (names[::2], names[1::2], LAST):
+            play = partial(fail_one_after_the_other, exec=True)
+            nursery.start_soon(play, house, TABLE, some)
+
+
+async def fail_one_after_the_other(
+    house: House,
+    table: dict[str, tuple[Reply, FailureKind | None, bool, bool]],
+    names: list[str],
+    **options: Json,
+) -> None:
+    session = await house.session()
+    for name in names:
+        reply, kind, retryable, resumable = table[name]
+        if name == "model" and "0.163.0" in str(house.program):
+            kind = K.PROVIDER_ERROR  # older ones have no class for it
+        played = await house.play([reply], session, options=house.options(**options))
+        result, failure = played.result, played.result.failure
+        if kind is None:
+            assert result.status is RunStatus.COMPLETED, f"{name}: {failure}"
+            assert result.text == "well", name
+            told_of = name == "once cut"  # of others it says nothing
+            assert ("retry_scheduled" in played.types) == told_of, name
+        else:
+            assert failure is not None, name
+            told = (failure.kind, failure.retryable, failure.resumable)
+            assert told == (kind, retryable, resumable), f"{name}: {failure}"
+            limited = kind is K.RATE_LIMITED
+            assert result.status == ("rate_limited" if limited else "failed"), name
+        if name not in LAST:
+            await house.goes_on(session)
+
+
+async def test_a_subscription_that_is_used_up_says_until_when(house: House) -> None:
+    played = await house.play([[UsageLimit(resets_at=1_900_000_000)]])
+    assert played.result.failure is not None
+    assert played.result.failure.retry_at == "2030-03-17T17:46:40.000Z"
+    assert "rate_limit_updated" in played.types
+
+
+async def test_what_cannot_start_says_why(house: House) -> None:
+    cases: list[tuple[dict[str, Json], FailureKind]] = [
+        ({"command": ["/nowhere/codex"]}, K.CLI_NOT_FOUND),
+        ({"config": {"sandbox_mode": "nix"}}, K.CONFIG_INVALID),
+    ]
+    for options, kind in cases:
+        for once in (False, True):
+            session = await house.session()
+            said = house.options(exec=once, **{k: v for k, v in options.items() if k != "command"})
+            run = await session.submit("hi", options={**said, **options})
+            result = await run.result()
+            assert result.failure is not None
+            assert (result.status, result.failure.kind) == (RunStatus.FAILED, kind), result.failure
+
+
+async def test_a_thread_that_nobody_knows_is_not_found(house: House) -> None:
+    session = await house.session()
+    await house.play([[Say(text="one")]], session)
+    for each in (house.work.parent / "codex" / "sessions").rglob("*.jsonl"):
+        each.unlink()
+    for once in (False, True):
+        played = await house.play([[Say(text="x")]], session, options=house.options(exec=once))
+        assert played.result.failure is not None
+        assert played.result.failure.kind is K.SESSION_NOT_FOUND, played.result.failure
+
+
+async def test_an_agent_that_hangs_is_stalled_and_replaced(house: House) -> None:
+    for once in (False, True):
+        session, options = await house.session(), house.options(exec=once)
+        clocks = Clocks(start=5.0, model=1.0)
+        played = await house.play([[Hang()]], session, clocks=clocks, options=options)
+        assert (played.result.status, played.result.failure and played.result.failure.kind) == (
+            RunStatus.TIMED_OUT,
+            K.STALLED,
+        )
+        await house.goes_on(session)
+
+
+async def test_a_server_that_is_not_there_is_not_waited_for(
+    server: ModelServer, hermitage: Hermitage, newest: Path
+) -> None:
+    env = hermitage.codex(retries=1)
+    config = hermitage.root / "codex" / "config.toml"
+    config.write_text(config.read_text().replace(server.url, "http://127.0.0.1:9"))
+    async with open_house(server, newest, hermitage.work, env) as house:
+        for once in (False, True):
+            played = await house.play([[Say(text="x")]], options=house.options(exec=once))
+            failure = played.result.failure
+            assert failure is not None
+            assert (failure.kind, failure.retryable) == (K.PROVIDER_ERROR, True), failure

@@ -73,15 +73,18 @@ class Child:
         self.news.set()
 
     async def tell(self, message: Message) -> None:
-        """Say something to the child.
+        """Say something to the child, whole: half a line would be the end of it.
+
+        A child that does not listen is lost before long, and does not hold this up any more.
 
         Raises:
             HostLost: It hears nothing any more.
         """
         assert self.process.stdin is not None
         try:
-            async with self.speaking:
-                await self.process.stdin.send_all(line_of(message))
+            with trio.CancelScope(shield=True):
+                async with self.speaking:
+                    await self.process.stdin.send_all(line_of(message))
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             raise HostLost(self.lost or "it hears nothing any more") from error
 

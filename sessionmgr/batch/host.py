@@ -75,6 +75,8 @@ class Host(Protocol):
     async def submit(self, work: Work) -> None:
         """Take up an attempt. A refusal is reported like any other end.
 
+        A cancel leaves it as it is: what is on record as begun has been told here.
+
         Raises:
             HostLost: It may or may not have been taken up.
         """

@@ -78,7 +78,7 @@ class InProcessHost:
 
     async def submit(self, work: Work) -> None:
         """Start an attempt."""
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.cancel_shielded_checkpoint()
         assert self._nursery is not None
         part = _Part(work)
         self._parts[work.job.id, work.attempt] = part

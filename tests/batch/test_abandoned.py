@@ -1,0 +1,34 @@
+"""A batch that is given up, at each step of the scheduler."""
+
+from functools import partial
+
+import trio
+
+from sessionmgr import run_batch
+from sessionmgr.testing.schedule import run_scheduled
+from sessionmgr.testing.scripted import Say, Wait
+from tests.at_step import AtStep
+from tests.batch.hall import collect, job, open_hall
+
+
+async def give_up_at(step: int) -> bool:
+    """Give a batch up at a step; return whether it lasted so long."""
+    async with open_hall() as hall:
+        jobs = [job(f"j{n}", Wait(seconds=0.1), Say(text="hi")) for n in range(3)]
+        began = trio.current_time()
+        scope = trio.CancelScope()
+        instrument = AtStep(step, scope.cancel)
+        batch = run_batch(hall.manager, jobs, concurrency=2)
+        with scope:
+            trio.lowlevel.add_instrument(instrument)
+            await collect(batch)
+        trio.lowlevel.remove_instrument(instrument)
+        assert trio.current_time() - began < 2
+    return instrument.is_done
+
+
+def test_it_takes_no_time() -> None:
+    step = 0
+    while run_scheduled(partial(give_up_at, step), seed=0):
+        step += 1
+    assert step > 50

@@ -61,11 +61,16 @@ class PrivateFiles:
         if directory is not None:
             shutil.rmtree(directory, ignore_errors=True)
 
-    def write(self, name: str, text: str) -> Path:
-        """Write a new file that only we can read and return its absolute path."""
+    @property
+    def directory(self) -> Path:
+        """Where they are."""
         if self._directory is None:
             raise RuntimeError("private files are written inside their block: with PrivateFiles()")
-        path = self._directory / name
+        return self._directory
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a new file that only we can read and return its absolute path."""
+        path = self.directory / name
         if path.parent != self._directory or name in ("", ".", ".."):
             raise ValueError(f"{name!r} is no plain name of a file")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC

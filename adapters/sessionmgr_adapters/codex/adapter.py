@@ -25,6 +25,7 @@ from sessionmgr.provider.structured import judge, schema_fault
 from sessionmgr_adapters.codex import sdk
 from sessionmgr_adapters.codex.launch import (
     ENVIRONMENT,
+    bounds,
     content_of,
     declared,
     make_spec,
@@ -34,15 +35,15 @@ from sessionmgr_adapters.codex.one_shot import Meters, OneShot
 from sessionmgr_adapters.codex.options import CodexOptions
 from sessionmgr_adapters.codex.policy import PERMISSIONS
 from sessionmgr_adapters.codex.races import has_lost, notice, wait
-from sessionmgr_adapters.codex.turn import Turn, failure_of_end
+from sessionmgr_adapters.codex.turn import Asked, Turn, failure_of_end
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sessionmgr.model import Json
     from sessionmgr.process.environment import Declared
     from sessionmgr.provider.connection import Connect, ConnectionSpec
     from sessionmgr.provider.connection_pool import Lease
+    from sessionmgr_adapters.codex.policy import Bounds
     from sessionmgr_adapters.codex.sdk import CodexConnection
 
     Pool: TypeAlias = ConnectionPool[ConnectionSpec, CodexConnection]
@@ -111,19 +112,11 @@ class CodexAdapter(ProviderAdapter):
         if thread is not None:
             self._busy.add(thread)
         try:
-            if options.exec:
-                await self._play_once(run, options)
-                return
-            fault = schema_fault(run.schema)
-            if fault is not None:
-                await run.fail(_invalid(f"schema: {fault}"))
-                return
-            content = content_of(run.prompt, await read_images(run.images, run.cwd))
-            spec = make_spec(run, options)
-            tries = 1
-            while not await self._try(run, spec, content, tries):
-                await wait(tries)
-                tries += 1
+            with bounds(run, options) as limits:
+                if options.exec:
+                    await self._play_once(run, limits)
+                else:
+                    await self._play(run, limits)
         except ProcessError as error:
             await run.fail(start_failure(error))
         except ImageRefusedError as error:
@@ -131,21 +124,32 @@ class CodexAdapter(ProviderAdapter):
         finally:
             self._busy.discard(thread or "")
 
-    async def _play_once(self, run: RunContext, options: CodexOptions) -> None:
+    async def _play(self, run: RunContext, limits: Bounds) -> None:
+        """Play a run on a thread of an app-server."""
+        fault = schema_fault(run.schema)
+        if fault is not None:
+            await run.fail(_invalid(f"schema: {fault}"))
+            return
+        content = content_of(run.prompt, await read_images(run.images, run.cwd))
+        spec = make_spec(run, _options(run))
+        tries = 1
+        while not await self._try(run, spec, Asked(limits, content), tries):
+            await wait(tries)
+            tries += 1
+
+    async def _play_once(self, run: RunContext, limits: Bounds) -> None:
         """Play a run on a process of its own."""
-        spec = one_shot_spec(run, options)
+        spec = one_shot_spec(run, _options(run), limits)
         once = self._once[run.run_id] = OneShot(run, spec, self._meters)
         try:
             await once.play()
         finally:
             del self._once[run.run_id]
 
-    async def _try(
-        self, run: RunContext, spec: ConnectionSpec, content: list[Json], tries: int
-    ) -> bool:
+    async def _try(self, run: RunContext, spec: ConnectionSpec, asked: Asked, tries: int) -> bool:
         """Play a run and tell how it ended, unless its app-server is to be started again."""
         async with self._pool.lease(spec, run.connections) as lease:
-            turn = await self._sit(run, lease, content)
+            turn = await self._sit(run, lease, asked)
             connection = lease.connection
             if run.cancelling is not None:
                 return True  # whoever stopped the run says how it ends
@@ -156,11 +160,9 @@ class CodexAdapter(ProviderAdapter):
             await _end(run, turn, connection)
             return True
 
-    async def _sit(
-        self, run: RunContext, lease: Lease[CodexConnection], content: list[Json]
-    ) -> Turn:
+    async def _sit(self, run: RunContext, lease: Lease[CodexConnection], asked: Asked) -> Turn:
         conversation = await lease.connection.open(run.run_id)
-        turn = self._turns[run.run_id] = Turn(run, conversation, _options(run), content)
+        turn = self._turns[run.run_id] = Turn(run, conversation, _options(run), asked)
         try:
             await turn.play()
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import tomllib
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,21 +13,20 @@ import msgspec
 from msgspec.structs import replace
 
 from sessionmgr.model import Json
-from sessionmgr.process import Command, Declared, checked_resume_id
+from sessionmgr.process import Command, Declared, PrivateFiles, checked_resume_id
 from sessionmgr.provider.connection import ConnectionSpec
 from sessionmgr_adapters.codex.functions import described
 from sessionmgr_adapters.codex.hello import Configured
 from sessionmgr_adapters.codex.one_shot.launch import OneShotSpec, make_spec as one_shot
-from sessionmgr_adapters.codex.policy import POLICIES, READ_ONLY
+from sessionmgr_adapters.codex.policy import POLICIES, READ_ONLY, Bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from sessionmgr.provider import RunContext
     from sessionmgr.provider.images import ReadImage
     from sessionmgr_adapters.codex.frames import Hello
     from sessionmgr_adapters.codex.options import CodexOptions
-    from sessionmgr_adapters.codex.policy import Policy
 
 ENVIRONMENT: Final = Declared(names=("CODEX_*", "OPENAI_*", "RUST_LOG"))
 OPENING: Final = frozenset({"thread/start", "thread/resume", "thread/fork"})
@@ -65,7 +65,7 @@ def make_spec(run: RunContext, options: CodexOptions) -> ConnectionSpec:
     )
 
 
-def one_shot_spec(run: RunContext, options: CodexOptions) -> OneShotSpec:
+def one_shot_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> OneShotSpec:
     """Say what a run needs that has a `codex exec` of its own.
 
     Raises:
@@ -77,9 +77,10 @@ def one_shot_spec(run: RunContext, options: CodexOptions) -> OneShotSpec:
         **options.config,
     }
     bounds: dict[str, Json] = {
-        "sandbox_workspace_write.network_access": options.network,
-        "sandbox_workspace_write.exclude_slash_tmp": not options.temporary,
-        "sandbox_workspace_write.exclude_tmpdir_env_var": not options.temporary,
+        "sandbox_workspace_write.network_access": limits.network,
+        "sandbox_workspace_write.exclude_slash_tmp": not limits.temporary,
+        "sandbox_workspace_write.exclude_tmpdir_env_var": not limits.temporary,
+        "shell_environment_policy.set.TMPDIR": limits.scratch,
     }
     if not options.secrets:
         bounds[EXCLUDES] = False
@@ -92,7 +93,8 @@ def one_shot_spec(run: RunContext, options: CodexOptions) -> OneShotSpec:
         instructions=options.base_instructions,
         is_fork=options.fork,
     )
-    return replace(spec, env=_env(run, options))
+    roots = ("sandbox_workspace_write.writable_roots", list(limits.directories))
+    return replace(spec, settings=(*spec.settings, roots), env=_env(run, options))
 
 
 def _env(run: RunContext, options: CodexOptions) -> dict[str, str]:
@@ -102,8 +104,23 @@ def _env(run: RunContext, options: CodexOptions) -> dict[str, str]:
     return env
 
 
+@contextmanager
+def bounds(run: RunContext, options: CodexOptions) -> Generator[Bounds, None, None]:
+    """Say how far a run's commands may go, and have a TMPDIR for them where they need one."""
+    policy, temporary = POLICIES[run.permission.effective], options.temporary
+    if temporary is None:
+        temporary = policy.shares_temporary
+    found = Bounds(directories=run.directories, network=options.network, temporary=temporary)
+    if temporary or not policy.is_confined:
+        yield found
+        return
+    with PrivateFiles() as files:
+        place = str(files.directory)
+        yield replace(found, directories=(*run.directories, place), scratch=place)
+
+
 def opening(
-    run: RunContext, options: CodexOptions, policy: Policy, hello: Hello
+    run: RunContext, options: CodexOptions, limits: Bounds, hello: Hello
 ) -> tuple[str, dict[str, Json]]:
     """Return what is to be called to begin a run's thread, or to go on with one.
 
@@ -112,9 +129,9 @@ def opening(
     """
     params: dict[str, Json] = {
         "cwd": run.cwd,
-        "approvalPolicy": policy.approval,
+        "approvalPolicy": POLICIES[run.permission.effective].approval,
         "sandbox": READ_ONLY,
-        "config": _config(options, hello),
+        "config": _config(options, limits, hello),
     }
     said = {
         "model": run.model,
@@ -131,13 +148,15 @@ def opening(
     return "thread/fork" if options.fork else "thread/resume", params
 
 
-def _config(options: CodexOptions, hello: Hello) -> dict[str, Json]:
+def _config(options: CodexOptions, limits: Bounds, hello: Hello) -> dict[str, Json]:
     config: dict[str, Json] = {"features.instant_interrupt": options.follow_up == "now"}
     if not options.secrets:
         config[EXCLUDES] = False
         if hello.keys:
             hidden = {**dict.fromkeys(hello.hidden), **dict.fromkeys(hello.keys)}
             config["shell_environment_policy.exclude"] = list(hidden)
+    if limits.scratch is not None:
+        config["shell_environment_policy.set.TMPDIR"] = limits.scratch
     for name, server in options.mcp_servers.items():
         config[f"mcp_servers.{name}"] = server
     return {**config, **options.config}

@@ -34,8 +34,9 @@ class CodexOptions(Options, frozen=True, kw_only=True):
     """Go on from the thread in a new one, and leave the old as it is."""
     network: bool = False
     """Let confined commands reach the network."""
-    temporary: bool = True
-    """Let confined commands write to /tmp and TMPDIR, too, as Codex does by itself."""
+    temporary: bool | None = None
+    """Let confined commands write to /tmp and TMPDIR. If that is not said, they may where Codex
+    asks, as it has it by itself; and where it does not, they have a TMPDIR of their own."""
     secrets: bool = False
     """Let commands see variables whose names speak of a key, a secret or a token."""
     tools: tuple[AnyTool, ...] = ()

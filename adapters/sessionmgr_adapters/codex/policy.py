@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from sessionmgr.model import Failure, FailureKind, Json, PermissionMode
 from sessionmgr.model.permission import Fidelity
 from sessionmgr.provider import Mapped, PermissionMap
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 READ_ONLY: Final = "read-only"
 WORKSPACE: Final = "workspace-write"
@@ -22,6 +19,18 @@ _TYPES: Final = {READ_ONLY: "readOnly", WORKSPACE: "workspaceWrite", FULL: "dang
 _ALL: Final = 9
 
 
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the commands of a run may go that is confined."""
+
+    directories: tuple[str, ...] = ()
+    """Where they may write beside the directory that they work in."""
+    network: bool = False
+    temporary: bool = True
+    """Whether they may write in /tmp and TMPDIR."""
+    scratch: str | None = None
+    """A TMPDIR of their own, in its stead; one of `directories`."""
+
+
 class Policy(msgspec.Struct, frozen=True):
     """When Codex asks, and what commands may do without."""
 
@@ -29,21 +38,32 @@ class Policy(msgspec.Struct, frozen=True):
     sandbox: str
 
     @property
+    def is_confined(self) -> bool:
+        """Whether commands may write, and only where they may."""
+        return self.sandbox == WORKSPACE
+
+    @property
+    def shares_temporary(self) -> bool:
+        """Whether they may write in what is temporary for all: Codex lets them, by itself.
+
+        That is more than the session's directories, and so too much where nobody is asked.
+        """
+        return self.approval != "never"
+
+    @property
     def word(self) -> str:
         """Both in one."""
         return f"{self.approval}, {self.sandbox}"
 
-    def sandbox_policy(
-        self, directories: Sequence[str], *, network: bool = False, temporary: bool = True
-    ) -> dict[str, Json]:
-        """Return the sandbox in the app-server's words; `directories` may be written in as well."""
+    def sandbox_policy(self, bounds: Bounds) -> dict[str, Json]:
+        """Return the sandbox in the app-server's words."""
         policy: dict[str, Json] = {"type": _TYPES[self.sandbox]}
-        if self.sandbox == WORKSPACE:
+        if self.is_confined:
             policy |= {
-                "writableRoots": list(directories),
-                "networkAccess": network,
-                "excludeSlashTmp": not temporary,
-                "excludeTmpdirEnvVar": not temporary,
+                "writableRoots": list(bounds.directories),
+                "networkAccess": bounds.network,
+                "excludeSlashTmp": not bounds.temporary,
+                "excludeTmpdirEnvVar": not bounds.temporary,
             }
         return policy
 

@@ -37,7 +37,7 @@ from sessionmgr_adapters.codex.frames import (
 from sessionmgr_adapters.codex.hello import credential_of
 from sessionmgr_adapters.codex.launch import OPENING, opening, text_input, turn_params
 from sessionmgr_adapters.codex.normalise import normalise, started
-from sessionmgr_adapters.codex.policy import FULL, POLICIES, READ_ONLY, InForce, too_wide
+from sessionmgr_adapters.codex.policy import FULL, POLICIES, READ_ONLY, Bounds, InForce, too_wide
 from sessionmgr_adapters.codex.serving import Host
 from sessionmgr_adapters.codex.state import State
 from sessionmgr_adapters.codex.version import too_old, version_in
@@ -60,11 +60,18 @@ CLEANING: Final = 2.0
 """Seconds for what still runs at the end of a turn to be ended."""
 
 
+class Asked(msgspec.Struct, frozen=True):
+    """What a turn is begun with."""
+
+    limits: Bounds
+    content: list[Json]
+
+
 class Turn:
     """A run on its way. It is read by one task, and asked for things by others."""
 
     def __init__(
-        self, run: RunContext, conversation: Talk, options: CodexOptions, content: list[Json]
+        self, run: RunContext, conversation: Talk, options: CodexOptions, asked: Asked
     ) -> None:
         self.state: Final = State()
         self.state.is_resumed = run.provider_session_id is not None
@@ -79,7 +86,7 @@ class Turn:
         self._run: Final = run
         self._conversation: Final = conversation
         self._options: Final = options
-        self._content: Final = content
+        self._asked: Final = asked
         self._policy: Final[Policy] = POLICIES[run.permission.effective]
         self._caller: Final = Caller(conversation)
         self._host: Final = Host(run, conversation, options, self.state)
@@ -129,7 +136,7 @@ class Turn:
             self.failure = self.failure or failure
             self._over.set()
             return
-        await self._begin(self._content, f"prompt of {self._run.run_id}")
+        await self._begin(self._asked.content, f"prompt of {self._run.run_id}")
 
     async def _begin(self, content: list[Json], message_id: str) -> None:
         self.is_asked = True
@@ -148,7 +155,7 @@ class Turn:
         if failure is not None:
             return failure
         self.state.credential = credential_of(self._greeting)
-        method, params = opening(self._run, self._options, self._policy, self._greeting)
+        method, params = opening(self._run, self._options, self._asked.limits, self._greeting)
         answer = await self._caller.call(method, params)
         if answer.refusal is not None:
             return refused(answer)
@@ -158,11 +165,7 @@ class Turn:
 
     async def _permit(self, found: InForce) -> Failure | None:
         """Give the thread its sandbox; return the failure if more is in force than was asked."""
-        wanted = self._policy.sandbox_policy(
-            self._run.directories,
-            network=self._options.network,
-            temporary=self._options.temporary,
-        )
+        wanted = self._policy.sandbox_policy(self._asked.limits)
         if self._policy.sandbox != READ_ONLY:
             params: dict[str, Json] = {
                 "threadId": self.state.thread,

@@ -82,8 +82,10 @@ _SETS: Final = frozenset({"tools_allowed", "tools_denied", "require", "prefer"})
 _EMPTY: Final = frozenset({"tools_denied", "require", "prefer", "images", *_JOINED})
 
 
-def meaning(job: Job) -> dict[str, str]:
+def meaning(job: Job, cwd: str | None = None) -> dict[str, str]:
     """Return a digest of each field that says something: what is spelled otherwise has the same.
+
+    `cwd` is its directory, if that has been resolved already.
 
     Raises:
         OSError: A file that the job names cannot be read.
@@ -93,7 +95,7 @@ def meaning(job: Job) -> dict[str, str]:
     if job.prompt_file is not None:
         values["prompt"] = Path(job.prompt_file).read_text(encoding="utf-8")
         values["prompt_file"] = None
-    values["cwd"] = str(Path(job.cwd or ".").resolve())
+    values["cwd"] = cwd or str(Path(job.cwd or ".").resolve())
     values["permission_mode"] = job.permission_mode or PermissionMode.DEFAULT
     if job.images:
         values["images"] = [_digest(Path(image).read_bytes()) for image in job.images]

@@ -114,7 +114,7 @@ class Reader:
         provider, cwd = complete.provider or "", complete.cwd or "."
         try:
             grant = self._manager.check(provider, wish_of(complete), cwd=cwd)
-            digests = meaning(complete)
+            digests = meaning(complete, cwd)
         except (StartRefused, ProcessError) as error:
             self._complain(Problem(where, field_to_blame(error, complete), str(error)))
             return None

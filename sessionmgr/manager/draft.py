@@ -30,10 +30,12 @@ from sessionmgr.model import (
     RunStarted,
     RunStatus,
     RunTimedOut,
+    SessionCreated,
     TokenUsageUpdated,
     TurnCompleted,
     UnknownEvent,
     decode_event,
+    encode_event,
     encode_events,
     encode_json,
     reduce_all,
@@ -66,6 +68,8 @@ _PREVIEWS: Final = frozenset({"message_streamed", "reasoning_streamed", "tool_ca
 _BEFORE_START: Final = TRANSITIONS[RunStatus.PENDING]
 _NAMES: Final[dict[type[Event], str]] = {of: name for name, of in EVENT_TYPES.items()}
 _NANO: Final = 10**9
+# What stands round the envelope of every record at least: there is nothing to redact in that.
+_FRAME: Final = len(encode_event(SessionCreated())) - len("session_creatednull}")
 
 
 class Draft:
@@ -129,7 +133,9 @@ class Draft:
         envelope = (self.at, self._session_id, run_id, self._provider)
         stamped = stamp(events, first, *envelope)
         plain, exact = encode_events(stamped)
-        bodies = self._redactor.redact_all(plain, sum(len(each or "") for each in envelope))
+        ours = _FRAME + sum([len(each) for each in envelope if each])
+        # Whoever sends more than we know may have it stand first.
+        bodies = self._redactor.redact_all(plain, ours if exact else 0)
         names = [_NAMES[type(event)] for event in events]
         self.rows += map(EventRow, range(first, self.seq + 1), repeat(run_id), names, bodies)
         # A result is made of what is stored, and so without what was taken out of that.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from contextlib import asynccontextmanager
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from sessionmgr.errors import LeaseHeld
 from sessionmgr.store.row import (
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 
     from sessionmgr.store.contract import Kind
+
+
+_BODY: Final = attrgetter("body")
 
 
 class SqliteStore(Ground):
@@ -96,8 +100,7 @@ class SqliteStore(Ground):
         return await self._write(
             lambda connection: journal.append(connection, append),
             rows=len(append.rows) or 1,
-            size=sum([len(row.body) for row in append.rows])
-            + sum([len(run.body) for run in append.runs]),
+            size=sum(map(len, map(_BODY, (*append.rows, *append.runs)))),
             ring=(("session", append.session_id), append.first + len(append.rows) - 1),
         )
 

@@ -110,19 +110,30 @@ async def heard_prompt(it: Talk, hello: Json = None) -> Say:
 
 
 async def agent_of_frames(it: Talk) -> None:
-    """Play one run."""
+    """Play one run, and whatever is said after it."""
     prompt = await heard_prompt(it)
-    uuid = prompt.uuid
-    it.says(running(), Lifecycle(command_uuid=uuid, state="queued"))
-    it.says(Lifecycle(command_uuid=uuid, state="started"), init(session_of(it)))
+    while await took_turns(it, prompt):
+        heard = await it.heard()
+        if heard == INTERRUPTED:
+            it.says(idle())
+            return
+        assert isinstance(heard, Say), heard
+        prompt = heard
+
+
+async def took_turns(it: Talk, prompt: Say) -> bool:
+    """Answer a prompt and what else is said meanwhile; False if that came to a bad end."""
+    it.says(running(), Lifecycle(command_uuid=prompt.uuid, state="queued"))
+    it.says(Lifecycle(command_uuid=prompt.uuid, state="started"), init(session_of(it)))
     turn = [prompt]
     while turn:
         for order in str(turn[0].content).split(";"):
             if not await obey(it, order.strip(), turn):
-                return
+                return False
         it.says(result(turn[0].uuid, result="well", stop_reason="end_turn"))
         it.says(Lifecycle(command_uuid=turn.pop(0).uuid, state="completed"))
     it.says(idle())
+    return True
 
 
 async def obey(it: Talk, order: str, turn: list[Say]) -> bool:

@@ -1,4 +1,4 @@
-"""The verb `run`, as it is installed: what is said where, questions, Ctrl-C, exit codes."""
+"""The verb `run`: what is said where, exit codes; as it is installed: questions, Ctrl-C."""
 
 import json
 import os
@@ -29,6 +29,13 @@ def env(tmp_path: Path) -> dict[str, str]:
     return made
 
 
+@pytest.fixture
+def prompt(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal where the scripted provider is installed."""
+    monkeypatch.syspath_prepend(installed_in(terminal.home / "agents"))
+    return terminal
+
+
 def ask(tool: str, **more: object) -> dict[str, object]:
     return {"do": "ask", "tool": tool, **more}
 
@@ -40,12 +47,11 @@ def test_the_agents_text_is_on_stdout_and_all_else_on_stderr(env: dict[str, str]
     assert "completed" in ran.stderr
 
 
-def test_quiet_says_nothing_beside_the_text(env: dict[str, str]) -> None:
-    ran = sessionmgr("run", "-q", "-p", "shell", "echo hi", env=env)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "hi\n", "")
+def test_quiet_says_nothing_beside_the_text(prompt: Terminal) -> None:
+    assert prompt.bare("run", "-q", "-p", "shell", "echo hi") == (0, "hi", "")
 
 
-def test_messages_follow_each_other_line_by_line_and_are_told_once(env: dict[str, str]) -> None:
+def test_messages_follow_each_other_line_by_line_and_are_told_once(prompt: Terminal) -> None:
     script = json.dumps(
         [
             {"do": "say", "text": "Let me look.", "deltas": 4},
@@ -53,29 +59,29 @@ def test_messages_follow_each_other_line_by_line_and_are_told_once(env: dict[str
             {"do": "say", "text": "Done."},
         ]
     )
-    ran = sessionmgr("run", "-p", "scripted", script, env=env)
-    assert ran.stdout == "Let me look.\nDone.\n"
-    assert "· Bash: npm test" in ran.stderr
-    assert "✗ Bash failed" in ran.stderr
+    _, out, err = prompt.bare("run", "-p", "scripted", script)
+    assert out == "Let me look.\nDone."
+    assert "· Bash: npm test" in err
+    assert "✗ Bash failed" in err
 
 
-def test_json_prints_the_events_from_run_started_to_the_end(env: dict[str, str]) -> None:
-    ran = sessionmgr("run", "--json", "-p", "shell", "echo hi", env=env)
-    events = [json.loads(line) for line in ran.stdout.splitlines()]
+def test_json_prints_the_events_from_run_started_to_the_end(prompt: Terminal) -> None:
+    _, out, err = prompt.bare("run", "--json", "-p", "shell", "echo hi")
+    events = [json.loads(line) for line in out.splitlines()]
     assert events[0]["type"] == "run_started"
     assert events[-1]["type"] == "run_completed"
     numbers = [event["seq"] for event in events]
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-    assert ran.stderr == ""
+    assert err == ""
 
 
-def test_json_of_a_run_that_never_started_ends_with_its_end(env: dict[str, str]) -> None:
+def test_json_of_a_run_that_never_started_ends_with_its_end(prompt: Terminal) -> None:
     script = json.dumps({"starts": False, "steps": [{"do": "error"}, {"do": "fail"}]})
-    ran = sessionmgr("run", "--json", "-p", "scripted", script, env=env)
-    types = [json.loads(line)["type"] for line in ran.stdout.splitlines()]
+    code, out, _ = prompt.bare("run", "--json", "-p", "scripted", script)
+    types = [json.loads(line)["type"] for line in out.splitlines()]
     assert types[-1] == "run_failed"
     assert "message_sent" not in types
-    assert ran.returncode == 3
+    assert code == 3
 
 
 @pytest.mark.parametrize(
@@ -88,52 +94,52 @@ def test_json_of_a_run_that_never_started_ends_with_its_end(env: dict[str, str])
     ],
 )
 def test_the_exit_code_tells_how_it_ended(
-    steps: list[dict[str, object]], code: int, said: str, env: dict[str, str]
+    steps: list[dict[str, object]], code: int, said: str, prompt: Terminal
 ) -> None:
-    ran = sessionmgr("run", "-p", "scripted", json.dumps(steps), env=env)
-    assert ran.returncode == code
-    assert said in ran.stderr
-    assert "Traceback" not in ran.stderr
+    ended, _, err = prompt.bare("run", "-p", "scripted", json.dumps(steps))
+    assert ended == code
+    assert said in err
+    assert "Traceback" not in err
 
 
-def test_a_deadline_ends_it(env: dict[str, str]) -> None:
-    ran = sessionmgr("run", "-p", "scripted", "--deadline", "0.2", '[{"do": "hang"}]', env=env)
-    assert ran.returncode == 3
-    assert "timed out" in ran.stderr
+def test_a_deadline_ends_it(prompt: Terminal) -> None:
+    hang = '[{"do": "hang"}]'
+    code, _, err = prompt.bare("run", "-p", "scripted", "--deadline", "0.2", hang)
+    assert code == 3
+    assert "timed out" in err
 
 
-def test_a_prompt_may_come_from_stdin_or_from_a_file(env: dict[str, str], tmp_path: Path) -> None:
+def test_a_prompt_may_come_from_stdin_or_from_a_file(env: dict[str, str], prompt: Terminal) -> None:
     assert sessionmgr("run", "-p", "scripted", "-", env=env, stdin="Hello\n").stdout == "Hello\n"
-    (tmp_path / "prompt.txt").write_text("Good evening")
-    ran = sessionmgr("run", "-p", "scripted", "--prompt-file", "prompt.txt", env=env, cwd=tmp_path)
-    assert ran.stdout == "Good evening\n"
+    (prompt.home / "prompt.txt").write_text("Good evening")
+    _, out, _ = prompt.bare("run", "-p", "scripted", "--prompt-file", "prompt.txt")
+    assert out == "Good evening"
 
 
-def test_options_and_variables_reach_the_agent(env: dict[str, str], tmp_path: Path) -> None:
+def test_options_and_variables_reach_the_agent(prompt: Terminal, tmp_path: Path) -> None:
     (tmp_path / "vars").write_text("# mine\nexport WORD='in a file'\nOTHER=x=y\n")
-    ran = sessionmgr(
+    _, out, _ = prompt.bare(
         *["run", "-q", "-p", "shell", "--option", "shell=true", "--env", "MINE=a flag"],
         *["--env-file", str(tmp_path / "vars"), "echo $MINE, $WORD, $OTHER"],
-        env=env,
     )
-    assert ran.stdout == "a flag, in a file, x=y\n"
+    assert out == "a flag, in a file, x=y"
 
 
-def test_a_question_without_a_terminal_is_denied_and_that_is_told(env: dict[str, str]) -> None:
+def test_a_question_without_a_terminal_is_denied_and_that_is_told(prompt: Terminal) -> None:
     script = json.dumps([ask("Bash", input={"command": "rm -rf build"})])
-    ran = sessionmgr("run", "-p", "scripted", script, env=env)
-    assert "✗ denied: Bash: rm -rf build (nobody is there to be asked)" in ran.stderr
+    _, _, err = prompt.bare("run", "-p", "scripted", script)
+    assert "✗ denied: Bash: rm -rf build (nobody is there to be asked)" in err
 
 
 def test_rules_of_the_settings_answer_where_there_is_no_terminal(
-    env: dict[str, str], tmp_path: Path
+    prompt: Terminal, tmp_path: Path
 ) -> None:
     (tmp_path / "sessionmgr.toml").write_text('approve = "rules.toml"\n')
     (tmp_path / "rules.toml").write_text('[[rule]]\ntool = "Read"\ndecision = "allow"\n')
     script = json.dumps([ask("Read"), ask("Bash", input={"command": "id"})])
-    ran = sessionmgr("run", "-p", "scripted", script, env=env, cwd=tmp_path)
-    assert "✓ allowed: Read (by rules)" in ran.stderr
-    assert "✗ denied: Bash: id (no rule allows it)" in ran.stderr
+    _, _, err = prompt.bare("run", "-p", "scripted", script)
+    assert "✓ allowed: Read (by rules)" in err
+    assert "✗ denied: Bash: id (no rule allows it)" in err
 
 
 @pytest.mark.parametrize(
@@ -219,7 +225,7 @@ def test_ctrl_c_ends_the_run_and_its_processes_and_says_so(tmp_path: Path) -> No
 
 
 def test_after_ctrl_c_it_is_said_how_to_go_on_and_that_works(
-    env: dict[str, str], tmp_path: Path
+    env: dict[str, str], prompt: Terminal, tmp_path: Path
 ) -> None:
     with at_terminal(
         "run", "-p", "scripted", '[{"do": "hang"}]', home=tmp_path, env=env
@@ -229,8 +235,8 @@ def test_after_ctrl_c_it_is_said_how_to_go_on_and_that_works(
         assert terminal.wait() == 130
     typed = re.search(r"to go on: sessionmgr (resume run_\w+)", terminal.said)
     assert typed is not None, terminal.said
-    ran = sessionmgr(*typed[1].split(), "Hello again", env=env)
-    assert (ran.returncode, ran.stdout) == (0, "Hello again\n"), ran.stderr
+    code, out, err = prompt.bare(*typed[1].split(), "Hello again")
+    assert (code, out) == (0, "Hello again"), err
 
 
 def test_ctrl_c_twice_leaves_at_once_and_leaves_no_process(tmp_path: Path) -> None:
@@ -244,11 +250,10 @@ def test_ctrl_c_twice_leaves_at_once_and_leaves_no_process(tmp_path: Path) -> No
             time.sleep(0.01)
         terminal.type("\x03")
         terminal.wait_for("once more: at once")
-        began = time.monotonic()
         terminal.type("\x03")
         assert terminal.wait() == 130
-    assert time.monotonic() - began < 2
     assert "stopped at once" in terminal.said
+    assert "cancelled" not in terminal.said
     assert_nothing_is_left_of(number)
 
 
@@ -293,13 +298,13 @@ def test_a_reader_that_goes_away_ends_the_run(env: dict[str, str]) -> None:
     assert_nothing_is_left_of(number)
 
 
-def test_a_run_goes_on_in_the_session_of_another(env: dict[str, str]) -> None:
-    first = sessionmgr("run", "--json", "-p", "scripted", "One", env=env)
-    event = json.loads(first.stdout.splitlines()[0])
+def test_a_run_goes_on_in_the_session_of_another(prompt: Terminal) -> None:
+    _, out, _ = prompt.bare("run", "--json", "-p", "scripted", "One")
+    event = json.loads(out.splitlines()[0])
     for id in (event["session_id"], event["run_id"][:12]):
-        more = sessionmgr("run", "--json", "--resume", id, "Two", env=env)
-        assert more.returncode == 0, more.stderr
-        started = json.loads(more.stdout.splitlines()[0])
+        code, out, err = prompt.bare("run", "--json", "--resume", id, "Two")
+        assert code == 0, err
+        started = json.loads(out.splitlines()[0])
         assert started["session_id"] == event["session_id"]
         assert started["provider_session_id"] == event["provider_session_id"]
 

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -203,7 +204,7 @@ def test_rules_answer_what_agents_ask(
         for command in ("npm test --all", "npm publish")
     ]
     write_jobs(tmp_path, json.dumps(steps), provider="scripted")
-    monkeypatch.syspath_prepend(installed_in(tmp_path / "agents"))
+    monkeypatch.setattr(sys, "path", [installed_in(tmp_path / "agents"), *sys.path])
     _, out, _ = terminal.bare("batch", "jobs.jsonl", "--json", "--approve", "rules.toml")
     (denial,) = json.loads(out)["permission_denials"]
     assert denial["reason"] == "no rule allows it"

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def env(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def prompt(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """A terminal where the scripted provider is installed."""
-    monkeypatch.syspath_prepend(installed_in(terminal.home / "agents"))
+    monkeypatch.setattr(sys, "path", [installed_in(terminal.home / "agents"), *sys.path])
     return terminal
 
 

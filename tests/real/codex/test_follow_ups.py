@@ -1,0 +1,125 @@
+"""Messages to a running turn of a real Codex: each is heard once, and answered."""
+
+from __future__ import annotations
+
+import trio
+
+from sessionmgr.manager import FollowUp, RunHandle
+from sessionmgr.model import MessageReceived, MessageSent, RunStatus
+from sessionmgr.testing.model_server import Call, ModelRequest, Prompt, Say, Script
+from tests.real.house import House, until, until_event
+
+SLOW = "one two three four five six seven eight nine ten "
+
+
+async def started(house: House, script: Script, sign: str, **options: str) -> RunHandle:
+    session = await house.session("full_auto")
+    run = await house.submit(session, script, options=house.options(**options))
+    await until_event(run, sign)
+    return run
+
+
+async def asked(house: House, run: RunHandle) -> list[ModelRequest]:
+    """Return what the model was asked in the thread of a run."""
+    return house.asked((await run.result()).provider_session_id)
+
+
+async def heard(house: House, run: RunHandle, text: str) -> int:
+    """How often a message stands in the last request."""
+    items = (await asked(house, run))[-1].items
+    return sum(text in each.text for each in items if isinstance(each, Prompt))
+
+
+async def ends(run: RunHandle, follow_ups: list[FollowUp]) -> None:
+    result = await run.result()
+    assert result.status is RunStatus.COMPLETED, result.failure
+    for each in follow_ups:
+        assert (await each.run.result()).status is RunStatus.COMPLETED
+    sent = [each async for each in run if isinstance(each, MessageSent) and each.follow_up]
+    assert not [each for each in sent if each.state == "unknown"]
+
+
+async def in_text_it_is_answered_after_that(house: House) -> None:
+    run = await started(house, [[Say(text=SLOW * 2, deltas=20, pause=0.05)]], "message_streamed")
+    follow_up = await run.append("and then this")
+    assert follow_up.accepted
+    await ends(run, [follow_up])
+    assert (await follow_up.run.result()).text == "You said: and then this"
+    assert await heard(house, follow_up.run, "and then this") == 1
+    told = [each.content async for each in run if isinstance(each, MessageReceived)]
+    assert told.count(SLOW * 2) == 1  # nothing of it was lost, or said twice
+
+
+async def in_a_tool_it_is_heard_within_the_turn(house: House) -> None:
+    script: Script = [
+        [Call(tool="shell", input={"command": "sleep 1; echo slept"})],
+        [Say(text="I heard")],
+    ]
+    run = await started(house, script, "tool_call_started")
+    follow_up = await run.append("use blue")
+    assert follow_up.accepted
+    await ends(run, [follow_up])
+    assert follow_up.run.id == run.id
+    assert await heard(house, run, "use blue") == 1
+
+
+async def several_at_once_are_each_heard_once(house: House) -> None:
+    run = await started(house, [[Say(text=SLOW * 2, deltas=20, pause=0.05)]], "message_streamed")
+    follow_ups: list[FollowUp] = []
+
+    async def one(text: str) -> None:
+        follow_ups.append(await run.append(text))
+
+    texts = ("first more", "second more", "third more")
+    async with trio.open_nursery() as nursery:
+        for text in texts:
+            nursery.start_soon(one, text)
+    await ends(run, follow_ups)
+    for text in texts:
+        assert await heard(house, run, text) == 1, text
+
+
+async def one_that_is_for_now_ends_what_is_said(house: House) -> None:
+    """The model begins anew, and says the same in this script: what was dropped is not told."""
+    script: Script = [[Say(text=SLOW, deltas=20, pause=0.05)]]
+    run = await started(house, script, "message_streamed", follow_up="now")
+    follow_up = await run.append("stop that")
+    assert follow_up.accepted
+    await ends(run, [follow_up])
+    assert len(await asked(house, run)) == 2
+    assert await heard(house, run, "stop that") == 1
+    assert [each.content async for each in run if isinstance(each, MessageReceived)] == [SLOW]
+    assert (await run.result()).text == SLOW
+
+
+async def one_that_comes_at_the_end_is_not_lost(house: House) -> None:
+    for sign in ("message_received", "turn_completed"):
+        run = await started(house, [[Say(text="short")]], sign)
+        follow_up = await run.append("late one")
+        result = await follow_up.run.result()
+        assert result.status is RunStatus.COMPLETED, result.failure
+        assert result.text == "You said: late one"
+        assert await heard(house, follow_up.run, "late one") == 1
+
+
+async def one_to_a_process_of_its_own_is_the_next_run(house: House) -> None:
+    session = await house.session("full_auto")
+    options = house.options(exec=True)
+    run = await house.submit(session, [[Say(text=SLOW, deltas=5, pause=0.1)]], options=options)
+    await until(lambda: len(house.server.log) > 0)
+    follow_up = await run.append("then this")
+    assert not follow_up.accepted
+    assert (await follow_up.run.result()).text == "You said: then this"
+
+
+async def test_each_message_is_heard_once_and_answered(any_house: House) -> None:
+    async with trio.open_nursery() as nursery:
+        for case in (
+            in_text_it_is_answered_after_that,
+            in_a_tool_it_is_heard_within_the_turn,
+            several_at_once_are_each_heard_once,
+            one_that_is_for_now_ends_what_is_said,
+            one_that_comes_at_the_end_is_not_lost,
+            one_to_a_process_of_its_own_is_the_next_run,
+        ):
+            nursery.start_soon(case, any_house)

@@ -5,9 +5,9 @@ from functools import partial
 import trio
 
 from sessionmgr import run_batch
+from sessionmgr.testing.at_step import AtStep
 from sessionmgr.testing.schedule import run_scheduled
 from sessionmgr.testing.scripted import Say, Wait
-from tests.at_step import AtStep
 from tests.batch.hall import collect, job, open_hall
 
 

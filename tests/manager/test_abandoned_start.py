@@ -6,9 +6,9 @@ import pytest
 import trio
 
 from sessionmgr.model import TERMINAL
+from sessionmgr.testing.at_step import AtStep
 from sessionmgr.testing.schedule import run_scheduled
 from sessionmgr.testing.scripted import Say, Wait
-from tests.at_step import AtStep
 from tests.manager.house import House, open_house, play
 
 SEEDS = 3

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from sessionmgr.process import Command, Kind, open_launcher, proc
-from tests.at_step import AtStep
+from sessionmgr.testing.at_step import AtStep
 
 
 async def opened(kind: Kind, directory: Path, number: int) -> bool:

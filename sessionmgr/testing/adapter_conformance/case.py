@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from sessionmgr.model import Json
     from sessionmgr.provider import ProviderAdapter
@@ -54,3 +55,9 @@ class AdapterCase:
         if events <= wanted:
             return list(range(events))
         return [place * (events - 1) // max(wanted - 1, 1) for place in range(wanted)]
+
+    def steps(self) -> Iterator[int]:
+        """Return the steps of the scheduler at which something is tried; real ones cost seconds."""
+        if self.virtual:
+            return count()
+        return (2**power for power in range(self.moments // 4))

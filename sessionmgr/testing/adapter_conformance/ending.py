@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import trio
+
 from sessionmgr.manager import Clocks
 from sessionmgr.model import Reason, RunStatus
 from sessionmgr.testing.adapter_conformance.behaviour import Chapter
+from sessionmgr.testing.at_step import AtStep
 
 if TYPE_CHECKING:
     from sessionmgr.manager import RunHandle
@@ -80,6 +83,22 @@ async def a_cancel_may_come_at_any_event(stage: Stage) -> None:
         result = (await stage.see(run)).result
         wanted = RunStatus.CANCELLED if claimed else RunStatus.COMPLETED
         assert result.status == wanted, f"cancelled at event {place}: {result}"
+
+
+@ENDING.law()
+async def after_a_cancel_at_any_step_the_next_run_goes_well(stage: Stage) -> None:
+    session = await stage.session()
+    for step in stage.case.steps():
+        run = await stage.submit(stage.case.answers, session)
+        cancel = AtStep(step, run.cancel)
+        trio.lowlevel.add_instrument(cancel)
+        await stage.see(run)
+        trio.lowlevel.remove_instrument(cancel)
+        result = (await stage.play(stage.case.answers, session)).result
+        assert result.status == RunStatus.COMPLETED, f"cancelled at step {step}: {result.failure}"
+        assert stage.case.answers.text in {None, result.text}, f"cancelled at step {step}"
+        if not cancel.is_done:
+            return
 
 
 @ENDING.law("hangs")

@@ -34,7 +34,7 @@ from sessionmgr_adapters.codex.launch import (
 from sessionmgr_adapters.codex.one_shot import Meters, OneShot
 from sessionmgr_adapters.codex.options import CodexOptions
 from sessionmgr_adapters.codex.policy import PERMISSIONS
-from sessionmgr_adapters.codex.races import has_lost, notice, wait
+from sessionmgr_adapters.codex.races import TRIES, has_lost, notice, wait
 from sessionmgr_adapters.codex.turn import Asked, Turn, failure_of_end
 
 if TYPE_CHECKING:
@@ -149,14 +149,17 @@ class CodexAdapter(ProviderAdapter):
     async def _try(self, run: RunContext, spec: ConnectionSpec, asked: Asked, tries: int) -> bool:
         """Play a run and tell how it ended, unless its app-server is to be started again."""
         async with self._pool.lease(spec, run.connections) as lease:
-            turn = await self._sit(run, lease, asked)
             connection = lease.connection
+            was_greeted = connection.is_greeted
+            turn = await self._sit(run, lease, asked)
             if run.cancelling is not None:
                 return True  # whoever stopped the run says how it ends
-            has_begun = turn.is_asked or turn.state.started
-            if turn.is_broken and not has_begun and has_lost(connection.tail.text(), tries):
-                run.emit_nowait(notice(tries))
-                return False
+            if turn.is_broken and not (turn.is_asked or turn.state.started):
+                if was_greeted and tries < TRIES:
+                    return False  # it was dead already, and nobody had noticed
+                if has_lost(connection.tail.text(), tries):
+                    run.emit_nowait(notice(tries))
+                    return False
             await _end(run, turn, connection)
             return True
 
@@ -234,7 +237,8 @@ def _death(turn: Turn, connection: CodexConnection) -> Failure:
     else:
         failure = exit_failure(connection.facts, connection.tail, phase=phase)
         failure = replace(failure, message=f"the app-server is gone: {failure.message}")
-    return replace(failure, retryable=begun, resumable=begun)
+    was_killed = connection.facts is not None and connection.facts.signal is not None
+    return replace(failure, retryable=begun or was_killed, resumable=begun)
 
 
 def _invalid(message: str) -> Failure:

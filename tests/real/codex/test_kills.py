@@ -1,0 +1,117 @@
+"""A real Codex is killed, and so is who owns it: what that costs, and that nothing outlives it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import trio
+
+from sessionmgr.manager import RunHandle, SessionHandle
+from sessionmgr.model import FailureKind, RunEnded, RunStatus
+from sessionmgr.testing.model_server import Call, Hang, ModelServer, Say, Script, prompt_with
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from tests.real.codex.house import open_house
+from tests.real.house import House, living, until, until_event, with_word
+
+AT_ONCE = int(os.environ.get("SESSIONMGR_AT_ONCE", "8"))
+KILLED = {FailureKind.KILLED_BY_OS, FailureKind.PROCESS_EXITED}
+
+
+def app_servers(house: House) -> list[int]:
+    """Return the app-servers of a house: they carry its mark."""
+    found: list[int] = []
+    for pid in with_word(house.mark):
+        try:
+            line = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if line.startswith(bytes(house.program)) and b"\0app-server\0" in line:
+            found.append(pid)
+    return found
+
+
+async def at_work(house: House, number: int) -> tuple[SessionHandle, RunHandle]:
+    """Bring a session to where it is in the middle of something."""
+    session = await house.session("full_auto")
+    word = f"{house.mark}-{number}"
+    shell = Call(tool="shell", input={"command": f"sleep 1000; : {word}"})
+    script: Script = [[shell]] if number % 2 else [[Say(text="So", deltas=2), Hang()]]
+    run = await house.submit(session, script)
+    await until_event(run, "tool_call_started" if number % 2 else "message_streamed")
+    return session, run
+
+
+async def ends_once_and_goes_on(house: House, session: SessionHandle, run: RunHandle) -> None:
+    result = await run.result()
+    assert result.status is RunStatus.FAILED
+    assert result.failure is not None
+    assert result.failure.kind in KILLED, result.failure
+    assert (result.failure.retryable, result.failure.resumable) == (True, True)
+    assert len([each async for each in run if isinstance(each, RunEnded)]) == 1
+    again = await house.goes_on(session)
+    assert again.result.provider_session_id == result.provider_session_id
+
+
+async def test_an_app_server_that_is_killed_costs_its_turns_and_no_more(house: House) -> None:
+    runs: list[tuple[SessionHandle, RunHandle]] = []
+
+    async def begin(number: int) -> None:
+        runs.append(await at_work(house, number))
+
+    async with trio.open_nursery() as nursery:
+        for number in range(AT_ONCE):
+            nursery.start_soon(begin, number)
+    [server] = app_servers(house)
+    os.kill(server, signal.SIGKILL)
+    async with trio.open_nursery() as nursery:
+        for session, run in runs:
+            nursery.start_soon(ends_once_and_goes_on, house, session, run)
+    [another] = app_servers(house)
+    assert another != server
+    assert not any("sleep 1000" in each for each in living(house.work))
+    os.kill(another, signal.SIGKILL)  # at rest
+    await house.goes_on(runs[0][0])
+
+
+OWNER = """
+import sys, trio
+from sessionmgr import open_manager
+
+async def main(program, work, prompt):
+    async with open_manager(store=work + "/../runs.db") as manager:
+        session = await manager.open_session("codex", cwd=work, permission_mode="full_auto")
+        run = await session.submit(prompt, options={"command": [program]})
+        async for event in run:
+            print(event.type, flush=True)
+
+trio.run(main, *sys.argv[1:])
+"""
+
+
+async def test_nothing_outlives_the_program_that_owns_it(
+    server: ModelServer, hermitage: Hermitage, newest: Path, tmp_path: Path
+) -> None:
+    env = hermitage.codex()
+    prompt = prompt_with([[Call(tool="shell", input={"command": "touch begun; sleep 1000; true"})]])
+    work = hermitage.work
+    argv = [sys.executable, "-c", OWNER, str(newest), str(work), prompt]
+    path = os.pathsep.join(sys.path)
+    owner = await trio.lowlevel.open_process(
+        argv, stdout=-1, env={**env, "PYTHONPATH": path}, cwd=tmp_path
+    )
+    try:
+        await until(lambda: any("sleep" in each for each in living(work)), 60)
+    finally:
+        owner.send_signal(signal.SIGKILL)
+        with trio.CancelScope(shield=True):
+            await owner.wait()
+    await until(lambda: not list(living(work)), 10)
+    async with open_house(server, newest, work, env, store=tmp_path / "runs.db") as house:
+        (session,) = await house.manager.sessions()
+        (run,) = await house.manager.settled(session.id)
+        assert run.status is RunStatus.FAILED
+        again = await house.goes_on(await house.manager.session(session.id))
+        assert again.result.provider_session_id == run.provider_session_id

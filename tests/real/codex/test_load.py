@@ -1,0 +1,92 @@
+"""Many threads at once in one app-server, many one after the other, and much in one line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import trio
+
+from sessionmgr.model import ErrorOccurred, FailureKind, RunStatus, ToolCallCompleted
+from sessionmgr.provider import ApprovalRequest, Decision
+from sessionmgr.testing.model_server import Call, Say, Script
+from tests.real.codex.test_kills import app_servers
+from tests.real.house import House
+
+MEGABYTE = 1024 * 1024
+AT_ONCE = int(os.environ.get("SESSIONMGR_AT_ONCE", "8"))
+THREADS = int(os.environ.get("SESSIONMGR_THREADS", "20"))
+WARM = 10
+"""Threads after which an app-server has grown as far as it should."""
+GROWTH = 30 * MEGABYTE
+LARGE = 900_000  # Codex keeps no more than a megabyte of a command's output
+
+
+async def test_sessions_at_the_same_time_do_not_mix(house: House) -> None:
+    """Nor does one wait for another, whose question nobody answers."""
+    asked = trio.Event()
+
+    async def never(_: ApprovalRequest) -> Decision:
+        asked.set()
+        await trio.sleep_forever()
+
+    async def one(number: int) -> None:
+        # Its sandbox makes something for a moment where it works, and fails if others are at it.
+        session = await house.session("full_auto", cwd=house.place())
+        for turn in range(2):
+            name = f"s{number}t{turn}-{house.mark}"
+            script: Script = [
+                [Call(tool="shell", input={"command": f"echo tool-{name}"})],
+                [Say(text=f"text-{name}", deltas=4)],
+            ]
+            played = await house.play(script, session)
+            assert played.result.status is RunStatus.COMPLETED, played.result.failure
+            assert played.result.text == f"text-{name}"
+            outputs = [getattr(each, "tool_output", None) for each in played.events]
+            told = [each for each in outputs if each]
+            assert told == [{"output": f"tool-{name}\n", "exit_code": 0}]
+            seen = house.asked(played.result.provider_session_id)
+            marks = {word for each in seen for word in str(each.items).split("'") if "-" in word}
+            assert not [each for each in marks if each.startswith("text-") and name[:3] not in each]
+
+    stuck = await house.session("default", approve=never)
+    wish = {"cmd": "true", "sandbox_permissions": "require_escalated", "justification": "May I?"}
+    waits = await house.submit(stuck, [[Call(tool="exec_command", input=dict(wish))]])
+    await asked.wait()
+    async with trio.open_nursery() as nursery:
+        for number in range(AT_ONCE):
+            nursery.start_soon(one, number)
+    assert waits.status == "running"
+    assert len(app_servers(house)) == 1
+    waits.cancel("enough")
+    assert (await waits.result()).status is RunStatus.CANCELLED
+
+
+async def test_threads_one_after_the_other_cost_no_memory(house: House) -> None:
+    private: list[int] = []
+    for number in range(THREADS):
+        played = await house.play([[Say(text="hello")]])
+        assert played.result.status is RunStatus.COMPLETED, played.result.failure
+        if number in {WARM, THREADS - 1}:
+            [pid] = app_servers(house)
+            private.append(memory_of(pid))
+    print(f"{THREADS} threads: {private[0] >> 20} MB, then {private[-1] >> 20} MB")
+    assert private[-1] - private[0] < GROWTH
+
+
+def memory_of(pid: int) -> int:
+    """Return how many bytes a process has that are its own."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    found = [line.split()[1] for line in lines if line.startswith("Private_Dirty")]
+    return int(found[0]) * 1024
+
+
+async def test_what_a_command_prints_may_be_very_long(house: House) -> None:
+    command = f"head -c {LARGE} /dev/zero | tr '\\0' x"
+    script: Script = [[Call(tool="shell", input={"command": command})], [Say(text="done")]]
+    played = await house.play(script, await house.session("full_auto"))
+    assert played.result.status is RunStatus.COMPLETED, played.result.failure
+    [done] = [each for each in played.events if isinstance(each, ToolCallCompleted)]
+    assert done.tool_output == {"output": "x" * LARGE, "exit_code": 0}
+    errors = [each.failure.kind for each in played.events if isinstance(each, ErrorOccurred)]
+    assert FailureKind.PROTOCOL_ERROR not in errors

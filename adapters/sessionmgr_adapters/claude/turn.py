@@ -8,7 +8,6 @@ either, because another message may be next.
 
 from __future__ import annotations
 
-import uuid
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -26,15 +25,15 @@ from sessionmgr_adapters.claude.frames import (
     User,
 )
 from sessionmgr_adapters.claude.host import Host
-from sessionmgr_adapters.claude.letters import Letters, uuid_of
+from sessionmgr_adapters.claude.mail import Mail
 from sessionmgr_adapters.claude.normalise import normalise
-from sessionmgr_adapters.claude.orders import Request, Say
+from sessionmgr_adapters.claude.orders import Request
 from sessionmgr_adapters.claude.preparing import prepare
 from sessionmgr_adapters.claude.sdk import ClaudeConversation
 from sessionmgr_adapters.claude.seat import too_wide
 from sessionmgr_adapters.claude.session_file import SILENCE, SessionFile, path_of
 from sessionmgr_adapters.claude.state import State
-from sessionmgr_adapters.claude.waiting import Asked, Offer
+from sessionmgr_adapters.claude.waiting import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
 
     Talk: TypeAlias = Conversation[Told, Frame | NoFrame]
 
-LIFECYCLE: Final = "msg_lifecycle_v1"
 LAST_WORD: Final = 2.0
 """Seconds for it to say that it is idle, when all is answered; and to take up work again, when
 something in the background has ended."""
@@ -94,9 +92,7 @@ class Turn:
         self._run: Final = run
         self._conversation: Final = conversation
         self._options: Final = options
-        self._letters: Final = Letters()
-        self._held: Final[list[Say]] = []
-        self._offers: Final[dict[str, Offer]] = {}
+        self._mail: Final = Mail(run, conversation, options, self.state)
         self._requests: Final[dict[str, Asked]] = {}
         self._host: Final = Host(run, seat.spec.functions, conversation)
         self._over: Final = trio.Event()
@@ -105,7 +101,6 @@ class Turn:
         self._had_tasks = False
         self._news = 0
         """Counts what makes a silence mean nothing."""
-        self._tells_of_lives: bool | None = None
         self._speaks = self._is_noisy = False
         self._has_spoken = False
         self._notes: Final = notes
@@ -125,7 +120,7 @@ class Turn:
         What a tool has started may outlive the interrupt that ends the tool, whoever it obeys.
         """
         stopped = self._is_interrupted and self.state.used_tools
-        return stopped or bool(self._requests) or bool(self.state.tasks) or self._letters.are_open
+        return stopped or bool(self._requests) or bool(self.state.tasks) or self._mail.is_open
 
     @property
     def hears_noise_alone(self) -> bool:
@@ -149,8 +144,7 @@ class Turn:
             self._over.set()
             if isinstance(self._conversation, ClaudeConversation):  # a mock has no end to listen to
                 self._conversation.close()
-            for offer in self._offers.values():
-                offer.settle(heard=False)
+            self._mail.end()
 
     async def _ask(self, prompt: Json) -> None:
         with trio.move_on_after(self._patience) as scope:
@@ -166,10 +160,8 @@ class Turn:
         assert hello is not None
         self.state.credential, self.state.version = hello.credential, hello.version
         self.seat.runs += 1
-        letter = self._letter(str(uuid.uuid4()), prompt)
-        self._letters.send(letter.uuid, alone=True)
         self.is_asked = True
-        await self._conversation.send(letter)
+        await self._mail.send_prompt(prompt)
         with trio.move_on_after(self._patience):
             await self._heard.wait()
             return
@@ -185,15 +177,11 @@ class Turn:
         self.is_deaf = True
         self._over.set()
 
-    def _letter(self, uuid: str, content: Json, priority: str | None = None) -> Say:
-        is_text = not self._options.slash_commands
-        return Say(content=content, uuid=uuid, priority=priority, is_text=is_text)
-
     async def _read(self) -> None:
         async for frames in self._conversation.events():
             self._take(frames)
             await self._keep_pictures()
-            await self._send_held()
+            await self._mail.send_held()
             self._look_whether_over()
             await self._run.room()
         self.is_broken = not self.is_over
@@ -256,12 +244,9 @@ class Turn:
             case System(subtype="init"):
                 self._begin(frame)
             case Lifecycle(command_uuid=name, state=state):
-                self._tells_of_lives = True
-                self._letters.live(name, state)
-                self._hear_of(name)
+                self._mail.live(name, state)
             case User(is_replay=True, uuid=name):
-                self._letters.echo(name)
-                self._hear_of(name)
+                self._mail.echo(name)
             case Result():
                 self._end_turn(frame)
             case ControlReply(response=reply) if reply.request_id in self._requests:
@@ -281,11 +266,7 @@ class Turn:
         self._note(Doing.WORKING)
         if self._is_interrupted:  # older ones go on with what was queued
             self._start(self._conversation.interrupt)
-        if self._tells_of_lives is None:
-            self._tells_of_lives = LIFECYCLE in init.capabilities
-        if not self._tells_of_lives:
-            for name in self._offers:
-                self._hear_of(name)
+        self._mail.begin(init.capabilities)
         wide = too_wide(self._run.permission.effective, init.permission_mode)
         if wide is not None and self.failure is None:
             self.failure = wide
@@ -295,10 +276,9 @@ class Turn:
     def _end_turn(self, result: Result) -> None:
         self._note(Doing.TURN_ENDED)
         self.result = result
-        is_unasked = result.origin is not None and result.user_message_uuids is None
-        self._letters.settle([] if is_unasked else result.user_message_uuids)
+        self._mail.settle(result)
         failure = self.state.failure
-        if failure is not None and (self._letters.are_open or self._held):
+        if failure is not None and self._mail.is_open:
             self._run.emit_nowait(ErrorOccurred(failure=failure))  # and there is more to come
 
     # --- when it is over -------------------------------------------------------------------------
@@ -310,7 +290,7 @@ class Turn:
             self._news += 1
 
     def _look_whether_over(self) -> None:
-        if self.is_over or not self.is_asked or self._letters.are_open or self._held:
+        if self.is_over or not self.is_asked or self._mail.is_open:
             return
         if self._is_interrupted:
             if self._doing is Doing.IDLE:
@@ -328,14 +308,13 @@ class Turn:
     async def _listen_for_more(self, news: int) -> None:
         """Give it some time to say that it is idle, or to begin with what a task has come to."""
         await trio.sleep(LAST_WORD)
-        if news == self._news and not self._letters.are_open and not self.state.tasks:
+        if news == self._news and not self._mail.is_open and not self.state.tasks:
             self._over.set()
 
     async def interrupt(self) -> None:
         """Ask the agent to end what it does; whoever reads finds out when it has."""
         self._is_interrupted = True
-        while self._held:
-            self._offers[self._held.pop().uuid].settle(heard=False)
+        self._mail.drop_held()
         if self.is_asked:
             await self._conversation.interrupt()
             self._look_whether_over()
@@ -351,41 +330,7 @@ class Turn:
         if self.is_over or not self.is_asked or self._is_interrupted:
             return False
         self._news += 1
-        priority = self._options.follow_up
-        letter = self._letter(
-            uuid_of(message_id), content, None if priority == "next" else priority
-        )
-        offer = self._offers[letter.uuid] = Offer()
-        if self._is_gate_closed:
-            self._held.append(letter)
-        else:
-            await self._post(letter)
-        await offer.settled.wait()
-        return offer.heard
-
-    @property
-    def _is_gate_closed(self) -> bool:
-        """Whether a message would come at the wrong time.
-
-        That is while the context is shortened. Older ones lose track of a message that comes
-        between a tool's call and its result; newer ones wait for the result themselves.
-        """
-        return self.state.compacting or (not self._tells_of_lives and bool(self.state.tools))
-
-    async def _send_held(self) -> None:
-        await trio.lowlevel.checkpoint()
-        while self._held and not self._is_gate_closed:
-            await self._post(self._held.pop(0))
-
-    async def _post(self, letter: Say) -> None:
-        self._letters.send(letter.uuid)
-        await self._conversation.send(letter)
-        if self._tells_of_lives is False:
-            self._hear_of(letter.uuid)  # nobody will say more of it before it is taken
-
-    def _hear_of(self, name: str) -> None:
-        if name in self._offers:
-            self._offers[name].settle(heard=True)
+        return await self._mail.add(content, message_id)
 
     # --- requests of ours ------------------------------------------------------------------------
 

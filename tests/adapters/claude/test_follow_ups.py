@@ -7,7 +7,7 @@ import trio.testing
 from trio.testing import MockClock
 
 from sessionmgr.manager import FollowUp, RunHandle
-from sessionmgr.model import RunStatus
+from sessionmgr.model import MessageSent, RunStatus
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude.frames import (
     Assistant,
@@ -146,3 +146,25 @@ async def test_a_message_that_was_held_to_the_end_becomes_a_run(autojump_clock: 
         assert (await run.result()).status is RunStatus.FAILED
         assert not follow_ups[0].accepted
         assert (await follow_ups[0].run.result()).text == "more"
+
+
+async def test_a_message_that_was_held_for_long_and_never_sent_is_told_to_be_dropped(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        await heard_prompt(it)
+        it.says(running(), init(session_of(it)), System(subtype="status", status="compacting"))
+        await it.gate("compacting")
+        it.ends()
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        await sdk.reached("compacting")
+        began = trio.current_time()
+        assert (await run.append("more")).accepted
+        assert trio.current_time() - began < 5
+        sdk.open_gate("compacting")
+        sent = [event async for event in run if isinstance(event, MessageSent)]
+        assert (await run.result()).status is RunStatus.FAILED
+    assert (sent[-1].content, sent[-1].state) == ("more", "dropped")

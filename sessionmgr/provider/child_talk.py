@@ -101,7 +101,7 @@ class ChildTalk:
             stdin=tree.stdin, stdout=tree.stdout, stderr=tree.stderr, exited=tree.wait_exit
         )
 
-    def tell(self, line: bytes) -> bool:
+    def write(self, line: bytes) -> bool:
         """Have a line written; False if there is no room. That it has gone is told by `over`."""
         try:
             return self._pump.outbox.send(line)

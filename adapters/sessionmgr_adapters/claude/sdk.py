@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.errors import InputFull
-from sessionmgr.process import PrivateFiles, Pump
-from sessionmgr.process.ladder import Ladder, end_tree
+from sessionmgr.process import PrivateFiles
 from sessionmgr.provider.arrivals import Arrivals
+from sessionmgr.provider.child_talk import ChildTalk
 from sessionmgr.provider.question import Allow
 from sessionmgr.wire import NoFrame
 from sessionmgr_adapters.claude.frames import Frame, HostRequest, System, read
@@ -26,21 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
     from sessionmgr.model import Json
-    from sessionmgr.process import Tail
-    from sessionmgr.process.facts import ExitFacts
-    from sessionmgr.process.launcher import ChildTree
     from sessionmgr.provider.question import Decision
     from sessionmgr.wire import Line
     from sessionmgr_adapters.claude.launch import ClaudeSpec
     from sessionmgr_adapters.claude.orders import Told
-
-POLITE: Final = 3.0
-"""Seconds to end once it is told to."""
-LADDER: Final = Ladder(polite=POLITE, term=2.0)
-HURRIED: Final = Ladder(polite=0.0, term=0.2, linger=0.2)
-"""For one that has had its time to obey, and has not."""
-LAST_MOMENTS: Final = 1.0
-"""Seconds from the end of its output to its own."""
 
 
 @asynccontextmanager
@@ -64,84 +52,23 @@ async def connect(spec: ClaudeSpec) -> AsyncGenerator[ClaudeConnection, None]:
                     await connection.part()
 
 
-class ClaudeConnection:
+class ClaudeConnection(ChildTalk):
     """One Claude Code. It has one conversation after the other, all of the same session."""
 
     def __init__(self) -> None:
-        self.facts: ExitFacts | None = None
-        """How it ended, when it has."""
-        self.hurried = False
-        """Whether it has had its time to end already."""
+        super().__init__(self._take, room=self._room, over=self._is_over)
         self._conversation: ClaudeConversation | None = None
-        self._closed: Final = trio.Event()
-        self._ended: Final = trio.Event()
-        self._parting: Final = trio.Event()
-        self._pump: Final = Pump(self._take, room=self._room)
-
-    @property
-    def tail(self) -> Tail:
-        """The last of what it complained."""
-        return self._pump.tail
-
-    async def run(self, tree: ChildTree) -> None:
-        """Talk with it until it is gone, whoever is cancelled."""
-        with trio.CancelScope(shield=True):
-            try:
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._serve, tree)
-                    await self._wait_for_the_end(tree)
-                    self._closed.set()
-                    ladder = HURRIED if self.hurried else LADDER
-                    self.facts = await end_tree(tree, ladder)
-                    with trio.move_on_after(LAST_MOMENTS):
-                        await self._pump.stdout_ended.wait()
-                    nursery.cancel_scope.cancel()
-            finally:
-                self._closed.set()
-                self._ended.set()
-                if self._conversation is not None:
-                    self._conversation.arrivals.close()
-                await tree.aclose()
-
-    async def _wait_for_the_end(self, tree: ChildTree) -> None:
-        """Wait until it has gone, or says nothing any more, or has had its time to go."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._until_silent, nursery.cancel_scope, tree)
-            await self._parting.wait()
-            patience = 0.0 if self.hurried else POLITE
-            with trio.move_on_after(patience):
-                await tree.wait_exit()
-            nursery.cancel_scope.cancel()
-
-    async def _until_silent(self, scope: trio.CancelScope, tree: ChildTree) -> None:
-        await self._pump.stdout_ended.wait()
-        # Who says nothing any more is about to end. If not, it is of no use.
-        with trio.move_on_after(LAST_MOMENTS):
-            await tree.wait_exit()
-        scope.cancel()
-
-    async def _serve(self, tree: ChildTree) -> None:
-        await self._pump.run(
-            stdin=tree.stdin, stdout=tree.stdout, stderr=tree.stderr, exited=tree.wait_exit
-        )
 
     async def part(self) -> None:
         """Have it end, and wait until nothing of it is left."""
-        await trio.lowlevel.checkpoint()
         self.tell(Request(id="end", subtype="end_session", fields={"reason": "done"}))
-        self._pump.outbox.close()
-        self._parting.set()
-        await self._ended.wait()
-
-    async def wait_closed(self) -> None:
-        """Wait until it is of no use any more."""
-        await self._closed.wait()
+        await super().part()
 
     async def open(self, spec: ClaudeSpec) -> ClaudeConversation:
         """Begin to listen to it, and talk."""
         await trio.lowlevel.checkpoint()
         self._conversation = ClaudeConversation(self)
-        if self._ended.is_set():
+        if self.has_ended:
             self._conversation.arrivals.close()
         return self._conversation
 
@@ -152,10 +79,7 @@ class ClaudeConnection:
 
     def tell(self, message: Told) -> bool:
         """Have a message written. That it has gone is told by the end of its events."""
-        try:
-            return self._pump.outbox.send(encode(message))
-        except InputFull:  # it does not read: what is told of its silence tells of that
-            return False
+        return self.write(encode(message))
 
     def _take(self, lines: Sequence[Line]) -> None:
         if not lines:
@@ -165,7 +89,11 @@ class ClaudeConnection:
             size = sum(len(line) if isinstance(line, bytes) else 0 for line in lines)
             self._conversation.arrivals.put(frames, size)
         elif any(map(_begins_something, frames)):
-            self._closed.set()  # nobody has asked for it: it is not to be used any more
+            self.close()  # nobody has asked for it: it is not to be used any more
+
+    def _is_over(self) -> None:
+        if self._conversation is not None:
+            self._conversation.arrivals.close()
 
     async def _room(self) -> None:
         await trio.lowlevel.checkpoint()

@@ -226,7 +226,7 @@ class CodexConnection:
             self._say(ErrorResponse(reply.id, _NO_SUCH_METHOD, reply.error))
 
     def _say(self, message: Message) -> None:
-        self.talk.tell(encode(message, version=False))
+        self.talk.write(encode(message, version=False))
 
     async def clear_away(self, thread: str | None) -> None:
         """Kill what the commands of a thread have left."""

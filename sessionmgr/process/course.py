@@ -74,8 +74,9 @@ class Course:
 
     async def until(self, came: Callable[[], bool]) -> None:
         """Wait until this is so."""
-        await trio.lowlevel.checkpoint()
-        while not came():
+        if came():
+            await trio.lowlevel.checkpoint()
+        while not came():  # to wait is a checkpoint
             if self._lot is None:
                 self._lot = trio.lowlevel.ParkingLot()
             await self._lot.park()

@@ -117,7 +117,6 @@ class WardedLauncher:
 
     async def _guard(self) -> GuardedTree:
         """Return a tree that has a guard, and nothing to guard yet."""
-        await trio.lowlevel.checkpoint()
         while self._spares and self._failure is None and not self._closing.is_set():
             spare = self._spares.pop()
             if spare.is_ready:

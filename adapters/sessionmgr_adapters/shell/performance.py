@@ -48,6 +48,7 @@ class Performance:
         self.facts: ExitFacts | None = None
         self._tree: ChildTree | None = None
         self._is_to_end = False
+        self._has_exited = False
         self._run: Final = run
         self._tool_input: Final = tool_input
         self._success: Final = frozenset(success)
@@ -94,7 +95,8 @@ class Performance:
                 await self._pump.run(
                     stdin=tree.stdin, stdout=tree.stdout, stderr=tree.stderr, exited=ended
                 )
-                await ended()
+                if not self._has_exited:  # it closed both of its pipes, and lives on
+                    await ended()
         except trio.Cancelled:
             if tree is None:
                 self._run.emit_nowait(self._ended(ToolCallFailed, "it was not started"))
@@ -120,9 +122,11 @@ class Performance:
         if limit is not None:
             with trio.move_on_at(begun + limit):
                 await tree.wait_exit()
+                self._has_exited = True
                 return
             self._run.time_out(f"the command was to be done in {limit:g} s")
         await tree.wait_exit()
+        self._has_exited = True
 
     # --- what it says ----------------------------------------------------------------------------
 

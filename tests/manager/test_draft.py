@@ -1,0 +1,49 @@
+"""What a draft makes of events before they are stored."""
+
+import pytest
+
+from sessionmgr.manager.draft import Draft
+from sessionmgr.model import (
+    EVENT_TYPES,
+    ErrorOccurred,
+    Event,
+    Failure,
+    FailureKind,
+    MessageReceived,
+    MessageStreamed,
+    encode_event,
+)
+from sessionmgr.store.redaction import REDACTED, Redactor
+
+SECRET = "tops3cret-of-all"
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        MessageStreamed(delta=SECRET),
+        MessageReceived(content=SECRET),
+        ErrorOccurred(failure=Failure(kind=FailureKind.CONFIG_INVALID, message=SECRET)),
+        MessageStreamed(delta="", parent_tool_call_id=SECRET),
+        MessageStreamed(delta="", raw=SECRET),
+    ],
+    ids=lambda event: event.type,
+)
+def test_a_secret_is_found_behind_the_shortest_of_envelopes(event: Event) -> None:
+    redactor = Redactor([SECRET])
+    draft = Draft(last_seq=0, at="", session_id="", provider="", redactor=redactor)
+    draft.write(None, event)
+    assert SECRET.encode() not in draft.rows[0].body
+    assert REDACTED.encode() in draft.rows[0].body
+
+
+def test_a_secret_is_found_in_what_we_do_not_know() -> None:
+    draft = Draft(last_seq=0, at="", session_id="", provider="", redactor=Redactor([SECRET]))
+    draft.write(None, MessageStreamed(delta="", source={"a": SECRET}))
+    assert SECRET.encode() not in draft.rows[0].body
+
+
+def test_each_type_is_named_as_it_is_written() -> None:
+    for name, of in EVENT_TYPES.items():
+        assert of.type == name
+    assert b'"type":"message_streamed"' in encode_event(MessageStreamed(delta=""))

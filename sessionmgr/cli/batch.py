@@ -21,6 +21,7 @@ from sessionmgr.cli.job_flags import add_job_flags, job_of
 from sessionmgr.cli.mistake import complain
 from sessionmgr.cli.place import make_private
 from sessionmgr.cli.selection import add_selection_flags
+from sessionmgr.cli.stopping import run_verb
 from sessionmgr.errors import CommandLineInvalid, JobsInvalid
 from sessionmgr.manager import Clocks, open_manager
 
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandLineInvalid("--option: say whose option it is: -p PROVIDER")
     defaults = job_of(args, _prompt(args))
     approve = None if configuration.approve is None else read_rules(configuration.approve)
-    return trio.run(_main, args, defaults, approve)
+    return run_verb(_main, args, defaults, approve)
 
 
 async def _main(args: argparse.Namespace, defaults: Job, approve: Approve | None) -> int:

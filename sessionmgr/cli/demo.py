@@ -16,7 +16,7 @@ from sessionmgr.cli.demo_jobs import AGENT, CANCELLED, INTRODUCTION, JOBS, scrip
 from sessionmgr.cli.next_step import to_type
 from sessionmgr.cli.place import make_private
 from sessionmgr.cli.showing import COMPLETED, NOT_COMPLETED
-from sessionmgr.cli.stopping import INTERRUPTED
+from sessionmgr.cli.stopping import INTERRUPTED, run_verb
 from sessionmgr.manager import open_manager
 from sessionmgr.provider import Allow, Deny
 from sessionmgr.testing.scripted import scripted
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it, and return the exit code."""
-    return trio.run(_main, args)
+    return run_verb(_main, args)
 
 
 async def _main(args: argparse.Namespace) -> int:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import trio
-
 from sessionmgr.cli.check import Check
 from sessionmgr.cli.output import say, say_json
+from sessionmgr.cli.stopping import run_verb
 from sessionmgr.cli.table import labelled, room
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look, tell, and return the exit code."""
-    return trio.run(_examine, args)
+    return run_verb(_examine, args)
 
 
 async def _examine(args: argparse.Namespace) -> int:

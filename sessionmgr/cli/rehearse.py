@@ -8,8 +8,6 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import trio
-
 from sessionmgr.batch import run_batch
 from sessionmgr.cli.batch_show import BatchShow
 from sessionmgr.cli.capturing import capturing
@@ -19,6 +17,7 @@ from sessionmgr.cli.job_flags import add_job_flags, job_of
 from sessionmgr.cli.mistake import complain
 from sessionmgr.cli.output import note
 from sessionmgr.cli.selection import add_selection_flags
+from sessionmgr.cli.stopping import run_verb
 from sessionmgr.errors import CommandLineInvalid, JobsInvalid
 from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.testing.model_server import ModelServer, open_model_server
@@ -59,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if args.option and configuration.provider is None:
         raise CommandLineInvalid("--option: say whose option it is: -p PROVIDER")
     with tempfile.TemporaryDirectory(prefix="sessionmgr-rehearsal-") as root:
-        return trio.run(_main, args, job_of(args), Path(root))
+        return run_verb(_main, args, job_of(args), Path(root))
 
 
 async def _main(args: argparse.Namespace, defaults: Job, root: Path) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-import trio
 
 from sessionmgr.cli.asking import Terminal, find_terminal
 from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.configuration import add_setting_flags
 from sessionmgr.cli.place import make_private
 from sessionmgr.cli.showing import show_run
+from sessionmgr.cli.stopping import run_verb
 from sessionmgr.cli.stored import ALIVE, all_runs, find, fold, held_sessions, open_stored
 from sessionmgr.errors import CommandLineInvalid, NotResumable
 from sessionmgr.manager import Clocks, open_manager
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it, and return the exit code."""
-    return trio.run(_main, args)
+    return run_verb(_main, args)
 
 
 async def _main(args: argparse.Namespace) -> int:

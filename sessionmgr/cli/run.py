@@ -6,7 +6,6 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-import trio
 
 from sessionmgr.batch import read_rules, wish_of
 from sessionmgr.cli.asking import Terminal, find_terminal
@@ -15,6 +14,7 @@ from sessionmgr.cli.given import prompt_of
 from sessionmgr.cli.job_flags import add_job_flags, job_of, options_of
 from sessionmgr.cli.place import make_private
 from sessionmgr.cli.showing import show_run
+from sessionmgr.cli.stopping import run_verb
 from sessionmgr.cli.stored import find, open_stored
 from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.manager import Clocks, open_manager
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         wish = msgspec.structs.replace(wish, approve=Terminal(terminal, patience).approve)
     elif configuration.approve is not None:
         wish = msgspec.structs.replace(wish, approve=read_rules(configuration.approve))
-    return trio.run(_main, args, wish)
+    return run_verb(_main, args, wish)
 
 
 async def _main(args: argparse.Namespace, wish: RunWish) -> int:

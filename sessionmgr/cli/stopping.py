@@ -10,18 +10,28 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, TypeVarTuple
 
 import trio
 
 if TYPE_CHECKING:
     from types import FrameType
 
+Ts = TypeVarTuple("Ts")
+
 INTERRUPTED: Final = 130
 ONCE: Final = 0.05
 """Seconds within which a signal is the same one again: `timeout` sends its own twice."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run_verb(work: Callable[[*Ts], Awaitable[int]], *args: *Ts) -> int:
+    """Run what a verb does, and return its exit code.
+
+    A Ctrl-C that nobody watches for ends it where it waits, never between two steps of any task.
+    """
+    return trio.run(work, *args, restrict_keyboard_interrupt_to_checkpoints=True)
 
 
 class Stopping:

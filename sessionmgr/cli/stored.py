@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-import trio
 
+from sessionmgr.cli.stopping import run_verb
 from sessionmgr.errors import AmbiguousId, CommandLineInvalid, NothingStored, UnknownId
 from sessionmgr.manager.identity import is_gone
 from sessionmgr.model import MessageSent, Run, Session, decode_event, reduce_all
@@ -56,7 +56,7 @@ def with_store(
         async with open_stored(args.configuration) as store:
             return await work(args, store)
 
-    return trio.run(main)
+    return run_verb(main)
 
 
 async def find(store: Store, text: str, *kinds: Kind) -> tuple[Kind, str]:

@@ -53,7 +53,7 @@ async def open_place(path: Path, kind: str) -> AsyncGenerator[Place, None]:
 
 async def until(batch: Batch, doing: set[str]) -> None:
     """Poll the progress, as a display does, until the jobs are at these things."""
-    with trio.fail_after(30):
+    with trio.fail_after(60):
         await trio.lowlevel.checkpoint()
         while {each.doing for each in batch.progress().jobs} != doing:  # noqa: ASYNC110
             await trio.sleep(0.02)  # there is nothing else to wait for

@@ -143,8 +143,8 @@ def processes_with(mark: str) -> list[str]:
 
 
 def assert_nothing_is_left_of(mark: str) -> None:
-    """Wait, for a short time, until nothing with the mark is left."""
-    deadline = time.monotonic() + 5
+    """Wait until nothing with the mark is left."""
+    deadline = time.monotonic() + PATIENCE
     while left := processes_with(mark):
         assert time.monotonic() < deadline, left
         time.sleep(0.01)

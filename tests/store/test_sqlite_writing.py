@@ -99,7 +99,7 @@ async def test_a_store_on_a_hung_disk_is_left_in_bounds(
         with held(path):
             nursery.start_soon(partial(store.put_meta, "late", b""))
             await stalled(store)
-            with trio.fail_after(10):
+            with trio.fail_after(20):
                 await store.aclose()
             nursery.cancel_scope.cancel()
 
@@ -138,7 +138,7 @@ async def test_the_log_is_moved_into_the_file_when_nothing_else_is_to_be_done(pa
     lane = ThreadLane("writer", [Resting(Options(path=path))], lambda _: None)
     await lane.start()
     await lane.do(Job(lambda connection: put_blob(connection, "key", bytes(50_000))))
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         await rested.wait()
     size = path.stat().st_size
     await lane.close()
@@ -235,7 +235,7 @@ async def test_a_mistake_of_ours_is_told_to_those_who_wait(path: Path) -> None:
     lane = ThreadLane("writer", [Mistaken(Options(path=path))], lambda _: None)
     await lane.start()
     for _ in range(2):
-        with trio.fail_after(10), pytest.raises(ZeroDivisionError):
+        with trio.fail_after(60), pytest.raises(ZeroDivisionError):
             await lane.do(Job(lambda _: None))
     await lane.close()
 
@@ -347,7 +347,7 @@ async def test_what_is_larger_than_all_room_goes_in_alone(
     monkeypatch.setattr(ground, "PENDING_ROWS", 2)
     async with open_sqlite_store(path) as store:
         await new_session(store)
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 for n in range(5):
                     nursery.start_soon(partial(store.put_blob, bytes([n]) * 1000))
@@ -368,7 +368,7 @@ async def test_nobody_sees_or_hears_of_what_is_not_committed(path: Path) -> None
 
     async with open_sqlite_store(path, poll=0.2) as store:
         await new_session(store)
-        with held(path) as other, trio.fail_after(10):
+        with held(path) as other, trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(wait, store)
                 nursery.start_soon(partial(store.append, batch(1, "a", "b")))

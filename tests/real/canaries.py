@@ -73,7 +73,7 @@ class Canaries:
     ) -> tuple[set[str], RunResult]:
         """Have everything tried in one run, and see what came of it."""
         name = f"{cage.place.name}-{turn}"
-        visit = f"exec 3<>/dev/tcp/127.0.0.1/{self.port}; echo {name} >&3; echo we''nt as {name}"
+        visit = f"(echo {name} >/dev/tcp/127.0.0.1/{self.port}) && echo we''nt as {name}"
         script = cage.tries(turn, visit)
         options = self.house.options(**more)
         played = await self.house.play(script, session, permission_mode=mode, options=options)

@@ -1,0 +1,320 @@
+"""The pure parts: what items and questions are in our words, and what modes are in Codex's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, strategies as st
+
+from sessionmgr.model import Event, Json, ToolCallFailed, ToolCallStarted
+from sessionmgr.process import secrets
+from sessionmgr.provider import Allow, Decision, Deny
+from sessionmgr.wire import ErrorResponse, Notification, Request, Response, Untyped
+from sessionmgr_adapters.codex.calls import bare
+from sessionmgr_adapters.codex.frames import (
+    Asking,
+    Hello,
+    ItemEnded,
+    ItemStarted,
+    MessageDelta,
+    Quiet,
+    ThreadRef,
+    ThreadStarted,
+    Unknown,
+    asking_of,
+    notice_of,
+)
+from sessionmgr_adapters.codex.hello import credential_of, hello_of, introduced
+from sessionmgr_adapters.codex.items import (
+    AgentMessage,
+    CollabAgentToolCall,
+    FileChange,
+    FileUpdate,
+    UnknownItem,
+    read_item,
+)
+from sessionmgr_adapters.codex.launch import ENVIRONMENT, declared
+from sessionmgr_adapters.codex.normalise import normalise
+from sessionmgr_adapters.codex.policy import PERMISSIONS, POLICIES, Bounds, InForce, too_wide
+from sessionmgr_adapters.codex.questions import approval_request, question_of, verdict
+from sessionmgr_adapters.codex.state import State
+from sessionmgr_adapters.codex.version import too_old, version_in
+
+
+def state() -> State:
+    made = State()
+    made.thread, made.turn, made.started = "t", "u", True
+    return made
+
+
+def shown(events: list[Event]) -> list[tuple[str, Json]]:
+    """Return what tools were called with, and gave back."""
+    return [
+        (each.type, getattr(each, "tool_output", getattr(each, "tool_input", None)))
+        for each in events
+    ]
+
+
+# --- items ---------------------------------------------------------------------------------------
+
+ITEMS: list[tuple[dict[str, Json], str, Json, Json]] = [
+    (
+        {"type": "mcpToolCall", "server": "lab", "tool": "add", "arguments": {"a": 1}},
+        "mcp__lab__add",
+        {"a": 1},
+        None,
+    ),
+    (
+        {"type": "fileChange", "changes": [{"path": "a", "kind": {"type": "add"}, "diff": "+x"}]},
+        "apply_patch",
+        {"changes": [{"path": "a", "kind": {"type": "add"}, "diff": "+x"}]},
+        "",
+    ),
+    ({"type": "webSearch", "query": "trio"}, "web_search", {"query": "trio"}, None),
+    ({"type": "imageView", "path": "/a.png"}, "view_image", {"path": "/a.png"}, None),
+    ({"type": "sleep", "durationMs": 1500}, "sleep", {"seconds": 1.5}, None),
+    (
+        {"type": "imageGeneration", "status": "completed", "result": "aGk=", "revisedPrompt": "a"},
+        "image_generation",
+        {"prompt": "a"},
+        "completed",
+    ),
+    (
+        {"type": "collabAgentToolCall", "tool": "spawnAgent", "prompt": "look"},
+        "spawnAgent",
+        {"prompt": "look", "model": None},
+        None,
+    ),
+    (
+        {"type": "dynamicToolCall", "tool": "weather", "arguments": {}, "contentItems": []},
+        "weather",
+        {},
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(("item", "name", "given_", "output"), ITEMS)
+def test_whatever_is_done_is_a_call_with_a_start_and_an_end(
+    item: dict[str, Json], name: str, given_: Json, output: Json
+) -> None:
+    read = read_item(msgspec.json.encode({"id": "c", **item}))
+    known = state()
+    events = normalise(ItemStarted(thread_id="t", turn_id="u", item=read), known)
+    events += normalise(ItemEnded(thread_id="t", turn_id="u", item=read), known)
+    started, ended = events
+    assert isinstance(started, ToolCallStarted)
+    assert (started.tool_name, started.tool_input) == (name, given_)
+    assert shown([ended]) == [("tool_call_completed", output)]
+    assert known.tools == {}
+
+
+def test_a_call_whose_start_was_not_told_starts_with_its_end() -> None:
+    item = FileChange(id="c", changes=[FileUpdate("a")], status="declined")
+    events = normalise(ItemEnded(thread_id="t", item=item), state())
+    assert [each.type for each in events] == ["tool_call_started", "tool_call_failed"]
+    assert isinstance(events[1], ToolCallFailed)
+
+
+def test_an_item_that_nobody_knows_is_told_as_it_came() -> None:
+    item = read_item(b'{"type":"dream","id":"d"}')
+    assert item == UnknownItem({"type": "dream", "id": "d"})
+    assert shown(normalise(ItemStarted(thread_id="t", item=item), state())) == [
+        ("raw_received", None)
+    ]
+
+
+def test_what_an_agent_of_an_agent_says_is_told_as_its_callers() -> None:
+    known = state()
+    spawned = CollabAgentToolCall(id="c", tool="spawnAgent", receiver_thread_ids=["child"])
+    normalise(ItemStarted(thread_id="t", item=spawned), known)
+    normalise(ThreadStarted(thread=ThreadRef(id="child", parent_thread_id="t")), known)
+    [event] = normalise(
+        ItemEnded(thread_id="child", item=AgentMessage(id="m", text="hello")), known
+    )
+    assert event.parent_tool_call_id == "c"
+    assert known.text == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("/bin/bash -lc 'echo hi; ls'", "echo hi; ls"),
+        ("/bin/bash -c ls", "ls"),
+        ("git status", "git status"),
+        ("/bin/bash -lc 'unclosed", "/bin/bash -lc 'unclosed"),
+    ],
+)
+def test_a_command_is_told_without_the_shell_around_it(command: str, expected: str) -> None:
+    assert bare(command) == expected
+
+
+# --- frames --------------------------------------------------------------------------------------
+
+
+def test_a_notice_is_what_its_method_says() -> None:
+    delta = notice_of(Notification("item/agentMessage/delta", b'{"threadId":"t","delta":"x"}'))
+    assert delta == MessageDelta(thread_id="t", delta="x")
+    assert isinstance(notice_of(Notification("turn/diff/updated", b'{"threadId":"t"}')), Quiet)
+    unknown = notice_of(Notification("thread/dreamed", b'{"threadId":"t"}'))
+    assert unknown == Unknown("thread/dreamed", {"threadId": "t"}, "t")
+    assert isinstance(notice_of(Notification("turn/started", b'{"turn":5}')), Untyped)
+
+
+@given(method=st.sampled_from(["turn/completed", "item/started", "error", "x"]), data=st.binary())
+def test_no_parameters_are_too_odd_to_be_told(method: str, data: bytes) -> None:
+    normalise(notice_of(Notification(method, data)), state())
+    asking_of(Request(1, method, data))
+
+
+# --- modes ---------------------------------------------------------------------------------------
+
+
+def test_every_mode_has_a_policy() -> None:
+    assert {each.effective for each in PERMISSIONS.modes.values()} == set(POLICIES)
+
+
+@pytest.mark.parametrize("word", POLICIES)
+def test_what_was_asked_for_is_not_too_wide_and_more_is(word: str) -> None:
+    policy = POLICIES[word]
+    wanted = policy.sandbox_policy(Bounds(directories=("/a",), temporary=False))
+    assert too_wide(policy, wanted, InForce(policy.approval, wanted)) is None
+    others = [each for each in POLICIES.values() if each.sandbox != policy.sandbox]
+    order = ["read-only", "workspace-write", "danger-full-access"]
+    for other in others:
+        found = InForce(policy.approval, other.sandbox_policy(Bounds()))
+        is_wider = order.index(other.sandbox) > order.index(policy.sandbox)
+        assert (too_wide(policy, wanted, found) is not None) is is_wider
+    assert too_wide(policy, wanted, InForce(policy.approval, {"type": "new"})) is not None
+    assert too_wide(policy, wanted, InForce("granular", wanted)) is not None
+
+
+@pytest.mark.parametrize("name", ["excludeSlashTmp", "excludeTmpdirEnvVar"])
+def test_what_is_shared_by_all_is_more_than_what_is_the_sessions(name: str) -> None:
+    policy = POLICIES["never, workspace-write"]
+    wanted = policy.sandbox_policy(Bounds(temporary=False))
+    assert too_wide(policy, wanted, InForce("never", {**wanted, name: False})) is not None
+
+
+# --- questions -----------------------------------------------------------------------------------
+
+COMMAND = "item/commandExecution/requestApproval"
+EDIT = "item/fileChange/requestApproval"
+GRANTS = "item/permissions/requestApproval"
+USER = "item/tool/requestUserInput"
+MCP = "mcpServer/elicitation/request"
+WANTED: Json = {"network": None, "fileSystem": {"write": ["/x"]}}
+
+VERDICTS: list[tuple[str, Decision, Json]] = [
+    (COMMAND, Allow(), {"decision": "accept"}),
+    (COMMAND, Deny(), {"decision": "decline"}),
+    (COMMAND, Deny(stop=True), {"decision": "cancel"}),
+    (EDIT, Allow(), {"decision": "accept"}),
+    ("execCommandApproval", Allow(), {"decision": "approved"}),
+    ("applyPatchApproval", Deny(), {"decision": "denied"}),
+    ("applyPatchApproval", Deny(stop=True), {"decision": "abort"}),
+    (GRANTS, Allow(), {"permissions": WANTED, "scope": "turn"}),
+    (GRANTS, Deny(), {"permissions": {}, "scope": "turn"}),
+    (USER, Deny(), {"answers": {}}),
+    (
+        USER,
+        Allow(tool_input={"answers": {"a": "blue", "b": ["x", "y"]}}),
+        {"answers": {"a": {"answers": ["blue"]}, "b": {"answers": ["x", "y"]}}},
+    ),
+    (USER, Allow(), {"answers": {}}),
+    (MCP, Allow(tool_input={"name": "x"}), {"action": "accept", "content": {"name": "x"}}),
+    (MCP, Allow(), {"action": "accept", "content": None}),
+    (MCP, Deny(), {"action": "decline", "content": None}),
+    (MCP, Deny(stop=True), {"action": "cancel", "content": None}),
+]
+
+
+@pytest.mark.parametrize(("method", "decision", "expected"), VERDICTS)
+def test_a_decision_is_said_in_codexs_words(
+    method: str, decision: Decision, expected: Json
+) -> None:
+    assert verdict(Asking(1, method, {"permissions": WANTED}), decision) == expected
+
+
+def test_a_patch_is_a_question_about_all_its_files(tmp_path: Path) -> None:
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    work.mkdir()
+    outside.mkdir()
+    (work / "link").symlink_to(outside)
+    change = FileChange(
+        id="c",
+        changes=[
+            FileUpdate("a"),
+            FileUpdate("link/b"),
+            FileUpdate("c", {"type": "update", "move_path": str(outside / "d")}),
+        ],
+    )
+    asking = Asking(1, EDIT, {"itemId": "c", "grantRoot": str(outside)})
+    request = approval_request(asking, {"c": change}, str(work), [str(work)])
+    assert (request.tool_name, request.effect) == ("apply_patch", "edit")
+    assert request.paths == tuple(
+        str(each) for each in (outside, work / "a", outside / "b", work / "c", outside / "d")
+    )
+
+
+def test_a_patch_that_was_not_told_of_is_about_no_file_that_is_known() -> None:
+    assert approval_request(Asking(1, EDIT, {"itemId": "c"}), {}, "/w", ["/w"]).paths == ()
+
+
+def test_a_command_is_asked_as_it_is_told() -> None:
+    params: dict[str, Json] = {"command": "/bin/bash -lc 'git push'", "cwd": "/w", "itemId": "c"}
+    request = approval_request(Asking(1, COMMAND, params), {}, "/w", ["/w"])
+    assert (request.tool_name, request.tool_input) == (
+        "shell",
+        {"command": "git push", "cwd": "/w"},
+    )
+    network: dict[str, Json] = {**params, "networkApprovalContext": {"host": "x"}}
+    assert approval_request(Asking(1, COMMAND, network), {}, "/w", ["/w"]).effect == "network"
+    old: dict[str, Json] = {"command": ["git", "push"], "callId": "c"}
+    request = approval_request(Asking(1, "execCommandApproval", old), {}, "/w", ["/w"])
+    assert request.tool_input == {"command": "git push", "cwd": None}
+
+
+def test_one_and_its_text_are_two_questions() -> None:
+    assert question_of(1) != question_of("1")
+
+
+# --- what it says of itself ----------------------------------------------------------------------
+
+
+def test_a_version_is_found_after_the_first_slash() -> None:
+    assert version_in("sessionmgr/0.169.0 (Debian 12.0.0; x86_64) unknown (a; 1)") == "0.169.0"
+    assert version_in("nobody") is None
+    assert too_old("0.163.0") is None
+    assert too_old("1.0.0") is None
+    assert too_old("0.162.9") is not None
+    assert too_old(None) is not None
+
+
+def test_what_it_says_of_itself_is_put_together() -> None:
+    hello = hello_of(Response(1, b'{"userAgent":"a/1.2.3","codexHome":"/h"}'))
+    config = b'{"config":{"model_providers":{"a":{"env_key":"A_WORD"},"b":{}},"x":1}}'
+    account = b'{"account":{"type":"chatgpt","email":"a@b.c"}}'
+    known = introduced(hello, Response(2, config), Response(3, account))
+    assert (known.codex_home, known.keys, known.account) == ("/h", ("A_WORD",), "chatgpt")
+    assert credential_of(known) == "subscription"
+    refused = ErrorResponse(2, -32600, "no")
+    assert introduced(hello, refused, refused) == hello
+    assert credential_of(hello) == "unknown"
+    greeting = hello_of(ErrorResponse(1, None, "go away"))
+    assert greeting.refusal is not None
+    assert hello_of(Response(1, b"5")) == Hello()
+
+
+def test_the_keys_that_its_configuration_names_are_passed_on_as_secrets(tmp_path: Path) -> None:
+    assert declared({"HOME": str(tmp_path)}) == ENVIRONMENT
+    place = tmp_path / ".codex"
+    place.mkdir()
+    (place / "config.toml").write_text('[model_providers.a]\nenv_key = "THE_WORD"\n')
+    found = declared({"HOME": str(tmp_path)})
+    assert found.names == (*ENVIRONMENT.names, "THE_WORD")
+    assert secrets({"THE_WORD": "open sesame"}, found) == ("open sesame",)
+    (place / "config.toml").write_text("not = [toml")
+    assert declared({"CODEX_HOME": str(place)}) == ENVIRONMENT

@@ -1,0 +1,133 @@
+"""What a real Codex is told of a run, and what of it is kept from others."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import trio
+
+from sessionmgr.model import Json, ToolCallCompleted
+from sessionmgr.testing.model_server import Call, Say, Script
+from sessionmgr_adapters.codex import CodexOptions, CodexTool
+from tests.real.house import House, Played, see, until_event, with_word
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def outputs(played: Played) -> list[str]:
+    """Return what commands have printed."""
+    ended = [each for each in played.events if isinstance(each, ToolCallCompleted)]
+    found = [each.tool_output for each in ended]
+    return [str(each["output"]) for each in found if isinstance(each, dict)]
+
+
+async def weather(given: dict[str, Json]) -> Json:
+    await trio.lowlevel.checkpoint()
+    return {"mild": given["city"]}
+
+
+async def test_threads_have_what_is_theirs_and_no_more(any_house: House) -> None:
+    house = any_house
+    project = house.place("project")
+    await trio.run_process(["git", "init", "-q", str(project)])
+    settings = Path(house.env["CODEX_HOME"]) / "config.toml"
+    before = settings.read_text()
+    played: dict[str, Played] = {}
+
+    async def nothing_is_noted() -> None:
+        session = await house.session("full_auto", cwd=project)
+        script: Script = [
+            [Call(tool="shell", input={"command": "env; mktemp"})],
+            [Say(text="done")],
+        ]
+        played["env"] = await house.play(script, session)
+        assert played["env"].result.status == "completed", played["env"].result
+
+    async def functions_are_called_and_stay() -> None:
+        tool = CodexTool("weather", "Say what the weather is.", weather)
+        options = CodexOptions(command=(str(house.program),), tools=(tool,))
+        session = await house.session()
+        script: Script = [
+            [Call(tool="weather", input={"city": "Rome"})],
+            [Say(text="It is mild.")],
+            [Call(tool="weather", input={"city": "Oslo"})],
+            [Say(text="There, too.")],
+        ]
+        played["function"] = await house.play(script, session, options=options)
+        played["again"] = await see(await house.submit(session, "And Oslo?", options=options))
+
+    async def images_and_schemas_are_passed_on() -> None:
+        (house.work / "dot.png").write_bytes(PNG)
+        schema: dict[str, Json] = {
+            "type": "object",
+            "properties": {"answer": {"type": "integer", "minimum": 3}},
+            "required": ["answer"],
+            "additionalProperties": False,
+        }
+        session = await house.session("plan")
+        run = await house.submit(session, "How many?", images=("dot.png",), schema=schema)
+        result = await run.result()
+        assert (result.status, result.structured) == ("completed", {"answer": 3}), result
+        assert any(each.schema == schema for each in house.asked(result.provider_session_id))
+
+    async def a_fork_leaves_the_old_thread_as_it_is() -> None:
+        session = await house.session("plan")
+        first = (await house.play([[Say(text="one")], [Say(text="two")]], session)).result
+        forked = await house.submit(session, "And?", options=house.options(fork=True))
+        result = await forked.result()
+        assert (result.status, result.text) == ("completed", "two"), result
+        assert result.provider_session_id != first.provider_session_id
+
+    async with trio.open_nursery() as nursery:
+        for case in (
+            nothing_is_noted,
+            functions_are_called_and_stay,
+            images_and_schemas_are_passed_on,
+            a_fork_leaves_the_old_thread_as_it_is,
+        ):
+            nursery.start_soon(case)
+
+    assert settings.read_text() == before
+    [printed] = outputs(played["env"])
+    assert house.env["CODEX_MODEL_KEY"] not in printed
+    assert f"CODEX_THREAD_ID={played['env'].result.provider_session_id}" in printed
+    scratch = printed.split("TMPDIR=")[1].split("\n")[0]
+    assert printed.strip().splitlines()[-1].startswith(f"{scratch}/")
+    assert not await trio.Path(scratch).exists()
+    told = [each.tool_output for name in ("function", "again") for each in ends(played[name])]
+    assert [str(each).count("mild") for each in told] == [1, 1], told
+
+
+def ends(played: Played) -> list[ToolCallCompleted]:
+    return [each for each in played.events if isinstance(each, ToolCallCompleted)]
+
+
+async def test_what_hides_from_a_cancel_is_found(house: House) -> None:
+    word = house.word()
+    hiding = (
+        f'setsid sleep 301 & (trap "" TERM; sleep 302) & (setsid setsid sleep 303 &) ; : {word}'
+    )
+    session = await house.session("dangerously_skip_permissions")
+    script: Script = [
+        [Call(tool="shell", input={"command": f"{hiding}; sleep 304"})],
+        [Say(text="no")],
+    ]
+    run = await house.submit(session, script)
+    await until_event(run, "tool_call_started")
+    servers = set(with_word(house.mark))
+    run.cancel()
+    assert (await run.result()).status == "cancelled"
+    left = [each for each in with_word(house.mark) if _says(each).startswith(b"sleep")]
+    assert left == []
+    assert servers & set(with_word(house.mark)), "its app-server is there still"
+    await house.goes_on(session)
+
+
+def _says(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from sessionmgr.model import Json
 from sessionmgr.provider import Allow, ApprovalRequest
 from sessionmgr_adapters.codex.calls import PATCH, SHELL, bare, tool_input
-from sessionmgr_adapters.codex.items import FileChange
+from sessionmgr_adapters.codex.items import FileChange, McpToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,11 +76,27 @@ def approval_request(
                 tool_call_id=call_id,
             )
         case _:
-            return ApprovalRequest(
-                tool_name=f"mcp__{params.get('serverName')}",
-                tool_input=params,
-                reason=_text(params.get("message")),
+            return _elicited(params, calls)
+
+
+def _elicited(params: dict[str, Json], calls: Mapping[str, KnownItem]) -> ApprovalRequest:
+    """Return the question that an MCP server has, or Codex about a tool of one."""
+    server, reason = params.get("serverName"), _text(params.get("message"))
+    match params.get("_meta"):
+        case {"codex_approval_kind": "mcp_tool_call", "tool_name": str(tool), **about}:
+            named = (
+                each.id
+                for each in calls.values()
+                if isinstance(each, McpToolCall) and (each.server, each.tool) == (server, tool)
             )
+            return ApprovalRequest(
+                tool_name=f"mcp__{server}__{tool}",
+                tool_input=about.get("tool_params"),
+                tool_call_id=next(named, None),
+                reason=reason,
+            )
+        case _:
+            return ApprovalRequest(tool_name=f"mcp__{server}", tool_input=params, reason=reason)
 
 
 def _command(params: dict[str, Json]) -> Json:
@@ -134,6 +150,8 @@ def verdict(asking: Asking, decision: Decision) -> Json:
             return {"answers": _answers(asking, decision)}
         case "mcpServer/elicitation/request":
             content = decision.tool_input if isinstance(decision, Allow) else None
+            if isinstance(asking.params.get("_meta"), dict):
+                content = None  # a tool's use is allowed as it is, or not
             action = "accept" if allowed else "cancel" if stop else "decline"
             return {"action": action, "content": content if isinstance(content, dict) else None}
         case "execCommandApproval" | "applyPatchApproval":

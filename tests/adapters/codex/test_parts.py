@@ -32,6 +32,7 @@ from sessionmgr_adapters.codex.items import (
     CollabAgentToolCall,
     FileChange,
     FileUpdate,
+    McpToolCall,
     UnknownItem,
     read_item,
 )
@@ -275,6 +276,25 @@ def test_a_command_is_asked_as_it_is_told() -> None:
     old: dict[str, Json] = {"command": ["git", "push"], "callId": "c"}
     request = approval_request(Asking(1, "execCommandApproval", old), {}, "/w", ["/w"])
     assert request.tool_input == {"command": "git push", "cwd": None}
+
+
+def test_a_tool_of_an_mcp_server_is_asked_by_its_own_name() -> None:
+    about: Json = {
+        "codex_approval_kind": "mcp_tool_call",
+        "tool_name": "add",
+        "tool_params": {"a": 1},
+    }
+    params: dict[str, Json] = {"serverName": "lab", "message": "Allow?", "_meta": about}
+    call = McpToolCall(id="c", server="lab", tool="add")
+    request = approval_request(
+        Asking(1, MCP, params), {"x": FileChange(id="x"), "c": call}, "/", []
+    )
+    assert (request.tool_name, request.tool_input) == ("mcp__lab__add", {"a": 1})
+    assert (request.tool_call_id, request.reason) == ("c", "Allow?")
+    answer = verdict(Asking(1, MCP, params), Allow(tool_input={"a": 2}))
+    assert answer == {"action": "accept", "content": None}
+    form = approval_request(Asking(1, MCP, {"serverName": "lab"}), {}, "/", [])
+    assert form.tool_name == "mcp__lab"
 
 
 def test_one_and_its_text_are_two_questions() -> None:

@@ -21,6 +21,7 @@ from sessionmgr.batch.results import (
 )
 from sessionmgr.batch.tally import Tally
 from sessionmgr.errors import BatchDown, OtpError
+from sessionmgr.manager.plight import in_words
 from sessionmgr.model import Kind
 from sessionmgr.model.moment import written
 from sessionmgr.otp import Supervisor, child
@@ -145,7 +146,7 @@ class Batch:
                 raise
             raise _down(error) from error
         except BaseExceptionGroup as group:
-            raise _in_our_words(group, exc) from None
+            raise in_words(group, exc, _down) from None
         finally:
             assert self._tally is not None
             self._tally.close(trio.current_time())
@@ -270,18 +271,3 @@ def _below(error: BaseException) -> BaseException | None:
         group = cast("BaseExceptionGroup[BaseException]", error)
         return group.exceptions[0] if len(group.exceptions) == 1 else None
     return error.__cause__
-
-
-def _in_our_words(
-    group: BaseExceptionGroup[BaseException], body: BaseException | None
-) -> BaseExceptionGroup[BaseException]:
-    """Return the group with `BatchDown` in place of what the batch could not get over."""
-    members: list[BaseException] = []
-    for error in group.exceptions:
-        if isinstance(error, OtpError) and error is not body:
-            down = _down(error)
-            down.__cause__ = error
-            members.append(down)
-        else:
-            members.append(error)
-    return group.derive(members)

@@ -10,30 +10,24 @@ from typing import TYPE_CHECKING, Final, Unpack
 import msgspec
 import trio
 
-from sessionmgr.errors import (
-    ManagerDown,
-    NotResumable,
-    OtpError,
-    StoreError,
-    StoreSilent,
-    UnknownId,
-)
-from sessionmgr.manager.asked import as_json, asked_before, budget_of, clocks_of
+from sessionmgr.errors import StoreSilent, UnknownId
+from sessionmgr.manager.asked import as_json, budget_of, clocks_of
 from sessionmgr.manager.checkup import check_up
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.desk import Desk
 from sessionmgr.manager.identity import Presence
-from sessionmgr.manager.interrupts import guard_from_interrupts, unguard
 from sessionmgr.manager.keeping import Keeping
 from sessionmgr.manager.launching import LateLauncher
 from sessionmgr.manager.plan import Grant, RunWish, Wishes, check, mode_of
 from sessionmgr.manager.reconciler import Reconciler
+from sessionmgr.manager.resuming import snapshot_of, wish_to_go_on
 from sessionmgr.manager.session_handle import SessionHandle
 from sessionmgr.manager.spool import Spool
 from sessionmgr.manager.status import Spent, Status, spent, status_of
 from sessionmgr.manager.store_keeping import StoreKeeping
 from sessionmgr.manager.tables import Tables
+from sessionmgr.manager.tree import Tree
 from sessionmgr.model import (
     UNSUPPORTED,
     Cause,
@@ -50,7 +44,6 @@ from sessionmgr.model import (
     new_id,
 )
 from sessionmgr.model.value import known_part
-from sessionmgr.otp import Supervisor, child
 from sessionmgr.provider.context import Budget
 from sessionmgr.provider.course import Stop
 
@@ -76,23 +69,7 @@ class Manager:
         self._keeping: Final = Keeping(tables, self._reconciler)
         self._desk: Final = Desk(tables, lambda entry: self._handle(entry.live.session))
         self._token: trio.lowlevel.TrioToken | None = None
-        self._root: Final = Supervisor(
-            child(tables.launcher.serve, id="launcher"),
-            Supervisor(child(store.keep, tables, id="writer"), name="store"),
-            # What looks after the sessions from outside may crash without harm to any of them.
-            Supervisor(
-                child(self._reconcile, id="reconciler"),
-                child(self._strike, id="clocks"),
-                child(self._keeping.renew, id="leases"),
-                child(self._desk.serve, id="desk"),
-                name="services",
-            ),
-            self._keeping.sessions,
-            self._keeping.providers,
-            child(self._gate, id="gate", shutdown=float("inf")),
-            strategy="rest_for_one",
-            name="manager",
-        )
+        self._tree: Final = Tree(tables, store, self._reconciler, self._keeping, self._desk)
 
     # --- the block -------------------------------------------------------------------------------
 
@@ -103,15 +80,7 @@ class Manager:
             ManagerDown: It does not come up; the cause says why.
         """
         self._token = trio.lowlevel.current_trio_token()
-        self._appear()
-        try:
-            await self._root.__aenter__()
-        except OtpError as error:
-            self._disappear()
-            raise _what_is_wrong(error) from error
-        except BaseException:
-            self._disappear()
-            raise
+        await self._tree.open()
         return self
 
     async def __aexit__(
@@ -121,71 +90,13 @@ class Manager:
         traceback: TracebackType | None,
     ) -> bool | None:
         """Close the gate, end what runs, and stop the tree."""
-        try:
-            return await self._root.__aexit__(exc_type, exc, traceback)  # noqa: ASYNC102
-        except OtpError as error:
-            if error is exc:
-                raise
-            raise ManagerDown(error) from error
-        except BaseExceptionGroup as group:
-            raise _in_our_words(group, exc) from None
-        finally:
-            self._reconciler.let_go("the manager is down")
-            self._disappear()
-            self._tables.lifetime.end()
-
-    def _appear(self) -> None:
-        guard_from_interrupts()
-        self._tables.presence.appear()
-
-    def _disappear(self) -> None:
-        self._tables.presence.disappear()
-        unguard()
+        return await self._tree.close(exc_type, exc, traceback)  # noqa: ASYNC102
 
     @property
     def token(self) -> trio.lowlevel.TrioToken:
         """What another thread needs to reach the manager, by `trio.from_thread`."""
         assert self._token is not None
         return self._token
-
-    # --- the children ----------------------------------------------------------------------------
-
-    async def _reconcile(self, *, task_status: trio.TaskStatus[None]) -> None:
-        await self._reconciler.boot()
-        task_status.started()
-        await self._reconciler.watch()
-
-    async def _strike(self) -> None:
-        await self._tables.tower.strike()
-
-    async def _gate(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Admit runs, until the end; then see them out before anything else is stopped."""
-        tables = self._tables
-        tables.open = True
-        task_status.started()
-        try:
-            await trio.sleep_forever()
-        except trio.Cancelled:  # had it crashed, nobody would have to leave
-            tables.open = False
-            clocks = tables.clocks
-            limit = 3 * clocks.of("close") + clocks.of("store")
-            with trio.move_on_after(limit, shield=True):
-                await self._see_out()
-            raise
-        finally:
-            tables.open = False
-
-    async def _see_out(self) -> None:
-        while self._tables.runs:
-            entries = list(self._tables.runs.values())
-            for entry in entries:
-                entry.course.end(Stop(cause=Cause.SHUTDOWN, detail="the manager is going down"))
-            for entry in entries:
-                await entry.ended.wait()
-                if entry.dispatched:
-                    await entry.course.over.wait()
-                self._tables.runs.pop(entry.id, None)
-        await trio.lowlevel.checkpoint()
 
     # --- what its user does with it --------------------------------------------------------------
 
@@ -316,27 +227,11 @@ class Manager:
             StartRefused: The run cannot be started.
         """
         if isinstance(snapshot, str):
-            snapshot = await self._snapshot(snapshot)
-        stored = await self._tables.store.run(snapshot.run_id)
-        run = decode_run(stored.body)
-        _require_resumable(snapshot, run)
+            snapshot = snapshot_of((await self._tables.store.snapshot(snapshot)).body)
+        run = decode_run((await self._tables.store.run(snapshot.run_id)).body)
+        wish = wish_to_go_on(snapshot, run, message, wishes)
         session = await self.session(snapshot.session_id)
-        asked = asked_before(snapshot.asked)
-        wish = RunWish(
-            prompt=message or snapshot.message or "continue",
-            permission_mode=snapshot.permission.asked if snapshot.permission else None,
-            provider_session_id=snapshot.provider_session_id,
-            resumed_from=snapshot.run_id,
-            metadata=run.metadata,
-            **msgspec.structs.asdict(asked),
-        )
-        wish = msgspec.structs.replace(wish, **wishes)
-        clocks, budget = wish.clocks.over(asked.clocks), wish.budget.over(asked.budget)
-        return await session.admit(msgspec.structs.replace(wish, clocks=clocks, budget=budget))
-
-    async def _snapshot(self, snapshot_id: str) -> Snapshot:
-        stored = await self._tables.store.snapshot(snapshot_id)
-        return msgspec.convert(known_part(msgspec.json.decode(stored.body), Snapshot), Snapshot)
+        return await session.admit(wish)
 
     async def cancel(self, id: str, *, detail: str | None = None) -> bool:
         """End a run, or all of a session; False if nothing of it was on here any more.
@@ -476,46 +371,11 @@ class Manager:
 
     def tree(self) -> str:
         """Draw the tree as it is now."""
-        return self._root.tree()
+        return self._tree.draw()
 
 
 def _session_of(body: bytes) -> Session:
     return msgspec.convert(known_part(msgspec.json.decode(body), Session), Session)
-
-
-def _require_resumable(snapshot: Snapshot, run: Run) -> None:
-    if snapshot.provider_session_id is None:
-        raise NotResumable(run.id, "the provider's session is not known")
-    if run.open_tools:
-        names = ", ".join(run.open_tools.values())
-        raise NotResumable(run.id, f"a tool call was cut half way: {names}")
-    if not Path(snapshot.cwd).is_dir():
-        raise NotResumable(run.id, f"its directory {snapshot.cwd} is not there any more")
-
-
-def _in_our_words(
-    group: BaseExceptionGroup[BaseException], body: BaseException | None
-) -> BaseExceptionGroup[BaseException]:
-    """Return the group with `ManagerDown` in place of what the tree could not get over."""
-    members: list[BaseException] = []
-    for error in group.exceptions:
-        if isinstance(error, OtpError) and error is not body:
-            down = ManagerDown(error)
-            down.__cause__ = error
-            members.append(down)
-        else:
-            members.append(error)
-    return group.derive(members)
-
-
-def _what_is_wrong(error: BaseException) -> BaseException:
-    """Return what a user can do something about: that the store cannot be used, above all."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, StoreError):
-            return cause
-        cause = cause.__cause__
-    return ManagerDown(error)
 
 
 def open_manager(

@@ -1,0 +1,152 @@
+"""The tree of a manager: who is in it, in which order it comes up, and how it goes down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.errors import ManagerDown, OtpError, StoreError
+from sessionmgr.manager.interrupts import guard_from_interrupts, unguard
+from sessionmgr.manager.plight import in_words
+from sessionmgr.model import Cause
+from sessionmgr.otp import Supervisor, child
+from sessionmgr.provider.course import Stop
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from sessionmgr.manager.desk import Desk
+    from sessionmgr.manager.keeping import Keeping
+    from sessionmgr.manager.reconciler import Reconciler
+    from sessionmgr.manager.store_keeping import StoreKeeping
+    from sessionmgr.manager.tables import Tables
+
+
+class Tree:
+    """All that runs while a manager is open."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        store: StoreKeeping,
+        reconciler: Reconciler,
+        keeping: Keeping,
+        desk: Desk,
+    ) -> None:
+        self._tables: Final = tables
+        self._reconciler: Final = reconciler
+        self._root: Final = Supervisor(
+            child(tables.launcher.serve, id="launcher"),
+            Supervisor(child(store.keep, tables, id="writer"), name="store"),
+            # What looks after the sessions from outside may crash without harm to any of them.
+            Supervisor(
+                child(self._reconcile, id="reconciler"),
+                child(self._strike, id="clocks"),
+                child(keeping.renew, id="leases"),
+                child(desk.serve, id="desk"),
+                name="services",
+            ),
+            keeping.sessions,
+            keeping.providers,
+            child(self._gate, id="gate", shutdown=float("inf")),
+            strategy="rest_for_one",
+            name="manager",
+        )
+
+    async def open(self) -> None:
+        """Start it.
+
+        Raises:
+            ManagerDown: It does not come up; the cause says why.
+        """
+        self._appear()
+        try:
+            await self._root.__aenter__()
+        except OtpError as error:
+            self._disappear()
+            raise _what_is_wrong(error) from error
+        except BaseException:
+            self._disappear()
+            raise
+
+    async def close(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        """Close the gate, end what runs, and stop all."""
+        try:
+            return await self._root.__aexit__(exc_type, exc, traceback)
+        except OtpError as error:
+            if error is exc:
+                raise
+            raise ManagerDown(error) from error
+        except BaseExceptionGroup as group:
+            raise in_words(group, exc, ManagerDown) from None
+        finally:
+            self._reconciler.let_go("the manager is down")
+            self._disappear()
+            self._tables.lifetime.end()
+
+    def draw(self) -> str:
+        """Draw it as it is now."""
+        return self._root.tree()
+
+    def _appear(self) -> None:
+        guard_from_interrupts()
+        self._tables.presence.appear()
+
+    def _disappear(self) -> None:
+        self._tables.presence.disappear()
+        unguard()
+
+    # --- the children ----------------------------------------------------------------------------
+
+    async def _reconcile(self, *, task_status: trio.TaskStatus[None]) -> None:
+        await self._reconciler.boot()
+        task_status.started()
+        await self._reconciler.watch()
+
+    async def _strike(self) -> None:
+        await self._tables.tower.strike()
+
+    async def _gate(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Admit runs, until the end; then see them out before anything else is stopped."""
+        tables = self._tables
+        tables.open = True
+        task_status.started()
+        try:
+            await trio.sleep_forever()
+        except trio.Cancelled:  # had it crashed, nobody would have to leave
+            tables.open = False
+            clocks = tables.clocks
+            limit = 3 * clocks.of("close") + clocks.of("store")
+            with trio.move_on_after(limit, shield=True):
+                await self._see_out()
+            raise
+        finally:
+            tables.open = False
+
+    async def _see_out(self) -> None:
+        while self._tables.runs:
+            entries = list(self._tables.runs.values())
+            for entry in entries:
+                entry.course.end(Stop(cause=Cause.SHUTDOWN, detail="the manager is going down"))
+            for entry in entries:
+                await entry.ended.wait()
+                if entry.dispatched:
+                    await entry.course.over.wait()
+                self._tables.runs.pop(entry.id, None)
+        await trio.lowlevel.checkpoint()
+
+
+def _what_is_wrong(error: BaseException) -> BaseException:
+    """Return what a user can do something about: that the store cannot be used, above all."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, StoreError):
+            return cause
+        cause = cause.__cause__
+    return ManagerDown(error)

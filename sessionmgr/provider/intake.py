@@ -13,17 +13,20 @@ T = TypeVar("T")
 
 ROOM: Final = 8 * 1024 * 1024
 """Bytes that may be on their way to the store."""
+IN_ONE_GO: Final = 8
+"""How often room is asked for until others have their turn."""
 
 
 class Intake(Generic[T]):
     """A queue with an account of bytes and one reader."""
 
-    __slots__ = ("_items", "_reader", "_stored", "pending")
+    __slots__ = ("_in_one_go", "_items", "_reader", "_stored", "pending")
 
     def __init__(self) -> None:
         self._items: list[T] = []
         self._reader: trio.lowlevel.Task | None = None
         self._stored: trio.Event | None = None
+        self._in_one_go = 0
         self.pending = 0
 
     def __len__(self) -> int:
@@ -68,7 +71,16 @@ class Intake(Generic[T]):
             self._stored = None
 
     async def room(self) -> None:
-        """Wait until there is room for more."""
+        """Wait until there is room for more.
+
+        Where there is, others have their turn now and then only: what is told in one go is then
+        also taken, and stored, in one go.
+        """
+        self._in_one_go += 1
+        if self.pending <= ROOM and self._in_one_go < IN_ONE_GO:
+            await trio.lowlevel.checkpoint_if_cancelled()
+            return
+        self._in_one_go = 0
         await trio.lowlevel.checkpoint()
         while self.pending > ROOM:
             if self._stored is None:

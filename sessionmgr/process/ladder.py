@@ -50,19 +50,25 @@ async def end_tree(
     """
     facts: ExitFacts | None = None
     with trio.CancelScope(shield=True):
-        if tree.is_over:  # as most are when their owner is done with them
-            return await tree.wait_empty()
-        try:
-            ended = await _asked(tree, ladder, polite) or await _terminated(tree, ladder)
-            with trio.move_on_after(ladder.linger if ended else 0):
-                facts = await tree.wait_empty()
-        finally:
-            tree.kill()
-        with trio.move_on_after(ladder.kill):  # noqa: ASYNC912  # it may be over
-            facts = facts or await tree.wait_empty()
-        facts = facts or await tree.abandon()
+        facts = await _end_tree(tree, ladder, polite)
     assert facts is not None
     return facts
+
+
+@enable_ki_protection
+async def _end_tree(tree: ChildTree, ladder: Ladder, polite: Polite | None) -> ExitFacts:
+    if tree.is_over:  # as most are when their owner is done with them
+        return await tree.wait_empty()
+    facts: ExitFacts | None = None
+    try:
+        ended = await _asked(tree, ladder, polite) or await _terminated(tree, ladder)
+        with trio.move_on_after(ladder.linger if ended else 0):
+            facts = await tree.wait_empty()
+    finally:
+        tree.kill()
+    with trio.move_on_after(ladder.kill):  # noqa: ASYNC912  # it may be over
+        facts = facts or await tree.wait_empty()
+    return facts or await tree.abandon()
 
 
 async def _asked(tree: ChildTree, ladder: Ladder, polite: Polite | None) -> bool:
@@ -112,6 +118,6 @@ async def open_tree(
     try:
         yield tree
     finally:
-        await end_tree(tree, ladder, polite)  # shielded and bounded  # noqa: ASYNC102
         with trio.CancelScope(shield=True):
+            await _end_tree(tree, ladder, polite)  # bounded
             await tree.aclose()

@@ -96,10 +96,7 @@ class Pump:
                 await err.over.wait()
                 nursery.cancel_scope.cancel()
         finally:
-            # Closing does not wait; the bound is for streams of others.
-            with trio.move_on_after(1, shield=True):
-                await stdout.aclose()
-                await stderr.aclose()
+            await _close(stdout, stderr)  # shielded and bounded  # noqa: ASYNC102
         held = tuple(reader.name for reader in (out, err) if not reader.ended)
         return Pumped(held=held, unsent=self.outbox.unsent)
 
@@ -109,6 +106,19 @@ class Pump:
         await exited()
         for reader in readers:
             reader.hurry(self._grace)
+
+
+async def _close(*streams: ReceiveStream) -> None:
+    others: list[ReceiveStream] = []
+    for stream in streams:
+        if isinstance(stream, trio.lowlevel.FdStream):
+            stream.close()
+        else:
+            others.append(stream)
+    if others:
+        with trio.move_on_after(1, shield=True):  # noqa: ASYNC912  # there are some
+            for stream in others:
+                await stream.aclose()
 
 
 class _Reader:

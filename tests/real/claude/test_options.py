@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 
 from sessionmgr.model import FailureKind, Json, RunStatus
@@ -145,3 +147,54 @@ async def test_tools_find_the_mark_of_their_tree(house: House) -> None:
     ]
     await house.play(script, await house.session("full_auto"))
     assert house.server.log.asked[-1].results[0].text.strip()
+
+
+SERVER = """
+import json, sys
+ADD = {"name": "add", "description": "Add.", "inputSchema": {"type": "object"}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    found = {
+        "initialize": {
+            "protocolVersion": asked.get("params", {}).get("protocolVersion"),
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "sums", "version": "1"},
+        },
+        "tools/list": {"tools": [ADD]},
+        "tools/call": {"content": [{"type": "text", "text": "it is five"}]},
+    }.get(asked["method"], {})
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": found}), flush=True)
+"""
+
+
+async def test_what_is_given_beside_the_prompt_reaches_it(house: House) -> None:
+    """A server of tools, a sub-agent, settings that allow something, and a file for its log."""
+    server = house.work.parent / "server.py"
+    server.write_text(SERVER)
+    log = house.work.parent / "debug.log"
+    agent: Json = {"description": "counts beans", "prompt": "You count beans."}
+    allowed = json.dumps({"permissions": {"allow": ["mcp__sums__add"]}})
+    options = house.options(
+        mcp_servers={"sums": {"command": sys.executable, "args": [str(server)]}},
+        strict_mcp=True,
+        agents={"beans": agent},
+        settings=allowed,
+        setting_sources=[],
+        allow_rules=["Bash(touch *)"],
+        debug_file=str(log),
+    )
+    script: Script = [
+        [Call(tool="mcp__sums__add", input={"a": 2})],
+        [Call(tool="shell", input={"command": "touch allowed"})],
+        [Call(tool="shell", input={"command": "touch"})],
+        [Say(text="done")],
+    ]
+    played = await house.play(script, options=options)
+    assert played.result.text == "done", played.result.failure
+    told = [each.text for asked in house.server.log.asked for each in asked.results]
+    assert told[0] == "it is five"
+    assert Path(house.work, "allowed").exists()
+    assert "counts beans" in str(last(house)["messages"]) + str(last(house)["tools"])
+    assert log.read_text()

@@ -1,7 +1,7 @@
 """A program that looks after a run: `python -m tests.cli.keeper STORE`, the script on stdin.
 
-It says which session and run it has, then how the run ended, and leaves when that is so. With
-`ask` as second argument it has somebody to ask, who never answers.
+When the run is on it says which session and run it has, then how the run ended, and leaves. With
+`ask` as second argument it has somebody to ask, who says that he was asked, and never answers.
 """
 
 import sys
@@ -13,6 +13,7 @@ from sessionmgr.testing.scripted import scripted
 
 
 async def never(_: ApprovalRequest) -> Decision:
+    print("asked", flush=True)
     await trio.sleep(1000)
     return Allow()
 
@@ -23,6 +24,9 @@ async def main() -> None:
     async with open_manager(store=store, adapters=adapters) as manager:
         session = await manager.open_session("actor", approve=never if asked else None)
         run = await session.submit(sys.stdin.read())
+        async for event in run:
+            if event.type == "run_started":
+                break
         print(session.id, run.id, flush=True)
         result = await run.result()
         print(result.status, result.reason, result.detail, result.text, flush=True)

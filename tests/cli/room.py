@@ -38,6 +38,11 @@ class Keeper:
     session_id: str
     run_id: str
 
+    def until_asked(self) -> None:
+        """Wait until the run has asked somebody something."""
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "asked\n"
+
     def ending(self) -> str:
         """Wait for the run's end; return what the program says of it."""
         assert self.process.stdout is not None

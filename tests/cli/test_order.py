@@ -18,12 +18,11 @@ from tests.manager.house import play
 
 def until_asked(terminal: Terminal, keeper: Keeper) -> str:
     """Wait until the run asks something; return the id of the question."""
-    while True:
-        _, out, _ = terminal("show", keeper.run_id)
-        if found := re.search(
-            r"^asks +sessionmgr approve (apr_\w+) allow\|deny$", out, re.MULTILINE
-        ):
-            return found[1]
+    keeper.until_asked()
+    _, out, _ = terminal("show", keeper.run_id)
+    found = re.search(r"^asks +sessionmgr approve (apr_\w+) allow\|deny$", out, re.MULTILINE)
+    assert found is not None, out
+    return found[1]
 
 
 def test_a_run_is_cancelled_by_the_beginning_of_its_id(terminal: Terminal, tmp_path: Path) -> None:

@@ -317,8 +317,6 @@ def test_the_default_store_is_found_by_its_place(terminal: Terminal) -> None:
 
 def test_a_run_that_is_on_is_shown_as_it_stands(terminal: Terminal, tmp_path: Path) -> None:
     with keeping(tmp_path, Say(text="so far"), Hang()) as keeper:
-        while "running" not in terminal("show", keeper.run_id)[1]:
-            pass
         _, out, _ = terminal("sessions", "--status", "running")
         assert keeper.session_id[:12] in out
         _, out, _ = terminal("show", keeper.session_id)

@@ -21,8 +21,6 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pause(terminal: Terminal, keeper: Keeper) -> str:
     """Pause the run, have its program end, and return the snapshot."""
-    while "running" not in terminal("show", keeper.run_id)[1]:
-        pass
     code, out, err = terminal("pause", keeper.run_id, "--message", MORE, "--json")
     assert (code, err) == (0, "")
     keeper.process.wait(timeout=60)

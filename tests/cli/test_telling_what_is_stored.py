@@ -112,8 +112,6 @@ def test_what_flags_ask_for_is_wished_and_nothing_else(
 
 def test_a_snapshot_is_shown_with_the_way_on(terminal: Terminal, tmp_path: Path) -> None:
     with keeping(tmp_path, Say(text="ready"), Hang()) as keeper:
-        while "running" not in terminal("show", keeper.run_id)[1]:
-            pass
         _, out, _ = terminal("pause", keeper.run_id, "--node", "draft", "--json")
         snapshot = json.loads(out)["snapshot"]
     _, out, _ = terminal("show", snapshot)

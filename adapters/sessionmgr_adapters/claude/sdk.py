@@ -57,7 +57,9 @@ class ClaudeConnection(ChildTalk):
 
     def __init__(self) -> None:
         super().__init__(self._take, room=self._room, over=self._is_over)
-        self._conversation: ClaudeConversation | None = None
+        # What it says before anybody listens is the beginning of the first conversation.
+        self._first: ClaudeConversation | None = ClaudeConversation(self)
+        self._conversation: ClaudeConversation | None = self._first
 
     async def part(self) -> None:
         """Have it end, and wait until nothing of it is left."""
@@ -67,6 +69,9 @@ class ClaudeConnection(ChildTalk):
     async def open(self, spec: ClaudeSpec) -> ClaudeConversation:
         """Begin to listen to it, and talk."""
         await trio.lowlevel.checkpoint()
+        first, self._first = self._first, None
+        if first is not None:
+            return first
         self._conversation = ClaudeConversation(self)
         if self.has_ended:
             self._conversation.arrivals.close()

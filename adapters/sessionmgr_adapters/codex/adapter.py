@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from weakref import WeakSet
 
 import trio
 from msgspec import UNSET
@@ -91,6 +92,7 @@ class CodexAdapter(ProviderAdapter):
         self._turns: Final[dict[str, Turn]] = {}
         self._once: Final[dict[str, OneShot]] = {}
         self._meters: Final = Meters()
+        self._used: Final[WeakSet[CodexConnection]] = WeakSet()
         self._busy: Final[set[str]] = set()
         """Threads that a run is on: Codex itself would take a second turn for more of the first."""
 
@@ -150,12 +152,13 @@ class CodexAdapter(ProviderAdapter):
         """Play a run and tell how it ended, unless its app-server is to be started again."""
         async with self._pool.lease(spec, run.connections) as lease:
             connection = lease.connection
-            was_greeted = connection.is_greeted
+            was_used = connection in self._used
+            self._used.add(connection)
             turn = await self._sit(run, lease, asked)
             if run.cancelling is not None:
                 return True  # whoever stopped the run says how it ends
             if turn.is_broken and not (turn.is_asked or turn.state.started):
-                if was_greeted and tries < TRIES:
+                if was_used and tries < TRIES:
                     return False  # it was dead already, and nobody had noticed
                 if has_lost(connection.tail.text(), tries):
                     run.emit_nowait(notice(tries))

@@ -80,7 +80,7 @@ if TYPE_CHECKING:
 
 Parent: TypeAlias = str | UnsetType
 
-# What may be told of a run that has not begun.
+# What is no sign of a run's beginning: it is told after that.
 _INCIDENTS: Final = frozenset({"error_occurred", "output_received", "raw_received"})
 _STATUS: Final = {"inProgress": "in_progress"}
 
@@ -88,22 +88,26 @@ _STATUS: Final = {"inProgress": "in_progress"}
 def normalise(frame: Frame, state: State) -> list[Event]:
     """Return the events that a frame is; none if it is not about what happens in the run."""
     events = _events(frame, state)
-    if not state.started and any(each.type not in _INCIDENTS for each in events):
-        state.started = True
-        return [started(state), *events]
-    return events
+    if state.started:
+        return events
+    if all(each.type in _INCIDENTS for each in events):
+        state.early += events
+        return []
+    return [*started(state), *events]
 
 
-def started(state: State) -> RunStarted:
-    """Return the event that a run has begun."""
+def started(state: State) -> list[Event]:
+    """Return the event that a run has begun, and what was held back until then."""
     state.started = True
-    return RunStarted(
+    early, state.early = state.early, []
+    begun = RunStarted(
         provider_session_id=state.thread or None,
         model=state.model,
         cwd=state.cwd,
         cli_version=state.version,
         credential=state.credential,
     )
+    return [begun, *early]
 
 
 def _events(frame: Frame, state: State) -> list[Event]:
@@ -246,7 +250,7 @@ def _turn(frame: TurnStarted | TurnEnded, state: State) -> list[Event]:
     if frame.thread_id not in ("", state.thread):
         return []
     if isinstance(frame, TurnStarted):
-        return [] if state.started else [started(state)]
+        return [] if state.started else started(state)
     state.retries = 0
     events: list[Event] = []
     if state.usage is not None:

@@ -135,11 +135,6 @@ class CodexConnection:
         """The last of what it complained."""
         return self.talk.tail
 
-    @property
-    def is_greeted(self) -> bool:
-        """Whether it has told what it is."""
-        return self._hello is not None
-
     async def wait_closed(self) -> None:
         """Wait until it is of no use any more."""
         await self.talk.wait_closed()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from sessionmgr.model import Json
+    from sessionmgr.model import Event, Json
     from sessionmgr_adapters.codex.frames import Limits, TokenCounts, TokenUsage
     from sessionmgr_adapters.codex.hello import Credential
     from sessionmgr_adapters.codex.items import KnownItem
@@ -31,6 +31,8 @@ class State:
         """The last message of the run's own."""
         self.used_commands = False
         self.started = False
+        self.early: list[Event] = []
+        """What is told once it has begun."""
         self.retries = 0
         """How often Codex has tried again, one time after the other."""
         self.retried: Json = None

@@ -124,6 +124,8 @@ class Turn:
                 await self._over.wait()
                 nursery.cancel_scope.cancel()  # who still asks is not waited for
         finally:
+            if self.state.early:  # it has never begun
+                self._run.emit_nowait(*self.state.early)
             self._nursery = None
             self._over.set()
             if isinstance(self._conversation, CodexConversation):  # a mock has no end to listen to
@@ -247,7 +249,7 @@ class Turn:
         if begun is not None:
             self.state.turn = begun.turn.id
         if not self.state.started:
-            self._run.emit_nowait(started(self.state))
+            self._run.emit_nowait(*started(self.state))
 
     def _start(self, task: Callable[..., Awaitable[None]], *args: object) -> None:
         assert self._nursery is not None

@@ -1,0 +1,80 @@
+"""The laws of all adapters, on the real program."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from sessionmgr.provider.connection import ConnectionSpec
+from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConformance, Play
+from sessionmgr.testing.model_server import (
+    Call,
+    Hang,
+    Refuse,
+    Reply,
+    Say,
+    open_model_server,
+    prompt_with,
+)
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr_adapters.codex import CodexAdapter
+from sessionmgr_adapters.codex.sdk import CodexConnection, connect
+from tests.real.agents import CODEX, program_of
+
+
+def play(*script: Reply, text: str | None = None) -> Play:
+    return Play(prompt=prompt_with(script), text=text)
+
+
+TOUCH = Call(
+    tool="exec_command",
+    input={"cmd": "touch x", "sandbox_permissions": "require_escalated", "justification": "?"},
+)
+
+
+def hermetic(env: dict[str, str]) -> type[CodexAdapter]:
+    """Return the adapter, but that its app-servers find this environment, whatever ours is."""
+
+    @asynccontextmanager
+    async def connected(spec: ConnectionSpec) -> AsyncGenerator[CodexConnection, None]:
+        command = msgspec.structs.replace(spec.command, env=env)
+        async with connect(msgspec.structs.replace(spec, command=command)) as connection:
+            yield connection
+
+    return type("HermeticCodex", (CodexAdapter,), {"connect": staticmethod(connected)})
+
+
+class TestCodex(AdapterConformance):
+    case = AdapterCase(
+        adapter=CodexAdapter,
+        answers=play([Say(text="I look.", deltas=2), TOUCH], [Say(text="done")], text="done"),
+        fails=play([Refuse(status=400)]),
+        hangs=play([Say(text="half", deltas=2), Hang()], text="half"),
+        asks=play([TOUCH], [Say(text="done")], text="done"),
+        grace=5.0,
+    )
+
+    @pytest.fixture(autouse=True)
+    def _program(self) -> None:
+        program_of("codex", CODEX[0])
+
+    @asynccontextmanager
+    async def open_case(self, place: Path) -> AsyncGenerator[AdapterCase, None]:
+        program = str(program_of("codex", CODEX[0]))
+        async with open_model_server() as server:
+            with tempfile.TemporaryDirectory() as root:
+                env = Hermitage(Path(root), server.url, path=os.environ["PATH"]).codex()
+                case = replace(self.case, adapter=hermetic(env))
+                for name in ("answers", "fails", "hangs", "asks"):
+                    given: Play = getattr(case, name)
+                    named = replace(given, options={"command": [program]})
+                    case = replace(case, **{name: named})  # type: ignore[arg-type]
+                yield case
+            assert server.log.strangers == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import trio
 
-from sessionmgr.manager import FollowUp, RunHandle
+from sessionmgr.manager import FollowUp, RunHandle, SessionHandle
 from sessionmgr.model import CompactionCompleted, MessageSent, RunStatus
 from sessionmgr.testing.model_server import Call, Prompt, Say, Script, prompt_with
 from tests.real.claude.house import House, until_event
@@ -12,8 +12,15 @@ from tests.real.claude.house import House, until_event
 SLOW = "one two three four five six seven eight nine ten "
 
 
-async def started(house: House, script: Script, sign: str, **options: str) -> RunHandle:
-    session = await house.session("full_auto")
+async def started(
+    house: House,
+    script: Script,
+    sign: str,
+    *,
+    session: SessionHandle | None = None,
+    **options: str,
+) -> RunHandle:
+    session = session or await house.session("full_auto")
     run = await session.submit(prompt_with(script), options=house.options(**options))
     async for event in run:
         if event.type == sign:
@@ -113,14 +120,16 @@ async def test_one_that_comes_while_the_context_is_shortened_is_heard_after_that
 
 
 async def test_one_that_comes_at_the_end_is_not_lost(any_house: House) -> None:
+    session = await any_house.session("full_auto")
     for sign in ("message_received", "turn_completed", "session_stats_updated"):
-        run = await started(any_house, [[Say(text="short")]], sign)
-        follow_up = await run.append("late one")
+        run = await started(any_house, [[Say(text="short")]], sign, session=session)
+        late = f"late at {sign}"
+        follow_up = await run.append(late)
         result = await follow_up.run.result()
         assert result.status is RunStatus.COMPLETED, result.failure
-        assert result.text == "You said: late one"
-        assert heard(any_house, "late one") == 1
+        assert result.text == f"You said: {late}"
+        assert heard(any_house, late) == 1
         prompts = [
             each for each in any_house.server.log.asked[-1].items if isinstance(each, Prompt)
         ]
-        assert prompts[-1].text == "late one"
+        assert prompts[-1].text == late

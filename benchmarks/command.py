@@ -10,6 +10,7 @@ import trio
 
 from benchmarks.batch.suite import BATCH
 from benchmarks.claude.suite import CLAUDE
+from benchmarks.codex.suite import CODEX
 from benchmarks.contestant import Contestant
 from benchmarks.goal import exit_code
 from benchmarks.manager.suite import MANAGER
@@ -21,7 +22,7 @@ from benchmarks.store.suite import STORE
 from benchmarks.suite import Suite, UnknownNameError, choose
 from benchmarks.wire.suite import WIRE
 
-SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, BATCH, CLAUDE)
+SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, BATCH, CLAUDE, CODEX)
 ROUNDS: Final = 7
 
 EPILOG: Final = """

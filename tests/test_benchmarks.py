@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from benchmarks.claude.scene import WithClaude, program as newest
+from benchmarks.agent import WithAgent, program as newest
 from benchmarks.claude.suite import CLAUDE
+from benchmarks.codex.suite import CODEX
 from benchmarks.command import main
 from benchmarks.contestant import Contestant, OtherPython, ThisPython
 from benchmarks.goal import (
@@ -30,7 +31,7 @@ from benchmarks.otp.suite import OTP
 from benchmarks.process.suite import PROCESS, Excess
 from benchmarks.report import as_json, table, verdicts
 from benchmarks.stage import Stage
-from benchmarks.suite import UnknownNameError, choose
+from benchmarks.suite import Suite, UnknownNameError, choose
 from benchmarks.wire.suite import WIRE
 
 OURS = figure("ours/cost")
@@ -206,20 +207,25 @@ def test_every_goal_of_the_manager_has_a_contestant_for_each_figure() -> None:
     assert wanted <= {each.id for each in MANAGER.goals}
 
 
-def test_every_goal_of_claude_has_a_contestant_for_each_figure() -> None:
-    names = {each.name for each in CLAUDE.contestants}
-    assert len(names) == len(CLAUDE.contestants)
-    assert {each.name for each in CLAUDE.entrants()} == names
+@pytest.mark.parametrize("suite", [CLAUDE, CODEX], ids=lambda suite: suite.name)
+def test_every_goal_of_an_agent_has_a_contestant_for_each_figure(suite: Suite) -> None:
+    names = {each.name for each in suite.contestants}
+    assert len(names) == len(suite.contestants)
+    assert {each.name for each in suite.entrants()} == names
 
 
-def test_without_claude_code_it_is_said_that_it_is_missing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("suite", [CLAUDE, CODEX], ids=lambda suite: suite.name)
+def test_without_an_agent_it_is_said_that_it_is_missing(
+    suite: Suite,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("SESSIONMGR_AGENTS", str(tmp_path))
-    assert main(["claude", "--smoke"]) == 0
+    assert main([suite.name, "--smoke"]) == 0
     said = capsys.readouterr().out
-    assert f"{len(CLAUDE.goals)} not measured" in said
-    assert "there is no Claude Code: .ci/agents installs it" in said
+    assert f"{len(suite.goals)} not measured" in said
+    assert f"there is no {suite.name}: .ci/agents installs it" in said
 
 
 def test_the_newest_claude_code_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -228,8 +234,8 @@ def test_the_newest_claude_code_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_pa
         program.parent.mkdir(parents=True)
         program.touch()
     monkeypatch.setenv("SESSIONMGR_AGENTS", str(tmp_path))
-    assert "2.1.327" in str(newest())
-    with_claude = WithClaude(ThisPython("no_such_package"))
+    assert "2.1.327" in str(newest("claude"))
+    with_claude = WithAgent("claude", ThisPython("no_such_package"))
     assert "no_such_package" in (with_claude.absence() or "")
     assert with_claude.command("m:f", ())[0] == "env"
 

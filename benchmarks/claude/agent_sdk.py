@@ -5,7 +5,8 @@ from importlib import import_module
 from statistics import median
 from typing import Any, cast
 
-from benchmarks.claude.scene import HI, PIECES, SLOW_TEXT, Scene, long_text, set_scene
+from benchmarks.agent import HI, PIECES, SLOW_TEXT, Scene, long_text
+from benchmarks.claude.scene import set_scene
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
 

@@ -10,7 +10,8 @@ from typing import Final
 
 import trio
 
-from benchmarks.claude.scene import HI, PIECES, SLOW_TEXT, Scene, long_text, scripted, set_scene
+from benchmarks.agent import HI, PIECES, SLOW_TEXT, Scene, long_text, scripted
+from benchmarks.claude.scene import set_scene
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu, rss_kib
 from benchmarks.process.stopwatch import Laps
 from sessionmgr.manager import RunHandle, SessionHandle, open_manager

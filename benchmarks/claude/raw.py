@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import trio
 
-from benchmarks.claude.scene import HI, PIECES, SLOW_TEXT, Scene, long_text, set_scene
+from benchmarks.agent import HI, PIECES, SLOW_TEXT, Scene, long_text
+from benchmarks.claude.scene import set_scene
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
 

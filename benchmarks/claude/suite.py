@@ -2,14 +2,15 @@
 
 from typing import Final
 
-from benchmarks.claude.scene import WithClaude
+from benchmarks.agent import WithAgent
 from benchmarks.contestant import Contestant, OtherPython, ThisPython
 from benchmarks.goal import Goal, Ratio, Weight, figure
 from benchmarks.process.suite import Excess
 from benchmarks.suite import Suite
 
-HERE: Final = WithClaude(ThisPython())
-THERE: Final = WithClaude(
+HERE: Final = WithAgent("claude", ThisPython())
+THERE: Final = WithAgent(
+    "claude",
     OtherPython(
         variable="SESSIONMGR_AGENT_SDK_PYTHON",
         needs="claude_agent_sdk",
@@ -17,11 +18,11 @@ THERE: Final = WithClaude(
             "python3 -m venv ~/agent-sdk && ~/agent-sdk/bin/pip install claude-agent-sdk"
             " && export SESSIONMGR_AGENT_SDK_PYTHON=~/agent-sdk/bin/python"
         ),
-    )
+    ),
 )
 
 
-def _contestants(name: str, module: str, runtime: WithClaude) -> tuple[Contestant, ...]:
+def _contestants(name: str, module: str, runtime: WithAgent) -> tuple[Contestant, ...]:
     return tuple(
         Contestant(f"{name}.{each}", f"benchmarks.claude.{module}:{each}", runtime=runtime)
         for each in ("turns", "one_shots", "stream")

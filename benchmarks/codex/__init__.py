@@ -1,0 +1,1 @@
+"""How the adapter of Codex measures up: against its app-server, driven raw, and another SDK."""

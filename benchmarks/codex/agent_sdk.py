@@ -1,0 +1,91 @@
+"""The package openai-codex on the same turns: on asyncio, in an interpreter of its own."""
+
+import asyncio  # noqa: TID251  # a contestant
+import time
+from importlib import import_module
+from statistics import median
+from typing import Any, cast
+
+from benchmarks.agent import HI, PIECES, SLOW_TEXT, Scene, long_text
+from benchmarks.codex.scene import set_scene
+from benchmarks.effort import Effort, Figures, Stopwatch, cpu
+from benchmarks.process.stopwatch import Laps
+
+
+def _sdk() -> Any:  # it need not be installed where this is checked
+    return cast("Any", import_module("openai_codex"))
+
+
+def _client(sdk: Any, scene: Scene) -> Any:
+    return sdk.AsyncCodex(sdk.CodexConfig(codex_bin=scene.program, env=scene.env))
+
+
+async def _thread(sdk: Any, client: Any, scene: Scene) -> Any:
+    return await client.thread_start(cwd=str(scene.work), sandbox=sdk.Sandbox.read_only)
+
+
+async def _until(turn: Any, method: str) -> None:
+    async for event in turn.stream():
+        if event.method == method:
+            return
+
+
+def turns(effort: Effort) -> Figures:
+    """Have prompts answered, from the start of a server and in a thread that is there; ms."""
+    return asyncio.run(_turns(effort))
+
+
+async def _turns(effort: Effort) -> Figures:
+    began = time.perf_counter()
+    sdk = _sdk()
+    imported = (time.perf_counter() - began) * 1000
+    first, warm, interrupted = Laps(), Laps(), Laps()
+    with set_scene() as scene:
+        for _ in range(effort.repeats(5)):
+            with first.lap():
+                client = _client(sdk, scene)
+                turn = await (await _thread(sdk, client, scene)).turn(HI)
+                await _until(turn, "turn/started")
+            await client.close()
+        async with _client(sdk, scene) as client:
+            thread = await _thread(sdk, client, scene)
+            await thread.run(HI)
+            for _ in range(effort.population(100)):
+                with warm.lap():
+                    await thread.run(HI)
+            for _ in range(effort.repeats(5)):
+                turn = await thread.turn(SLOW_TEXT)
+                heard = turn.stream()
+                async for event in heard:
+                    if event.method == "item/agentMessage/delta":
+                        break
+                with interrupted.lap():
+                    await turn.interrupt()
+                    async for _ in heard:
+                        pass
+    return {
+        "first": first.middle,
+        "turn": warm.middle,
+        "interrupt": interrupted.middle,
+        "import": imported,
+    }
+
+
+def stream(effort: Effort) -> Figures:
+    """Take a long text; CPU of our process, in µs for each piece."""
+
+    async def main() -> Figures:
+        sdk, pieces = _sdk(), effort.operations(PIECES)
+        costs: list[float] = []
+        with set_scene() as scene:
+            async with _client(sdk, scene) as client:
+                thread = await _thread(sdk, client, scene)
+                await thread.run(HI)
+                for _ in range(effort.repeats(3)):
+                    watch = Stopwatch(cpu)
+                    with watch:
+                        await thread.run(long_text(pieces))
+                    costs.append(watch.micros / pieces)
+        return {"piece": median(costs)}
+
+    return asyncio.run(main())

@@ -1,0 +1,138 @@
+"""Codex through a manager, with its record on disk."""
+
+import os
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import trio
+
+from benchmarks.agent import HI, PIECES, SLOW_TEXT, Scene, long_text, scripted
+from benchmarks.codex.scene import set_scene
+from benchmarks.codex.weight import AT_ONCE, tree_mib
+from benchmarks.effort import Effort, Figures, Stopwatch, cpu
+from benchmarks.process.stopwatch import Laps
+from sessionmgr.manager import Manager, RunHandle, SessionHandle, open_manager
+from sessionmgr.model import RunStatus
+from sessionmgr_adapters.codex import CodexAdapter
+
+IN_A_TOOL: Final = scripted(
+    {"do": "call", "tool": "shell", "input": {"command": "trap '' TERM; sleep 1000; true"}}
+)
+
+
+class Stand:
+    """A manager that has Codex."""
+
+    def __init__(self, scene: Scene, manager: Manager) -> None:
+        self._scene = scene
+        self._manager = manager
+
+    async def session(self) -> SessionHandle:
+        """Open a session."""
+        return await self._manager.open_session(
+            "codex", cwd=self._scene.work, permission_mode="plan"
+        )
+
+    async def submit(self, session: SessionHandle, prompt: str = HI) -> RunHandle:
+        """Start a run."""
+        return await session.submit(prompt, options={"command": [self._scene.program]})
+
+    async def turn(self, session: SessionHandle, prompt: str = HI) -> None:
+        """See a run to its end."""
+        result = await (await self.submit(session, prompt)).result()
+        assert result.status is RunStatus.COMPLETED, result.failure
+
+
+@asynccontextmanager
+async def standing() -> AsyncGenerator[Stand, None]:
+    """Open a manager."""
+    with set_scene() as scene, tempfile.TemporaryDirectory() as directory:
+        async with open_manager(
+            store=Path(directory, "runs.db"), adapters={"codex": CodexAdapter}, environ=scene.env
+        ) as manager:
+            yield Stand(scene, manager)
+
+
+async def _until(run: RunHandle, kind: str) -> None:
+    async for event in run:
+        if event.type == kind:
+            return
+
+
+def turns(effort: Effort) -> Figures:
+    """Have prompts answered, from the start of a server and in a session that is there; ms."""
+    return trio.run(_turns, effort)
+
+
+async def _turns(effort: Effort) -> Figures:
+    first, warm, interrupted, cancelled = Laps(), Laps(), Laps(), Laps()
+    repeats = effort.repeats(5)
+    for _ in range(repeats):
+        async with standing() as stand:
+            session = await stand.session()
+            with first.lap():
+                run = await stand.submit(session)
+                await _until(run, "run_started")
+            await run.result()
+    async with standing() as stand:
+        session = await stand.session()
+        await stand.turn(session)
+        for _ in range(effort.population(100)):
+            with warm.lap():
+                await stand.turn(session)
+        for prompt, sign, laps in (
+            (SLOW_TEXT, "message_streamed", interrupted),
+            (IN_A_TOOL, "tool_call_started", cancelled),
+        ):
+            for _ in range(repeats):
+                run = await stand.submit(session, prompt)
+                await _until(run, sign)
+                with laps.lap():
+                    run.cancel()
+                    await run.result()
+    return {
+        "first": first.middle,
+        "turn": warm.middle,
+        "interrupt": interrupted.middle,
+        "cancel": cancelled.middle,
+    }
+
+
+def stream(effort: Effort) -> Figures:
+    """Take a long text; CPU of our process, in µs for each piece."""
+
+    async def main() -> Figures:
+        pieces = effort.operations(PIECES)
+        costs: list[float] = []
+        async with standing() as stand:
+            session = await stand.session()
+            await stand.turn(session)
+            for _ in range(effort.repeats(3)):
+                watch = Stopwatch(cpu)
+                with watch:
+                    await stand.turn(session, long_text(pieces))
+                costs.append(watch.micros / pieces)
+        return {"piece": median(costs)}
+
+    return trio.run(main)
+
+
+def many(effort: Effort) -> Figures:
+    """Have a turn taken by each of many sessions at once: memory of a thread, and ms for all."""
+
+    async def main() -> Figures:
+        count = effort.repeats(AT_ONCE)
+        async with standing() as stand:
+            laps = Laps()
+            sessions = [await stand.session() for _ in range(count)]
+            with laps.lap():
+                async with trio.open_nursery() as nursery:
+                    for session in sessions:
+                        nursery.start_soon(stand.turn, session)
+            return {"mib": tree_mib(os.getpid(), "codex") / count, "start": laps.middle / count}
+
+    return trio.run(main)

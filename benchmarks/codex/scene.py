@@ -1,0 +1,40 @@
+"""Where contestants meet Codex."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from benchmarks import agent
+from benchmarks.agent import Scene
+
+CONFIGURATION: Final = """\
+model = "gpt-5.5"
+model_provider = "scripted"
+[model_providers.scripted]
+name = "scripted"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "SCRIPTED_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+[features]
+plugins = false
+apps = false
+[analytics]
+enabled = false
+"""
+
+
+@contextmanager
+def set_scene() -> Generator[Scene]:
+    """Serve a model, and make a home in which Codex is told of it."""
+    with agent.set_scene("codex", _environment) as scene:
+        yield scene
+
+
+def _environment(root: Path, url: str) -> dict[str, str]:
+    home = root / "codex"
+    home.mkdir()
+    (home / "config.toml").write_text(CONFIGURATION.format(url=url))
+    return {"CODEX_HOME": str(home), "SCRIPTED_KEY": "sk-scripted"}

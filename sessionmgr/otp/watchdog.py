@@ -71,6 +71,8 @@ class _Watch:
                 return
             if self._sign.wait(self._threshold):
                 continue
+            if self.end.is_set():  # not blocked: over, before it came to answer
+                return
             self._report(asked)
             # Once for each blockage, however long.
             while not self._sign.wait(self._threshold):

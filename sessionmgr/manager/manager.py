@@ -195,6 +195,7 @@ class Manager:
             ProviderUnknown: Its provider is not installed any more.
         """
         stored = await self._tables.store.session(session_id)
+        self._tables.fresh.discard(session_id)  # another manager may have used an id of ours
         found = _session_of(stored.body)
         self._keeping.know(found.provider)
         return self._handle(found, clocks=clocks, budget=budget, approve=approve)

@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from sessionmgr import PermissionMode
-from sessionmgr.errors import DirectoryMissing, PermissionRefused, UnknownId
+from sessionmgr.errors import DirectoryMissing, PermissionRefused, SessionIsClosed, UnknownId
 from sessionmgr.manager import RunWish
 from sessionmgr.manager.entry import RunEntry
 from sessionmgr.model import Kind, RunStatus
@@ -23,6 +23,18 @@ async def test_a_session_can_be_named_before_it_is_opened(autojump_clock: object
         session = await house.manager.open_session("actor", session_id=name)
         run = await session.submit(play(Say(text="hello")))
         assert (await run.result()).session_id == name
+
+
+async def test_a_session_named_here_may_have_begun_elsewhere(autojump_clock: object) -> None:
+    async with open_house() as house:
+        name = house.manager.new_id(Kind.SESSION)
+        async with open_house(store=house.store) as other:
+            session = await other.manager.open_session("actor", session_id=name)
+            await (await session.submit(play(Say(text="hello")))).result()
+            await session.close()
+        session = await house.manager.session(name)
+        with pytest.raises(SessionIsClosed):
+            await session.submit(play(Say(text="more")))
 
 
 async def test_a_closed_session_is_forgotten_at_once(autojump_clock: object) -> None:

@@ -130,7 +130,7 @@ ENDS: dict[str, list[tuple[str, bool, bool]]] = {
     "json-schema-always-invalid": [("structured_invalid", False, True)],
     "max-budget": [("budget_exceeded", False, True)] * 2,
     "max-budget-p": [("budget_exceeded", False, True)],
-    "max-turns": [("provider_error", False, True)] * 2,
+    "max-turns": [("budget_exceeded", False, True)] * 2,
     "model-unknown": [("model_not_found", False, True)],
     "no-key": [("auth_failed", False, True)],
     "no-server": [("provider_error", True, True)],

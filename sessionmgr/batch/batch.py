@@ -90,7 +90,7 @@ class Batch:
             self._reader = Reader(self._manager, self._jobs, self._settings, ledger)
             await self._reader.read_all()
             tally.open(ledger)
-            self.warnings = self._warn(ledger)
+            self.warnings = (*_idle(self._reader), *self._crowded(ledger))
             await self._open(ledger, tally)
         except BaseException:
             self._close()
@@ -161,16 +161,16 @@ class Batch:
                 each.close()
         self._results = self._ledger = self._place = None
 
-    def _warn(self, ledger: Ledger) -> tuple[str, ...]:
+    def _crowded(self, ledger: Ledger) -> list[str]:
         if self._settings.concurrency == 1:
-            return ()
+            return []
         shared = ledger.shared_directories()
         said = [
             f"{jobs} jobs may write in {directory} at the same time" for directory, jobs in shared
         ]
         if len(said) > SHOWN:
             said[SHOWN:] = [f"and so in {len(said) - SHOWN} other directories"]
-        return tuple(said)
+        return said
 
     # --- what its user does with it --------------------------------------------------------------
 
@@ -257,6 +257,13 @@ class Results:
             raise StopAsyncIteration
         self._after, line = self._page.pop()
         return decode_job_result(line)
+
+
+def _idle(reader: Reader) -> list[str]:
+    """Say which words of the caller's have had no effect."""
+    if not reader.count:
+        return ["there are no jobs in it"]
+    return [f"no job's id matches {each!r}" for each in sorted(reader.idle_patterns)]
 
 
 def _down(error: BaseException) -> BatchDown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -56,6 +57,8 @@ class Reader:
         self._chosen = 0
         self.count = 0
         """How many jobs were read so far."""
+        self.idle_patterns: Final = {*settings.only, *settings.skip}
+        """The patterns of what is to be done, or not, that no job's id has matched so far."""
 
     async def read_all(self) -> None:
         """Enter all jobs, or none.
@@ -138,6 +141,10 @@ class Reader:
         within = self._settings.limit is None or self._chosen < self._settings.limit
         chosen = is_open and within and self._settings.selects(entered.job.id)
         self._chosen += chosen
+        if self.idle_patterns:
+            id_ = entered.job.id
+            used = {each for each in self.idle_patterns if fnmatchcase(id_, each)}
+            self.idle_patterns.difference_update(used)
         entered = replace(entered, chosen=chosen)
         if known is None:
             self._ledger.enter(entered)

@@ -136,6 +136,17 @@ async def test_jobs_that_share_a_directory_are_warned_about(
         assert one_by_one.warnings == ()
 
 
+async def test_words_without_an_effect_are_warned_about(autojump_clock: object) -> None:
+    async with open_hall() as hall:
+        jobs = [job("login"), job("parser")]
+        batch = run_batch(hall.manager, jobs, concurrency=1, only=["log*", "lgo*"], skip=["x"])
+        assert [each.job for each in await collect(batch)] == ["login"]
+        assert batch.warnings == ("no job's id matches 'lgo*'", "no job's id matches 'x'")
+        nothing = run_batch(hall.manager, [])
+        await collect(nothing)
+        assert nothing.warnings == ("there are no jobs in it",)
+
+
 async def test_many_shared_directories_make_few_warnings(
     autojump_clock: object, tmp_path: Path
 ) -> None:

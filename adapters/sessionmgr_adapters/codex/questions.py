@@ -83,7 +83,7 @@ def _elicited(params: dict[str, Json], calls: Mapping[str, KnownItem]) -> Approv
     """Return the question that an MCP server has, or Codex about a tool of one."""
     server, reason = params.get("serverName"), _text(params.get("message"))
     match params.get("_meta"):
-        case {"codex_approval_kind": "mcp_tool_call", "tool_name": str(tool), **about}:
+        case {"codex_approval_kind": "mcp_tool_call", "tool_name": str(tool)} as about:
             named = (
                 each.id
                 for each in calls.values()

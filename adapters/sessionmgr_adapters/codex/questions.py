@@ -82,21 +82,21 @@ def approval_request(
 def _elicited(params: dict[str, Json], calls: Mapping[str, KnownItem]) -> ApprovalRequest:
     """Return the question that an MCP server has, or Codex about a tool of one."""
     server, reason = params.get("serverName"), _text(params.get("message"))
-    match params.get("_meta"):
-        case {"codex_approval_kind": "mcp_tool_call", "tool_name": str(tool)} as about:
-            named = (
-                each.id
-                for each in calls.values()
-                if isinstance(each, McpToolCall) and (each.server, each.tool) == (server, tool)
-            )
-            return ApprovalRequest(
-                tool_name=f"mcp__{server}__{tool}",
-                tool_input=about.get("tool_params"),
-                tool_call_id=next(named, None),
-                reason=reason,
-            )
-        case _:
-            return ApprovalRequest(tool_name=f"mcp__{server}", tool_input=params, reason=reason)
+    meta = params.get("_meta")
+    if not isinstance(meta, dict) or meta.get("codex_approval_kind") != "mcp_tool_call":
+        return ApprovalRequest(tool_name=f"mcp__{server}", tool_input=params, reason=reason)
+    tool = meta.get("tool_name")
+    named = (
+        each.id
+        for each in calls.values()
+        if isinstance(each, McpToolCall) and (each.server, each.tool) == (server, tool)
+    )
+    return ApprovalRequest(
+        tool_name=f"mcp__{server}__{tool}",
+        tool_input=meta.get("tool_params"),
+        tool_call_id=next(named, None),
+        reason=reason,
+    )
 
 
 def _command(params: dict[str, Json]) -> Json:

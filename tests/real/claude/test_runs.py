@@ -6,7 +6,13 @@ import sys
 
 import pytest
 
-from sessionmgr.model import MessageReceived, RunStarted, RunStatus, ToolCallCompleted
+from sessionmgr.model import (
+    ErrorOccurred,
+    MessageReceived,
+    RunStarted,
+    RunStatus,
+    ToolCallCompleted,
+)
 from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.testing.model_server import Call, Say, Script, Think, prompt_with
 from sessionmgr_adapters.claude import turn
@@ -114,20 +120,32 @@ async def test_messages_of_sub_agents_are_told_apart(house: House) -> None:
     assert own == ["mine"]
 
 
+NO_FRAMES = """#!/bin/sh
+case "$*" in
+  *--input-format*) echo "error: unknown option '--input-format=stream-json'" >&2; exit 1;;
+esac
+exec {program} "$@"
+"""
+
+
 async def test_plain_text_is_a_last_resort(house: House) -> None:
     session = await house.session()
     first = await house.play([[Say(text="framed")]], session)
-    options = house.options(text=True)
+    program = house.work.parent / "no-frames"
+    program.write_text(NO_FRAMES.format(program=house.program))
+    program.chmod(0o755)
     script: Script = [
         [Call(tool="shell", input={"command": "touch x"})],
         [Say(text="one\ntwo")],
     ]
-    plain = await house.play(script, session, options=options)
+    plain = await house.play(script, session, options={"command": [str(program)]})
     assert plain.result.status is RunStatus.COMPLETED, plain.result.failure
     assert plain.result.text == "one\ntwo"
     assert plain.result.exit_code == 0
     assert not list(house.work.iterdir())  # what would be asked is denied
     assert plain.result.provider_session_id == first.result.provider_session_id
+    codes = [each.failure.provider_code for each in plain.events if isinstance(each, ErrorOccurred)]
+    assert codes == ["fallback_knows_no_frames"]
     again = await house.play([[Say(text="framed again")]], session)
     assert again.result.text == "framed again", again.result.failure
 

@@ -28,7 +28,7 @@ class Item:
     """The directory of one attempt; with no path, nothing is kept."""
 
     def __init__(self, path: str | None) -> None:
-        self._path: Final = None if path is None else Path(path)
+        self._path: Final = path
         self._stderr: BinaryIO | None = None
         self._room = ROOM
 
@@ -60,7 +60,7 @@ class Item:
                 case _:
                     pass
 
-    def _note(self, path: Path, text: str) -> None:
+    def _note(self, path: str, text: str) -> None:
         data = text.encode("utf-8", "replace")
         if self._room <= 0 or not data:
             return
@@ -82,14 +82,15 @@ class Item:
             place = trio.Path(self._place(self._path) / f"{image.blob}{suffix}")
             await place.write_bytes(data)
 
-    def _place(self, path: Path) -> Path:
-        path.mkdir(parents=True, exist_ok=True)
-        return path
+    def _place(self, path: str) -> Path:
+        place = Path(path)
+        place.mkdir(parents=True, exist_ok=True)
+        return place
 
 
 def item_path(out: Path, job: str, attempt: int) -> str:
     """Return the directory of an attempt."""
-    return str(out / "items" / file_name(job) / f"attempt-{attempt}")
+    return f"{out}/items/{file_name(job)}/attempt-{attempt}"
 
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
@@ -144,7 +145,7 @@ def check(tables: Tables, session: Session, wish: RunWish) -> Plan:
     )
     directories = tuple(str(Path(session.cwd, each)) for each in wish.directories)
     for directory in (session.cwd, *directories):
-        if not Path(directory).is_dir():
+        if not os.path.isdir(directory):  # noqa: PTH112  # half the time of a Path
             raise DirectoryMissing(directory)
     environment = tree.environment(wish.env)
     spec = RunSpec(

@@ -71,8 +71,17 @@ def _job_schema() -> dict[str, Json]:
 
 
 def _options_schema(adapter: type[ProviderAdapter]) -> dict[str, Json]:
-    made = msgspec.json.schema(adapter.options)
+    (made,), parts = msgspec.json.schema_components(
+        [adapter.options], ref_template="#/$defs/{name}", schema_hook=_of_no_json
+    )
+    made["$defs"] = parts
     return {"$schema": DIALECT, "title": f"Options of {adapter.name}", **made}
+
+
+def _of_no_json(kind: type) -> dict[str, Any]:
+    """Describe what only a program can give: a function, above all."""
+    del kind
+    return {"not": {}, "description": "an object of Python: for programs only"}
 
 
 def _output_schema(adapter: type[ProviderAdapter]) -> dict[str, Json]:

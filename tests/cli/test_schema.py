@@ -27,10 +27,21 @@ def test_a_job_is_described(terminal: Terminal) -> None:
     assert set(json.loads(out)["$defs"]["Job"]["properties"]) == set(Job.__struct_fields__)
 
 
-def test_the_options_of_a_provider_are_described(terminal: Terminal) -> None:
-    code, out, _ = terminal.bare("schema", "options", "shell")
+@pytest.mark.parametrize(
+    ("provider", "option"), [("shell", "timeout"), ("claude", "tools"), ("codex", "home")]
+)
+def test_the_options_of_a_provider_are_described(
+    terminal: Terminal, provider: str, option: str
+) -> None:
+    code, out, _ = terminal.bare("schema", "options", provider)
     assert code == 0
-    assert "timeout" in json.loads(out)["$defs"]["ShellOptions"]["properties"]
+    assert option in json.loads(out)["$defs"][f"{provider.title()}Options"]["properties"]
+
+
+def test_what_only_a_program_can_give_is_described_as_that(terminal: Terminal) -> None:
+    _, out, _ = terminal.bare("schema", "options", "codex")
+    tool = json.loads(out)["$defs"]["FunctionTool"]["properties"]
+    assert tool["call"] == {"not": {}, "description": "an object of Python: for programs only"}
 
 
 def test_a_result_is_described_as_far_as_a_provider_fills_it(terminal: Terminal) -> None:

@@ -35,6 +35,7 @@ from sessionmgr_adapters.claude.pictures import blocks_of
 from sessionmgr_adapters.claude.plain import PlainRun
 from sessionmgr_adapters.claude.seat import Seat
 from sessionmgr_adapters.claude.turn import Turn
+from sessionmgr_adapters.claude.workspace import WorkspaceInvalidError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -122,7 +123,7 @@ class ClaudeAdapter(ProviderAdapter):
                 await self._play_in_frames(run, prompt)
         except ProcessError as error:
             await run.fail(start_failure(error))
-        except ImageRefusedError as error:
+        except (ImageRefusedError, WorkspaceInvalidError) as error:
             await run.fail(_config_failure(str(error)))
 
     async def _play_in_frames(self, run: RunContext, prompt: Json) -> None:

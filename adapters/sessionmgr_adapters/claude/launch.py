@@ -13,11 +13,13 @@ import msgspec
 from sessionmgr.model import Json, encode_json
 from sessionmgr.process import Command, Declared, When, checked_resume_id
 from sessionmgr_adapters.claude.functions import PREFIX, SERVER, Functions
+from sessionmgr_adapters.claude.workspace import workspace_of
 
 if TYPE_CHECKING:
     from sessionmgr.process.launcher import Launcher
     from sessionmgr.provider import RunContext
     from sessionmgr_adapters.claude.options import ClaudeOptions
+    from sessionmgr_adapters.claude.workspace import Workspace
 
 BYPASS: Final = "bypassPermissions"
 
@@ -115,7 +117,9 @@ def make_spec(run: RunContext, options: ClaudeOptions, session: str) -> ClaudeSp
 
     Raises:
         ProcessError: What it needs cannot be started.
+        WorkspaceInvalidError: What its directory says of itself cannot be understood.
     """
+    workspace = workspace_of(run.cwd)
     resumes = run.provider_session_id
     if resumes is not None:
         checked_resume_id(resumes)
@@ -129,10 +133,10 @@ def make_spec(run: RunContext, options: ClaudeOptions, session: str) -> ClaudeSp
         env["CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"] = "1"
     return ClaudeSpec(
         launcher=run.launcher,
-        command=Command(argv=_argv(run, options), cwd=run.cwd, env=env),
+        command=Command(argv=_argv(run, options, workspace), cwd=run.cwd, env=env),
         session=session,
         resumes=resumes,
-        files=_files(run, options),
+        files=_files(run, options, workspace),
         model=run.model,
         effort=run.effort,
         mode=run.permission.effective,
@@ -140,7 +144,7 @@ def make_spec(run: RunContext, options: ClaudeOptions, session: str) -> ClaudeSp
     )
 
 
-def _argv(run: RunContext, options: ClaudeOptions) -> tuple[str, ...]:
+def _argv(run: RunContext, options: ClaudeOptions, workspace: Workspace) -> tuple[str, ...]:
     argv = [
         *options.command,
         "--print",
@@ -153,8 +157,9 @@ def _argv(run: RunContext, options: ClaudeOptions) -> tuple[str, ...]:
     ]
     if options.partial_messages:
         argv.append("--include-partial-messages")
-    if run.tools_allowed is not None:
-        argv.append(f"--tools={','.join(run.tools_allowed)}")
+    tools = workspace.cut(run.tools_allowed)
+    if tools is not None:
+        argv.append(f"--tools={','.join(tools)}")
     allowed = [
         *options.allow_rules,
         *(PREFIX + each.name for each in options.tools if each.reads_only),
@@ -177,7 +182,7 @@ def _argv(run: RunContext, options: ClaudeOptions) -> tuple[str, ...]:
     ):
         if value is not None:
             argv.append(f"{flag}={value}")
-    if options.strict_mcp:
+    if options.strict_mcp or workspace.is_narrow:  # other servers have tools of which nobody knows
         argv.append("--strict-mcp-config")
     return tuple(argv)
 
@@ -189,13 +194,16 @@ def _denied(run: RunContext, options: ClaudeOptions) -> list[str]:
     return denied
 
 
-def _files(run: RunContext, options: ClaudeOptions) -> tuple[tuple[str, str], ...]:
+def _files(
+    run: RunContext, options: ClaudeOptions, workspace: Workspace
+) -> tuple[tuple[str, str], ...]:
     """Return what nobody should read on a command line, or is too long for one."""
     texts: list[tuple[str, str]] = []
     if run.system_prompt is not None:
         texts.append(("--system-prompt-file", run.system_prompt))
-    if options.append_system_prompt is not None:
-        texts.append(("--append-system-prompt-file", options.append_system_prompt))
+    added = [each for each in (options.append_system_prompt, workspace.note) if each]
+    if added:
+        texts.append(("--append-system-prompt-file", "\n\n".join(added)))
     servers = dict(options.mcp_servers)
     if options.tools:
         servers[SERVER] = {"type": "sdk", "name": SERVER}

@@ -91,3 +91,17 @@ async def test_only_the_tools_that_are_allowed_are_there(house: House) -> None:
     assert offered(house) == {"Read", "Bash"}
     await house.play([[Say(text="done")]], tools_allowed=[])
     assert offered(house) == set()
+
+
+async def test_what_the_workspace_itself_says_narrows_a_run(house: House) -> None:
+    (house.work / "PERMISSIONS.json").write_text('{"tier": "readonly", "note": "Only look."}')
+    script: Script = [
+        [Call(tool="Bash", input={"command": "touch x", "description": "d"})],
+        [Call(tool="Write", input={"file_path": str(house.work / "y"), "content": "y"})],
+        [Say(text="done")],
+    ]
+    await house.play(script, await house.session("full_auto"))
+    assert offered(house) <= {"Read", "Glob", "Grep", "WebFetch", "WebSearch"}
+    assert "Read" in offered(house)
+    assert "Only look." in str(house.server.log.asked[-1].body["system"])
+    assert sorted(each.name for each in house.work.iterdir()) == ["PERMISSIONS.json"]

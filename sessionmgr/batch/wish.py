@@ -34,6 +34,7 @@ _TAKEN_BY: Final = {
     "max_turns": "max_turns",
     "model_choice": "model",
     "effort": "effort",
+    "cost": "budget_usd",
 }
 _FIELDS: Final[dict[type[Exception], str]] = {
     ProviderUnknown: "provider",

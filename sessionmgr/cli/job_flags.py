@@ -59,7 +59,7 @@ def job_of(args: argparse.Namespace, prompt: str | None = None) -> Job:
         tools_allowed=configuration.tools_allowed,
         tools_denied=configuration.tools_denied,
         require=_words(args.require),
-        prefer=_words(args.prefer),
+        prefer=_preferred(configuration, _words(args.prefer)),
         system_prompt=_system_prompt(args),
         max_turns=configuration.max_turns,
         deadline=configuration.deadline or None,
@@ -96,6 +96,16 @@ def _images(paths: list[str] | None) -> tuple[str, ...] | None:
         if not Path(image).is_file():
             raise CommandLineInvalid(f"--image: there is no file {image}")
     return images
+
+
+def _preferred(
+    configuration: Configuration, named: tuple[str, ...] | None
+) -> tuple[str, ...] | None:
+    """Add what a budget takes that is set for whatever may run; one of a flag must be kept."""
+    source = configuration.sources.get("budget_usd")
+    if source is None or source.startswith("-"):
+        return named
+    return (*(named or ()), "cost")
 
 
 def _words(given: list[str] | None) -> tuple[str, ...] | None:

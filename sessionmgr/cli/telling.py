@@ -117,7 +117,11 @@ def _(event: RunStarted) -> list[Note]:
     mode = event.permission.effective if event.permission else None
     words = [event.provider, event.model, mode, f"in {event.cwd}" if event.cwd else None]
     said = ", ".join(one_line(word) for word in words if word)
-    return [Note(f"{event.run_id}: {said}")]
+    less = event.negotiation.degraded if event.negotiation else ()
+    return [
+        Note(f"{event.run_id}: {said}"),
+        *(Note(f"warning: {each.name}: {one_line(each.why)}", "warning") for each in less),
+    ]
 
 
 @notes.register

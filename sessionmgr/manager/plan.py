@@ -180,6 +180,8 @@ _NEEDS: Final = {
     "max_turns": "max_turns",
     "effort": "effort",
 }
+# What a provider has to tell of, or else the budget of a run would be spent unseen.
+_KEPT_BY: Final = {"usd": "cost", "tokens": "usage"}
 
 
 def _require_served(adapter: type[ProviderAdapter], wish: RunWish) -> None:
@@ -196,6 +198,7 @@ def _require_served(adapter: type[ProviderAdapter], wish: RunWish) -> None:
 def negotiate_wish(offered: Capabilities, wish: RunWish, model: str | None) -> Negotiation:
     """Ask for what the wish names, and for what it takes to grant the rest of it."""
     takes = [need for field, need in _NEEDS.items() if getattr(wish, field)]
+    takes += [need for limit, need in _KEPT_BY.items() if getattr(wish.budget, limit) is not None]
     if model is not None:
         takes.append("model_choice")
     preferred = set(wish.prefer)

@@ -5,6 +5,7 @@ import pytest
 from sessionmgr.cli.telling import Note, Teller, Text, closing, why_it_ended
 from sessionmgr.model import (
     AnyEvent,
+    Capabilities,
     CompactionStarted,
     Cost,
     ErrorOccurred,
@@ -38,6 +39,7 @@ from sessionmgr.model import (
     ToolCallStarted,
     UnknownEvent,
     Usage,
+    negotiate,
 )
 from sessionmgr.model.permission import Fidelity
 from sessionmgr.model.run import ToolCalls
@@ -159,6 +161,12 @@ def text(*events: AnyEvent) -> str:
 )
 def test_an_event_is_told_in_one_line(event: AnyEvent, said: str) -> None:
     assert lines(event) == [said]
+
+
+def test_what_a_run_goes_without_is_told_at_its_start() -> None:
+    less = negotiate(Capabilities(), prefer=["cost"])
+    said = lines(RunStarted(run_id="run_1", provider="codex", negotiation=less))
+    assert said == ["run_1: codex", "warning: cost: the provider does not have cost"]
 
 
 @pytest.mark.parametrize(

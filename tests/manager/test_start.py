@@ -27,7 +27,7 @@ from sessionmgr.model import (
     RunStarted,
     RunStatus,
 )
-from sessionmgr.provider import Mapped, Options, PermissionMap, ProviderAdapter, RunContext
+from sessionmgr.provider import Budget, Mapped, Options, PermissionMap, ProviderAdapter, RunContext
 from sessionmgr.testing.scripted import Hang, Say, ScriptedProvider, scripted
 from tests.manager.house import House, events, open_house, play, stored
 
@@ -72,6 +72,8 @@ async def nothing_is_stored(house: House) -> bool:
         ({"schema": {"type": "object"}}, CapabilityMissing),
         ({"max_turns": 2}, CapabilityMissing),
         ({"effort": "high"}, CapabilityMissing),
+        ({"budget": Budget(usd=1)}, CapabilityMissing),  # nobody would know when it is spent
+        ({"budget": Budget(tokens=1000)}, CapabilityMissing),
         ({"tools_allowed": []}, WishRefused),
         ({"tools_denied": ["Bash"]}, WishRefused),
         ({"directories": ["/"]}, WishRefused),

@@ -1,4 +1,4 @@
-"""`sessionmgr rehearse` with the real Claude Code."""
+"""`sessionmgr rehearse` with the real Claude Code, and with the real Codex."""
 
 import json
 import os
@@ -53,3 +53,35 @@ def test_a_rehearsal_that_fails_says_so(env: dict[str, str], tmp_path: Path) -> 
     ran = sessionmgr("rehearse", str(file), env=env, cwd=tmp_path)
     assert ran.returncode == 3
     assert "not this" in ran.stderr
+
+
+def test_a_batch_of_codex_is_rehearsed_whatever_its_configuration_says(
+    codex_program: tuple[str, Path], tmp_path: Path
+) -> None:
+    path = os.pathsep.join([str(codex_program[1].parent), os.environ["PATH"]])
+    elsewhere = "http://127.0.0.1:9"
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text(f'openai_base_url = "{elsewhere}"\n')
+    env = environment(tmp_path, PATH=path, CODEX_HOME=str(home), OPENAI_BASE_URL=elsewhere)
+    shell = Call(tool="shell", input={"command": "echo seen"})
+    config = {"openai_base_url": elsewhere, "model_provider": "openai"}
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    jobs: list[dict[str, object]] = [
+        {"id": "echo", "prompt": "hi", "env": {"OPENAI_API_KEY": "sk-mine"}},
+        {"id": "config", "prompt": "hi", "options": {"config": config}},
+        {"id": "tool", "prompt": prompt_with([(shell,), (Say(text="Seen."),)])},
+        {"id": "exec", "prompt": "hi", "options": {"exec": True}},
+        {"id": "schema", "prompt": "n?", "schema": {**schema, "additionalProperties": False}},
+    ]
+    file = tmp_path / "jobs.jsonl"
+    file.write_text("".join(f"{json.dumps({**job, 'provider': 'codex'})}\n" for job in jobs))
+    ran = sessionmgr("rehearse", str(file), "--json", env=env, cwd=tmp_path)
+    assert (ran.returncode, "warning: agents" in ran.stderr) == (0, False), ran.stderr
+    results = {each["job"]: each for each in map(json.loads, ran.stdout.splitlines())}
+    assert {each["status"] for each in results.values()} == {"completed"}
+    assert results["echo"]["text"] == results["config"]["text"] == "You said: hi"
+    assert results["exec"]["text"] == "You said: hi"
+    assert results["tool"]["tool_calls"]["count"] == {"shell": 1}
+    assert results["schema"]["structured"] == {"n": 0}
+    assert [each.name for each in home.iterdir()] == ["config.toml"]

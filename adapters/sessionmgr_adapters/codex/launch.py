@@ -145,6 +145,8 @@ def opening(
             params["dynamicTools"] = [described(each) for each in options.tools]
         return "thread/start", params
     params |= {"threadId": run.provider_session_id, "excludeTurns": True}
+    # A thread remembers where it might write on the other way, and would add it to what is asked.
+    params["runtimeWorkspaceRoots"] = [run.cwd]
     return "thread/fork" if options.fork else "thread/resume", params
 
 

@@ -1,0 +1,113 @@
+"""`codex exec`, the second way: what a run has there that it has on an app-server, too."""
+
+from __future__ import annotations
+
+import base64
+
+import trio
+
+from sessionmgr.model import ErrorOccurred, Json, MessageReceived, ReasoningReceived, RunStatus
+from sessionmgr.testing.model_server import Call, Say, Script, Think
+from tests.real.house import House
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
+)
+SCHEMA: Json = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+
+
+async def a_run_is_told_whole_and_the_next_goes_on(house: House) -> None:
+    script: Script = [
+        [
+            Think(text="I look."),
+            Say(text="Let me look."),
+            Call(tool="shell", input={"command": "echo $((40 + 2)); exit 3"}),
+        ],
+        [Say(text="It is done.")],
+    ]
+    session = await house.session("full_auto", cwd=house.place())
+    options = house.options(exec=True)
+    played = await house.play(script, session, options=options)
+    result = played.result
+    assert (result.status, result.text, result.exit_code) == ("completed", "It is done.", 0)
+    assert (result.tool_calls.count, result.tool_calls.failed) == ({"shell": 1}, 1)
+    thought = [each.content for each in played.events if isinstance(each, ReasoningReceived)]
+    said = [each.content for each in played.events if isinstance(each, MessageReceived)]
+    assert (thought, said) == (["I look."], ["Let me look.", "It is done."])
+    again = await house.goes_on(session, options=options)
+    assert again.result.provider_session_id == result.provider_session_id
+    assert 0 < again.result.usage.input < result.usage.input
+    kept = await house.goes_on(session)  # on an app-server
+    assert kept.result.provider_session_id == result.provider_session_id
+
+
+async def a_thread_is_forked(house: House) -> None:
+    session = await house.session()
+    options = house.options(exec=True)
+    first = await house.goes_on(session, options=options)
+    forked = await house.goes_on(session, options=house.options(exec=True, fork=True))
+    assert forked.result.provider_session_id != first.result.provider_session_id
+
+
+async def what_is_wished_reaches_the_model(house: House) -> None:
+    (house.work / "pixel.png").write_bytes(PIXEL)
+    word = house.word()
+    played = await house.play(
+        [[Say(text="seen")]],
+        text=word,
+        options=house.options(exec=True, base_instructions=f"base {word}"),
+        system_prompt=f'system "{word}"\nand more',
+        images=("pixel.png",),
+        effort="low",
+    )
+    assert played.result.text == "seen", played.result.failure
+    [asked] = house.asked(played.result.provider_session_id)
+    body = str(asked.body)
+    assert f"base {word}" in body
+    assert f'system "{word}"\\nand more' in body
+    assert "data:image/png;base64," in body
+    assert asked.body["reasoning"] == {"effort": "low"}
+
+
+async def output_by_a_schema_is_read(house: House) -> None:
+    session = await house.session()
+    run = await session.submit("n?", options=house.options(exec=True), schema=SCHEMA)
+    result = await run.result()
+    assert (result.status, result.structured) == (RunStatus.COMPLETED, {"n": 0}), result.failure
+
+
+async def a_prompt_may_be_long_and_begin_with_anything(house: House) -> None:
+    prompt = "--help\n" + "é" * 200_000
+    session = await house.session()
+    run = await session.submit(prompt, options=house.options(exec=True))
+    result = await run.result()
+    assert result.text == f"You said: {prompt}", result.failure
+
+
+async def test_it_does_what_an_app_server_does(any_house: House) -> None:
+    config = any_house.work.parent / "codex" / "config.toml"
+    before = config.read_text()
+    async with trio.open_nursery() as nursery:
+        for case in (
+            a_run_is_told_whole_and_the_next_goes_on,
+            a_thread_is_forked,
+            what_is_wished_reaches_the_model,
+            output_by_a_schema_is_read,
+            a_prompt_may_be_long_and_begin_with_anything,
+        ):
+            nursery.start_soon(case, any_house)
+    assert config.read_text() == before
+
+
+async def test_a_warning_of_its_own_is_no_failure(house: House) -> None:
+    played = await house.play(
+        [[Say(text="well")]], options=house.options(exec=True), model="a-model-of-nobody"
+    )
+    assert played.result.text == "well"
+    warned = [each for each in played.events if isinstance(each, ErrorOccurred)]
+    assert [each.severity for each in warned] == ["warning"]

@@ -1,0 +1,60 @@
+"""An app-server that finds its home half made is started again, and not for ever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.manager import Clocks, open_manager
+from sessionmgr.model import AnyEvent, ErrorOccurred, FailureKind, Json, RunResult
+from sessionmgr.testing.player import UntilClosed, Write, command_of
+from sessionmgr_adapters.codex import CodexAdapter
+from sessionmgr_adapters.codex.races import TRIES, has_lost
+from tests.adapters.codex.dialect import CODEX
+
+LOST = "Error: failed to initialize sqlite state runtime under /home"
+ONCE = f"[ -e tried ] || {{ touch tried; echo '{LOST}' >&2; exit 1; }}; exec \"$@\""
+ALWAYS = f"echo '{LOST}' >&2; exit 1"
+
+
+async def played(place: Path, script: str) -> tuple[RunResult, list[AnyEvent]]:
+    steps = [*CODEX.opening, Write(CODEX.end), UntilClosed()]
+    player = command_of(steps, place / "playbook.json")
+    command: list[Json] = ["/bin/sh", "-c", f"cd '{place}'; {script}", "sh", *player]
+    async with open_manager(adapters={"codex": CodexAdapter}, clocks=Clocks(close=1.0)) as manager:
+        session = await manager.open_session("codex", cwd=place)
+        run = await session.submit("hi", options={"command": command})
+        result = await run.result()
+        return result, [each async for each in run]
+
+
+def warnings(events: list[AnyEvent]) -> list[FailureKind]:
+    return [each.failure.kind for each in events if isinstance(each, ErrorOccurred)]
+
+
+async def test_it_is_started_again(tmp_path: Path) -> None:
+    result, events = await played(tmp_path, ONCE)
+    assert result.status == "completed", result.failure
+    assert warnings(events) == [FailureKind.START_FAILED]
+
+
+async def test_it_is_not_started_for_ever(tmp_path: Path) -> None:
+    result, events = await played(tmp_path, ALWAYS)
+    assert result.failure is not None
+    assert result.failure.kind is FailureKind.PROCESS_EXITED
+    assert LOST in result.failure.message
+    assert len(warnings(events)) == TRIES - 1
+
+
+@pytest.mark.parametrize(
+    ("stderr", "tries", "lost"),
+    [
+        (LOST, 1, True),
+        (LOST, TRIES, False),
+        ("Error loading config.toml", 1, False),
+        ("", 1, False),
+    ],
+)
+def test_only_that_is_tried_again(stderr: str, tries: int, lost: bool) -> None:
+    assert has_lost(stderr, tries) == lost

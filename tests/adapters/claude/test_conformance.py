@@ -7,6 +7,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from sessionmgr.process.ladder import Ladder
+from sessionmgr.provider import child_talk
 from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConformance, Play
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.claude import ClaudeAdapter
@@ -41,6 +45,12 @@ class TestClaudePlayed(AdapterConformance):
     case = AdapterCase(
         adapter=ClaudeAdapter, answers=Play(prompt="anything"), dialect=CLAUDE, grace=1.0
     )
+
+    @pytest.fixture(autouse=True)
+    def _in_a_hurry(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Wait for the deaf as they are waited for in earnest, but not as long."""
+        monkeypatch.setattr(child_talk, "POLITE", 0.5)
+        monkeypatch.setattr(child_talk, "LADDER", Ladder(polite=0.5, term=0.5))
 
 
 for name in list(vars(TestClaudePlayed)):  # what is not about misbehaving wants a whole agent

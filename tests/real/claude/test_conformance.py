@@ -42,7 +42,7 @@ class TestClaude(AdapterConformance):
         hangs=play([Say(text="half", deltas=2), Hang()], text="half"),
         asks=play([TOUCH], [Say(text="done")], text="done"),
         grace=5.0,
-        moments=3,  # each is a start of the program
+        moments=4,  # each is a start of the program
     )
 
     @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,23 +36,25 @@ async def test_a_child_that_is_killed_in_a_tool_costs_its_run(any_house: House) 
 
 
 async def test_a_child_that_is_killed_at_rest_costs_nothing(house: House) -> None:
-    await goes_on_after(house, signal.SIGKILL)
+    assert await goes_on_after(house, lambda: _send(house, signal.SIGKILL)) == []
 
 
 async def test_a_child_that_stands_still_is_replaced_by_one_of_the_runs_own(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ClaudeAdapter, "patience", 3.0)
-    told = await goes_on_after(house, signal.SIGSTOP)
-    assert told == ["fallback_hung"]
+    def strike() -> None:
+        monkeypatch.setattr(ClaudeAdapter, "patience", 2.0)
+        _send(house, signal.SIGSTOP)
+
+    assert await goes_on_after(house, strike) == ["fallback_hung"]
 
 
-async def goes_on_after(house: House, blow: signal.Signals) -> list[str | None]:
+async def goes_on_after(house: House, strike: Callable[[], None]) -> list[str | None]:
     """Strike a child at rest, and see that its session goes on; return what was told of it."""
     session = await house.session("full_auto")
     first = await house.play([[Say(text="one")]], session)
     await until(lambda: _is_kept(house, "one"))
-    _send(house, blow)
+    strike()
     again = await house.play([[Say(text="two")]], session)
     assert again.result.text == "two", again.result.failure
     assert again.result.provider_session_id == first.result.provider_session_id

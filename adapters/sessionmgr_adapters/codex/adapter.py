@@ -24,6 +24,7 @@ from sessionmgr.provider.connection_pool import ConnectionPool
 from sessionmgr.provider.images import ImageRefusedError, read_images
 from sessionmgr.provider.structured import judge, schema_fault
 from sessionmgr_adapters.codex import sdk
+from sessionmgr_adapters.codex.failures import last_words
 from sessionmgr_adapters.codex.launch import (
     ENVIRONMENT,
     bounds,
@@ -238,7 +239,7 @@ def _death(turn: Turn, connection: CodexConnection) -> Failure:
         message = "the connection to the app-server ended in the middle of a turn"
         failure = Failure(kind=FailureKind.PROTOCOL_ERROR, message=message, phase=phase)
     else:
-        failure = exit_failure(connection.facts, connection.tail, phase=phase)
+        failure = exit_failure(connection.facts, last_words(connection.tail), phase=phase)
         failure = replace(failure, message=f"the app-server is gone: {failure.message}")
     was_killed = connection.facts is not None and connection.facts.signal is not None
     return replace(failure, retryable=begun or was_killed, resumable=begun)

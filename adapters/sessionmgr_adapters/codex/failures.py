@@ -7,10 +7,12 @@ one: all that is added to it is whether the turn broke off just before.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.model import Failure, FailureKind
 from sessionmgr.model.moment import written
+from sessionmgr.process import Tail
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json
@@ -60,6 +62,7 @@ _COMPLAINTS: Final = (
     ("already has an active writer", FailureKind.SESSION_BUSY),
     ("authentication required", FailureKind.AUTH_FAILED),
 )
+_CHATTER: Final = re.compile(r"^.*Codex could not find bubblewrap on PATH.*$\n?", re.MULTILINE)
 _TOO_MUCH: Final = -32001
 _NOT_UNDERSTOOD: Final = {-32600, -32601, -32602, -32700}
 
@@ -126,6 +129,13 @@ def request_failure(method: str, code: int, message: str) -> Failure:
         provider_code=str(code),
         phase="start",
     )
+
+
+def last_words(said: Tail) -> Tail:
+    """Return what it complained last, without what it always complains of."""
+    words = Tail()
+    words.feed(_CHATTER.sub("", said.text()).encode())
+    return words
 
 
 def _read(info: Json) -> tuple[str, int | None]:

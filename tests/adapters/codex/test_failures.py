@@ -4,7 +4,13 @@ import pytest
 
 from sessionmgr.model import FailureKind as Kind, Json
 from sessionmgr.model.moment import read
-from sessionmgr_adapters.codex.failures import failure_of, request_failure, retry_failure
+from sessionmgr.process import Tail
+from sessionmgr_adapters.codex.failures import (
+    failure_of,
+    last_words,
+    request_failure,
+    retry_failure,
+)
 
 LINE_CUT: Json = {"responseStreamDisconnected": {"httpStatusCode": None}}
 CUT = "stream disconnected before completion: stream closed before response.completed"
@@ -154,3 +160,9 @@ def test_an_error_that_answers_a_request_has_its_kind(
     assert (failure.kind.value, failure.retryable) == (kind, bool(retryable))
     assert failure.message == f"Codex refused thread/resume: {message}"
     assert failure.phase == "start"
+
+
+def test_what_it_always_complains_of_is_no_cause_of_its_death() -> None:
+    said = Tail()
+    said.feed(b"x ERROR y: Codex could not find bubblewrap on PATH. Install it.\nit broke\n")
+    assert last_words(said).short() == "it broke"

@@ -7,12 +7,17 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
 import trio
 
 from sessionmgr.manager import RunHandle, SessionHandle
-from sessionmgr.model import FailureKind, RunEnded, RunStatus
+from sessionmgr.model import Event, FailureKind, RunEnded, RunStatus
 from sessionmgr.testing.model_server import Call, Hang, ModelServer, Say, Script, prompt_with
 from sessionmgr.testing.model_server.hermetic import Hermitage
+from sessionmgr_adapters.codex import turn
+from sessionmgr_adapters.codex.frames import Frame
+from sessionmgr_adapters.codex.normalise import normalise
+from sessionmgr_adapters.codex.state import State
 from tests.real.codex.house import open_house
 from tests.real.house import House, living, until, until_event, with_word
 
@@ -74,6 +79,28 @@ async def test_an_app_server_that_is_killed_costs_its_turns_and_no_more(house: H
     assert not any("sleep 1000" in each for each in living(house.work))
     os.kill(another, signal.SIGKILL)  # at rest
     await house.goes_on(runs[0][0])
+
+
+async def test_a_run_that_crashes_costs_its_neighbours_nothing(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    word = house.word()
+
+    def crash(frame: Frame, state: State) -> list[Event]:
+        if word in str(frame):
+            raise RuntimeError("this frame is too much")
+        return normalise(frame, state)
+
+    monkeypatch.setattr(turn, "normalise", crash)
+    beside = await house.submit(await house.session(), [[Say(text="So", deltas=20, pause=0.1)]])
+    await until_event(beside, "message_streamed")
+    session = await house.session()
+    played = await house.play([[Say(text=word)]], session)
+    assert played.result.failure is not None
+    assert played.result.failure.kind is FailureKind.ADAPTER_CRASHED
+    assert (await beside.result()).text == "So"
+    await house.goes_on(await house.session())
+    assert len(app_servers(house)) == 1
 
 
 OWNER = """

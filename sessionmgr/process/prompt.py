@@ -40,15 +40,24 @@ class PrivateFiles:
     """A directory that only we can enter, for files of one run; `with` makes and removes it.
 
     It is made in `parent`, or where the system keeps what is temporary. A crash of ours leaves it;
-    its name begins with `sessionmgr-`.
+    its name begins with `sessionmgr-`, or is the `name` that was given, of which there is one.
     """
 
-    def __init__(self, parent: str | Path | None = None) -> None:
+    def __init__(self, parent: str | Path | None = None, *, name: str | None = None) -> None:
         self._parent = parent
+        self._name = name
         self._directory: Path | None = None
 
     def __enter__(self) -> Self:
-        self._directory = Path(tempfile.mkdtemp(prefix="sessionmgr-", dir=self._parent)).absolute()
+        if self._name is None:
+            made = tempfile.mkdtemp(prefix="sessionmgr-", dir=self._parent)
+            self._directory = Path(made).absolute()
+        else:
+            place = Path(self._parent or tempfile.gettempdir(), self._name).absolute()
+            if place.is_dir() and not place.is_symlink():
+                shutil.rmtree(place)  # a crash of ours has left it; another's we could not remove
+            place.mkdir(mode=0o700)
+            self._directory = place
         return self
 
     def __exit__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 import trio
 from msgspec import UNSET
@@ -94,6 +94,8 @@ class CodexAdapter(ProviderAdapter):
         self._once: Final[dict[str, OneShot]] = {}
         self._meters: Final = Meters()
         self._used: Final[WeakSet[CodexConnection]] = WeakSet()
+        self._kept: Final[WeakValueDictionary[str, CodexConnection]] = WeakValueDictionary()
+        """Which app-server keeps a thread."""
         self._busy: Final[set[str]] = set()
         """Threads that a run is on: Codex itself would take a second turn for more of the first."""
 
@@ -142,6 +144,7 @@ class CodexAdapter(ProviderAdapter):
 
     async def _play_once(self, run: RunContext, limits: Bounds) -> None:
         """Play a run on a process of its own."""
+        await self._have_released(run, None)
         spec = one_shot_spec(run, _options(run), limits)
         once = self._once[run.run_id] = OneShot(run, spec, self._meters)
         try:
@@ -155,7 +158,10 @@ class CodexAdapter(ProviderAdapter):
             connection = lease.connection
             was_used = connection in self._used
             self._used.add(connection)
+            await self._have_released(run, connection)
             turn = await self._sit(run, lease, asked)
+            if turn.is_kept:
+                self._kept[turn.state.thread] = connection
             if run.cancelling is not None:
                 return True  # whoever stopped the run says how it ends
             if turn.is_broken and not (turn.is_asked or turn.state.started):
@@ -166,6 +172,12 @@ class CodexAdapter(ProviderAdapter):
                     return False
             await _end(run, turn, connection)
             return True
+
+    async def _have_released(self, run: RunContext, wanted: CodexConnection | None) -> None:
+        """Have a run's thread let go by an app-server that is not the one `wanted`."""
+        keeper = self._kept.pop(run.provider_session_id or "", None)
+        if keeper is not None and keeper is not wanted:
+            await keeper.release(run.provider_session_id or "")
 
     async def _sit(self, run: RunContext, lease: Lease[CodexConnection], asked: Asked) -> Turn:
         conversation = await lease.connection.open(run.run_id)

@@ -83,6 +83,6 @@ class CodexConversation:
         """Iterate over what comes, a read at a time."""
         return self.arrivals
 
-    def close(self) -> None:
-        """Talk no more."""
-        self._connection.leave(self)
+    def close(self, *, keep: bool = False) -> None:
+        """Talk no more; `keep` the thread for the next run, if all with it is well."""
+        self._connection.leave(self, keep=keep)

@@ -114,7 +114,7 @@ def bounds(run: RunContext, options: CodexOptions) -> Generator[Bounds, None, No
     if temporary or not policy.is_confined:
         yield found
         return
-    with PrivateFiles() as files:
+    with PrivateFiles(name=f"sessionmgr-{run.session_id}") as files:
         place = str(files.directory)
         yield replace(found, directories=(*run.directories, place), scratch=place)
 

@@ -18,6 +18,8 @@ class CodexOptions(Options, frozen=True, kw_only=True):
     """The program, found on PATH, and its first arguments."""
     home: str | None = None
     """Its configuration and sessions (CODEX_HOME); null is the user's own."""
+    keep: bool = True
+    """Keep a thread loaded between the runs of its session, for a minute at most."""
     exec: bool = False
     """Have each run done by `codex exec`, in a process of its own: nothing streams, nothing can be
     asked or added, and what would be asked is denied."""

@@ -92,6 +92,13 @@ class InForce(msgspec.Struct, frozen=True, rename="camel"):
     sandbox: Json = None
 
 
+def fits(asked: Policy, wanted: dict[str, Json], found: InForce) -> bool:
+    """Whether what is in force is just what was asked for."""
+    sandbox = found.sandbox if isinstance(found.sandbox, dict) else {}
+    same = all(sandbox.get(name) == value for name, value in wanted.items())
+    return same and found.approval_policy == asked.approval
+
+
 def too_wide(asked: Policy, wanted: dict[str, Json], found: InForce) -> Failure | None:
     """Return the failure that it is when more is allowed than was asked for."""
     sandbox = found.sandbox if isinstance(found.sandbox, dict) else {}

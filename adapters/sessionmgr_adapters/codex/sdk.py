@@ -34,9 +34,11 @@ from sessionmgr_adapters.codex.frames import (
     Frame,
     Hello,
     Refusal,
+    SettingsChanged,
     ThreadClosed,
     ThreadRef,
     ThreadStarted,
+    TurnStarted,
     asking_of,
     decoded,
     notice_of,
@@ -44,6 +46,7 @@ from sessionmgr_adapters.codex.frames import (
 )
 from sessionmgr_adapters.codex.hello import hello_of, introduced
 from sessionmgr_adapters.codex.launch import OPENING
+from sessionmgr_adapters.codex.loaded import IDLE_FOR, Loaded, Shelf, terms_of
 from sessionmgr_adapters.codex.orders import Call, Reply
 
 if TYPE_CHECKING:
@@ -119,6 +122,8 @@ class CodexConnection:
         self._conversations: Final[list[CodexConversation]] = []
         self._threads: Final[dict[str, CodexConversation]] = {}
         self._closing: Final[dict[str, trio.Event]] = {}
+        self._loaded: Final[dict[str, Loaded]] = {}
+        self._shelf: Final = Shelf()
         self._unclaimed: Final[dict[str, list[Frame]]] = {}
         self._early: Final[list[Frame]] = []
         self._hello: Hello | None = None
@@ -180,16 +185,40 @@ class CodexConnection:
 
     async def call(self, conversation: CodexConversation, call: Call) -> None:
         """Call something for a conversation, once there is room; its answer is a frame."""
+        if call.method == "thread/resume" and str(call.params.get("threadId")) in self._shelf:
+            await self._ask("thread/loaded/list", {})  # it may be dead, and nobody has noticed
+        if self._answered_from_memory(conversation, call):
+            return
         if call.method == "thread/resume":
-            closing = self._closing.get(str(call.params.get("threadId")))
-            if closing is not None:
-                await closing.wait()
+            await self.release(str(call.params.get("threadId")))
         await self._slots.acquire()
         if conversation in self._conversations:
             theirs = _Theirs(conversation, call)
             self._calls[self._send(call.method, call.params, theirs)] = theirs
         else:
             self._slots.release()
+
+    def _answered_from_memory(self, conversation: CodexConversation, call: Call) -> bool:
+        """Go on with a thread that is loaded still, if it is as it is wanted."""
+        thread = str(call.params.get("threadId"))
+        loaded = self._loaded.get(thread)
+        if call.method != "thread/resume" or loaded is None:
+            return False
+        if loaded.terms != terms_of(call.params) or not self._shelf.take(thread):
+            return False
+        conversation.thread = thread
+        self._threads[thread] = conversation
+        conversation.take([Answer(call.id, call.method, loaded.answer())], 0)
+        return True
+
+    async def release(self, thread: str) -> None:
+        """Keep a thread no longer, and wait until somebody else can have it."""
+        await trio.lowlevel.checkpoint()
+        if self._shelf.take(thread):
+            self._begin_to_unload(thread, None)
+        closing = self._closing.get(thread)
+        if closing is not None:
+            await closing.wait()
 
     def call_soon(self, method: str, params: dict[str, Json]) -> None:
         """Call something whose answer makes no difference."""
@@ -230,8 +259,11 @@ class CodexConnection:
         else:
             await kill_stragglers(self._tree.id, THREAD_VARIABLE, thread)
 
-    def leave(self, conversation: CodexConversation) -> None:
-        """Talk no more about a thread, and have it unloaded: threads that nobody needs cost."""
+    def leave(self, conversation: CodexConversation, *, keep: bool) -> None:
+        """Talk no more about a thread; `keep` it loaded for a while, if all with it is well.
+
+        A thread costs memory, and as long as it is loaded nobody else can go on with it.
+        """
         if conversation not in self._conversations:
             return
         self._conversations.remove(conversation)
@@ -242,7 +274,25 @@ class CodexConnection:
         for name in [name for name, of in self._threads.items() if of is conversation]:
             del self._threads[name]
         thread, turn = conversation.thread, conversation.turn
-        if thread is not None and self._nursery is not None and not self.talk.has_ended:
+        if thread is None or self._nursery is None or self.talk.has_ended:
+            return
+        if keep and turn is None and thread in self._loaded:
+            self._nursery.start_soon(self._keep, thread, self._shelf.put(thread))
+            for each in self._shelf.surplus():
+                self._shelf.take(each)
+                self._begin_to_unload(each, None)
+        else:
+            self._begin_to_unload(thread, turn)
+
+    async def _keep(self, thread: str, scope: trio.CancelScope) -> None:
+        with scope:
+            await trio.sleep(IDLE_FOR)
+            self._shelf.take(thread)
+            self._begin_to_unload(thread, None)
+
+    def _begin_to_unload(self, thread: str, turn: str | None) -> None:
+        self._loaded.pop(thread, None)
+        if self._nursery is not None and not self.talk.has_ended:
             self._closing[thread] = trio.Event()
             self._nursery.start_soon(self._unload, thread, turn)
 
@@ -292,12 +342,25 @@ class CodexConnection:
                     thread = self._adopted(frame)
                 else:
                     thread = frame.thread_id
-                if isinstance(frame, ThreadClosed) and thread in self._closing:
-                    self._closing[thread].set()
-                    return []
+                self._note(thread, frame)
                 return self._about(thread, frame)
             case _:
                 return self._about("", message)
+
+    def _note(self, thread: str, frame: Frame) -> None:
+        """Take note of what is about a thread and not about a run."""
+        match frame:
+            case ThreadClosed():
+                self._shelf.take(thread)
+                self._loaded.pop(thread, None)
+                if thread in self._closing:
+                    self._closing[thread].set()
+            case SettingsChanged() if thread in self._loaded:
+                self._loaded[thread].told = frame
+            case TurnStarted(turn=turn) if thread in self._closing:  # nobody wants it any more
+                self.call_soon("turn/interrupt", {"threadId": thread, "turnId": turn.id})
+            case _:
+                pass
 
     def _adopted(self, frame: ThreadStarted) -> str:
         """Return whose a new thread is: an agent's that another has called is its caller's."""
@@ -333,15 +396,16 @@ class CodexConnection:
         frame = _answer(call, answer)
         held: list[Frame] = []
         if call.method in OPENING and isinstance(answer, Response):
-            held = self._bind(conversation, answer)
+            held = self._bind(conversation, call, answer)
         return [(conversation, each) for each in (frame, *held)]
 
-    def _bind(self, conversation: CodexConversation, answer: Response) -> list[Frame]:
+    def _bind(self, conversation: CodexConversation, call: Call, answer: Response) -> list[Frame]:
         opened = decoded(answer.result, _Opened)
         if opened is None:
             return []
         conversation.thread = opened.thread.id
         self._threads[opened.thread.id] = conversation
+        self._loaded[opened.thread.id] = Loaded(terms_of(call.params), answer.result)
         held = self._unclaimed.pop(opened.thread.id, [])
         if not self._is_opening:
             self._unclaimed.clear()

@@ -37,7 +37,7 @@ from sessionmgr_adapters.codex.frames import (
 from sessionmgr_adapters.codex.hello import credential_of
 from sessionmgr_adapters.codex.launch import OPENING, opening, text_input, turn_params
 from sessionmgr_adapters.codex.normalise import normalise, started
-from sessionmgr_adapters.codex.policy import FULL, POLICIES, READ_ONLY, Bounds, InForce, too_wide
+from sessionmgr_adapters.codex.policy import FULL, POLICIES, Bounds, InForce, fits, too_wide
 from sessionmgr_adapters.codex.serving import Host
 from sessionmgr_adapters.codex.state import State
 from sessionmgr_adapters.codex.version import too_old, version_in
@@ -79,6 +79,8 @@ class Turn:
         """How the last turn has ended."""
         self.failure: Failure | None = None
         """Why it comes to nothing, whatever Codex says."""
+        self.is_kept = False
+        """Whether its thread stays loaded for the next run."""
         self.is_asked = False
         """Whether the prompt was sent."""
         self.is_broken = False
@@ -101,6 +103,7 @@ class Turn:
         self._offered: Final[dict[str, trio.Event]] = {}
         self._taken: Final[dict[str, str]] = {}
         self._is_interrupted = False
+        self._leaves_work = False
 
     @property
     def is_over(self) -> bool:
@@ -111,6 +114,12 @@ class Turn:
     def is_deaf(self) -> bool:
         """Whether a call was not answered in time."""
         return self._caller.is_deaf
+
+    @property
+    def _is_well(self) -> bool:
+        """Whether nothing of it is in a state that nobody knows."""
+        ended = self.end is not None and self.end.status == "completed"
+        return ended and not (self.is_broken or self.is_deaf or self._leaves_work)
 
     # --- its course ------------------------------------------------------------------------------
 
@@ -129,7 +138,8 @@ class Turn:
             self._nursery = None
             self._over.set()
             if isinstance(self._conversation, CodexConversation):  # a mock has no end to listen to
-                self._conversation.close()
+                self.is_kept = self._options.keep and self._is_well
+                self._conversation.close(keep=self.is_kept)
 
     async def _ask(self) -> None:
         await self._hello.wait()
@@ -168,7 +178,7 @@ class Turn:
     async def _permit(self, found: InForce) -> Failure | None:
         """Give the thread its sandbox; return the failure if more is in force than was asked."""
         wanted = self._policy.sandbox_policy(self._asked.limits)
-        if self._policy.sandbox != READ_ONLY:
+        if not fits(self._policy, wanted, found):
             params: dict[str, Json] = {
                 "threadId": self.state.thread,
                 "approvalPolicy": self._policy.approval,
@@ -278,6 +288,7 @@ class Turn:
                 await self._caller.call("thread/backgroundTerminals/clean", params)
                 await self._quiet.wait()
         await self._clear_away()
+        self._leaves_work = bool(self.state.tools)
         for item in list(self.state.tools.values()):
             if is_call(item):
                 self._run.emit_nowait(

@@ -27,6 +27,7 @@ from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter, CodexOptions, CodexTool
 from sessionmgr_adapters.codex.frames import (
+    Answer,
     Asking,
     Failing,
     Frame,
@@ -109,22 +110,25 @@ async def test_a_sandbox_that_is_wider_than_asked_is_not_used() -> None:
 
     async def wide(it: Talk) -> None:
         it.says(HELLO)
-        call = await it.heard()
-        assert isinstance(call, Call)
-        heard.append(call.method)
-        answer = opened(call)
-        it.says(
-            type(answer)(
-                answer.call,
-                answer.method,
-                answer.result.replace(b'"readOnly"', b'"dangerFullAccess"'),
-            )
-        )
+        for _ in range(2):
+            call = await it.heard()
+            assert isinstance(call, Call)
+            heard.append(call.method)
+            if call.method == "thread/start":
+                answer = opened(call)
+                wider = answer.result.replace(b'"readOnly"', b'"dangerFullAccess"')
+                it.says(Answer(answer.call, answer.method, wider))
+            else:
+                params: dict[str, Json] = {
+                    **call.params,
+                    "sandboxPolicy": {"type": "dangerFullAccess"},
+                }
+                it.says(result(call, {}), settled(Call(0, "", params)))
 
     result_, events = await play(wide, mode="plan")
     assert failure((result_, events))[0] == FailureKind.PERMISSION_REFUSED
     assert "policy_violation" in [each.type for each in events]
-    assert heard == ["thread/start"]
+    assert heard == ["thread/start", "thread/settings/update"]
 
 
 @pytest.mark.parametrize("field", ["networkAccess", "writableRoots", "approvalPolicy"])

@@ -122,7 +122,7 @@ async def test_what_cannot_start_says_why(house: House) -> None:
 
 async def test_a_thread_that_nobody_knows_is_not_found(house: House) -> None:
     session = await house.session()
-    await house.play([[Say(text="one")]], session)
+    await house.play([[Say(text="one")]], session, options=house.options(keep=False))
     for each in (house.work.parent / "codex" / "sessions").rglob("*.jsonl"):
         each.unlink()
     for once in (False, True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from pathlib import Path
 
 import trio
@@ -10,6 +11,8 @@ import trio
 from sessionmgr.model import Json, ToolCallCompleted
 from sessionmgr.testing.model_server import Call, Say, Script
 from sessionmgr_adapters.codex import CodexOptions, CodexTool
+from sessionmgr_adapters.codex.loaded import KEPT
+from tests.real.codex.contract import said_in
 from tests.real.house import House, Played, see, until_event, with_word
 
 PNG = base64.b64decode(
@@ -103,6 +106,43 @@ async def test_threads_have_what_is_theirs_and_no_more(any_house: House) -> None
 
 def ends(played: Played) -> list[ToolCallCompleted]:
     return [each for each in played.events if isinstance(each, ToolCallCompleted)]
+
+
+async def test_a_thread_stays_loaded_for_runs_that_want_the_same(house: House) -> None:
+    session = await house.session("full_auto")
+    first = (await house.goes_on(session)).result.provider_session_id
+    await house.goes_on(session)
+    await house.goes_on(session, model="gpt-5.5")
+    other = await house.goes_on(session, env={"ANOTHER": "environment"})
+    await house.goes_on(session)
+    once = await house.goes_on(session, options=house.options(exec=True))
+    assert {first, other.result.provider_session_id, once.result.provider_session_id} == {first}
+    calls = [
+        Counter(
+            str(each.msg.get("method"))
+            for each in entries
+            if each.dir == ">" and isinstance(each.msg, dict)
+        )
+        for _, entries in said_in(house.work.parent / "talk")
+    ]
+    assert [
+        (
+            each["thread/start"],
+            each["thread/resume"],
+            each["thread/unsubscribe"],
+            each["turn/start"],
+        )
+        for each in sorted(calls, key=lambda each: -each["turn/start"])
+    ] == [(1, 2, 3, 4), (0, 1, 1, 1)]
+
+
+async def test_threads_that_nobody_needs_are_unloaded(house: House) -> None:
+    async with trio.open_nursery() as nursery:
+        for _ in range(KEPT + 4):
+            nursery.start_soon(house.goes_on, await house.session("plan"))
+    [(_, entries)] = said_in(house.work.parent / "talk")
+    calls = [each.msg.get("method") for each in entries if isinstance(each.msg, dict)]
+    assert calls.count("thread/unsubscribe") == 4
 
 
 async def test_what_hides_from_a_cancel_is_found(house: House) -> None:

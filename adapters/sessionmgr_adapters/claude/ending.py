@@ -11,8 +11,11 @@ from sessionmgr.model import Failure, FailureKind
 from sessionmgr.provider.child_end import exit_failure, process_exited
 from sessionmgr.provider.structured import judge
 from sessionmgr_adapters.claude.failures import complaint_kind
+from sessionmgr_adapters.claude.session_file import is_kept, path_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sessionmgr.provider import RunContext
     from sessionmgr_adapters.claude.frames import Result
     from sessionmgr_adapters.claude.turn import Turn
@@ -62,6 +65,11 @@ async def _tell_of_its_death(run: RunContext, turn: Turn, *, is_own: bool) -> No
             failure,
             kind=kind or failure.kind,
             retryable=kind is None,
-            resumable=turn.state.started,
+            resumable=turn.state.started and await is_kept(_path(turn)),
         )
         await run.fail(failure)
+
+
+def _path(turn: Turn) -> Path | None:
+    spec = turn.seat.spec
+    return path_of(turn.state.session_id or spec.session, spec.command.cwd, spec.command.env)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 SILENCE: Final = 5.0
 """Seconds without a word after which the file is looked at, and how often then."""
 MEGABYTE: Final = 1024 * 1024
+_A_PROMPT: Final = b'"type":"user"'
 _NOT_IN_A_NAME: Final = re.compile("[^a-zA-Z0-9]")
 
 
@@ -49,6 +50,25 @@ def path_of(session: str, cwd: str, env: Mapping[str, str]) -> Path | None:
     return Path(
         home, "projects", _NOT_IN_A_NAME.sub("-", os.path.realpath(cwd)), f"{session}.jsonl"
     )
+
+
+async def is_kept(path: Path | None) -> bool:
+    """Whether a session can be gone on with: what was asked first is on disk.
+
+    One that is killed in its first turn may have written nothing yet.
+    """
+    if path is None:
+        await trio.lowlevel.checkpoint()
+        return False
+    return await trio.to_thread.run_sync(_holds_a_prompt, path)
+
+
+def _holds_a_prompt(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return _A_PROMPT in file.read(MEGABYTE)
+    except OSError:
+        return False
 
 
 class SessionFile:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.manager import RunHandle
+from sessionmgr.manager import RunHandle, open_manager
 from sessionmgr.model import AnyEvent, Json, RunStatus
 from sessionmgr.model.moment import written
 from sessionmgr.testing.mock_sdk import MockSdk
-from sessionmgr_adapters.claude import ClaudeOptions, turn
+from sessionmgr_adapters.claude import ClaudeAdapter, ClaudeOptions, turn
 from sessionmgr_adapters.claude.session_file import SessionFile, path_of
+from tests.adapters.claude.dialect import HELLO, INIT, SESSION
 from tests.adapters.claude.mocked import (
     Talk,
     heard_prompt,
@@ -121,3 +122,33 @@ async def test_what_tools_do_in_silence_is_told_from_it_and_never_twice(
             ("tool_call_started", "t2"),
             ("tool_call_completed", "t2"),
         ]
+
+
+DIES = """#!/bin/sh
+read -r hello; cat {place}/hello
+read -r prompt; cat {place}/init
+sleep 0.1; kill -9 $$
+"""
+
+
+@pytest.mark.parametrize("written", [None, "queue-operation", "user"])
+async def test_a_run_that_broke_off_is_gone_on_with_only_if_it_is_written_down(
+    tmp_path: Path, written: str | None
+) -> None:
+    program = tmp_path / "claude"
+    program.write_text(DIES.format(place=tmp_path))
+    program.chmod(0o755)
+    (tmp_path / "hello").write_bytes(HELLO)
+    (tmp_path / "init").write_bytes(INIT)
+    path = path_of(SESSION.decode(), str(tmp_path), {"CLAUDE_CONFIG_DIR": str(tmp_path)})
+    assert path is not None
+    if written is not None:
+        path.parent.mkdir(parents=True)
+        path.write_text(f'{{"type":"{written}","content":"hi"}}\n')
+    options = ClaudeOptions(command=(str(program),), home=str(tmp_path))
+    async with open_manager(adapters={"claude": ClaudeAdapter}) as manager:
+        session = await manager.open_session("claude", cwd=tmp_path)
+        failure = (await (await session.submit("hi", options=options)).result()).failure
+    assert failure is not None
+    assert failure.retryable
+    assert failure.resumable == (written == "user")

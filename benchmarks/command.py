@@ -10,6 +10,7 @@ import trio
 
 from benchmarks.batch.suite import BATCH
 from benchmarks.claude.suite import CLAUDE
+from benchmarks.cli.suite import CLI
 from benchmarks.codex.suite import CODEX
 from benchmarks.contestant import Contestant
 from benchmarks.goal import exit_code
@@ -22,7 +23,7 @@ from benchmarks.store.suite import STORE
 from benchmarks.suite import Suite, UnknownNameError, choose
 from benchmarks.wire.suite import WIRE
 
-SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, BATCH, CLAUDE, CODEX)
+SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, BATCH, CLI, CLAUDE, CODEX)
 ROUNDS: Final = 7
 
 EPILOG: Final = """

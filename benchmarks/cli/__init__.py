@@ -1,0 +1,1 @@
+"""How long the command takes to be there."""

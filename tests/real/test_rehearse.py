@@ -8,6 +8,7 @@ import pytest
 
 from sessionmgr.testing.model_server import Call, Refuse, Say, prompt_with
 from tests.cli.command import environment, sessionmgr
+from tests.real.agents import CODEX, program_of
 
 
 @pytest.fixture
@@ -15,6 +16,11 @@ def env(claude_program: tuple[str, Path], tmp_path: Path) -> dict[str, str]:
     path = os.pathsep.join([str(claude_program[1].parent), os.environ["PATH"]])
     elsewhere = "http://127.0.0.1:9"
     return environment(tmp_path, PATH=path, ANTHROPIC_BASE_URL=elsewhere, HTTPS_PROXY=elsewhere)
+
+
+@pytest.fixture
+def newest_codex() -> Path:
+    return program_of("codex", CODEX[0])
 
 
 def test_a_batch_is_rehearsed_whatever_the_jobs_say_of_the_model(
@@ -56,9 +62,9 @@ def test_a_rehearsal_that_fails_says_so(env: dict[str, str], tmp_path: Path) -> 
 
 
 def test_a_batch_of_codex_is_rehearsed_whatever_its_configuration_says(
-    codex_program: tuple[str, Path], tmp_path: Path
+    newest_codex: Path, tmp_path: Path
 ) -> None:
-    path = os.pathsep.join([str(codex_program[1].parent), os.environ["PATH"]])
+    path = os.pathsep.join([str(newest_codex.parent), os.environ["PATH"]])
     elsewhere = "http://127.0.0.1:9"
     home = tmp_path / "home"
     home.mkdir()

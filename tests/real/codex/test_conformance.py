@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
+from sessionmgr.process.capture import CapturingLauncher
 from sessionmgr.provider.connection import ConnectionSpec
 from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConformance, Play
 from sessionmgr.testing.model_server import (
@@ -27,6 +28,7 @@ from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr_adapters.codex import CodexAdapter
 from sessionmgr_adapters.codex.sdk import CodexConnection, connect
 from tests.real.agents import CODEX, program_of
+from tests.real.codex.contract import contract_of, said_in
 
 
 def play(*script: Reply, text: str | None = None) -> Play:
@@ -39,13 +41,14 @@ TOUCH = Call(
 )
 
 
-def hermetic(env: dict[str, str]) -> type[CodexAdapter]:
-    """Return the adapter, but that its app-servers find this environment, whatever ours is."""
+def hermetic(env: dict[str, str], talk: Path) -> type[CodexAdapter]:
+    """Return the adapter, but that its app-servers find this environment, and what is said kept."""
 
     @asynccontextmanager
     async def connected(spec: ConnectionSpec) -> AsyncGenerator[CodexConnection, None]:
-        command = msgspec.structs.replace(spec.command, env=env)
-        async with connect(msgspec.structs.replace(spec, command=command)) as connection:
+        command = replace(spec.command, env=env)
+        launcher = CapturingLauncher(spec.launcher, talk)
+        async with connect(replace(spec, command=command, launcher=launcher)) as connection:
             yield connection
 
     return type("HermeticCodex", (CodexAdapter,), {"connect": staticmethod(connected)})
@@ -67,14 +70,18 @@ class TestCodex(AdapterConformance):
 
     @asynccontextmanager
     async def open_case(self, place: Path) -> AsyncGenerator[AdapterCase, None]:
-        program = str(program_of("codex", CODEX[0]))
+        program = program_of("codex", CODEX[0])
         async with open_model_server() as server:
             with tempfile.TemporaryDirectory() as root:
                 env = Hermitage(Path(root), server.url, path=os.environ["PATH"]).codex()
-                case = replace(self.case, adapter=hermetic(env))
+                talk = place / "talk"
+                case = dataclasses.replace(self.case, adapter=hermetic(env, talk))
                 for name in ("answers", "fails", "hangs", "asks"):
                     given: Play = getattr(case, name)
-                    named = replace(given, options={"command": [program]})
-                    case = replace(case, **{name: named})  # type: ignore[arg-type]
+                    named = dataclasses.replace(given, options={"command": [str(program)]})
+                    case = dataclasses.replace(case, **{name: named})  # type: ignore[arg-type]
                 yield case
             assert server.log.strangers == []
+        contract = await contract_of(program)
+        for name, entries in said_in(talk):
+            assert contract.faults(entries) == [], name

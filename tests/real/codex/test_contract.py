@@ -1,0 +1,45 @@
+"""The contract itself: what is not as agreed is found out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.model import Json
+from sessionmgr.testing.player import Entry
+from tests.real.codex.contract import contract_of
+
+ASK: Json = {"id": 1, "method": "thread/unsubscribe", "params": {"threadId": "t"}}
+ANSWER: Json = {"id": 1, "result": {"status": "unsubscribed"}}
+# Who says what, one after the other; and a word of what is wrong with it.
+TALKS: list[tuple[list[tuple[str, Json]], str | None]] = [
+    ([(">", {"method": "initialized"}), (">", ASK), ("<", ANSWER)], None),
+    ([(">", ASK), ("<", {"id": 1, "error": {"code": -32600, "message": "no"}})], None),
+    ([("<", {"method": "thread/closed", "params": {"threadId": "t"}})], None),
+    ([("<", ANSWER)], "an answer to nothing"),
+    ([(">", ASK), ("<", {"id": 1, "result": {"status": "gone"}})], "gone"),
+    ([(">", ASK), ("<", {"id": 1, "error": {"message": "no"}})], "code"),
+    ([(">", {"id": 1, "method": "thread/forget", "params": {}})], "nobody knows it"),
+    ([(">", {"id": 1, "method": "thread/unsubscribe", "params": {}})], "threadId"),
+    ([("<", {"method": "thread/closed", "params": {"threadId": 7}})], "threadId"),
+    (
+        [(">", {"id": 1, "method": "thread/unsubscribe", "params": {"threadId": "t", "a": 1}})],
+        "no field a",
+    ),
+]
+
+
+async def test_whatever_is_not_as_agreed_is_found_out(codex_program: tuple[str, Path]) -> None:
+    contract = await contract_of(codex_program[1])
+    for talk, wrong in TALKS:
+        entries = [Entry(t=0.0, dir=who, msg=said) for who, said in talk]  # type: ignore[arg-type]
+        faults = contract.faults(entries)
+        assert bool(faults) == (wrong is not None), (talk, faults)
+        assert wrong is None or any(wrong in each for each in faults), (talk, faults)
+
+
+@pytest.mark.parametrize("line", ["noise", ""])
+async def test_what_is_no_message_is_found_out(codex_program: tuple[str, Path], line: str) -> None:
+    contract = await contract_of(codex_program[1])
+    assert contract.faults([Entry(t=0.0, dir="<", line=line)])

@@ -110,7 +110,7 @@ class CodexAdapter(ProviderAdapter):
         """Have a prompt answered, and tell what happens."""
         options = _options(run)
         thread = None if options.fork else run.provider_session_id
-        if thread is not None and thread in self._busy:
+        if thread is not None and self._is_busy(thread):
             message = f"another run is on the thread {thread}"
             await run.fail(Failure(kind=FailureKind.SESSION_BUSY, message=message, phase="start"))
             return
@@ -128,6 +128,11 @@ class CodexAdapter(ProviderAdapter):
             await run.fail(_invalid(str(error)))
         finally:
             self._busy.discard(thread or "")
+
+    def _is_busy(self, thread: str) -> bool:
+        """Whether a run is on a thread, be it one that it has begun itself."""
+        begun = any(turn.state.thread == thread for turn in self._turns.values())
+        return begun or thread in self._busy
 
     async def _play(self, run: RunContext, limits: Bounds) -> None:
         """Play a run on a thread of an app-server."""

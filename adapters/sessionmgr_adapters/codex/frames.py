@@ -217,6 +217,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What is in force for a thread."""
 
     approval_policy: Json = None
+    approvals_reviewer: str = "user"
     sandbox_policy: Json = None
     model: str | None = None
 

@@ -18,7 +18,7 @@ from sessionmgr.provider.connection import ConnectionSpec
 from sessionmgr_adapters.codex.functions import described
 from sessionmgr_adapters.codex.hello import Configured
 from sessionmgr_adapters.codex.one_shot.launch import OneShotSpec, make_spec as one_shot
-from sessionmgr_adapters.codex.policy import POLICIES, READ_ONLY, Bounds
+from sessionmgr_adapters.codex.policy import POLICIES, READ_ONLY, REVIEWER, Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -130,6 +130,7 @@ def opening(
     params: dict[str, Json] = {
         "cwd": run.cwd,
         "approvalPolicy": POLICIES[run.permission.effective].approval,
+        "approvalsReviewer": REVIEWER,
         "sandbox": READ_ONLY,
         "config": _config(options, limits, hello),
     }

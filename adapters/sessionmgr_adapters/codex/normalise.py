@@ -251,6 +251,8 @@ def _turn(frame: TurnStarted | TurnEnded, state: State) -> list[Event]:
         return []
     if isinstance(frame, TurnStarted):
         return [] if state.started else started(state)
+    if frame.turn.id != state.turn:
+        return []  # of a run before this one
     state.retries = 0
     events: list[Event] = []
     if state.usage is not None:

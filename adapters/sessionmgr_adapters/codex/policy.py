@@ -13,6 +13,8 @@ from sessionmgr.provider import Mapped, PermissionMap
 READ_ONLY: Final = "read-only"
 WORKSPACE: Final = "workspace-write"
 FULL: Final = "danger-full-access"
+REVIEWER: Final = "user"
+"""Who answers what Codex asks: we, and not an agent of its own, as a configuration may have it."""
 # How far a sandbox, or its absence, reaches. What is not known reaches as far as any.
 _REACH: Final = {"readOnly": 0, "workspaceWrite": 1, "dangerFullAccess": 2}
 _TYPES: Final = {READ_ONLY: "readOnly", WORKSPACE: "workspaceWrite", FULL: "dangerFullAccess"}
@@ -90,6 +92,7 @@ class InForce(msgspec.Struct, frozen=True, rename="camel"):
 
     approval_policy: Json = None
     sandbox: Json = None
+    approvals_reviewer: str = REVIEWER
 
 
 def fits(asked: Policy, wanted: dict[str, Json], found: InForce) -> bool:
@@ -105,6 +108,7 @@ def too_wide(asked: Policy, wanted: dict[str, Json], found: InForce) -> Failure 
     kind = str(sandbox.get("type"))
     reach, limit = _REACH.get(kind, _ALL), _REACH[str(wanted["type"])]
     wide = reach > limit or found.approval_policy != asked.approval
+    wide = wide or found.approvals_reviewer != REVIEWER
     if reach == limit == _REACH["workspaceWrite"]:
         wide = wide or _wider(wanted, sandbox)
     wide = wide or (kind == "readOnly" and sandbox.get("networkAccess") is True)
@@ -113,7 +117,7 @@ def too_wide(asked: Policy, wanted: dict[str, Json], found: InForce) -> Failure 
     return Failure(
         kind=FailureKind.PERMISSION_REFUSED,
         message=f"{asked.word!r} was asked for, and {found.approval_policy!r} with {sandbox!r} "
-        "is in force",
+        f"is in force, where {found.approvals_reviewer!r} answers",
         phase="start",
     )
 

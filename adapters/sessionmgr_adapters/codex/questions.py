@@ -115,16 +115,17 @@ def _command(params: dict[str, Json]) -> Json:
 
 def _patched(item: KnownItem | None, params: dict[str, Json], cwd: str) -> list[str]:
     """Return the files that a patch is about; none if that is not known for sure."""
+    if not isinstance(item, FileChange) or not item.changes:
+        return []
     root = params.get("grantRoot")
     paths = [root] if isinstance(root, str) else []
-    if isinstance(item, FileChange):
-        for change in item.changes:
-            paths.append(change.path)
-            match change.kind:
-                case {"move_path": str(path)}:
-                    paths.append(path)
-                case _:
-                    pass
+    for change in item.changes:
+        paths.append(change.path)
+        match change.kind:
+            case {"move_path": str(path)}:
+                paths.append(path)
+            case _:
+                pass
     return [str(PurePath(cwd) / path) for path in paths]
 
 

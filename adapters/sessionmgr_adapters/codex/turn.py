@@ -37,7 +37,15 @@ from sessionmgr_adapters.codex.frames import (
 from sessionmgr_adapters.codex.hello import credential_of
 from sessionmgr_adapters.codex.launch import OPENING, opening, text_input, turn_params
 from sessionmgr_adapters.codex.normalise import normalise, started
-from sessionmgr_adapters.codex.policy import FULL, POLICIES, Bounds, InForce, fits, too_wide
+from sessionmgr_adapters.codex.policy import (
+    FULL,
+    POLICIES,
+    REVIEWER,
+    Bounds,
+    InForce,
+    fits,
+    too_wide,
+)
 from sessionmgr_adapters.codex.serving import Host
 from sessionmgr_adapters.codex.state import State
 from sessionmgr_adapters.codex.version import too_old, version_in
@@ -184,13 +192,14 @@ class Turn:
                 "approvalPolicy": self._policy.approval,
                 "sandboxPolicy": wanted,
             }
+            self._settings_told = trio.Event()  # what was told before is not about this
             answer = await self._caller.call("thread/settings/update", params)
             if answer.refusal is not None:
                 return refused(answer, FailureKind.PERMISSION_REFUSED)
             with trio.move_on_after(DEADLINE):
                 await self._settings_told.wait()
-            if self._settled is not None:
-                found = InForce(self._settled.approval_policy, self._settled.sandbox_policy)
+            if self._settled is not None and self._settings_told.is_set():
+                found = _in_force(self._settled)
         failure = too_wide(self._policy, wanted, found)
         if failure is not None:
             self._run.emit_nowait(PolicyViolation(rule="permission_mode", detail=failure.message))
@@ -232,9 +241,10 @@ class Turn:
                 self._settings_told.set()
             case TurnStarted(thread_id=self.state.thread, turn=turn):
                 self.state.turn = turn.id
-            case TurnEnded(thread_id=self.state.thread, turn=turn):
-                self.end = turn
-                self._start(self._wind_up)
+            case TurnEnded(thread_id=self.state.thread, turn=turn) if turn.id == self.state.turn:
+                if self.end is None:
+                    self.end = turn
+                    self._start(self._wind_up)
             case _:
                 pass
 
@@ -252,7 +262,7 @@ class Turn:
         if opened is not None:
             state = self.state
             state.thread, state.model, state.cwd = opened.thread.id, opened.model, opened.cwd
-            self._found = InForce(opened.approval_policy, opened.sandbox)
+            self._found = InForce(opened.approval_policy, opened.sandbox, opened.approvals_reviewer)
 
     def _begun(self, answer: Answer) -> None:
         begun = decoded(answer.result, _Begun)
@@ -370,7 +380,12 @@ class _Opened(msgspec.Struct, rename="camel"):
     model: str | None = None
     cwd: str | None = None
     approval_policy: Json = None
+    approvals_reviewer: str = REVIEWER
     sandbox: Json = None
+
+
+def _in_force(settings: Settings) -> InForce:
+    return InForce(settings.approval_policy, settings.sandbox_policy, settings.approvals_reviewer)
 
 
 class _Begun(msgspec.Struct):

@@ -68,7 +68,9 @@ def opened(call: Call) -> Answer:
 def settled(call: Call) -> SettingsChanged:
     """Tell that what was asked for is in force."""
     settings = Settings(
-        approval_policy=call.params["approvalPolicy"], sandbox_policy=call.params["sandboxPolicy"]
+        approval_policy=call.params["approvalPolicy"],
+        approvals_reviewer=str(call.params.get("approvalsReviewer", "user")),
+        sandbox_policy=call.params["sandboxPolicy"],
     )
     return SettingsChanged(thread_id=str(call.params["threadId"]), thread_settings=settings)
 

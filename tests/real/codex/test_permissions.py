@@ -51,7 +51,10 @@ WIDE: Final = """
 network_access = true
 writable_roots = ["/"]
 """
-WIDER: Final = 'default_permissions = ":danger-full-access"\n'
+WIDER: Final = """
+default_permissions = ":danger-full-access"
+approvals_reviewer = "auto_review"
+"""
 
 
 async def check_all(
@@ -97,7 +100,7 @@ async def test_what_the_users_configuration_allows_makes_no_mode_wider(
         open_canaries(house, PERMISSIONS) as canaries,
         trio.open_nursery() as nursery,
     ):
-        nursery.start_soon(check_all, canaries, some)
+        nursery.start_soon(check_all, canaries, {**some, "default": UNASKED["default"]})
         nursery.start_soon(partial(check_all, canaries, some, exec=True))
 
 

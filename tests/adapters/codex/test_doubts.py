@@ -1,0 +1,121 @@
+"""What must not happen: late words taken for new ones, and more done than was allowed."""
+
+from __future__ import annotations
+
+import msgspec
+import trio
+import trio.testing
+
+from sessionmgr.manager import open_manager
+from sessionmgr.manager.plan import RunWish
+from sessionmgr.model import FailureKind, Json, MessageReceived, RunStarted
+from sessionmgr.provider import Deny
+from sessionmgr.store import MemoryStore
+from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockSdk, with_sdk
+from sessionmgr_adapters.codex import CodexAdapter
+from sessionmgr_adapters.codex.frames import Asking
+from sessionmgr_adapters.codex.orders import Call
+from tests.adapters.codex.mocked import (
+    HELLO,
+    Talk,
+    begin,
+    end,
+    opened,
+    opening,
+    result,
+    settled,
+    text,
+    thread_of,
+)
+from tests.adapters.codex.test_with_mock import ask, failure, play
+
+EDIT = "item/fileChange/requestApproval"
+
+
+async def test_the_end_of_an_earlier_turn_is_not_that_of_this_one() -> None:
+    async def haunted(it: Talk) -> None:
+        call = await opening(it)
+        end(it, thread_of(call), "interrupted", turn="turn-0")
+        begin(it, call)
+        end(it, thread_of(call), "interrupted", turn="turn-0")
+        it.says(*text(thread_of(call), "well"))
+        end(it, thread_of(call))
+
+    done, events = await play(haunted)
+    assert (done.status, done.text, done.turns) == ("completed", "well", 1)
+    assert [each.content for each in events if isinstance(each, MessageReceived)] == ["well"]
+
+
+async def test_a_second_run_on_a_thread_that_was_begun_here_is_refused() -> None:
+    async def long(it: Talk) -> None:
+        call = await opening(it)
+        begin(it, call)
+        assert await it.heard() == INTERRUPTED
+        end(it, thread_of(call), "interrupted")
+
+    async with (
+        MockSdk(long) as sdk,
+        open_manager(
+            store=MemoryStore(), adapters={"codex": with_sdk(CodexAdapter, sdk)}
+        ) as manager,
+    ):
+        run = await (await manager.open_session("codex")).submit("hi")
+        thread = None
+        async for event in run:
+            if isinstance(event, RunStarted):
+                thread = event.provider_session_id
+                break
+        other = await manager.open_session("codex")
+        wish = RunWish(prompt="me too", provider_session_id=thread)
+        second = await (await other.admit(wish)).result()
+        assert second.failure is not None
+        assert second.failure.kind == FailureKind.SESSION_BUSY
+        run.cancel()
+        assert (await run.result()).status == "cancelled"
+
+
+async def test_nobody_but_us_answers_what_is_asked() -> None:
+    starts: list[Json] = []
+
+    async def another_answers(it: Talk) -> None:
+        it.says(HELLO)
+        for _ in range(2):
+            call = await it.heard()
+            assert isinstance(call, Call)
+            if call.method == "thread/start":
+                starts.append(call.params["approvalsReviewer"])
+                it.says(opened(call))
+                continue
+            told = settled(Call(0, "", {**call.params, "approvalsReviewer": "auto_review"}))
+            it.says(result(call, {}), told)
+
+    kind, message = failure(await play(another_answers))
+    assert kind == FailureKind.PERMISSION_REFUSED
+    assert "where 'auto_review' answers" in message
+    assert starts == ["user"]
+
+
+async def test_what_was_told_before_says_nothing_of_what_is_in_force() -> None:
+    async def early(it: Talk) -> None:
+        it.says(HELLO)
+        call = await it.heard()
+        assert isinstance(call, Call)
+        answer = opened(call)
+        thread = msgspec.json.decode(answer.result)["thread"]["id"]
+        told: dict[str, Json] = {"threadId": thread, "approvalPolicy": "on-request"}
+        it.says(answer, settled(Call(0, "", {**told, "sandboxPolicy": {"type": "readOnly"}})))
+        update = await it.heard()
+        assert isinstance(update, Call)
+        wide: Json = {"type": "dangerFullAccess"}
+        it.says(result(update, {}))
+        await trio.testing.wait_all_tasks_blocked()
+        it.says(settled(Call(0, "", {**told, "sandboxPolicy": wide})))
+
+    assert failure(await play(early))[0] == FailureKind.PERMISSION_REFUSED
+
+
+async def test_an_edit_of_files_that_are_not_known_is_not_granted() -> None:
+    params: dict[str, Json] = {"itemId": "unknown", "grantRoot": "."}
+    answer = await ask(Asking(0, EDIT, params), mode="accept_edits")
+    assert isinstance(answer, Answered)
+    assert isinstance(answer.decision, Deny)

@@ -50,6 +50,7 @@ class Canaries:
         *,
         denied: int | None = None,
         options: Mapping[str, Json] | None = None,
+        permissions: PermissionMap | None = None,
     ) -> None:
         """Let the model try everything: in a new session, and in the same one resumed."""
         cage = Cage(self.house.place())
@@ -57,8 +58,8 @@ class Canaries:
         for turn in ("fresh", "resumed"):
             done, result = await self.try_all(cage, session, turn, None, **(options or {}))
             assert done == wanted, f"{mode}, {turn}: {done ^ wanted}"
-            claimed = self.permissions.ask(self.house.provider, PermissionMode(mode))
-            assert result.permission == claimed
+            claims = permissions or self.permissions
+            assert result.permission == claims.ask(self.house.provider, PermissionMode(mode))
             told = result.permission_denials
             expected = len(ALL - wanted) if denied is None else denied
             assert len(told) == expected, f"{mode}, {turn}: {told}"

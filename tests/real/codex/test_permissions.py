@@ -9,8 +9,8 @@ from typing import Final
 
 import trio
 
-from sessionmgr.model import Json
-from sessionmgr.provider import Approve
+from sessionmgr.model import Fidelity, Json, PermissionMode
+from sessionmgr.provider import Approve, Mapped, PermissionMap
 from sessionmgr.testing.model_server import Call, ModelServer, Say, Script
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr_adapters.codex.policy import PERMISSIONS
@@ -44,6 +44,15 @@ ALLOWED: Final[dict[str, set[str]]] = {
     "plan": {READ},
 }
 ASKS: Final = ("default", "accept_edits")
+# In a process of its own nobody is asked, and what would be asked about is not done.
+NARROWER: Final = Mapped("never, workspace-write", Fidelity.NARROWER, confined=True)
+ONCE: Final = PermissionMap(
+    {
+        **PERMISSIONS.modes,
+        PermissionMode.DEFAULT: NARROWER,
+        PermissionMode.ACCEPT_EDITS: NARROWER,
+    }
+)
 CHANGES: Final = ("plan", "dangerously_skip_permissions", "plan", "full_auto", "default")
 # A user's configuration that allows everything, and which no mode may be wider for.
 WIDE: Final = """
@@ -69,7 +78,8 @@ async def check_all(
             asked = mode in ASKS and approve is None and not options.get("exec")
             denied = len({OUTSIDE, LINK}) if asked else 0
             said = {"temporary": False, **options}
-            check = partial(canaries.check, denied=denied, options=said)
+            claims = ONCE if options.get("exec") else None
+            check = partial(canaries.check, denied=denied, options=said, permissions=claims)
             nursery.start_soon(check, mode, effects, approve)
 
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
 
-    from sessionmgr.model import Event, Json
+    from sessionmgr.model import Event, Json, Permission
     from sessionmgr.wire import NoFrame
     from sessionmgr_adapters.codex.one_shot.frames import Counts, Frame, Item
 
@@ -64,7 +64,9 @@ SEARCH: Final = "web_search"
 class State:
     """What must be remembered from one frame to the next."""
 
-    def __init__(self) -> None:
+    def __init__(self, permission: Permission | None = None) -> None:
+        self.permission: Final = permission
+        """What is in force, if that is not what was settled before."""
         self.thread: str | None = None
         self.answer: str | None = None
         """What the agent has said last."""
@@ -108,7 +110,7 @@ def normalise(frame: Frame | NoFrame, state: State) -> Sequence[Event]:
 def _begun(thread: str, state: State) -> Sequence[Event]:
     before, state.thread = state.thread, thread
     if before is None:
-        return [RunStarted(provider_session_id=thread)]
+        return [RunStarted(provider_session_id=thread, permission=state.permission)]
     return [ProviderSessionUpdated(provider_session_id=thread)] if before != thread else ()
 
 

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from sessionmgr.model import (
     Failure,
     FailureKind,
+    Fidelity,
     MessageReceived,
     Unreadable,
     parse_json,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from msgspec import UnsetType
 
-    from sessionmgr.model import Json
+    from sessionmgr.model import Json, Permission
     from sessionmgr.process import Command
     from sessionmgr.process.facts import ExitFacts
     from sessionmgr.process.launcher import ChildTree
@@ -67,7 +68,7 @@ class OneShot:
         self._run: Final = run
         self._spec: Final = spec
         self._meters: Final = meters
-        self._state: Final = State()
+        self._state: Final = State(_narrower(run.permission, spec))
         self._ladder: Final = Ladder(
             polite=min(POLITE, run.grace / 2),
             term=min(TERM, run.grace / 4),
@@ -219,6 +220,14 @@ class OneShot:
             retryable=kind is None or kind is FailureKind.SESSION_BUSY,
             resumable=has_begun,
         )
+
+
+def _narrower(asked: Permission, spec: OneShotSpec) -> Permission | None:
+    """Return what is in force where something else would be asked about: nobody is asked here."""
+    effective = f"never, {spec.sandbox}"
+    if effective == asked.effective:
+        return None
+    return replace(asked, effective=effective, fidelity=Fidelity.NARROWER)
 
 
 async def _interrupt(tree: ChildTree) -> None:

@@ -9,7 +9,15 @@ import pytest
 import trio
 
 from sessionmgr.manager import Clocks, Manager, RunHandle, open_manager
-from sessionmgr.model import AnyEvent, ErrorOccurred, FailureKind, Json, ProcessExited, RunResult
+from sessionmgr.model import (
+    AnyEvent,
+    ErrorOccurred,
+    FailureKind,
+    Fidelity,
+    Json,
+    ProcessExited,
+    RunResult,
+)
 from sessionmgr_adapters.codex import CodexAdapter
 
 BEGIN = 'cat > prompt; say \'{"type":"thread.started","thread_id":"t-1"}\''
@@ -54,6 +62,9 @@ async def test_a_prompt_is_written_to_it_and_its_answer_told(
     assert (tmp_path / "prompt").read_text() == "héllo"
     assert result.provider_session_id == "t-1"
     assert result.usage.input == 10
+    assert result.permission is not None
+    assert result.permission.fidelity is Fidelity.NARROWER  # nobody is asked
+    assert result.permission.effective == "never, workspace-write"
     assert any(isinstance(each, ProcessExited) for each in events)
 
 

@@ -30,6 +30,7 @@ from sessionmgr_adapters.codex.launch import (
     bounds,
     content_of,
     declared,
+    loose,
     make_spec,
     one_shot_spec,
 )
@@ -41,6 +42,7 @@ from sessionmgr_adapters.codex.turn import Asked, Turn, failure_of_end
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from sessionmgr.process.environment import Declared
     from sessionmgr.provider.connection import Connect, ConnectionSpec
@@ -139,6 +141,10 @@ class CodexAdapter(ProviderAdapter):
         fault = schema_fault(run.schema)
         if fault is not None:
             await run.fail(_invalid(f"schema: {fault}"))
+            return
+        rules = loose(run, _options(run))
+        if rules is not None:
+            await run.fail(_let_out(run, rules))
             return
         content = content_of(run.prompt, await read_images(run.images, run.cwd))
         spec = make_spec(run, _options(run))
@@ -264,6 +270,15 @@ def _death(turn: Turn, connection: CodexConnection) -> Failure:
 
 def _invalid(message: str) -> Failure:
     return Failure(kind=FailureKind.CONFIG_INVALID, message=message, phase="start")
+
+
+def _let_out(run: RunContext, rules: Path) -> Failure:
+    """Return the failure that rules are which a mode cannot be held against."""
+    message = (
+        f"the rules in {rules} let commands out of the sandbox, in {run.permission.asked.value} "
+        "as well: exec=true leaves them out, rules=true has them hold"
+    )
+    return Failure(kind=FailureKind.PERMISSION_REFUSED, message=message, phase="start")
 
 
 def _options(run: RunContext) -> CodexOptions:

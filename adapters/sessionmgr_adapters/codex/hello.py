@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+import re
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -11,7 +12,12 @@ from sessionmgr.wire import ErrorResponse
 from sessionmgr_adapters.codex.frames import Hello, Refusal, decoded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from sessionmgr.model import Json
     from sessionmgr.wire import Response
+
+_ENV_KEY: Final = re.compile(r"model_providers\..+\.env_key\.", re.DOTALL)
 
 Credential: TypeAlias = Literal["api_key", "subscription", "unknown"]
 
@@ -34,6 +40,26 @@ class Configured(msgspec.Struct):
     def keys(self) -> tuple[str, ...]:
         """The variables in which keys to models are."""
         return tuple(each.env_key for each in (self.model_providers or {}).values() if each.env_key)
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The variables that commands do not see."""
+        policy = self.shell_environment_policy
+        return () if policy is None else policy.exclude or ()
+
+
+def keys_in(overrides: Mapping[str, Json]) -> tuple[str, ...]:
+    """Return the variables with keys that overrides of the configuration name, dotted or not."""
+    found = overrides.items()
+    return tuple(key for name, value in found for key in _keys(f"{name}.", value))
+
+
+def _keys(name: str, value: Json) -> Iterator[str]:
+    if isinstance(value, dict):
+        for inner, each in value.items():
+            yield from _keys(f"{name}{inner}.", each)
+    elif isinstance(value, str) and _ENV_KEY.fullmatch(name):
+        yield value
 
 
 class _Config(msgspec.Struct):
@@ -62,11 +88,10 @@ def introduced(
     read = None if isinstance(config, ErrorResponse) else decoded(config.result, _Config)
     paid = None if isinstance(account, ErrorResponse) else decoded(account.result, _AccountRead)
     settings = read.config if read is not None else Configured()
-    policy = settings.shell_environment_policy or _Variables()
     return replace(
         hello,
         keys=settings.keys,
-        hidden=policy.exclude or (),
+        hidden=settings.hidden,
         account=paid.account.type if paid is not None and paid.account is not None else "",
     )
 

@@ -16,9 +16,10 @@ from sessionmgr.model import Json
 from sessionmgr.process import Command, Declared, PrivateFiles, checked_resume_id
 from sessionmgr.provider.connection import ConnectionSpec
 from sessionmgr_adapters.codex.functions import described
-from sessionmgr_adapters.codex.hello import Configured
+from sessionmgr_adapters.codex.hello import Configured, keys_in
 from sessionmgr_adapters.codex.one_shot.launch import OneShotSpec, make_spec as one_shot
-from sessionmgr_adapters.codex.policy import POLICIES, READ_ONLY, REVIEWER, Bounds
+from sessionmgr_adapters.codex.policy import FULL, POLICIES, READ_ONLY, REVIEWER, Bounds
+from sessionmgr_adapters.codex.rules import loose_rules
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -33,19 +34,24 @@ OPENING: Final = frozenset({"thread/start", "thread/resume", "thread/fork"})
 """What a run's thread is opened by."""
 EXCLUDES: Final = "shell_environment_policy.ignore_default_excludes"
 """Whether commands see what looks like a secret."""
+HIDDEN: Final = "shell_environment_policy.exclude"
+"""Which variables commands do not see."""
 NOWHERE: Final = "/"
 """Where an app-server runs: it serves threads of all directories, and keeps none of them busy."""
 
 
 def declared(environ: Mapping[str, str]) -> Declared:
     """Add to what Codex is always given the keys to models that its configuration names."""
-    place = environ.get("CODEX_HOME") or str(Path(environ.get("HOME", "/")) / ".codex")
-    try:
-        text = (Path(place) / "config.toml").read_text(encoding="utf-8")
-        names = msgspec.convert(tomllib.loads(text), Configured).keys
-    except (OSError, ValueError):
-        return ENVIRONMENT  # there is none, or Codex itself says what is wrong with it
+    names = _configured(environ).keys
     return replace(ENVIRONMENT, names=(*ENVIRONMENT.names, *names), secret=names)
+
+
+def _configured(environ: Mapping[str, str]) -> Configured:
+    try:
+        text = (_home(environ) / "config.toml").read_text(encoding="utf-8")
+        return msgspec.convert(tomllib.loads(text), Configured)
+    except (OSError, ValueError):
+        return Configured()  # there is none, or Codex itself says what is wrong with it
 
 
 def make_spec(run: RunContext, options: CodexOptions) -> ConnectionSpec:
@@ -82,8 +88,7 @@ def one_shot_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> One
         "sandbox_workspace_write.exclude_tmpdir_env_var": not limits.temporary,
         "shell_environment_policy.set.TMPDIR": limits.scratch,
     }
-    if not options.secrets:
-        bounds[EXCLUDES] = False
+    bounds |= _secrecy(options, _configured(_env(run, options)))
     spec = one_shot(
         run,
         program=options.command,
@@ -92,9 +97,22 @@ def one_shot_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> One
         bounds=bounds,
         instructions=options.base_instructions,
         is_fork=options.fork,
+        is_ruled=loose(run, options) is None,
     )
     roots = ("sandbox_workspace_write.writable_roots", list(limits.directories))
     return replace(spec, settings=(*spec.settings, roots), env=_env(run, options))
+
+
+def loose(run: RunContext, options: CodexOptions) -> Path | None:
+    """Return a file of rules by which commands would get out of a run's sandbox unasked."""
+    policy = POLICIES[run.permission.effective]
+    if options.rules or policy.approval != "never" or policy.sandbox == FULL:
+        return None
+    return loose_rules(_home(_env(run, options)), Path(run.cwd))
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("CODEX_HOME") or Path(environ.get("HOME", "/")) / ".codex")
 
 
 def _env(run: RunContext, options: CodexOptions) -> dict[str, str]:
@@ -153,16 +171,23 @@ def opening(
 
 def _config(options: CodexOptions, limits: Bounds, hello: Hello) -> dict[str, Json]:
     config: dict[str, Json] = {"features.instant_interrupt": options.follow_up == "now"}
-    if not options.secrets:
-        config[EXCLUDES] = False
-        if hello.keys:
-            hidden = {**dict.fromkeys(hello.hidden), **dict.fromkeys(hello.keys)}
-            config["shell_environment_policy.exclude"] = list(hidden)
+    config |= _secrecy(options, hello)
     if limits.scratch is not None:
         config["shell_environment_policy.set.TMPDIR"] = limits.scratch
     for name, server in options.mcp_servers.items():
         config[f"mcp_servers.{name}"] = server
     return {**config, **options.config}
+
+
+def _secrecy(options: CodexOptions, known: Hello | Configured) -> dict[str, Json]:
+    """Say which variables commands do not see: those with keys, and whatever else was hidden."""
+    if options.secrets:
+        return {}
+    secrecy: dict[str, Json] = {EXCLUDES: False}
+    keys = (*known.keys, *keys_in(options.config))
+    if keys:
+        secrecy[HIDDEN] = list(dict.fromkeys((*known.hidden, *keys)))
+    return secrecy
 
 
 def turn_params(

@@ -41,6 +41,10 @@ class CodexOptions(Options, frozen=True, kw_only=True):
     asks, as it has it by itself; and where it does not, they have a TMPDIR of their own."""
     secrets: bool = False
     """Let commands see variables whose names speak of a key, a secret or a token."""
+    rules: bool = False
+    """Let the user's own rules allow commands outside of the sandbox in plan and full_auto as well.
+    Without that a run in these modes is refused where there are such rules; `exec` needs no
+    refusal, because it can leave them out."""
     tools: tuple[AnyTool, ...] = ()
     """Functions of the caller's that the model may call: in Python only, and from the beginning of
     a thread."""

@@ -72,7 +72,9 @@ async def manager_of(script: Script) -> AsyncGenerator[Manager, None]:
     async with (
         MockSdk(script) as sdk,
         open_manager(
-            store=MemoryStore(), adapters={"codex": with_sdk(CodexAdapter, sdk)}
+            store=MemoryStore(),
+            adapters={"codex": with_sdk(CodexAdapter, sdk)},
+            environ={"HOME": "/nowhere"},
         ) as manager,
     ):
         yield manager

@@ -9,7 +9,7 @@ from typing import Final
 
 import trio
 
-from sessionmgr.model import Fidelity, Json, PermissionMode
+from sessionmgr.model import FailureKind, Fidelity, Json, PermissionMode
 from sessionmgr.provider import Approve, Mapped, PermissionMap
 from sessionmgr.testing.model_server import Call, ModelServer, Say, Script
 from sessionmgr.testing.model_server.hermetic import Hermitage
@@ -148,9 +148,39 @@ async def test_a_command_may_leave_its_sandbox_if_that_is_allowed(house: House) 
 
 async def test_commands_do_not_see_the_key(house: House) -> None:
     script: Script = [[Call(tool="shell", input={"command": "env"})], [Say(text="done")]]
+    config = Path(house.env["CODEX_HOME"]) / "config.toml"
+    more = '\n[model_providers.another]\nname = "x"\nbase_url = "http://x"\nenv_key = "THE_WORD"\n'
+    config.write_text(config.read_text() + more)
+    override: Json = {"model_providers.third": {"name": "y", "env_key": "A_THIRD"}}
+    words = {"CODEX_MODEL_KEY", "THE_WORD", "A_THIRD", "SEEN"}
+    env = {"THE_WORD": "1", "A_THIRD": "1", "SEEN": "1"}
     for once in (False, True):
         for secrets in (False, True):
-            options = house.options(exec=once, secrets=secrets)
-            await house.play(script, await house.session("full_auto"), options=options)
+            options = house.options(exec=once, secrets=secrets, config=override)
+            await house.play(script, await house.session("full_auto"), options=options, env=env)
             [told] = house.server.log.asked[-1].results
-            assert ("CODEX_MODEL_KEY=" in told.text) == secrets, f"exec={once}"
+            seen = {each for each in words if f"{each}=" in told.text}
+            assert seen == (words if secrets else {"SEEN"}), f"exec={once}"
+
+
+async def test_rules_of_the_users_let_nothing_out_where_nobody_is_asked(house: House) -> None:
+    rules = Path(house.env["CODEX_HOME"]) / "rules"
+    rules.mkdir()
+    (rules / "default.rules").write_text('prefix_rule(pattern=["touch"], decision="allow")\n')
+    for mode in ("plan", "full_auto"):
+        for once in (False, True):
+            for ruled in (False, True):
+                out = house.place() / "out"
+                script: Script = [
+                    [Call(tool="shell", input={"command": f"touch {out}"})],
+                    [Say(text="done")],
+                ]
+                options = house.options(exec=once, rules=ruled)
+                session = await house.session(mode)
+                result = (await house.play(script, session, options=options)).result
+                kind = result.failure and result.failure.kind
+                refused = FailureKind.PERMISSION_REFUSED if not (once or ruled) else None
+                assert kind == refused, (mode, once, ruled)
+                assert out.exists() is ruled, (mode, once, ruled)
+                if once and not ruled:
+                    await house.goes_on(session, options=options)

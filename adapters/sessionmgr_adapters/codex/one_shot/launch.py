@@ -46,6 +46,8 @@ class OneShotSpec(msgspec.Struct, frozen=True, kw_only=True):
     thread: str | None = None
     """The one that it goes on in."""
     is_fork: bool = False
+    is_ruled: bool = True
+    """Whether the user's rules hold, by which commands may get out of the sandbox."""
     images: tuple[str, ...] = ()
     schema: Json = None
     instructions: str | None = None
@@ -67,6 +69,7 @@ class OneShotSpec(msgspec.Struct, frozen=True, kw_only=True):
         The prompt is written to it: everybody on the machine may read a command line.
         """
         argv = [*self.program, "exec", f"--sandbox={self.sandbox}"]
+        argv += [] if self.is_ruled else ["--ignore-rules"]
         instructions = ("model_instructions_file", paths.get(INSTRUCTIONS))
         for name, value in (instructions, *self.settings, *ALWAYS):
             if value is not None:
@@ -93,6 +96,7 @@ def make_spec(
     bounds: Mapping[str, Json],
     instructions: str | None = None,
     is_fork: bool = False,
+    is_ruled: bool = True,
 ) -> OneShotSpec:
     """Say what a run needs; what `bounds` say, no setting says otherwise.
 
@@ -119,6 +123,7 @@ def make_spec(
         settings=(*wished.items(), *bounds.items()),
         thread=thread,
         is_fork=is_fork,
+        is_ruled=is_ruled,
         images=run.images,
         schema=run.schema,
         instructions=instructions,

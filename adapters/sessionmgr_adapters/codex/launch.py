@@ -151,6 +151,8 @@ def opening(
         "approvalsReviewer": REVIEWER,
         "sandbox": READ_ONLY,
         "config": _config(options, limits, hello),
+        # A thread remembers where it might write on the other way, and would add it to that.
+        "runtimeWorkspaceRoots": [run.cwd],
     }
     said = {
         "model": run.model,
@@ -164,8 +166,6 @@ def opening(
             params["dynamicTools"] = [described(each) for each in options.tools]
         return "thread/start", params
     params |= {"threadId": run.provider_session_id, "excludeTurns": True}
-    # A thread remembers where it might write on the other way, and would add it to what is asked.
-    params["runtimeWorkspaceRoots"] = [run.cwd]
     return "thread/fork" if options.fork else "thread/resume", params
 
 

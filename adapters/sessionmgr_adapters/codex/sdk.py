@@ -21,13 +21,12 @@ from sessionmgr.wire import (
     ErrorResponse,
     NoFrame,
     Notification,
-    Pending,
     Request,
     Response,
-    Stray,
     Untyped,
 )
-from sessionmgr.wire.json_rpc import decode, encode
+from sessionmgr.wire.json_rpc import decode
+from sessionmgr_adapters.codex.calling import OVERLOADED
 from sessionmgr_adapters.codex.conversation import CodexConversation
 from sessionmgr_adapters.codex.frames import (
     Answer,
@@ -48,6 +47,7 @@ from sessionmgr_adapters.codex.hello import hello_of, introduced
 from sessionmgr_adapters.codex.launch import OPENING
 from sessionmgr_adapters.codex.loaded import IDLE_FOR, Loaded, Shelf, terms_of
 from sessionmgr_adapters.codex.orders import Call, Reply
+from sessionmgr_adapters.codex.requests import FULL, Requests
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -60,9 +60,6 @@ if TYPE_CHECKING:
     from sessionmgr.wire import Id, Line
     from sessionmgr.wire.json_rpc import Message
 
-IN_FLIGHT: Final = 48
-"""Calls that are open at once; some app-servers never answer some of a thousand."""
-SPARE: Final = 16
 UNLOAD: Final = 10.0
 """Seconds for a thread to be given back."""
 HELD: Final = 1000
@@ -73,6 +70,7 @@ _ABOUT_US: Final[dict[str, Json]] = {
     "clientInfo": {"name": "sessionmgr", "title": "sessionmgr", "version": "1"},
     "capabilities": {"experimentalApi": True},
 }
+_BEGINNING: Final = OPENING | {"turn/start"}
 _NO_SUCH_METHOD: Final = -32601
 
 
@@ -96,14 +94,6 @@ async def connect(spec: ConnectionSpec) -> AsyncGenerator[CodexConnection, None]
             nursery.cancel_scope.cancel()
 
 
-class _Ours:
-    """A call of the connection's own, whose answer is waited for."""
-
-    def __init__(self) -> None:
-        self.answered: Final = trio.Event()
-        self.answer: Response | ErrorResponse | None = None
-
-
 class _Theirs(msgspec.Struct, frozen=True):
     """A call of a conversation's."""
 
@@ -116,8 +106,7 @@ class CodexConnection:
 
     def __init__(self) -> None:
         self.talk: Final = ChildTalk(self._take, room=self._room, over=self._is_over)
-        self._pending: Final = Pending[_Ours | _Theirs](IN_FLIGHT + SPARE)
-        self._slots: Final = trio.Semaphore(IN_FLIGHT)
+        self._requests: Final = Requests[_Theirs](self.talk.write)
         self._calls: Final[dict[Id, _Theirs]] = {}
         self._conversations: Final[list[CodexConversation]] = []
         self._threads: Final[dict[str, CodexConversation]] = {}
@@ -160,12 +149,14 @@ class CodexConnection:
             await trio.sleep_forever()
 
     async def _greet(self) -> Hello:
-        hello = hello_of(await self._ask("initialize", _ABOUT_US))
+        hello = hello_of(await self._requests.ask("initialize", _ABOUT_US))
         if hello.refusal is not None:
             return hello
-        self._say(Notification("initialized"))
-        config = await self._ask("config/read", {})
-        return introduced(hello, config, await self._ask("account/read", {"refreshToken": False}))
+        self._requests.say(Notification("initialized"))
+        config = await self._requests.ask("config/read", {})
+        return introduced(
+            hello, config, await self._requests.ask("account/read", {"refreshToken": False})
+        )
 
     async def open(self, spec: object) -> CodexConversation:
         """Begin to talk about a thread: which one is told by what is called."""
@@ -186,17 +177,24 @@ class CodexConnection:
     async def call(self, conversation: CodexConversation, call: Call) -> None:
         """Call something for a conversation, once there is room; its answer is a frame."""
         if call.method == "thread/resume" and str(call.params.get("threadId")) in self._shelf:
-            await self._ask("thread/loaded/list", {})  # it may be dead, and nobody has noticed
+            await self._requests.ask(
+                "thread/loaded/list", {}
+            )  # it may be dead, and nobody has noticed
         if self._answered_from_memory(conversation, call):
             return
         if call.method == "thread/resume":
             await self.release(str(call.params.get("threadId")))
-        await self._slots.acquire()
-        if conversation in self._conversations:
-            theirs = _Theirs(conversation, call)
-            self._calls[self._send(call.method, call.params, theirs)] = theirs
+        await self._requests.slot()
+        if conversation not in self._conversations:
+            self._requests.give_back()
+            return
+        theirs = _Theirs(conversation, call)
+        id_ = self._requests.send(call.method, call.params, theirs)
+        if id_ is None:
+            refusal = Refusal(OVERLOADED, FULL)
+            conversation.take([Answer(call.id, call.method, refusal=refusal)], 0)
         else:
-            self._slots.release()
+            self._calls[id_] = theirs
 
     def _answered_from_memory(self, conversation: CodexConversation, call: Call) -> bool:
         """Go on with a thread that is loaded still, if it is as it is wanted."""
@@ -223,34 +221,15 @@ class CodexConnection:
     def call_soon(self, method: str, params: dict[str, Json]) -> None:
         """Call something whose answer makes no difference."""
         if self._nursery is not None and not self.talk.has_ended:
-            self._nursery.start_soon(self._ask, method, params)
-
-    async def _ask(self, method: str, params: dict[str, Json]) -> Response | ErrorResponse:
-        await self._slots.acquire()
-        asked = _Ours()
-        id_ = self._send(method, params, asked)
-        try:
-            await asked.answered.wait()
-        finally:
-            if self._pending.withdraw(id_) is not None:
-                self._slots.release()
-        assert asked.answer is not None
-        return asked.answer
-
-    def _send(self, method: str, params: dict[str, Json], ticket: _Ours | _Theirs) -> Id:
-        id_ = self._pending.open(method, ticket)
-        self._say(Request(id_, method, encode_json(params)))
-        return id_
+            self._nursery.start_soon(self._requests.insist, method, params)
 
     def reply(self, reply: Reply) -> None:
-        """Answer a request of theirs."""
-        if reply.error is None:
-            self._say(Response(reply.id, encode_json(reply.result)))
-        else:
-            self._say(ErrorResponse(reply.id, _NO_SUCH_METHOD, reply.error))
-
-    def _say(self, message: Message) -> None:
-        self.talk.write(encode(message, version=False))
+        """Answer a request of theirs, whenever there is room."""
+        answer: Message = Response(reply.id, encode_json(reply.result))
+        if reply.error is not None:
+            answer = ErrorResponse(reply.id, _NO_SUCH_METHOD, reply.error)
+        if not self._requests.say(answer) and self._nursery is not None and not self.talk.has_ended:
+            self._nursery.start_soon(self._requests.say_later, answer)
 
     async def clear_away(self, thread: str | None) -> None:
         """Kill what the commands of a thread have left."""
@@ -267,10 +246,15 @@ class CodexConnection:
         if conversation not in self._conversations:
             return
         self._conversations.remove(conversation)
-        for id_ in [id_ for id_, of in self._calls.items() if of.conversation is conversation]:
+        for id_, of in list(self._calls.items()):
+            if of.conversation is not conversation:
+                continue
+            if of.call.method in _BEGINNING:
+                if of.call.method != "thread/fork" and "threadId" in of.call.params:
+                    self._closing.setdefault(str(of.call.params["threadId"]), trio.Event())
+                continue  # what was begun must be ended, once it is known what it is
             del self._calls[id_]
-            self._pending.withdraw(id_)
-            self._slots.release()
+            self._requests.withdraw(id_)
         for name in [name for name, of in self._threads.items() if of is conversation]:
             del self._threads[name]
         thread, turn = conversation.thread, conversation.turn
@@ -293,17 +277,18 @@ class CodexConnection:
     def _begin_to_unload(self, thread: str, turn: str | None) -> None:
         self._loaded.pop(thread, None)
         if self._nursery is not None and not self.talk.has_ended:
-            self._closing[thread] = trio.Event()
+            self._closing.setdefault(thread, trio.Event())
             self._nursery.start_soon(self._unload, thread, turn)
 
     async def _unload(self, thread: str, turn: str | None) -> None:
-        closed = self._closing[thread]
+        closed = self._closing.setdefault(thread, trio.Event())
         about: dict[str, Json] = {"threadId": thread}
         with trio.move_on_after(UNLOAD):
             if turn is not None:  # it was left in the middle of it
-                await self._ask("turn/interrupt", {**about, "turnId": turn})
-                await self._ask("thread/backgroundTerminals/clean", about)
-            answer = await self._ask("thread/unsubscribe", about)
+                await self._requests.ask("turn/interrupt", {**about, "turnId": turn})
+                await self._requests.ask("thread/backgroundTerminals/clean", about)
+                await self.clear_away(thread)
+            answer = await self._requests.ask("thread/unsubscribe", about)
             if isinstance(answer, Response):
                 await closed.wait()
         closed.set()
@@ -382,22 +367,31 @@ class CodexConnection:
         return [(each, frame) for each in self._conversations]
 
     def _settled(self, answer: Response | ErrorResponse) -> list[tuple[CodexConversation, Frame]]:
-        asked = self._pending.settle(answer)
-        if isinstance(asked, Stray):
+        asked = self._requests.settle(answer)
+        if asked is None:
             return []
-        self._slots.release()
-        ticket = asked.ticket
-        if isinstance(ticket, _Ours):
-            ticket.answer = answer
-            ticket.answered.set()
+        theirs = self._calls.pop(asked.id)
+        conversation, call = theirs.conversation, theirs.call
+        if conversation not in self._conversations:
+            self._undo(call, answer)
             return []
-        conversation, call = ticket.conversation, ticket.call
-        del self._calls[asked.id]
         frame = _answer(call, answer)
         held: list[Frame] = []
         if call.method in OPENING and isinstance(answer, Response):
             held = self._bind(conversation, call, answer)
         return [(conversation, each) for each in (frame, *held)]
+
+    def _undo(self, call: Call, answer: Response | ErrorResponse) -> None:
+        """End what was begun for somebody who has left before it was known what it is."""
+        thread = str(call.params.get("threadId"))
+        begun = decoded(answer.result, _Begun) if isinstance(answer, Response) else None
+        opened = decoded(answer.result, _Opened) if isinstance(answer, Response) else None
+        if call.method == "turn/start" and begun is not None:
+            self.call_soon("turn/interrupt", {"threadId": thread, "turnId": begun.turn.id})
+        elif call.method in OPENING and opened is not None:
+            self._begin_to_unload(opened.thread.id, None)
+        elif call.method in OPENING and thread in self._closing:
+            self._closing.pop(thread).set()
 
     def _bind(self, conversation: CodexConversation, call: Call, answer: Response) -> list[Frame]:
         opened = decoded(answer.result, _Opened)
@@ -427,6 +421,10 @@ class CodexConnection:
             closed.set()
         if self._nursery is not None:
             self._nursery.cancel_scope.cancel()
+
+
+class _Begun(msgspec.Struct):
+    turn: ThreadRef
 
 
 class _Opened(msgspec.Struct):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
-import sys
 from pathlib import Path
 
 import trio
 
 from sessionmgr.model import Json, RunStatus
-from sessionmgr.testing.model_server import Call, ModelServer, Say, Script, prompt_with
+from sessionmgr.testing.model_server import Call, ModelServer, Say, Script
 from sessionmgr.testing.model_server.hermetic import Hermitage
-from tests.real.claude.house import House, living, open_house, until
+from tests.real.claude.house import House, open_house
+from tests.real.owner import goes_on_after_that, kill_owner
 
 MEGABYTE = 1024 * 1024
 AT_ONCE = int(os.environ.get("SESSIONMGR_AT_ONCE", "4"))
@@ -93,43 +92,14 @@ def ours() -> int:
     return sum("sessionmgr" in each and "model_server" not in each for each in modules)
 
 
-OWNER = """
-import sys, trio
-from sessionmgr import open_manager
-
-async def main(program, work, prompt):
-    async with open_manager(store=work + "/../runs.db") as manager:
-        session = await manager.open_session("claude", cwd=work, permission_mode="full_auto")
-        run = await session.submit(prompt, options={"command": [program]})
-        async for event in run:
-            print(event.type, flush=True)
-
-trio.run(main, *sys.argv[1:])
-"""
-
-
 async def test_nothing_outlives_the_program_that_owns_it(
     server: ModelServer, hermitage: Hermitage, newest: Path, tmp_path: Path
 ) -> None:
-    env = {**hermitage.claude(), "IS_SANDBOX": "1"}
-    prompt = prompt_with([[Call(tool="shell", input={"command": "touch begun; sleep 1000; true"})]])
-    work = hermitage.work
-    argv = [sys.executable, "-c", OWNER, str(newest), str(work), prompt]
-    path = os.pathsep.join(sys.path)
-    owner = await trio.lowlevel.open_process(
-        argv, stdout=-1, env={**env, "PYTHONPATH": path}, cwd=tmp_path
+    env, work, store = (
+        {**hermitage.claude(), "IS_SANDBOX": "1"},
+        hermitage.work,
+        tmp_path / "runs.db",
     )
-    try:
-        await until(lambda: any("sleep" in each for each in living(work)), 60)
-    finally:
-        owner.send_signal(signal.SIGKILL)
-        with trio.CancelScope(shield=True):
-            await owner.wait()
-    await until(lambda: not list(living(work)), 10)
-    async with open_house(server, newest, work, env, store=tmp_path / "runs.db") as house:
-        (session,) = await house.manager.sessions()
-        (run,) = await house.manager.settled(session.id)
-        assert run.status is RunStatus.FAILED
-        again = await house.play([[Say(text="again")]], await house.manager.session(session.id))
-        assert again.result.text == "again"
-        assert again.result.provider_session_id == run.provider_session_id
+    await kill_owner("claude", newest, store, work, env)
+    async with open_house(server, newest, work, env, store=store) as house:
+        await goes_on_after_that(house)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,15 @@ import trio
 
 from sessionmgr.manager import RunHandle, SessionHandle
 from sessionmgr.model import Event, FailureKind, RunEnded, RunStatus
-from sessionmgr.testing.model_server import Call, Hang, ModelServer, Say, Script, prompt_with
+from sessionmgr.testing.model_server import Call, Hang, ModelServer, Say, Script
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr_adapters.codex import turn
 from sessionmgr_adapters.codex.frames import Frame
 from sessionmgr_adapters.codex.normalise import normalise
 from sessionmgr_adapters.codex.state import State
 from tests.real.codex.house import open_house
-from tests.real.house import House, living, until, until_event, with_word
+from tests.real.house import House, living, until_event, with_word
+from tests.real.owner import goes_on_after_that, kill_owner
 
 AT_ONCE = int(os.environ.get("SESSIONMGR_AT_ONCE", "8"))
 KILLED = {FailureKind.KILLED_BY_OS, FailureKind.PROCESS_EXITED}
@@ -103,42 +103,10 @@ async def test_a_run_that_crashes_costs_its_neighbours_nothing(
     assert len(app_servers(house)) == 1
 
 
-OWNER = """
-import sys, trio
-from sessionmgr import open_manager
-
-async def main(program, work, prompt):
-    async with open_manager(store=work + "/../runs.db") as manager:
-        session = await manager.open_session("codex", cwd=work, permission_mode="full_auto")
-        run = await session.submit(prompt, options={"command": [program]})
-        async for event in run:
-            print(event.type, flush=True)
-
-trio.run(main, *sys.argv[1:])
-"""
-
-
 async def test_nothing_outlives_the_program_that_owns_it(
     server: ModelServer, hermitage: Hermitage, newest: Path, tmp_path: Path
 ) -> None:
-    env = hermitage.codex()
-    prompt = prompt_with([[Call(tool="shell", input={"command": "touch begun; sleep 1000; true"})]])
-    work = hermitage.work
-    argv = [sys.executable, "-c", OWNER, str(newest), str(work), prompt]
-    path = os.pathsep.join(sys.path)
-    owner = await trio.lowlevel.open_process(
-        argv, stdout=-1, env={**env, "PYTHONPATH": path}, cwd=tmp_path
-    )
-    try:
-        await until(lambda: any("sleep" in each for each in living(work)), 60)
-    finally:
-        owner.send_signal(signal.SIGKILL)
-        with trio.CancelScope(shield=True):
-            await owner.wait()
-    await until(lambda: not list(living(work)), 10)
-    async with open_house(server, newest, work, env, store=tmp_path / "runs.db") as house:
-        (session,) = await house.manager.sessions()
-        (run,) = await house.manager.settled(session.id)
-        assert run.status is RunStatus.FAILED
-        again = await house.goes_on(await house.manager.session(session.id))
-        assert again.result.provider_session_id == run.provider_session_id
+    env, work, store = hermitage.codex(), hermitage.work, tmp_path / "runs.db"
+    await kill_owner("codex", newest, store, work, env)
+    async with open_house(server, newest, work, env, store=store) as house:
+        await goes_on_after_that(house)

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
@@ -37,9 +37,13 @@ class Stand:
             "codex", cwd=self._scene.work, permission_mode="plan"
         )
 
-    async def submit(self, session: SessionHandle, prompt: str = HI) -> RunHandle:
-        """Start a run."""
-        return await session.submit(prompt, options={"command": [self._scene.program]})
+    async def submit(
+        self, session: SessionHandle, prompt: str = HI, env: Mapping[str, str] | None = None
+    ) -> RunHandle:
+        """Start a run; another environment takes another server."""
+        return await session.submit(
+            prompt, options={"command": [self._scene.program]}, env=env or {}
+        )
 
     async def turn(self, session: SessionHandle, prompt: str = HI) -> None:
         """See a run to its end."""
@@ -71,16 +75,15 @@ def turns(effort: Effort) -> Figures:
 async def _turns(effort: Effort) -> Figures:
     first, warm, interrupted, cancelled = Laps(), Laps(), Laps(), Laps()
     repeats = effort.repeats(5)
-    for _ in range(repeats):
-        async with standing() as stand:
-            session = await stand.session()
-            with first.lap():
-                run = await stand.submit(session)
-                await _until(run, "run_started")
-            await run.result()
     async with standing() as stand:
         session = await stand.session()
         await stand.turn(session)
+        for number in range(repeats):
+            other = await stand.session()
+            with first.lap():
+                run = await stand.submit(other, env={"NUMBER": str(number)})
+                await _until(run, "run_started")
+            await run.result()
         for _ in range(effort.population(100)):
             with warm.lap():
                 await stand.turn(session)

@@ -6,8 +6,10 @@ import os
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
+from msgspec import UNSET, UnsetType
+
 from sessionmgr.model import Json
-from sessionmgr.provider import Allow, ApprovalRequest
+from sessionmgr.provider import Allow, ApprovalRequest, Deny
 from sessionmgr_adapters.codex.calls import PATCH, SHELL, bare, tool_input
 from sessionmgr_adapters.codex.items import FileChange, McpToolCall
 
@@ -126,7 +128,8 @@ def _patched(item: KnownItem | None, params: dict[str, Json], cwd: str) -> list[
                 paths.append(path)
             case _:
                 pass
-    return [str(PurePath(cwd) / path) for path in paths]
+    whole = [str(PurePath(cwd) / path) for path in paths]
+    return [] if any("\0" in path for path in whole) else whole
 
 
 def _as_seen_from(directories: Sequence[str], path: str) -> str:
@@ -139,14 +142,21 @@ def _as_seen_from(directories: Sequence[str], path: str) -> str:
     return str(real)
 
 
+def can_be_told(asking: Asking, question: ApprovalRequest, decision: Decision) -> bool:
+    """Whether Codex can be told a decision: what it asks about is done as it is, or not at all."""
+    if isinstance(decision, Deny) or decision.tool_input in (UNSET, question.tool_input):
+        return True
+    is_form = asking.method == ELICITATION and not isinstance(asking.params.get("_meta"), dict)
+    return is_form or asking.method in {USER, PERMISSIONS}
+
+
 def verdict(asking: Asking, decision: Decision) -> Json:
     """Return what a decision is in Codex's words."""
     allowed = isinstance(decision, Allow)
     stop = not isinstance(decision, Allow) and decision.stop
     match asking.method:
         case "item/permissions/requestApproval":
-            granted: Json = asking.params.get("permissions") if allowed else {}
-            return {"permissions": granted, "scope": "turn"}
+            return {"permissions": _granted(asking, decision), "scope": "turn"}
         case "item/tool/requestUserInput":
             return {"answers": _answers(asking, decision)}
         case "mcpServer/elicitation/request":
@@ -159,6 +169,14 @@ def verdict(asking: Asking, decision: Decision) -> Json:
             return {"decision": "approved" if allowed else "abort" if stop else "denied"}
         case _:
             return {"decision": "accept" if allowed else "cancel" if stop else "decline"}
+
+
+def _granted(asking: Asking, decision: Decision) -> Json:
+    """Return the permissions that a decision gives: those that were asked for, or its own."""
+    if isinstance(decision, Deny):
+        return {}
+    given = decision.tool_input
+    return asking.params.get("permissions") if isinstance(given, UnsetType) else given
 
 
 def _answers(asking: Asking, decision: Decision) -> dict[str, Json]:

@@ -7,11 +7,25 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.model import PermissionMode
+from sessionmgr.model import (
+    ErrorOccurred,
+    Failure,
+    FailureKind,
+    PermissionMode,
+    PolicyViolation,
+)
 from sessionmgr.provider import ApprovalRequest, Deny
 from sessionmgr_adapters.codex.functions import called, told, tool_named
 from sessionmgr_adapters.codex.orders import Reply
-from sessionmgr_adapters.codex.questions import APPROVALS, CALL, approval_request, question_of
+from sessionmgr_adapters.codex.policy import POLICIES
+from sessionmgr_adapters.codex.questions import (
+    APPROVALS,
+    CALL,
+    USER,
+    approval_request,
+    can_be_told,
+    question_of,
+)
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json
@@ -61,7 +75,23 @@ class Host:
     async def _approve(self, name: str, asking: Asking) -> None:
         directories = (self._run.cwd, *self._run.directories)
         question = approval_request(asking, self._state.tools, self._run.cwd, directories)
-        await self._conversation.answer(name, await self._run.ask(question))
+        if asking.method != USER and self._leads_out():
+            message = f"Codex asked about {question.tool_name} in a mode in which it asks nothing"
+            self._run.emit_nowait(PolicyViolation(rule="permission_mode", detail=message))
+            await self._conversation.answer(name, Deny(reason=message))
+            return
+        decision = await self._run.ask(question)
+        if not can_be_told(asking, question, decision):
+            message = f"{question.tool_name} cannot be done otherwise than Codex has asked"
+            failure = Failure(kind=FailureKind.CAPABILITY_MISSING, message=f"{message}: denied")
+            self._run.emit_nowait(ErrorOccurred(failure=failure, severity="warning"))
+            decision = Deny(reason=message)
+        await self._conversation.answer(name, decision)
+
+    def _leads_out(self) -> bool:
+        """Whether what is asked for is more than the sandbox of a run that nobody is asked in."""
+        policy = POLICIES[self._run.permission.effective]
+        return policy.approval == "never" and policy.is_confined
 
     async def _called(self, asking: Asking) -> Json:
         """Have a function of the caller's called; who has given it has allowed it."""

@@ -12,13 +12,15 @@ import trio.testing
 from sessionmgr.manager import open_manager
 from sessionmgr.manager.plan import RunWish
 from sessionmgr.model import FailureKind, Json, MessageReceived, RunStarted
-from sessionmgr.provider import Deny
+from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter
-from sessionmgr_adapters.codex.frames import Asking
+from sessionmgr_adapters.codex.frames import Asking, ItemStarted
 from sessionmgr_adapters.codex.hello import keys_in
+from sessionmgr_adapters.codex.items import FileChange, FileUpdate
 from sessionmgr_adapters.codex.orders import Call
+from sessionmgr_adapters.codex.questions import COMMAND, EDIT, ELICITATION, PERMISSIONS, verdict
 from sessionmgr_adapters.codex.rules import loose_rules
 from tests.adapters.codex.mocked import (
     HELLO,
@@ -33,8 +35,6 @@ from tests.adapters.codex.mocked import (
     thread_of,
 )
 from tests.adapters.codex.test_with_mock import ask, failure, play
-
-EDIT = "item/fileChange/requestApproval"
 
 
 async def test_the_end_of_an_earlier_turn_is_not_that_of_this_one() -> None:
@@ -189,3 +189,55 @@ async def test_rules_that_let_commands_out_are_no_part_of_a_mode_that_confines(
 )
 def test_the_keys_that_overrides_name_are_found(config: dict[str, Json]) -> None:
     assert keys_in(config) == ("WORD",)
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "given", "allowed"),
+    [
+        (COMMAND, {"command": "rm -rf .", "cwd": "/"}, {"command": "ls", "cwd": "/"}, False),
+        (COMMAND, {"command": "ls", "cwd": "/"}, {"command": "ls", "cwd": "/"}, True),
+        (EDIT, {}, {"changes": []}, False),
+        (
+            ELICITATION,
+            {"_meta": {"codex_approval_kind": "mcp_tool_call", "tool_params": {"a": 1}}},
+            {"a": 2},
+            False,
+        ),
+        (ELICITATION, {"serverName": "s"}, {"name": "me"}, True),
+        (PERMISSIONS, {"permissions": {"network": {"enabled": True}}}, {}, True),
+    ],
+)
+async def test_what_was_allowed_otherwise_than_asked_is_not_done_as_asked(
+    method: str, params: dict[str, Json], given: Json, allowed: bool
+) -> None:
+    async def approve(_: ApprovalRequest) -> Decision:
+        await trio.lowlevel.checkpoint()
+        return Allow(tool_input=given)
+
+    asking = Asking(0, method, {"itemId": "c", **params})
+    answer = await ask(asking, approve=approve)
+    assert isinstance(answer, Answered)
+    assert isinstance(answer.decision, Allow) is allowed
+
+
+def test_permissions_are_given_as_far_as_they_are_allowed() -> None:
+    asked: dict[str, Json] = {"permissions": {"network": {"enabled": True}}}
+    asking = Asking(0, PERMISSIONS, asked)
+    assert verdict(asking, Allow()) == {**asked, "scope": "turn"}
+    assert verdict(asking, Allow(tool_input={})) == {"permissions": {}, "scope": "turn"}
+    assert verdict(asking, Deny()) == {"permissions": {}, "scope": "turn"}
+
+
+@pytest.mark.parametrize("method", [COMMAND, EDIT, PERMISSIONS, ELICITATION])
+async def test_nothing_leads_out_of_a_sandbox_in_which_nobody_is_asked(method: str) -> None:
+    answer = await ask(Asking(0, method, {"itemId": "c"}), mode="full_auto")
+    assert isinstance(answer, Answered)
+    assert isinstance(answer.decision, Deny)
+
+
+async def test_an_edit_of_a_path_that_cannot_be_is_not_granted() -> None:
+    item = FileChange(id="c", changes=[FileUpdate("a\0b")], status="inProgress")
+    asking = Asking(0, EDIT, {"itemId": "c"})
+    answer = await ask(asking, mode="accept_edits", before=ItemStarted(item=item))
+    assert isinstance(answer, Answered)
+    assert isinstance(answer.decision, Deny)

@@ -54,6 +54,7 @@ class Loaded:
         assert isinstance(answered, dict)
         answered["approvalPolicy"] = settings.approval_policy
         answered["sandbox"] = settings.sandbox_policy
+        answered["approvalsReviewer"] = settings.approvals_reviewer
         return encode_json(answered)
 
 

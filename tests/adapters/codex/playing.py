@@ -1,0 +1,75 @@
+"""Runs on a Codex that a mock plays."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Unpack
+
+from sessionmgr.manager import Manager, open_manager
+from sessionmgr.manager.plan import Wishes
+from sessionmgr.model import (
+    AnyEvent,
+    FailureKind,
+    RunResult,
+)
+from sessionmgr.store import MemoryStore
+from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
+from sessionmgr_adapters.codex import CodexAdapter
+from sessionmgr_adapters.codex.frames import Asking, ItemEnded, ItemStarted
+from tests.adapters.codex.mocked import Talk, begin, end, opening, thread_of
+
+Script = Callable[[Talk], Awaitable[None]]
+
+
+@asynccontextmanager
+async def manager_of(script: Script) -> AsyncGenerator[Manager, None]:
+    async with (
+        MockSdk(script) as sdk,
+        open_manager(
+            store=MemoryStore(),
+            adapters={"codex": with_sdk(CodexAdapter, sdk)},
+            environ={"HOME": "/nowhere"},
+        ) as manager,
+    ):
+        yield manager
+
+
+async def play(
+    script: Script, prompt: str = "hi", mode: str = "default", **wishes: Unpack[Wishes]
+) -> tuple[RunResult, list[AnyEvent]]:
+    async with manager_of(script) as manager:
+        session = await manager.open_session("codex", permission_mode=mode)
+        run = await session.submit(prompt, **wishes)
+        events = [event async for event in run]
+        return await run.result(), events
+
+
+def failure(found: tuple[RunResult, list[AnyEvent]]) -> tuple[FailureKind, str]:
+    assert found[0].failure is not None, found[0]
+    return found[0].failure.kind, found[0].failure.message
+
+
+async def ask(
+    asking: Asking,
+    mode: str = "default",
+    before: ItemStarted | None = None,
+    **wishes: Unpack[Wishes],
+) -> object:
+    """Return how a request is answered."""
+    answers: list[object] = []
+
+    async def asks(it: Talk) -> None:
+        call = await opening(it)
+        thread = thread_of(call)
+        begin(it, call)
+        if before is not None:
+            it.says(before)
+        it.says(asking)
+        answers.append(await it.heard())
+        if before is not None:
+            it.says(ItemEnded(thread_id=thread, item=before.item))
+        end(it, thread)
+
+    await play(asks, mode=mode, **wishes)
+    return answers[0]

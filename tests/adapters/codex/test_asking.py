@@ -1,0 +1,118 @@
+"""What Codex asks of its host, on a mock."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from sessionmgr.manager import open_manager
+from sessionmgr.model import (
+    Json,
+)
+from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
+from sessionmgr.store import MemoryStore
+from sessionmgr.testing.mock_sdk import Answered, MockSdk, with_sdk
+from sessionmgr_adapters.codex import CodexAdapter, CodexOptions, CodexTool
+from sessionmgr_adapters.codex.frames import (
+    Asking,
+    ItemStarted,
+    Resolved,
+)
+from sessionmgr_adapters.codex.items import FileChange, FileUpdate
+from sessionmgr_adapters.codex.orders import Reply
+from tests.adapters.codex.mocked import (
+    COMMAND,
+    Talk,
+    begin,
+    end,
+    opening,
+    thread_of,
+)
+from tests.adapters.codex.playing import ask
+
+
+async def test_with_nobody_to_ask_all_is_denied() -> None:
+    for method in (COMMAND, "item/fileChange/requestApproval", "item/permissions/requestApproval"):
+        answer = await ask(Asking(0, method, {"itemId": "c"}))
+        assert isinstance(answer, Answered)
+        assert isinstance(answer.decision, Deny)
+
+
+async def test_a_request_that_nobody_knows_is_refused() -> None:
+    answer = await ask(Asking(7, "attestation/generate", {}))
+    assert isinstance(answer, Reply)
+    assert (answer.id, answer.result) == (7, None)
+    assert answer.error == "this host does not serve 'attestation/generate'"
+
+
+def patch(path: str) -> ItemStarted:
+    return ItemStarted(item=FileChange(id="c", changes=[FileUpdate(path)], status="inProgress"))
+
+
+@pytest.mark.parametrize(("path", "granted"), [("a.txt", True), ("/etc/passwd", False)])
+async def test_edits_inside_are_granted_where_edits_are_accepted(path: str, granted: bool) -> None:
+    asking = Asking(0, "item/fileChange/requestApproval", {"itemId": "c"})
+    answer = await ask(asking, mode="accept_edits", before=patch(path))
+    assert isinstance(answer, Answered)
+    assert isinstance(answer.decision, Allow) is granted
+
+
+async def test_a_question_that_is_withdrawn_is_asked_no_more() -> None:
+    async def withdrawn(it: Talk) -> None:
+        call = await opening(it)
+        begin(it, call)
+        it.says(Asking(3, COMMAND, {"itemId": "c", "command": "ls"}))
+        await it.gate("asked")
+        it.says(Resolved(thread_id=thread_of(call), request_id=3))
+        end(it, thread_of(call))
+
+    async with (
+        MockSdk(withdrawn) as sdk,
+        open_manager(
+            store=MemoryStore(), adapters={"codex": with_sdk(CodexAdapter, sdk)}
+        ) as manager,
+    ):
+        asked = trio.Event()
+
+        async def approve(_: ApprovalRequest) -> Decision:
+            asked.set()
+            await trio.sleep_forever()
+            raise AssertionError
+
+        session = await manager.open_session("codex", approve=approve)
+        run = await session.submit("hi")
+        await asked.wait()
+        sdk.open_gate("asked")
+        assert (await run.result()).status == "completed"
+        heard = sdk.conversations[0].heard_so_far
+        assert not any(isinstance(each, Answered) for each in heard)
+
+
+async def weather(given: dict[str, Json]) -> Json:
+    await trio.lowlevel.checkpoint()
+    if "city" not in given:
+        raise ValueError("which city?")
+    return {"mild": given["city"]}
+
+
+@pytest.mark.parametrize(
+    ("mode", "arguments", "said", "success"),
+    [
+        ("default", {"city": "Rome"}, '{"mild":"Rome"}', True),
+        ("default", {}, "ValueError: which city?", False),
+        ("plan", {"city": "Rome"}, "the run only plans: nothing may be changed", False),
+    ],
+)
+async def test_functions_of_the_caller_are_called(
+    mode: str, arguments: Json, said: str, success: bool
+) -> None:
+    tool = CodexTool("weather", "Say what the weather is.", weather)
+    params: dict[str, Json] = {"callId": "c", "tool": "weather", "arguments": arguments}
+    answer = await ask(
+        Asking(0, "item/tool/call", params), mode=mode, options=CodexOptions(tools=(tool,))
+    )
+    assert isinstance(answer, Reply)
+    assert answer.result == {
+        "contentItems": [{"type": "inputText", "text": said}],
+        "success": success,
+    }

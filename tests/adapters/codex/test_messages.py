@@ -1,0 +1,82 @@
+"""Messages to a turn that is on."""
+
+from __future__ import annotations
+
+from sessionmgr.manager import open_manager
+from sessionmgr.model import (
+    Json,
+    MessageReceived,
+)
+from sessionmgr.store import MemoryStore
+from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
+from sessionmgr_adapters.codex import CodexAdapter
+from sessionmgr_adapters.codex.orders import Call
+from tests.adapters.codex.mocked import (
+    TURN,
+    Talk,
+    begin,
+    end,
+    opening,
+    result,
+    text,
+    thread_of,
+)
+from tests.adapters.codex.playing import manager_of
+
+
+async def test_a_message_that_was_taken_and_not_heard_is_said_again() -> None:
+    async def distracted(it: Talk) -> None:
+        call = await opening(it)
+        thread = thread_of(call)
+        begin(it, call)
+        it.says(*text(thread, "one"))
+        steer = await it.heard()
+        assert isinstance(steer, Call)
+        assert (steer.method, steer.params["expectedTurnId"]) == ("turn/steer", TURN)
+        it.says(result(steer, {"turnId": TURN}))
+        end(it, thread)
+        again = await it.heard()
+        assert isinstance(again, Call)
+        assert again.method == "turn/start"
+        assert again.params["input"] == [{"type": "text", "text": "more", "text_elements": []}]
+        begin(it, again, "turn-2")
+        it.says(*text(thread, "two"))
+        end(it, thread, turn="turn-2")
+
+    async with manager_of(distracted) as manager:
+        session = await manager.open_session("codex")
+        run = await session.submit("hi")
+        async for event in run:
+            if isinstance(event, MessageReceived) and event.content == "one":
+                follow_up = await run.append("more")
+                assert follow_up.run is run
+        done = await run.result()
+    assert (done.status, done.text, done.turns) == ("completed", "two", 2)
+
+
+async def test_a_message_for_later_is_a_run_of_its_own() -> None:
+    prompts: list[Json] = []
+
+    async def simple(it: Talk) -> None:
+        call = await opening(it)
+        prompts.append(call.params["input"])
+        thread = thread_of(call)
+        begin(it, call)
+        it.says(*text(thread, "one"))
+        await it.gate("on")
+        end(it, thread)
+
+    async with (
+        MockSdk(simple) as sdk,
+        open_manager(
+            store=MemoryStore(), adapters={"codex": with_sdk(CodexAdapter, sdk)}
+        ) as manager,
+    ):
+        session = await manager.open_session("codex")
+        run = await session.submit("hi", options={"follow_up": "later"})
+        await sdk.reached("on")
+        follow_up = await run.append("more")
+        assert follow_up.run is not run
+        sdk.open_gate("on")
+        assert (await follow_up.run.result()).status == "completed"
+    assert len(prompts) == 2

@@ -30,9 +30,14 @@ class _Variables(msgspec.Struct):
     exclude: tuple[str, ...] | None = None
 
 
+class _Server(msgspec.Struct):
+    tools: dict[str, object] | None = None
+
+
 class Configured(msgspec.Struct):
     """What is of interest in its configuration."""
 
+    mcp_servers: dict[str, _Server] | None = None
     model_providers: dict[str, _ModelProvider] | None = None
     shell_environment_policy: _Variables | None = None
 
@@ -46,6 +51,11 @@ class Configured(msgspec.Struct):
         """The variables that commands do not see."""
         policy = self.shell_environment_policy
         return () if policy is None else policy.exclude or ()
+
+    @property
+    def servers(self) -> dict[str, tuple[str, ...]]:
+        """The MCP servers, with the tools of theirs for which something is configured."""
+        return {name: tuple(each.tools or ()) for name, each in (self.mcp_servers or {}).items()}
 
 
 def keys_in(overrides: Mapping[str, Json]) -> tuple[str, ...]:
@@ -92,6 +102,7 @@ def introduced(
         hello,
         keys=settings.keys,
         hidden=settings.hidden,
+        servers=settings.servers,
         account=paid.account.type if paid is not None and paid.account is not None else "",
     )
 

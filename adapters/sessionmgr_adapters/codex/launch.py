@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
-from sessionmgr.model import Json
+from sessionmgr.model import Json, PermissionMode
 from sessionmgr.process import Command, Declared, PrivateFiles, checked_resume_id
 from sessionmgr.provider.connection import ConnectionSpec
 from sessionmgr_adapters.codex.functions import described
@@ -20,6 +20,7 @@ from sessionmgr_adapters.codex.hello import Configured, keys_in
 from sessionmgr_adapters.codex.one_shot.launch import OneShotSpec, make_spec as one_shot
 from sessionmgr_adapters.codex.policy import FULL, POLICIES, READ_ONLY, REVIEWER, Bounds
 from sessionmgr_adapters.codex.rules import loose_rules
+from sessionmgr_adapters.codex.servers import all_asked
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -82,13 +83,16 @@ def one_shot_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> One
         **{f"mcp_servers.{name}": server for name, server in options.mcp_servers.items()},
         **options.config,
     }
+    configured = _configured(_env(run, options))
+    if run.permission.asked is PermissionMode.PLAN:
+        settings = all_asked(settings, configured.servers)
     bounds: dict[str, Json] = {
         "sandbox_workspace_write.network_access": limits.network,
         "sandbox_workspace_write.exclude_slash_tmp": not limits.temporary,
         "sandbox_workspace_write.exclude_tmpdir_env_var": not limits.temporary,
         "shell_environment_policy.set.TMPDIR": limits.scratch,
     }
-    bounds |= _secrecy(options, _configured(_env(run, options)))
+    bounds |= _secrecy(options, configured)
     spec = one_shot(
         run,
         program=options.command,
@@ -150,7 +154,7 @@ def opening(
         "approvalPolicy": POLICIES[run.permission.effective].approval,
         "approvalsReviewer": REVIEWER,
         "sandbox": READ_ONLY,
-        "config": _config(options, limits, hello),
+        "config": _config(run, options, limits, hello),
         # A thread remembers where it might write on the other way, and would add it to that.
         "runtimeWorkspaceRoots": [run.cwd],
     }
@@ -169,14 +173,19 @@ def opening(
     return "thread/fork" if options.fork else "thread/resume", params
 
 
-def _config(options: CodexOptions, limits: Bounds, hello: Hello) -> dict[str, Json]:
+def _config(
+    run: RunContext, options: CodexOptions, limits: Bounds, hello: Hello
+) -> dict[str, Json]:
     config: dict[str, Json] = {"features.instant_interrupt": options.follow_up == "now"}
     config |= _secrecy(options, hello)
     if limits.scratch is not None:
         config["shell_environment_policy.set.TMPDIR"] = limits.scratch
     for name, server in options.mcp_servers.items():
         config[f"mcp_servers.{name}"] = server
-    return {**config, **options.config}
+    config |= options.config
+    return (
+        all_asked(config, hello.servers) if run.permission.asked is PermissionMode.PLAN else config
+    )
 
 
 def _secrecy(options: CodexOptions, known: Hello | Configured) -> dict[str, Json]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -184,3 +185,47 @@ async def test_rules_of_the_users_let_nothing_out_where_nobody_is_asked(house: H
                 assert out.exists() is ruled, (mode, once, ruled)
                 if once and not ruled:
                     await house.goes_on(session, options=options)
+
+
+# A server with one tool, which writes a file.
+WRITER: Final = """
+import json, pathlib, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    said = {}
+    match message["method"]:
+        case "initialize":
+            version = message["params"]["protocolVersion"]
+            info = {"name": "writer", "version": "1"}
+            said = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
+        case "tools/list":
+            said = {"tools": [{"name": "write", "inputSchema": {"type": "object"}}]}
+        case "tools/call":
+            pathlib.Path(message["params"]["arguments"]["path"]).write_text("")
+            said = {"content": []}
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": said}), flush=True)
+"""
+
+
+async def test_a_tool_that_is_allowed_for_good_is_not_used_where_a_run_only_plans(
+    server: ModelServer, hermitage: Hermitage, newest: Path
+) -> None:
+    file = hermitage.root / "writer.py"
+    more = f"""
+[mcp_servers.lab]
+command = "{sys.executable}"
+args = ["{file}"]
+tools.write.approval_mode = "approve"
+"""
+    env = hermitage.codex(more=more)
+    file.write_text(WRITER)
+    async with open_house(server, newest, hermitage.work, env) as house:
+        for mode, uses in (("plan", False), ("full_auto", True)):
+            for once in (False, True):
+                out = house.place() / "out"
+                call = Call(tool="mcp__lab__write", input={"path": str(out)})
+                options = house.options(exec=once)
+                session = await house.session(mode)
+                await house.play([[call], [Say(text="done")]], session, options=options)
+                assert out.exists() is uses, (mode, once)

@@ -100,7 +100,7 @@ async def test_an_owner_that_was_stopped_and_goes_on_harms_nothing(
         before = carriers(run.launcher)
         os.kill(run.pid, signal.SIGSTOP)
         await trio.sleep(float(os.environ.get("SESSIONMGR_TEST_STOPPED", "2")))
-        assert carriers(run.launcher) == before
+        assert set(before) <= set(carriers(run.launcher))  # some may have come meanwhile
         os.kill(run.pid, signal.SIGCONT)
         await run.tell("spawn")
         assert (await run.hear())["over"] == [False, False]

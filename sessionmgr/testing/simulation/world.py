@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
+from sessionmgr.provider import RunContext
 from sessionmgr.testing.scripted import Entry, ScriptedProvider, scripted
 from sessionmgr.testing.simulation.chance import Dice
 from sessionmgr.testing.simulation.piece import Piece, write_piece
@@ -14,7 +15,7 @@ from sessionmgr.testing.simulation.record import Record
 
 if TYPE_CHECKING:
     from sessionmgr.model import RunResult
-    from sessionmgr.provider import ApprovalRequest, Decision, RunContext
+    from sessionmgr.provider import ApprovalRequest, Decision
     from sessionmgr.store import Store
     from sessionmgr.testing.script import Script
     from sessionmgr.testing.simulation.weather import Weather
@@ -127,21 +128,27 @@ class World:
         return _watched(made, self)
 
 
+class _Watched(RunContext):
+    """A run, as its adapter sees it; each answer is looked at when it reaches the provider."""
+
+    __slots__ = ("_world",)
+
+    def __init__(self, run: RunContext, world: World) -> None:
+        for name in RunContext.__slots__:
+            setattr(self, name, getattr(run, name))
+        self._world = world
+
+    async def ask(self, request: ApprovalRequest) -> Decision:
+        decision = await super().ask(request)
+        if request.approval_id not in self._world.record.answers:
+            self._world.complain(f"the answer to {request.approval_id} came before it was stored")
+        return decision
+
+
 def _watched(played: type[ScriptedProvider], world: World) -> type[ScriptedProvider]:
-    """Look at each answer when it reaches the provider."""
-
     async def run(self: ScriptedProvider, run: RunContext) -> None:
-        ask = run.ask
-
-        async def watched(request: ApprovalRequest) -> Decision:
-            decision = await ask(request)
-            if request.approval_id not in world.record.answers:
-                world.complain(f"the answer to {request.approval_id} came before it was stored")
-            return decision
-
-        setattr(run, "ask", watched)  # noqa: B010  # for this one run
         try:
-            await played.run(self, run)
+            await played.run(self, _Watched(run, world))
         finally:
             world.overs[run.run_id] = trio.current_time()
 

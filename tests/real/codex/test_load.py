@@ -15,8 +15,8 @@ from tests.real.house import House
 
 MEGABYTE = 1024 * 1024
 AT_ONCE = int(os.environ.get("SESSIONMGR_AT_ONCE", "8"))
-THREADS = int(os.environ.get("SESSIONMGR_THREADS", "20"))
-WARM = 10
+THREADS = int(os.environ.get("SESSIONMGR_THREADS", "30"))
+WARM = 20
 """Threads after which an app-server has grown as far as it should."""
 GROWTH = 30 * MEGABYTE
 LARGE = 900_000  # Codex keeps no more than a megabyte of a command's output

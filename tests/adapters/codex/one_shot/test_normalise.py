@@ -176,8 +176,9 @@ def test_what_nobody_knows_is_carried_as_it_came(line: Json) -> None:
     assert events[0].frame == line
 
 
-def test_an_empty_message_is_none() -> None:
-    events, _ = told(item("agent_message", text=""), item("reasoning", text=""))
+def test_an_empty_message_is_none_and_one_that_begins_is_none_yet() -> None:
+    begins = item("agent_message", frame="item.started", text="So")
+    events, _ = told(begins, item("agent_message", text=""), item("reasoning", text=""))
     assert events == []
 
 

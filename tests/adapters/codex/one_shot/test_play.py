@@ -41,7 +41,8 @@ async def started(manager: Manager, place: Path, *script: str, **wishes: Json) -
     """Start a run on a program that is this script."""
     program = place / "codex"
     program.write_text("\n".join([SAY, LEAVE, *script]))
-    session = await manager.open_session("codex", cwd=place)
+    mode = str(wishes.pop("mode", "default"))
+    session = await manager.open_session("codex", cwd=place, permission_mode=mode)
     options: dict[str, Json] = {"command": ["/bin/sh", str(program)], "exec": True}
     return await session.submit("héllo", options=options, **wishes)  # type: ignore[arg-type]
 
@@ -66,6 +67,30 @@ async def test_a_prompt_is_written_to_it_and_its_answer_told(
     assert result.permission.fidelity is Fidelity.NARROWER  # nobody is asked
     assert result.permission.effective == "never, workspace-write"
     assert any(isinstance(each, ProcessExited) for each in events)
+
+
+async def test_what_is_wished_stands_on_its_command_line(manager: Manager, tmp_path: Path) -> None:
+    script = ('printf "%s\\n" "$@" > argv', BEGIN, 'say \'{"type":"turn.started"}\'', ANSWER, DONE)
+    wishes = {"model": "m", "effort": "low", "system_prompt": "Be kind.", "mode": "full_auto"}
+    result, _ = await played(manager, tmp_path, *script, **wishes)
+    assert result.permission is not None
+    assert result.permission.fidelity is Fidelity.EXACT
+    argv = (tmp_path / "argv").read_text().splitlines()
+    assert {'model="m"', 'model_reasoning_effort="low"', "--sandbox=workspace-write"} <= {*argv}
+    assert 'developer_instructions="Be kind."' in argv
+    assert "sandbox_workspace_write.network_access=false" in argv
+    session = await manager.session(result.session_id)
+    options: dict[str, Json] = {"command": ["/bin/sh", str(tmp_path / "codex")], "exec": True}
+    again = await (await session.submit("more", options=options)).result()
+    assert again.status == "completed"
+    assert (tmp_path / "argv").read_text().splitlines()[-2:] == ["t-1", "-"]
+
+
+async def test_a_turn_that_fails_is_a_run_that_fails(manager: Manager, tmp_path: Path) -> None:
+    said = '{"type":"turn.failed","error":{"message":"Quota exceeded. Check your plan"}}'
+    result, _ = await played(manager, tmp_path, BEGIN, f"say '{said}'", "exit 1")
+    assert result.failure is not None
+    assert (result.failure.kind, result.exit_code) == (FailureKind.QUOTA_EXHAUSTED, 1)
 
 
 async def test_an_answer_whose_frame_is_lost_is_read_where_it_was_left(

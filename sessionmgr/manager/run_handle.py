@@ -41,6 +41,8 @@ class FollowUp(msgspec.Struct, frozen=True):
 class RunHandle:
     """One run. It goes on whether or not anybody holds or reads this."""
 
+    __slots__ = ("_entry", "_session", "_tables")
+
     def __init__(self, tables: Tables, entry: RunEntry, session: SessionHandle) -> None:
         self._tables: Final = tables
         self._entry: Final = entry

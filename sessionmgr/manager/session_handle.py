@@ -34,6 +34,8 @@ ATTEMPTS: Final = 3
 class SessionHandle:
     """One conversation with one provider."""
 
+    __slots__ = ("_approve", "_budget", "_clocks", "_keeping", "_session", "_tables")
+
     def __init__(
         self,
         tables: Tables,

@@ -76,6 +76,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 class RunContext:
     """One run, as its adapter sees it."""
 
+    __slots__ = ("_connections", "_course", "_keep_blob", "_launcher", "_narrow", "_spec")
+
     def __init__(
         self,
         course: Course,

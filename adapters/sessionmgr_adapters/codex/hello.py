@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from sessionmgr.model import Json
 from sessionmgr.wire import ErrorResponse
 from sessionmgr_adapters.codex.frames import Hello, Refusal, decoded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from sessionmgr.model import Json
     from sessionmgr.wire import Response
 
 _ENV_KEY: Final = re.compile(r"model_providers\..+\.env_key\.", re.DOTALL)
@@ -30,14 +30,10 @@ class _Variables(msgspec.Struct):
     exclude: tuple[str, ...] | None = None
 
 
-class _Server(msgspec.Struct):
-    tools: dict[str, object] | None = None
-
-
 class Configured(msgspec.Struct):
     """What is of interest in its configuration."""
 
-    mcp_servers: dict[str, _Server] | None = None
+    mcp_servers: Json = None
     model_providers: dict[str, _ModelProvider] | None = None
     shell_environment_policy: _Variables | None = None
 
@@ -55,7 +51,13 @@ class Configured(msgspec.Struct):
     @property
     def servers(self) -> dict[str, tuple[str, ...]]:
         """The MCP servers, with the tools of theirs for which something is configured."""
-        return {name: tuple(each.tools or ()) for name, each in (self.mcp_servers or {}).items()}
+        found = self.mcp_servers.items() if isinstance(self.mcp_servers, dict) else ()
+        return {name: tuple(_tools(server)) for name, server in found}
+
+
+def _tools(server: Json) -> Iterable[str]:
+    tools = server.get("tools") if isinstance(server, dict) else None
+    return tools if isinstance(tools, dict) else ()
 
 
 def keys_in(overrides: Mapping[str, Json]) -> tuple[str, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from sessionmgr.model import Json
+from sessionmgr_adapters.codex.hello import Configured
 from sessionmgr_adapters.codex.servers import all_asked
 
 
@@ -49,3 +51,14 @@ def test_tools_of_which_something_is_said_are_asked_about_as_well() -> None:
         }
     }
     assert config == {"mcp_servers.own.tools": {"b": {"approval_mode": "approve"}}}
+
+
+def test_servers_of_an_odd_shape_hide_nothing_else_of_a_configuration() -> None:
+    text = b"""{
+        "mcp_servers": {"odd": 1, "a": {"tools": {"t": {}}}, "b": {"tools": 7}},
+        "model_providers": {"p": {"env_key": "WORD"}}
+    }"""
+    found = msgspec.json.decode(text, type=Configured)
+    assert found.keys == ("WORD",)
+    assert found.servers == {"odd": (), "a": ("t",), "b": ()}
+    assert Configured(mcp_servers=[]).servers == {}

@@ -16,6 +16,7 @@ from sessionmgr.model import (
     Failure,
     FailureKind,
     Json,
+    MessageSent,
     PolicyViolation,
     ToolCallFailed,
 )
@@ -143,6 +144,7 @@ class Turn:
         finally:
             if self.state.early:  # it has never begun
                 self._run.emit_nowait(*self.state.early)
+            self._tell_of_the_dropped()
             self._nursery = None
             self._over.set()
             if isinstance(self._conversation, CodexConversation):  # a mock has no end to listen to
@@ -284,11 +286,11 @@ class Turn:
             await trio.lowlevel.checkpoint()
             for offer in list(self._offered.values()):  # it may have been taken in the last moment
                 await offer.wait()
-        unheard = [text for name, text in self._taken.items() if name not in self.state.heard]
-        self._taken.clear()
+        unheard = self._unheard()
         if unheard and self.end.status == "completed" and not self._is_interrupted:
             self.end = None
-            content = [text_input(each) for each in unheard]
+            self._taken.clear()
+            content = [text_input(each) for each in unheard.values()]
             await self._begin(content, f"more of {self._run.run_id}")
             return
         if self.state.tools:
@@ -310,6 +312,16 @@ class Turn:
                     )
                 )
         self._over.set()
+
+    def _unheard(self) -> dict[str, str]:
+        """Return what Codex has taken and its model has not heard, by our names."""
+        return {name: text for name, text in self._taken.items() if name not in self.state.heard}
+
+    def _tell_of_the_dropped(self) -> None:
+        for name, text in self._unheard().items():
+            self._run.emit_nowait(
+                MessageSent(message_id=name, content=text, follow_up=True, state="dropped")
+            )
 
     async def _clear_away(self) -> None:
         """Kill what the commands of a turn that did not end well have left outside of a sandbox."""

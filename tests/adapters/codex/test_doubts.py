@@ -11,12 +11,12 @@ import trio.testing
 
 from sessionmgr.manager import open_manager
 from sessionmgr.manager.plan import RunWish
-from sessionmgr.model import FailureKind, Json, MessageReceived, RunStarted
+from sessionmgr.model import FailureKind, Json, MessageReceived, MessageSent, RunStarted
 from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter
-from sessionmgr_adapters.codex.frames import Asking, ItemStarted
+from sessionmgr_adapters.codex.frames import Asking, ItemStarted, TurnError
 from sessionmgr_adapters.codex.hello import keys_in
 from sessionmgr_adapters.codex.items import FileChange, FileUpdate
 from sessionmgr_adapters.codex.orders import Call
@@ -24,6 +24,7 @@ from sessionmgr_adapters.codex.questions import COMMAND, EDIT, ELICITATION, PERM
 from sessionmgr_adapters.codex.rules import loose_rules
 from tests.adapters.codex.mocked import (
     HELLO,
+    TURN,
     Talk,
     begin,
     end,
@@ -241,3 +242,28 @@ async def test_an_edit_of_a_path_that_cannot_be_is_not_granted() -> None:
     answer = await ask(asking, mode="accept_edits", before=ItemStarted(item=item))
     assert isinstance(answer, Answered)
     assert isinstance(answer.decision, Deny)
+
+
+@pytest.mark.parametrize("dies", [False, True])
+async def test_a_message_that_was_taken_and_never_heard_is_told_of(dies: bool) -> None:
+    async def distracted(it: Talk) -> None:
+        call = await opening(it)
+        begin(it, call)
+        it.says(*text(thread_of(call), "one"))
+        steer = await it.heard()
+        assert isinstance(steer, Call)
+        it.says(result(steer, {"turnId": TURN}))
+        await trio.testing.wait_all_tasks_blocked()
+        if dies:
+            it.ends()
+        else:
+            end(it, thread_of(call), "failed", TurnError(message="no", codex_error_info="other"))
+
+    async with manager_of(distracted) as manager:
+        run = await (await manager.open_session("codex")).submit("hi")
+        async for event in run:
+            if isinstance(event, MessageReceived):
+                await run.append("more")
+        assert (await run.result()).status == "failed"
+        said = [each async for each in run if isinstance(each, MessageSent)]
+    assert [(each.content, each.state) for each in said][-1] == ("more", "dropped")

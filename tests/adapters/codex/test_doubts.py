@@ -35,7 +35,7 @@ from tests.adapters.codex.mocked import (
     text,
     thread_of,
 )
-from tests.adapters.codex.playing import ask, failure, play
+from tests.adapters.codex.playing import ask, failure, manager_of, play
 
 
 async def test_the_end_of_an_earlier_turn_is_not_that_of_this_one() -> None:

@@ -176,10 +176,9 @@ class CodexConnection:
 
     async def call(self, conversation: CodexConversation, call: Call) -> None:
         """Call something for a conversation, once there is room; its answer is a frame."""
-        if call.method == "thread/resume" and str(call.params.get("threadId")) in self._shelf:
-            await self._requests.ask(
-                "thread/loaded/list", {}
-            )  # it may be dead, and nobody has noticed
+        if self._keeps_for(call):
+            # It may be dead, and nobody has noticed.
+            await self._requests.ask("thread/loaded/list", {})
         if self._answered_from_memory(conversation, call):
             return
         if call.method == "thread/resume":
@@ -196,14 +195,19 @@ class CodexConnection:
         else:
             self._calls[id_] = theirs
 
+    def _keeps_for(self, call: Call) -> bool:
+        """Whether a thread is kept that is as somebody wants to go on with it."""
+        thread = str(call.params.get("threadId"))
+        is_kept = call.method == "thread/resume" and thread in self._shelf
+        return is_kept and self._loaded[thread].terms == terms_of(call.params)
+
     def _answered_from_memory(self, conversation: CodexConversation, call: Call) -> bool:
         """Go on with a thread that is loaded still, if it is as it is wanted."""
-        thread = str(call.params.get("threadId"))
-        loaded = self._loaded.get(thread)
-        if call.method != "thread/resume" or loaded is None:
+        if not self._keeps_for(call):
             return False
-        if loaded.terms != terms_of(call.params) or not self._shelf.take(thread):
-            return False
+        thread = str(call.params["threadId"])
+        self._shelf.take(thread)
+        loaded = self._loaded[thread]
         conversation.thread = thread
         self._threads[thread] = conversation
         conversation.take([Answer(call.id, call.method, loaded.answer())], 0)

@@ -155,6 +155,9 @@ class CodexAdapter(ProviderAdapter):
 
     async def _play_once(self, run: RunContext, limits: Bounds) -> None:
         """Play a run on a process of its own."""
+        if _options(run).tools:
+            await run.fail(_invalid("options.tools: codex exec calls no functions of ours"))
+            return
         await self._have_released(run, None)
         spec = one_shot_spec(run, _options(run), limits)
         once = self._once[run.run_id] = OneShot(run, spec, self._meters)

@@ -15,7 +15,7 @@ from sessionmgr.model import FailureKind, Json, MessageReceived, MessageSent, Ru
 from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockSdk, with_sdk
-from sessionmgr_adapters.codex import CodexAdapter
+from sessionmgr_adapters.codex import CodexAdapter, CodexOptions, CodexTool
 from sessionmgr_adapters.codex.frames import Asking, ItemStarted, TurnError
 from sessionmgr_adapters.codex.hello import keys_in
 from sessionmgr_adapters.codex.items import FileChange, FileUpdate
@@ -267,3 +267,17 @@ async def test_a_message_that_was_taken_and_never_heard_is_told_of(dies: bool) -
         assert (await run.result()).status == "failed"
         said = [each async for each in run if isinstance(each, MessageSent)]
     assert [(each.content, each.state) for each in said][-1] == ("more", "dropped")
+
+
+async def test_functions_are_not_dropped_in_silence_where_none_can_be_called() -> None:
+    async def unused(it: Talk) -> None:
+        raise AssertionError(it)
+
+    async def nothing(given: dict[str, Json]) -> Json:
+        await trio.lowlevel.checkpoint()
+        return given
+
+    options = CodexOptions(exec=True, tools=(CodexTool("f", "Do nothing.", nothing),))
+    kind, message = failure(await play(unused, options=options))
+    assert kind == FailureKind.CONFIG_INVALID
+    assert message.startswith("options.tools: ")

@@ -24,7 +24,7 @@ from sessionmgr.provider.connection_pool import ConnectionPool
 from sessionmgr.provider.images import ImageRefusedError, read_images
 from sessionmgr.provider.structured import judge, schema_fault
 from sessionmgr_adapters.codex import sdk
-from sessionmgr_adapters.codex.failures import last_words
+from sessionmgr_adapters.codex.failures import failure_of_end, last_words
 from sessionmgr_adapters.codex.launch import (
     ENVIRONMENT,
     bounds,
@@ -38,7 +38,7 @@ from sessionmgr_adapters.codex.one_shot import Meters, OneShot
 from sessionmgr_adapters.codex.options import CodexOptions
 from sessionmgr_adapters.codex.policy import PERMISSIONS
 from sessionmgr_adapters.codex.races import TRIES, has_lost, notice, wait
-from sessionmgr_adapters.codex.turn import Asked, Turn, failure_of_end
+from sessionmgr_adapters.codex.turn import Asked, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

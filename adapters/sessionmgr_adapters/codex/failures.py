@@ -16,6 +16,8 @@ from sessionmgr.process import Tail
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json
+    from sessionmgr_adapters.codex.frames import Turn
+    from sessionmgr_adapters.codex.state import State
 
 _BY_CLASS: Final = {
     "contextWindowExceeded": FailureKind.CONTEXT_EXCEEDED,
@@ -136,6 +138,32 @@ def last_words(said: Tail) -> Tail:
     words = Tail()
     words.feed(_CHATTER.sub("", said.text()).encode())
     return words
+
+
+def failure_of_end(turn: Turn, state: State) -> Failure | None:
+    """Return the failure that the end of a turn is, if it is one."""
+    if turn.status == "completed":
+        return None
+    if turn.error is None:
+        message = f"the turn was {turn.status}"
+        return Failure(
+            kind=FailureKind.PROVIDER_ERROR, message=message, resumable=True, phase="turn"
+        )
+    return failure_of(
+        turn.error.codex_error_info,
+        turn.error.message,
+        before=state.retried,
+        resets_at=state.resets_at,
+    )
+
+
+def unreadable(method: str) -> Failure:
+    """Return what it is that Codex answers a request in a shape that nobody knows."""
+    return Failure(
+        kind=FailureKind.PROTOCOL_ERROR,
+        message=f"the answer to {method} is of a shape that nobody knows",
+        phase="start",
+    )
 
 
 def _read(info: Json) -> tuple[str, int | None]:

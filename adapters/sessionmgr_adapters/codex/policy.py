@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from sessionmgr.model import Failure, FailureKind, Json, PermissionMode
 from sessionmgr.model.permission import Fidelity
 from sessionmgr.provider import Mapped, PermissionMap
+
+if TYPE_CHECKING:
+    from sessionmgr_adapters.codex.frames import Settings
 
 READ_ONLY: Final = "read-only"
 WORKSPACE: Final = "workspace-write"
@@ -93,6 +96,11 @@ class InForce(msgspec.Struct, frozen=True, rename="camel"):
     approval_policy: Json = None
     sandbox: Json = None
     approvals_reviewer: str = REVIEWER
+
+
+def in_force(settings: Settings) -> InForce:
+    """Return what is in force by a thread's settings."""
+    return InForce(settings.approval_policy, settings.sandbox_policy, settings.approvals_reviewer)
 
 
 def fits(asked: Policy, wanted: dict[str, Json], found: InForce) -> bool:

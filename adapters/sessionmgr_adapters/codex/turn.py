@@ -23,7 +23,7 @@ from sessionmgr.model import (
 from sessionmgr_adapters.codex.calling import DEADLINE, Caller, refused
 from sessionmgr_adapters.codex.calls import is_call, tool_input, tool_name
 from sessionmgr_adapters.codex.conversation import CodexConversation
-from sessionmgr_adapters.codex.failures import failure_of
+from sessionmgr_adapters.codex.failures import unreadable
 from sessionmgr_adapters.codex.frames import (
     Answer,
     Asking,
@@ -45,6 +45,7 @@ from sessionmgr_adapters.codex.policy import (
     Bounds,
     InForce,
     fits,
+    in_force,
     too_wide,
 )
 from sessionmgr_adapters.codex.serving import Host
@@ -182,7 +183,7 @@ class Turn:
         if answer.refusal is not None:
             return refused(answer)
         if self._found is None:
-            return _unreadable(answer)
+            return unreadable(answer.method)
         return await self._permit(self._found)
 
     async def _permit(self, found: InForce) -> Failure | None:
@@ -201,7 +202,7 @@ class Turn:
             with trio.move_on_after(DEADLINE):
                 await self._settings_told.wait()
             if self._settled is not None and self._settings_told.is_set():
-                found = _in_force(self._settled)
+                found = in_force(self._settled)
         failure = too_wide(self._policy, wanted, found)
         if failure is not None:
             self._run.emit_nowait(PolicyViolation(rule="permission_mode", detail=failure.message))
@@ -396,34 +397,5 @@ class _Opened(msgspec.Struct, rename="camel"):
     sandbox: Json = None
 
 
-def _in_force(settings: Settings) -> InForce:
-    return InForce(settings.approval_policy, settings.sandbox_policy, settings.approvals_reviewer)
-
-
 class _Begun(msgspec.Struct):
     turn: _Thread
-
-
-def _unreadable(answer: Answer) -> Failure:
-    return Failure(
-        kind=FailureKind.PROTOCOL_ERROR,
-        message=f"the answer to {answer.method} is of a shape that nobody knows",
-        phase="start",
-    )
-
-
-def failure_of_end(turn: TurnFrame, state: State) -> Failure | None:
-    """Return the failure that the end of a turn is, if it is one."""
-    if turn.status == "completed":
-        return None
-    if turn.error is None:
-        message = f"the turn was {turn.status}"
-        return Failure(
-            kind=FailureKind.PROVIDER_ERROR, message=message, resumable=True, phase="turn"
-        )
-    return failure_of(
-        turn.error.codex_error_info,
-        turn.error.message,
-        before=state.retried,
-        resets_at=state.resets_at,
-    )

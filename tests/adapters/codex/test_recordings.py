@@ -18,6 +18,7 @@ from sessionmgr.model import (
 )
 from sessionmgr.wire import Notification, Request, Response
 from sessionmgr.wire.json_rpc import decode
+from sessionmgr_adapters.codex.failures import failure_of_end
 from sessionmgr_adapters.codex.frames import (
     Asking,
     Frame,
@@ -32,7 +33,6 @@ from sessionmgr_adapters.codex.items import AgentMessage
 from sessionmgr_adapters.codex.normalise import normalise
 from sessionmgr_adapters.codex.questions import APPROVALS, CALL, approval_request
 from sessionmgr_adapters.codex.state import State
-from sessionmgr_adapters.codex.turn import failure_of_end
 
 VARIABLE = "SESSIONMGR_RECORDINGS"
 GOLDEN = Path(__file__).parents[2] / "golden" / "codex"

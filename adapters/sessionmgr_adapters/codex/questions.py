@@ -29,6 +29,8 @@ ELICITATION: Final = "mcpServer/elicitation/request"
 CALL: Final = "item/tool/call"
 OLD_COMMAND: Final = "execCommandApproval"
 OLD_EDIT: Final = "applyPatchApproval"
+GUARDED: Final = frozenset({".git", ".codex", ".agents"})
+"""Directories that may not be written in, wherever commands may write."""
 APPROVALS: Final = frozenset({COMMAND, EDIT, PERMISSIONS, USER, ELICITATION, OLD_COMMAND, OLD_EDIT})
 
 
@@ -55,14 +57,15 @@ def approval_request(
             )
         case "item/fileChange/requestApproval" | "applyPatchApproval":
             item = calls.get(call_id or "")
-            paths = _patched(item, params, cwd)
+            patched = _patched(item, params, cwd)
+            paths = tuple(_as_seen_from(directories, each) for each in patched)
             return ApprovalRequest(
                 tool_name=PATCH,
                 tool_input=tool_input(item) if isinstance(item, FileChange) else params,
                 tool_call_id=call_id,
                 reason=reason,
-                effect="edit",
-                paths=tuple(_as_seen_from(directories, each) for each in paths),
+                effect="other" if _is_guarded(directories, paths) else "edit",
+                paths=paths,
             )
         case "item/permissions/requestApproval":
             return ApprovalRequest(
@@ -140,6 +143,16 @@ def _as_seen_from(directories: Sequence[str], path: str) -> str:
         if real.is_relative_to(inside):
             return str(PurePath(directory) / real.relative_to(inside))
     return str(real)
+
+
+def _is_guarded(directories: Sequence[str], paths: Sequence[str]) -> bool:
+    """Whether a patch is about what Codex guards in a directory: what is there may be run."""
+    return any(
+        not GUARDED.isdisjoint(PurePath(path).relative_to(directory).parts)
+        for path in paths
+        for directory in directories
+        if PurePath(path).is_relative_to(directory)
+    )
 
 
 def can_be_told(asking: Asking, question: ApprovalRequest, decision: Decision) -> bool:

@@ -281,3 +281,28 @@ async def test_functions_are_not_dropped_in_silence_where_none_can_be_called() -
     kind, message = failure(await play(unused, options=options))
     assert kind == FailureKind.CONFIG_INVALID
     assert message.startswith("options.tools: ")
+
+
+@pytest.mark.parametrize(
+    ("path", "granted"),
+    [
+        ("src/a.py", True),
+        (".gitignore", True),
+        (".git/hooks/pre-commit", False),
+        ("inner/.codex/rules/a.rules", False),
+        ("link/hooks/pre-commit", False),
+        ("../outside", False),
+    ],
+)
+async def test_what_may_be_run_one_day_is_no_edit_that_is_granted_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, granted: bool
+) -> None:
+    work = tmp_path / ".codex" / "worktree"
+    (work / ".git").mkdir(parents=True)
+    (work / "link").symlink_to(".git")
+    monkeypatch.chdir(work)
+    item = FileChange(id="c", changes=[FileUpdate(path)], status="inProgress")
+    asking = Asking(0, EDIT, {"itemId": "c"})
+    answer = await ask(asking, mode="accept_edits", before=ItemStarted(item=item))
+    assert isinstance(answer, Answered)
+    assert isinstance(answer.decision, Allow) is granted

@@ -1,0 +1,150 @@
+"""What is allowed on a mock: no more than was asked, and by nobody but us."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+import trio
+import trio.testing
+
+from sessionmgr.model import FailureKind, Json
+from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
+from sessionmgr.testing.mock_sdk import Answered
+from sessionmgr_adapters.codex.frames import Asking, ItemStarted
+from sessionmgr_adapters.codex.items import FileChange, FileUpdate
+from sessionmgr_adapters.codex.orders import Call
+from sessionmgr_adapters.codex.questions import COMMAND, EDIT, ELICITATION, PERMISSIONS, verdict
+from tests.adapters.codex.mocked import (
+    HELLO,
+    Talk,
+    opened,
+    result,
+    settled,
+)
+from tests.adapters.codex.playing import ask, failure, play
+
+
+async def test_nobody_but_us_answers_what_is_asked() -> None:
+    starts: list[Json] = []
+
+    async def another_answers(it: Talk) -> None:
+        it.says(HELLO)
+        for _ in range(2):
+            call = await it.heard()
+            assert isinstance(call, Call)
+            if call.method == "thread/start":
+                starts.append(call.params["approvalsReviewer"])
+                it.says(opened(call))
+                continue
+            told = settled(Call(0, "", {**call.params, "approvalsReviewer": "auto_review"}))
+            it.says(result(call, {}), told)
+
+    kind, message = failure(await play(another_answers))
+    assert kind == FailureKind.PERMISSION_REFUSED
+    assert "where 'auto_review' answers" in message
+    assert starts == ["user"]
+
+
+async def test_what_was_told_before_says_nothing_of_what_is_in_force() -> None:
+    async def early(it: Talk) -> None:
+        it.says(HELLO)
+        call = await it.heard()
+        assert isinstance(call, Call)
+        answer = opened(call)
+        thread = msgspec.json.decode(answer.result)["thread"]["id"]
+        told: dict[str, Json] = {"threadId": thread, "approvalPolicy": "on-request"}
+        it.says(answer, settled(Call(0, "", {**told, "sandboxPolicy": {"type": "readOnly"}})))
+        update = await it.heard()
+        assert isinstance(update, Call)
+        wide: Json = {"type": "dangerFullAccess"}
+        it.says(result(update, {}))
+        await trio.testing.wait_all_tasks_blocked()
+        it.says(settled(Call(0, "", {**told, "sandboxPolicy": wide})))
+
+    assert failure(await play(early))[0] == FailureKind.PERMISSION_REFUSED
+
+
+async def test_an_edit_of_files_that_are_not_known_is_not_granted() -> None:
+    params: dict[str, Json] = {"itemId": "unknown", "grantRoot": "."}
+    answer = await ask(Asking(0, EDIT, params), mode="accept_edits")
+    assert isinstance(answer, Answered)
+    assert isinstance(answer.decision, Deny)
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "given", "allowed"),
+    [
+        (COMMAND, {"command": "rm -rf .", "cwd": "/"}, {"command": "ls", "cwd": "/"}, False),
+        (COMMAND, {"command": "ls", "cwd": "/"}, {"command": "ls", "cwd": "/"}, True),
+        (EDIT, {}, {"changes": []}, False),
+        (
+            ELICITATION,
+            {"_meta": {"codex_approval_kind": "mcp_tool_call", "tool_params": {"a": 1}}},
+            {"a": 2},
+            False,
+        ),
+        (ELICITATION, {"serverName": "s"}, {"name": "me"}, True),
+        (PERMISSIONS, {"permissions": {"network": {"enabled": True}}}, {}, True),
+    ],
+)
+async def test_what_was_allowed_otherwise_than_asked_is_not_done_as_asked(
+    method: str, params: dict[str, Json], given: Json, allowed: bool
+) -> None:
+    async def approve(_: ApprovalRequest) -> Decision:
+        await trio.lowlevel.checkpoint()
+        return Allow(tool_input=given)
+
+    asking = Asking(0, method, {"itemId": "c", **params})
+    answer = await ask(asking, approve=approve)
+    assert isinstance(answer, Answered)
+    assert isinstance(answer.decision, Allow) is allowed
+
+
+def test_permissions_are_given_as_far_as_they_are_allowed() -> None:
+    asked: dict[str, Json] = {"permissions": {"network": {"enabled": True}}}
+    asking = Asking(0, PERMISSIONS, asked)
+    assert verdict(asking, Allow()) == {**asked, "scope": "turn"}
+    assert verdict(asking, Allow(tool_input={})) == {"permissions": {}, "scope": "turn"}
+    assert verdict(asking, Deny()) == {"permissions": {}, "scope": "turn"}
+
+
+@pytest.mark.parametrize("method", [COMMAND, EDIT, PERMISSIONS, ELICITATION])
+async def test_nothing_leads_out_of_a_sandbox_in_which_nobody_is_asked(method: str) -> None:
+    answer = await ask(Asking(0, method, {"itemId": "c"}), mode="full_auto")
+    assert isinstance(answer, Answered)
+    assert isinstance(answer.decision, Deny)
+
+
+async def test_an_edit_of_a_path_that_cannot_be_is_not_granted() -> None:
+    item = FileChange(id="c", changes=[FileUpdate("a\0b")], status="inProgress")
+    asking = Asking(0, EDIT, {"itemId": "c"})
+    answer = await ask(asking, mode="accept_edits", before=ItemStarted(item=item))
+    assert isinstance(answer, Answered)
+    assert isinstance(answer.decision, Deny)
+
+
+@pytest.mark.parametrize(
+    ("path", "granted"),
+    [
+        ("src/a.py", True),
+        (".gitignore", True),
+        (".git/hooks/pre-commit", False),
+        ("inner/.codex/rules/a.rules", False),
+        ("link/hooks/pre-commit", False),
+        ("../outside", False),
+    ],
+)
+async def test_what_may_be_run_one_day_is_no_edit_that_is_granted_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, granted: bool
+) -> None:
+    work = tmp_path / ".codex" / "worktree"
+    (work / ".git").mkdir(parents=True)
+    (work / "link").symlink_to(".git")
+    monkeypatch.chdir(work)
+    item = FileChange(id="c", changes=[FileUpdate(path)], status="inProgress")
+    asking = Asking(0, EDIT, {"itemId": "c"})
+    answer = await ask(asking, mode="accept_edits", before=ItemStarted(item=item))
+    assert isinstance(answer, Answered)
+    assert isinstance(answer.decision, Allow) is granted

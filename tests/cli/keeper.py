@@ -11,8 +11,11 @@ import trio
 from sessionmgr import Allow, ApprovalRequest, Decision, open_manager
 from sessionmgr.testing.scripted import scripted
 
+introduced = trio.Event()
+
 
 async def never(_: ApprovalRequest) -> Decision:
+    await introduced.wait()
     print("asked", flush=True)
     await trio.sleep(1000)
     return Allow()
@@ -28,6 +31,7 @@ async def main() -> None:
             if event.type == "run_started":
                 break
         print(session.id, run.id, flush=True)
+        introduced.set()
         result = await run.result()
         print(result.status, result.reason, result.detail, result.text, flush=True)
 

@@ -183,7 +183,9 @@ def test_a_question_is_asked_on_the_terminal(
     assert "command: npm install" in terminal.said
     assert "because: to build" in terminal.said
     assert "no answer within 2 min 00 s (until " in terminal.said
-    assert terminal.said.count("✗ denied: Bash") == 2 - allowed - (answers == ["s"])
+    # Who is stopped may have asked once more before it hears of that: nobody is bothered with it.
+    asked = 2 - (answers == ["s"])
+    assert terminal.said.count("✗ denied: Bash: npm") == asked - allowed
 
 
 def test_a_question_that_nobody_answers_is_a_no_at_its_deadline(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from sessionmgr.model import (
     CompactionCompleted,
@@ -335,6 +336,7 @@ def _odd(message: str) -> Event:
 
 
 def _limits(limits: Limits, state: State) -> list[Event]:
+    limits = _together(limits, state.limits)
     if limits == state.limits:
         return []
     state.limits = limits
@@ -343,6 +345,18 @@ def _limits(limits: Limits, state: State) -> list[Event]:
         for name, window in (("primary", limits.primary), ("secondary", limits.secondary))
         if window is not None
     ]
+
+
+def _together(limits: Limits, known: Limits | None) -> Limits:
+    """Add what is known already: an update, maybe for another run, leaves out what it has not."""
+    if known is None or (limits.limit_id or known.limit_id) != known.limit_id:
+        return limits
+    return replace(
+        limits,
+        limit_id=known.limit_id,
+        primary=limits.primary or known.primary,
+        secondary=limits.secondary or known.secondary,
+    )
 
 
 def _limit(bucket: str, window: Window, limits: Limits) -> Event:

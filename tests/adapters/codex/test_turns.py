@@ -101,6 +101,7 @@ async def test_a_used_up_limit_says_when_it_is_over() -> None:
         begin(it, call)
         window = Window(used_percent=100, resets_at=1_900_000_000)
         it.says(LimitsChanged(rate_limits=Limits(limit_id="codex", primary=window)))
+        it.says(LimitsChanged(rate_limits=Limits(limit_id="codex")))  # a neighbour's, of no news
         error = TurnError(message="You've hit it.", codex_error_info="usageLimitExceeded")
         end(it, thread_of(call), "failed", error)
 

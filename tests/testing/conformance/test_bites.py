@@ -114,7 +114,7 @@ class Mixing(Sound):
 
     async def play(self, run: RunContext) -> None:
         type(self).said += run.prompt
-        await trio.lowlevel.checkpoint()
+        await trio.sleep(0.1)  # in which the others are heard
         await run.emit(MessageReceived(content=type(self).said))
         await run.finish()
         type(self).said = ""

@@ -8,6 +8,7 @@ keeper can write nothing any more.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Literal
 
 import trio
@@ -157,26 +158,44 @@ class Reconciler:
 
     async def _settle_late(self, session_id: str) -> None:
         """Store the ends that were put aside, when the store is back: now nobody waits for it."""
-        tables, pause = self._tables, RETRY
-        while True:
+        pause = RETRY
+        while session_id in self._late:
             pause = min(2 * pause, LONGEST)
             await trio.sleep(pause)
-            if session_id in tables.live:
-                break  # whoever has woken it has begun with that
-            if tables.is_kept(session_id):
-                continue
-            tables.settling[session_id] = trio.Event()
-            try:
+            await self._try_late(session_id)
+
+    async def settle_last(self) -> None:
+        """Store what was put aside as soon as the store is back: we go down, and cannot wait long.
+
+        Whoever calls this says how long.
+        """
+        await trio.lowlevel.checkpoint()
+        while self._late:
+            for session_id in list(self._late):
+                under_way = self._tables.settling.get(session_id)
+                if under_way is not None:
+                    await under_way.wait()
+                elif session_id in self._late:
+                    await self._try_late(session_id)
+            if self._late:
+                await trio.sleep(RETRY)
+
+    async def _try_late(self, session_id: str) -> None:
+        tables = self._tables
+        if session_id in tables.live:  # whoever has woken it has begun with that
+            self._late.pop(session_id, None)
+            return
+        if tables.is_kept(session_id):
+            return
+        tables.settling[session_id] = trio.Event()
+        try:
+            with suppress(UnknownId, LeaseHeld):  # never stored, or another manager has seen to it
                 await self.settle(session_id, "its keeper crashed")
-            except (UnknownId, LeaseHeld):
-                break  # it never came to be stored, or another manager has seen to it
-            except Exception as error:  # noqa: BLE001  # as above
-                log.warning("event=not_settled session=%s why=%r", session_id, error)
-            else:
-                break
-            finally:
-                self._settled(session_id)
-        del self._late[session_id]
+            self._late.pop(session_id, None)
+        except Exception as error:  # noqa: BLE001  # nobody else is left to try
+            log.warning("event=not_settled session=%s why=%r", session_id, error)
+        finally:
+            self._settled(session_id)
 
     async def _adopt(self, live: Live) -> None:
         """Let those who hold a run know what is stored of it, if its keeper could not any more."""

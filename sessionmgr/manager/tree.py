@@ -125,6 +125,8 @@ class Tree:
             limit = 3 * clocks.of("close") + clocks.of("store")
             with trio.move_on_after(limit, shield=True):
                 await self._see_out()
+            with trio.move_on_after(clocks.of("close"), shield=True):
+                await self._reconciler.settle_last()
             raise
         finally:
             tables.open = False

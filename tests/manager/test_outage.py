@@ -5,6 +5,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.errors import StoreClosed
+from sessionmgr.manager import Clocks
 from sessionmgr.model import FailureKind, RunResult, RunStatus
 from sessionmgr.store import MemoryStore
 from sessionmgr.store.row import Lease, Owner
@@ -35,6 +36,37 @@ async def test_what_a_long_outage_has_cut_is_recorded_when_it_is_over(
         assert (await store.run(run.id)).status == RunStatus.FAILED
         assert kind(await house.manager.result(run.id)) is FailureKind.STORE_FAILED
         assert (await types(run))[-1] == "run_failed"
+
+
+async def test_what_a_long_outage_has_cut_is_recorded_by_a_manager_that_goes_down(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store) as house:
+        run = await house.start(Wait(seconds=3), Say(text="lost"), Hang())
+        await trio.sleep(1)
+        store.closed = True
+        await run.result()
+        await trio.sleep(600)
+        store.closed = False
+        began = trio.current_time()
+    assert trio.current_time() - began < 1
+    assert (await store.run(run.id)).status == RunStatus.FAILED
+
+
+async def test_a_manager_does_not_wait_for_a_store_that_stays_away(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store, clocks=Clocks(close=7), lawful=False) as house:
+        run = await house.start(Wait(seconds=3), Say(text="lost"), Hang())
+        await trio.sleep(1)
+        store.closed = True
+        await run.result()
+        store.thawed = trio.Event()  # now it does not answer at all
+        store.closed = False
+        began = trio.current_time()
+    assert trio.current_time() - began < 7 + 1
 
 
 async def test_a_session_that_a_long_outage_has_cut_goes_on_when_it_is_over(

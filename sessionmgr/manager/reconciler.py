@@ -50,6 +50,8 @@ LEASE_MS: Final = 90_000
 RETRY: Final = 0.1
 LONGEST: Final = 10.0
 """Seconds between two attempts to reach a store that has been away for long."""
+LAST_ATTEMPTS: Final = 5
+"""How often a store is tried when the manager goes down."""
 UNENDED: Final = (RunStatus.PENDING.value, RunStatus.RUNNING.value)
 
 
@@ -165,20 +167,21 @@ class Reconciler:
             await self._try_late(session_id)
 
     async def settle_last(self) -> None:
-        """Store what was put aside as soon as the store is back: we go down, and cannot wait long.
+        """Store what was put aside if the store is back: we go down, and cannot wait long.
 
         Whoever calls this says how long.
         """
         await trio.lowlevel.checkpoint()
-        while self._late:
+        for _ in range(LAST_ATTEMPTS):
             for session_id in list(self._late):
                 under_way = self._tables.settling.get(session_id)
                 if under_way is not None:
                     await under_way.wait()
                 elif session_id in self._late:
                     await self._try_late(session_id)
-            if self._late:
-                await trio.sleep(RETRY)
+            if not self._late:
+                return
+            await trio.sleep(RETRY)
 
     async def _try_late(self, session_id: str) -> None:
         tables = self._tables

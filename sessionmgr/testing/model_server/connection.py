@@ -68,17 +68,21 @@ class Connection:
     async def _serve(self, http: HttpRequest) -> bool:
         exchange = self._log.begin(http)
         again = False
+        gone = trio.Event()
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._watch, exchange, nursery.cancel_scope)
+                nursery.start_soon(self._watch, gone, nursery.cancel_scope)
                 again = await self._answer(http, exchange, self._stream.send_all)
                 nursery.cancel_scope.cancel()
         finally:
+            # Only now: a client that had all may be gone before we know that we have sent it.
+            if gone.is_set() and exchange.ending == "open":
+                exchange.ending = "left"
             self._log.end(exchange)
         return again and exchange.ending == "whole"
 
     @trio.lowlevel.enable_ki_protection
-    async def _watch(self, exchange: Exchange, answering: trio.CancelScope) -> None:
+    async def _watch(self, gone: trio.Event, answering: trio.CancelScope) -> None:
         ahead = 0
         while ahead <= _AHEAD:
             try:
@@ -86,8 +90,7 @@ class Connection:
             except trio.BrokenResourceError:
                 data = b""
             if not data:
-                if exchange.ending == "open":
-                    exchange.ending = "left"
+                gone.set()
                 answering.cancel()
                 return
             ahead += len(data)

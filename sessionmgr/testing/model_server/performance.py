@@ -85,8 +85,7 @@ class Performance:
             if await self._ends(move):
                 return
         if self._request.stream:
-            await self._write(self._speaker.close())
-            await self._finish()
+            await self._finish(self._speaker.close())
             return
         whole = self._speaker.whole()
         data = encode_json(whole) if self._instead is None else self._instead.encode()
@@ -143,28 +142,29 @@ class Performance:
 
     async def _break_off(self, fault: Fault) -> None:
         if self._request.stream:
-            await self._write(self._speaker.fault(fault))
-            await self._finish()
+            await self._finish(self._speaker.fault(fault))
             return
         plain = self._face.refuse(Refuse(status=500, kind=fault.kind, message=fault.message))
         await send_plain(plain, self._exchange, self._send)
 
     async def _write(self, data: bytes) -> None:
-        if not self._request.stream:
-            return
-        if not self._begun:
-            self._begun = True
-            self._exchange.status = 200
-            head = answer_head(200, self._head("text/event-stream"))
-            data = head + chunk(self._speaker.open() + data)
-        else:
-            data = chunk(data)
-        if data:
-            await self._send(data)
+        if self._request.stream:
+            framed = self._framed(data)
+            if framed:
+                await self._send(framed)
 
-    async def _finish(self) -> None:
-        await self._send(LAST_CHUNK)
+    async def _finish(self, data: bytes) -> None:
+        """Write the last, as one: some clients go as soon as they have heard the end in it."""
+        await self._send(self._framed(data) + LAST_CHUNK)
         self._exchange.ending = "whole"
+
+    def _framed(self, data: bytes) -> bytes:
+        if self._begun:
+            return chunk(data)
+        self._begun = True
+        self._exchange.status = 200
+        head = answer_head(200, self._head("text/event-stream"))
+        return head + chunk(self._speaker.open() + data)
 
     def _head(self, content_type: str) -> list[tuple[str, str]]:
         return [("content-type", content_type), *self._headers.items()]

@@ -83,6 +83,11 @@ class Client:
                 return answer
             answer.body += chunk
 
+    async def heard(self, text: bytes) -> None:
+        """Wait until some text has come."""
+        while text not in self.held:
+            assert await self._more()
+
     async def _chunk(self) -> bytes | None:
         while b"\r\n" not in self.held:
             if not await self._more():

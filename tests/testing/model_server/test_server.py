@@ -234,6 +234,16 @@ async def test_a_model_that_hangs_is_left_by_its_client(reply: Reply) -> None:
     assert [each.ending for each in server.log] == ["left"]
 
 
+async def test_who_goes_at_the_end_that_the_events_tell_has_heard_all() -> None:
+    async with open_model_server() as server:
+        for _ in range(30):
+            async with client_of(server) as client:
+                await client.send("POST", MESSAGES, messages(prompt([Say(text="a")])))
+                await client.heard(b"message_stop")
+        await server.log.settled()
+    assert {each.ending for each in server.log} == {"whole"}
+
+
 async def test_a_server_that_ends_says_so_of_what_it_was_at() -> None:
     async with AsyncExitStack() as stack:
         async with open_model_server() as server:

@@ -68,13 +68,10 @@ def _place_for_records(request: pytest.FixtureRequest, hermitage: Hermitage) -> 
 
 def _write_golden(request: pytest.FixtureRequest, agent: Agent, hermitage: Hermitage) -> None:
     title = request.node.name.partition("[")[0].removeprefix("test_")
-    case = "".join(f"-{each}" for each in _other_parameters(request))
+    case: str = getattr(request.node, "callspec").id  # noqa: B009
+    case = case.replace(agent.version, "").strip("-")
     for number, file in enumerate(agent.recorded, 1):
-        suffix = f"-{number}" if len(agent.recorded) > 1 else ""
-        name = f"{title}{case}{suffix}"
-        write_golden(agent.name, agent.version, name, file, hermitage.root)
-
-
-def _other_parameters(request: pytest.FixtureRequest) -> list[object]:
-    parameters: dict[str, object] = getattr(request.node, "callspec").params  # noqa: B009
-    return [value for name, value in parameters.items() if not name.endswith("_program")]
+        which = [case] if case else []
+        if len(agent.recorded) > 1:
+            which.append(str(number))
+        write_golden(agent.name, agent.version, "-".join([title, *which]), file, hermitage.root)

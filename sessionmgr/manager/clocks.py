@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from sessionmgr.provider.context import is_amount
+
 if TYPE_CHECKING:
     from sessionmgr.model import Run
 
@@ -35,6 +37,19 @@ class Clocks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The turn is over, and work in the background still open."""
     close: float | None = None
     """For a graceful end, before it is forced."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no clock could show.
+
+        Raises:
+            ValueError: It names the clock.
+        """
+        for name in self.__struct_fields__:
+            seconds: object = getattr(self, name)
+            if seconds is not None and not is_amount(seconds):
+                raise ValueError(
+                    f"the clock {name} cannot be {seconds!r}: it takes seconds, and 0 is off"
+                )
 
     def over(self, outer: Clocks) -> Clocks:
         """Return these clocks, with those of `outer` where these say nothing."""
@@ -82,7 +97,8 @@ def watch(run: Run, clocks: Clocks, *, seen: bool, in_turn: bool) -> Watch | Non
     if not seen:
         return _half_way("start", clocks)
     if run.open_tools:
-        return _armed(Watch("tool", clocks.of("tool_warning"), clocks.of("tool")))
+        warn, act = clocks.of("tool_warning"), clocks.of("tool")
+        return _armed(Watch("tool", min(warn or act, act / 2) if act else warn, act))
     if in_turn:
         return _half_way("model", clocks)
     return _half_way("drain" if run.open_tasks else "idle", clocks)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -32,11 +32,28 @@ if TYPE_CHECKING:
     from sessionmgr.provider.question import ApprovalRequest, Decision
 
 
+def is_amount(value: object) -> bool:
+    """Say whether it is a number that something can come to: 0 or more, and finite."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 <= cast("float", value) < math.inf
+
+
 class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What may be used up before it ends."""
 
     usd: float | None = None
     tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be used up.
+
+        Raises:
+            ValueError: It says which.
+        """
+        if self.usd is not None and not is_amount(self.usd):
+            raise ValueError(f"a budget cannot be {self.usd!r} usd")
+        if self.tokens is not None and not (is_amount(self.tokens) and self.tokens % 1 == 0):
+            raise ValueError(f"a budget cannot be {self.tokens!r} tokens")
 
     def over(self, outer: Budget) -> Budget:
         """Return this budget, with what `outer` says where this says nothing."""
@@ -291,7 +308,7 @@ class RunContext:
             provider=self._course.provider,
             cwd=self.cwd,
         )
-        directories = tuple(map(PurePath, (self.cwd, *self._spec.directories)))
+        directories = (self.cwd, *self._spec.directories)
         question = Question(request, by_mode(self.permission.asked, request, directories))
         self._course.ask(question)
         try:

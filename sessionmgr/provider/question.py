@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import PurePath
 from typing import Literal, TypeAlias
 
@@ -51,7 +52,7 @@ Approve: TypeAlias = Callable[[ApprovalRequest], Awaitable[Decision]]
 
 
 def by_mode(
-    mode: PermissionMode, request: ApprovalRequest, directories: tuple[PurePath, ...]
+    mode: PermissionMode, request: ApprovalRequest, directories: Iterable[str]
 ) -> Decision | None:
     """Return what the permission mode itself answers; None leaves it to the caller."""
     match mode:
@@ -67,11 +68,15 @@ def by_mode(
             return None
 
 
-def _within(paths: tuple[str, ...], directories: tuple[PurePath, ...]) -> bool:
-    """Say whether all `paths` are known to be inside one of the directories."""
+def _within(paths: tuple[str, ...], directories: Iterable[str]) -> bool:
+    """Say whether all `paths` are known to be inside one of the directories, wherever links lead.
+
+    What `..` behind a link means depends on who reads it, so nothing is known of that.
+    """
+    inside = [os.path.realpath(directory) for directory in directories]
     return bool(paths) and all(
         ".." not in PurePath(path).parts
         and PurePath(path).is_absolute()
-        and any(PurePath(path).is_relative_to(directory) for directory in directories)
+        and any(PurePath(os.path.realpath(path)).is_relative_to(each) for each in inside)
         for path in paths
     )

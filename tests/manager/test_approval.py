@@ -20,7 +20,15 @@ from sessionmgr.model import (
     ToolCallCompleted,
     ToolCallFailed,
 )
-from sessionmgr.provider import Allow, ApprovalRequest, Approve, Decision, Deny
+from sessionmgr.provider import (
+    Allow,
+    ApprovalRequest,
+    Approve,
+    Decision,
+    Deny,
+    ProviderAdapter,
+    RunContext,
+)
 from sessionmgr.testing.scripted import (
     Ask,
     Flood,
@@ -339,6 +347,28 @@ async def test_what_the_mode_allows_nobody_is_asked_about(
         assert (granted.type, granted.by) == ("tool_approval_granted", by)
 
 
+@pytest.mark.parametrize(
+    ("path", "by"), [("out/a", "caller"), ("in/a", "mode"), ("in/new/a", "mode")]
+)
+async def test_an_edit_is_where_its_links_lead(
+    autojump_clock: MockClock, path: str, by: str, tmp_path: Path
+) -> None:
+    real, cwd, elsewhere = tmp_path / "real", tmp_path / "cwd", tmp_path / "elsewhere"
+    for each in (real, real / "inner", elsewhere):
+        each.mkdir()
+    cwd.symlink_to(real)
+    (real / "out").symlink_to(elsewhere)
+    (real / "in").symlink_to(real / "inner")
+    async with open_house() as house:
+        session = await house.manager.open_session(
+            "actor", cwd=cwd, permission_mode="accept_edits", approve=answer(Allow())
+        )
+        run = await session.submit(play(Ask(tool="ed", effect="edit", paths=(str(cwd / path),))))
+        await run.result()
+        [_, granted] = questions(await events(run))
+        assert (granted.type, granted.by) == ("tool_approval_granted", by)
+
+
 @pytest.mark.parametrize("effect", ["edit", "command", "network", "other"])
 async def test_who_only_plans_is_denied_every_effect(
     autojump_clock: MockClock, effect: Any
@@ -354,6 +384,28 @@ async def test_a_runs_own_approve_comes_before_its_sessions(autojump_clock: Mock
         session = await house.manager.open_session("actor", approve=answer(Deny()))
         run = await session.submit(play(RM), approve=answer(Allow()))
         assert (await run.result()).tool_calls.denied == 0
+
+
+@pytest.mark.parametrize("whose", ["nobody's", "session's", "run's"])
+async def test_an_adapter_knows_whether_somebody_answers(
+    autojump_clock: MockClock, whose: str
+) -> None:
+    attended: list[bool] = []
+
+    class Looks(ProviderAdapter):
+        name = "looks"
+
+        async def run(self, run: RunContext) -> None:
+            attended.append(run.attended)
+            await run.finish()
+
+    approve = answer(Allow())
+    async with open_house(others={"looks": Looks}) as house:
+        session = await house.manager.open_session(
+            "looks", approve=approve if whose == "session's" else None
+        )
+        await (await session.submit("x", approve=approve if whose == "run's" else None)).result()
+    assert attended == [whose != "nobody's"]
 
 
 async def test_a_stubborn_approve_does_not_hold_the_session_after_its_run(

@@ -1,6 +1,6 @@
 """Each clock strikes where its state says so: warns at half, acts at the end, and says why."""
 
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import trio
@@ -14,7 +14,7 @@ from sessionmgr.model import (
     RunStatus,
     StallSuspected,
 )
-from sessionmgr.provider import Allow, ApprovalRequest, Decision
+from sessionmgr.provider import Allow, ApprovalRequest, Budget, Decision
 from sessionmgr.testing.scripted import (
     Alive,
     Ask,
@@ -46,7 +46,7 @@ SILENCES: dict[str, tuple[Clocks, tuple[Step, ...]]] = {
     "model": (Clocks(model=40), (Say(text="hm"), Hang())),
     "idle": (Clocks(idle=40), (Say(text="hm"), TurnEnd(), Hang())),
     "drain": (Clocks(drain=40), (Say(text="hm"), TurnEnd(open_tasks=2), Hang())),
-    "tool": (Clocks(tool=40, tool_warning=20), (Tool(name="make", takes=10_000),)),
+    "tool": (Clocks(tool=40, tool_warning=600), (Tool(name="make", takes=10_000),)),
 }
 
 
@@ -304,3 +304,20 @@ async def test_a_clock_that_is_nearer_than_the_one_before_strikes_in_time(
         run = await session.submit(play(*steps, starts=clocks.start is None))
         assert (await run.result()).status is RunStatus.TIMED_OUT
         assert trio.current_time() == pytest.approx(11, abs=0.2)
+
+
+@pytest.mark.parametrize("clock", Clocks.__struct_fields__)
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), "600", True], ids=repr)
+def test_a_clock_that_shows_no_time_is_refused_by_its_name(clock: str, seconds: Any) -> None:
+    with pytest.raises(ValueError, match=f"clock {clock} cannot be"):
+        Clocks(**{clock: seconds})
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"usd": -1}, {"usd": float("nan")}, {"usd": "1"}, {"tokens": -5}, {"tokens": 1.5}],
+    ids=repr,
+)
+def test_a_budget_that_cannot_be_used_up_is_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"cannot be .* {next(iter(limits))}"):
+        Budget(**limits)

@@ -155,8 +155,11 @@ class Tower:
         if now < winding.at:
             return winding.at
         if winding.is_last:
+            if not entry.is_over and not course.was_asked_to_end:  # else that is on record
+                _note(entry, "close", course.grace, now)
             entry.live.intake.put(Overdue(entry))
             return NEVER
+        _note(entry, "close", course.grace, now)
         course.cut()
         entry.winds_down = Winding(winding.at + course.grace, is_last=True)
         return entry.winds_down.at

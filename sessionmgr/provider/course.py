@@ -13,12 +13,12 @@ import msgspec
 import trio
 
 from sessionmgr.errors import OtpError, RunCancelled, RunCrashed
-from sessionmgr.model import Cause, Failure, Kind, encode_event, new_id
+from sessionmgr.model import Cause, Failure, Kind, StallSuspected, encode_event, new_id
 from sessionmgr.otp import Run
 from sessionmgr.provider.latch import Latch
 
 if TYPE_CHECKING:
-    from sessionmgr.model import Event
+    from sessionmgr.model import Event, Json
     from sessionmgr.otp import TaskSupervisor
     from sessionmgr.provider.adapter import ProviderAdapter
     from sessionmgr.provider.context import RunContext
@@ -172,6 +172,11 @@ class Course:
         self._say_farewell()
         return True
 
+    @property
+    def was_asked_to_end(self) -> bool:
+        """Whether its provider has been asked, politely, to end it."""
+        return self._farewell is not None
+
     def cut(self) -> None:
         """Have the run end now."""
         self._scope.cancel()
@@ -239,11 +244,27 @@ class Course:
 
     async def _end_politely(self, adapter: ProviderAdapter, context: RunContext) -> None:
         try:
-            with trio.move_on_after(self.grace):
+            with trio.move_on_after(self.grace) as scope:
                 await adapter.interrupt(context)
                 await trio.sleep_forever()  # it reads on, and returns when it is done
+            if scope.cancelled_caught:
+                self._note_grace()
         finally:
             self.cut()
+
+    def _note_grace(self) -> None:
+        """Put on record that it has not ended by itself in its time, and is cut for that."""
+        assert self.stop is not None
+        evidence: dict[str, Json] = {
+            "clock": "close",
+            "limit": self.grace,
+            "ending": self.stop.cause.value,
+        }
+        silent = round(trio.current_time() - self.last_sign, 3)
+        stalled = StallSuspected(
+            state="close", silent_for=silent, evidence=evidence, synthetic=True
+        )
+        self.intake.put(Arrived(self, (stalled,), 0, self.last_sign))
 
 
 def _the_one(error: BaseException) -> BaseException:

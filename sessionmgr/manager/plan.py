@@ -147,7 +147,7 @@ def check(tables: Tables, session: Session, wish: RunWish) -> Plan:
     for directory in (session.cwd, *directories):
         if not os.path.isdir(directory):  # noqa: PTH112  # half the time of a Path
             raise DirectoryMissing(directory)
-    environment = tree.environment(wish.env)
+    environment = tree.environment({**options.variables(), **wish.env})
     spec = RunSpec(
         prompt=wish.prompt,
         cwd=session.cwd,

@@ -19,6 +19,10 @@ O = TypeVar("O", bound=msgspec.Struct)  # noqa: E741
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the user may set for one provider alone; an adapter's own are a subclass of this."""
 
+    def variables(self) -> Mapping[str, str]:
+        """Return what they add to the environment; what the run itself is given wins."""
+        return {}
+
 
 def settle(
     provider: str,

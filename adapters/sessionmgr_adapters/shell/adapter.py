@@ -101,14 +101,13 @@ def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
         CommandRefusedError: It may not.
         ValueError: It is none.
     """
-    env = {**run.env, **options.env}
     allowed = options.allowed_commands
     if run.permission.asked is not PermissionMode.DEFAULT:
         allowed = None
     listed = allowed is not None or bool(options.denied_commands)
     rules = None
     if listed:
-        path = env.get("PATH", os.defpath)
+        path = run.env.get("PATH", os.defpath)
         rules = Rules(allowed, options.denied_commands, path=path, cwd=directory)
     if options.shell:
         script = rules.check_script(run.prompt) if rules else run.prompt
@@ -119,7 +118,7 @@ def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
             raise ValueError("the prompt holds no command")
         if rules:
             argv = rules.check(argv)
-    return Command(argv=tuple(argv), cwd=directory, env=env, stdin=False)
+    return Command(argv=tuple(argv), cwd=directory, env=dict(run.env), stdin=False)
 
 
 async def _end(run: RunContext, performance: Performance) -> None:

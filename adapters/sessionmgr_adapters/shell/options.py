@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
@@ -30,7 +31,11 @@ class ShellOptions(Options, frozen=True, kw_only=True):
     denied_commands: tuple[str, ...] = ()
     success_exit_codes: tuple[int, ...] = (0,)
     env: dict[str, str] = msgspec.field(default_factory=dict[str, str])
-    """Beside what the run's environment holds, and in place of it."""
+    """Beside what the run's environment holds; what the run itself is given wins."""
+
+    def variables(self) -> Mapping[str, str]:
+        """Return what is set in `env`."""
+        return self.env
 
     def __post_init__(self) -> None:
         for each in (*(self.allowed_commands or ()), *self.denied_commands):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.model import (
+    Cause,
     ErrorOccurred,
     Failure,
     FailureKind,
@@ -20,7 +21,7 @@ from sessionmgr.model import (
 from sessionmgr.process import Pump
 from sessionmgr.process.facts import ExitFacts
 from sessionmgr.process.ladder import Ladder, end_tree, open_tree
-from sessionmgr.provider.child_end import process_exited
+from sessionmgr.provider.child_end import exit_failure, process_exited
 from sessionmgr_adapters.shell.output import Output, Pieces
 
 if TYPE_CHECKING:
@@ -159,12 +160,26 @@ class Performance:
             "signal": facts.signal,
             "stderr": self._pump.tail.text(),
         }
+        events.append(
+            self._ended(ToolCallCompleted if self.went_well else ToolCallFailed, tool_output)
+        )
+        failure = self._failure(facts)
+        if failure is not None:
+            events.append(ErrorOccurred(failure=failure))
         events += [
-            self._ended(ToolCallCompleted if self.went_well else ToolCallFailed, tool_output),
             MessageReceived(content=self._out.text(), message_id=self.tool_call_id),
             process_exited(facts),
         ]
         self._run.emit_nowait(*events)
+
+    def _failure(self, facts: ExitFacts) -> Failure | None:
+        """Return what went wrong, unless that somebody wanted it to end."""
+        stop = self._run.cancelling
+        if stop is None:
+            return None if self.went_well else exit_failure(facts, self._pump.tail)
+        if stop.cause is Cause.DEADLINE:
+            return Failure(kind=FailureKind.TIMED_OUT, message=stop.detail or stop.cause.value)
+        return None
 
     def _ended(self, how: type[ToolCallEnded], tool_output: Json) -> ToolCallEnded:
         return how(

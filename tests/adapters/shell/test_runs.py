@@ -89,8 +89,9 @@ async def test_with_a_shell_the_prompt_is_a_script(do: Do) -> None:
 
 async def test_an_exit_code_other_than_0_is_a_failed_run_in_events_and_result(do: Do) -> None:
     result, events = await do("echo out; echo bad >&2; exit 7", shell=True)
-    assert kinds(events)[-4:] == [
+    assert kinds(events)[-5:] == [
         "tool_call_failed",
+        "error_occurred",
         "message_received",
         "process_exited",
         "run_failed",
@@ -125,8 +126,12 @@ async def test_at_its_timeout_a_run_is_timed_out_and_keeps_what_it_said(do: Do) 
     result, events = await do("echo partial; sleep 1000", shell=True, timeout=0.5)
     assert (result.status, result.reason) == (RunStatus.TIMED_OUT, Reason.DEADLINE)
     assert result.text == "partial\n"
-    assert "tool_call_failed" in kinds(events)
+    (occurred,) = (each for each in events if isinstance(each, ErrorOccurred))
+    assert occurred.failure is not None
+    assert occurred.failure.kind is FailureKind.TIMED_OUT
     assert kinds(events)[-1] == "run_timed_out"
+    order = [kinds(events).index(each) for each in ("tool_call_failed", "error_occurred")]
+    assert order == sorted(order)
 
 
 async def test_a_command_deaf_to_term_is_killed_within_the_grace(

@@ -39,7 +39,17 @@ class _Part:
         self.run: RunHandle | None = None
         self.doing: Final = Doing(trio.current_time())
         self.cancelled = False
+        self.superseded = False
         self.detail: str | None = None
+
+    def end_run(self) -> None:
+        """Have its run end, if it has one."""
+        if self.run is None:
+            return
+        if self.superseded:
+            self.run.supersede(self.detail)
+        else:
+            self.run.cancel(self.detail)
 
     def activity(self) -> Activity:
         """Return what it is at."""
@@ -77,9 +87,13 @@ class InProcessHost:
                 self._lease = trio.CancelScope()
 
     async def submit(self, work: Work) -> None:
-        """Start an attempt."""
+        """Start an attempt; whatever is on of an earlier one at the same job ends for it."""
         await trio.lowlevel.cancel_shielded_checkpoint()
         assert self._nursery is not None
+        for part in self._parts.values():
+            if part.work.job.id == work.job.id and part.work.attempt < work.attempt:
+                part.superseded = True
+                self._cancel(part, f"attempt {work.attempt} has taken over")
         part = _Part(work)
         self._parts[work.job.id, work.attempt] = part
         self._nursery.start_soon(self._play, part)
@@ -94,8 +108,7 @@ class InProcessHost:
     def _cancel(self, part: _Part, detail: str | None) -> None:
         part.cancelled, part.detail = True, detail
         part.doing.say(STOPPING, trio.current_time())
-        if part.run is not None:
-            part.run.cancel(detail)
+        part.end_run()
 
     async def follow(self, after: int) -> Sequence[Report]:
         """Wait for reports."""
@@ -171,7 +184,7 @@ class InProcessHost:
             )
         run = part.run = await session.admit(wish)
         if part.cancelled:
-            run.cancel(part.detail)
+            part.end_run()
         result = await self._follow(part, run)
         resumable = False
         if result.status is not RunStatus.COMPLETED:

@@ -13,6 +13,7 @@ from sessionmgr.errors import (
     PermissionRefused,
     ProviderDown,
     ProviderUnknown,
+    SessionBusy,
     StoreError,
     VariableRefused,
     WishRefused,
@@ -89,6 +90,7 @@ _KINDS: Final[dict[type[Exception], FailureKind]] = {
     PermissionRefused: FailureKind.PERMISSION_REFUSED,
     ProviderDown: FailureKind.ADAPTER_CRASHED,
     ManagerClosing: FailureKind.MANAGER_CRASHED,
+    SessionBusy: FailureKind.SESSION_BUSY,
 }
 
 
@@ -98,6 +100,6 @@ def refusal(error: Exception) -> Failure:
     return Failure(
         kind=kind or FailureKind.CONFIG_INVALID,
         message=str(error),
-        retryable=isinstance(error, ProviderDown | StoreError),
+        retryable=isinstance(error, ProviderDown | SessionBusy | StoreError),
         phase="start",
     )

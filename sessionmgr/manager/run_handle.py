@@ -75,6 +75,7 @@ class RunHandle:
 
     async def result(self) -> RunResult:
         """Wait for the end and return what became of it. That it failed is no exception."""
+        self._tables.require_here()
         entry = self._entry
         await entry.ended.wait()
         # Its own process may still be ending, and has something to add.
@@ -85,10 +86,17 @@ class RunHandle:
 
     def cancel(self, detail: str | None = None) -> bool:
         """Have it end; False if that is settled already."""
+        self._tables.require_here()
         return self._entry.course.end(Stop(cause=Cause.CALLER, detail=detail))
+
+    def supersede(self, detail: str | None = None) -> bool:
+        """Have it end because a newer attempt at the same has taken over."""
+        self._tables.require_here()
+        return self._entry.course.end(Stop(cause=Cause.NEWER_ATTEMPT, detail=detail))
 
     async def append(self, content: str) -> FollowUp:
         """Give it another message: into the turn that is on, or else as the session's next run."""
+        self._tables.require_here()
         entry = self._entry
         tree = self._tables.providers.get(entry.run.provider)
         steers = tree is not None and tree.can_append()
@@ -114,6 +122,7 @@ class RunHandle:
             NotPausable: It could not be resumed, or has ended.
             StoreSilent: The manager went down, and its store did not answer.
         """
+        self._tables.require_here()
         entry = self._entry
         encode_json(state)  # what is no JSON is the caller's mistake, here and now
         self._require_pausable()
@@ -125,6 +134,8 @@ class RunHandle:
         await entry.ended.wait()
         if entry.run.status is not RunStatus.PAUSED:
             raise NotPausable(self.id, f"it is {entry.run.status}")
+        if entry.approve is not None:
+            self._tables.approvers[self.session_id] = entry.approve
         with self._tables.lifetime.and_then(entry.clocks.of("close")):
             stored = await self._tables.store.snapshot(snapshot_id)
             return msgspec.json.decode(stored.body, type=Snapshot)

@@ -1,0 +1,36 @@
+"""Numbers of attempts are fences: of one job, only the newest goes on."""
+
+import trio
+from trio.testing import MockClock
+
+from sessionmgr.batch import InProcessHost, Work
+from sessionmgr.model import Kind, Reason, RunResult, RunStatus
+from sessionmgr.testing.scripted import Hang, Say
+from tests.batch.hall import Hall, job, open_hall
+
+
+def attempt(hall: Hall, number: int, *steps: Say | Hang) -> Work:
+    return Work(
+        batch="bat_1",
+        job=job("a", *steps),
+        attempt=number,
+        session_id=hall.manager.new_id(Kind.SESSION),
+    )
+
+
+async def test_a_newer_attempt_takes_over(autojump_clock: MockClock) -> None:
+    async with open_hall() as hall, trio.open_nursery() as nursery:
+        host = InProcessHost(hall.manager)
+        await nursery.start(host.serve)
+        await host.submit(attempt(hall, 1, Say(text="old"), Hang()))
+        await trio.sleep(1)
+        await host.submit(attempt(hall, 2, Say(text="new")))
+        ended: dict[int, RunResult] = {}
+        while len(ended) < 2:
+            for _, report in await host.follow(0):
+                ended[report.attempt] = report.result
+            await trio.sleep(0.1)
+        nursery.cancel_scope.cancel()
+    assert (ended[1].status, ended[1].reason) == (RunStatus.CANCELLED, Reason.SUPERSEDED)
+    assert (ended[1].text, ended[1].detail) == ("old", "attempt 2 has taken over")
+    assert (ended[2].status, ended[2].text) == (RunStatus.COMPLETED, "new")

@@ -1,4 +1,14 @@
 from sessionmgr.batch import Job as Job, run_batch as run_batch
+from sessionmgr.errors import (
+    CapabilityMissing as CapabilityMissing,
+    ManagerDown as ManagerDown,
+    NotInTrio as NotInTrio,
+    NotPausable as NotPausable,
+    NotResumable as NotResumable,
+    PermissionRefused as PermissionRefused,
+    SessionmgrError as SessionmgrError,
+    StartRefused as StartRefused,
+)
 from sessionmgr.manager import (
     Clocks as Clocks,
     FollowUp as FollowUp,

@@ -21,6 +21,7 @@ SessionmgrError
 │   │   ├── WishRefused             the provider cannot be told that
 │   │   ├── DirectoryMissing        a directory of the session or the run is not there
 │   │   ├── SessionIsClosed         the session takes no more runs
+│   │   ├── SessionBusy             another manager has the session, and lives
 │   │   ├── KeeperLost              nobody could write down that the run was let in
 │   │   ├── ProviderDown            the provider's tree gave up; it is tried again later
 │   │   └── ManagerClosing          the manager admits nothing any more
@@ -246,6 +247,15 @@ class SessionIsClosed(StartRefused):
     def __init__(self, session_id: str) -> None:
         super().__init__(f"{session_id} is closed: it takes no more runs")
         self.session_id = session_id
+
+
+class SessionBusy(StartRefused):
+    """Another manager has the session, and lives: two would write one record."""
+
+    def __init__(self, session_id: str, holder: object) -> None:
+        super().__init__(f"{session_id} is in use by another manager ({holder})")
+        self.session_id = session_id
+        self.holder = holder
 
 
 class KeeperLost(StartRefused):

@@ -10,6 +10,16 @@ from typing import Final
 
 PUBLIC: Final = {
     "sessionmgr.batch": ("Job", "run_batch"),
+    "sessionmgr.errors": (
+        "CapabilityMissing",
+        "ManagerDown",
+        "NotInTrio",
+        "NotPausable",
+        "NotResumable",
+        "PermissionRefused",
+        "SessionmgrError",
+        "StartRefused",
+    ),
     "sessionmgr.manager": (
         "Clocks",
         "FollowUp",
@@ -30,7 +40,18 @@ PUBLIC: Final = {
     ),
 }
 PACKAGES: Final = frozenset(
-    {"batch", "errors", "manager", "model", "otp", "process", "provider", "store", "wire"}
+    {
+        "batch",
+        "errors",
+        "manager",
+        "model",
+        "otp",
+        "process",
+        "provider",
+        "store",
+        "testing",
+        "wire",
+    }
 )
 _HOMES: Final = {name: home for home, names in PUBLIC.items() for name in names}
 _PACKAGE: Final = "sessionmgr"

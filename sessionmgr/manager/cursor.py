@@ -21,7 +21,7 @@ from sessionmgr.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Generator, Iterator, Sequence
 
     from sessionmgr.manager.tables import Tables
     from sessionmgr.store.row import EventPage
@@ -49,9 +49,9 @@ class Cursor:
         to_the_end: bool = False,
     ) -> None:
         self._tables: Final = tables
-        self._session_id: Final = session_id
+        self._session_id = session_id
         self._after = after
-        self._until: Final = until
+        self._until = until
         self._run_id: Final = run_id
         self._types: Final = None if types is None else frozenset(types)
         self._to_the_end: Final = to_the_end
@@ -81,6 +81,7 @@ class Cursor:
         """
         if left := list(self._events):
             return left
+        self._tables.require_here()
         while not self._done:
             found = await self._fetch()
             if found:
@@ -158,3 +159,40 @@ class Cursor:
             and (self._run_id is None or event.run_id == self._run_id)
             and (self._types is None or event.type in self._types)
         )
+
+
+class RunCursor(Cursor):
+    """The events of one run, as many as are stored when the first of them is asked for.
+
+    To await it is to look the run up before that.
+    """
+
+    def __init__(self, tables: Tables, run_id: str) -> None:
+        super().__init__(tables, "", until=0, run_id=run_id)
+        self._is_found = False
+
+    def __await__(self) -> Generator[object, object, RunCursor]:
+        """Look the run up.
+
+        Raises:
+            UnknownId: There is no such run.
+        """
+        return self._found().__await__()
+
+    async def _found(self) -> RunCursor:
+        await self._find()
+        return self
+
+    async def _find(self) -> None:
+        if self._is_found:
+            await trio.lowlevel.checkpoint()
+            return
+        assert self._run_id is not None
+        stored = await self._tables.store.run(self._run_id)
+        self._session_id = stored.session_id
+        self._after, self._until = (stored.first_seq or 1) - 1, stored.last_seq or 0
+        self._is_found = True
+
+    async def _fetch(self) -> Sequence[AnyEvent]:
+        await self._find()
+        return await super()._fetch()

@@ -38,6 +38,7 @@ class RunEntry:
         "negotiation",
         "pause",
         "run",
+        "secrets",
         "spec",
         "undelivered",
         "warned_at",
@@ -58,6 +59,7 @@ class RunEntry:
         wish: RunWish,
         approve: Approve | None,
         metadata: dict[str, Json],
+        secrets: tuple[str, ...] = (),
         follow_up: bool = False,
         message_id: str,
     ) -> None:
@@ -68,6 +70,8 @@ class RunEntry:
         self.wish: Final = wish
         self.approve: Final = approve
         self.metadata: Final = metadata
+        self.secrets: Final = secrets
+        """What of its environment must not be stored or shown."""
         self.follow_up: Final = follow_up
         self.message_id: Final = message_id
         self.run = Run(id=run_id, session_id=live.session.id, provider=live.session.provider)

@@ -12,9 +12,11 @@ from msgspec.structs import replace
 
 from sessionmgr.errors import (
     KeeperLost,
+    LeaseHeld,
     LeaseLost,
     ManagerClosing,
     ProviderDown,
+    SessionBusy,
     StartFailed,
     StoreClosed,
     StoreError,
@@ -103,7 +105,7 @@ class Keeping:
         """Return the session, live and kept.
 
         Raises:
-            LeaseHeld: Another manager keeps it.
+            SessionBusy: Another manager keeps it.
             KeeperLost: Its keeper crashed before it was up.
         """
         async with self._alone(session.id):
@@ -125,6 +127,8 @@ class Keeping:
         except (SupervisorNotRunning, SupervisorStopping):
             raise ManagerClosing from None
         except StartFailed as error:
+            if isinstance(error.__cause__, LeaseHeld):
+                raise SessionBusy(session.id, error.__cause__.holder) from error.__cause__
             if isinstance(error.__cause__, StoreError):
                 raise error.__cause__ from None
             raise KeeperLost(session.id) from error

@@ -14,7 +14,7 @@ from sessionmgr.errors import StoreSilent, UnknownId
 from sessionmgr.manager.asked import as_json, budget_of, clocks_of
 from sessionmgr.manager.checkup import check_up
 from sessionmgr.manager.clocks import Clocks
-from sessionmgr.manager.cursor import Cursor
+from sessionmgr.manager.cursor import Cursor, RunCursor
 from sessionmgr.manager.desk import Desk
 from sessionmgr.manager.identity import Presence
 from sessionmgr.manager.keeping import Keeping
@@ -68,7 +68,6 @@ class Manager:
         self._reconciler: Final = Reconciler(tables, spool)
         self._keeping: Final = Keeping(tables, self._reconciler)
         self._desk: Final = Desk(tables, lambda entry: self._handle(entry.live.session))
-        self._token: trio.lowlevel.TrioToken | None = None
         self._tree: Final = Tree(tables, store, self._reconciler, self._keeping, self._desk)
 
     # --- the block -------------------------------------------------------------------------------
@@ -79,7 +78,7 @@ class Manager:
         Raises:
             ManagerDown: It does not come up; the cause says why.
         """
-        self._token = trio.lowlevel.current_trio_token()
+        self._tables.token = trio.lowlevel.current_trio_token()
         await self._tree.open()
         return self
 
@@ -95,8 +94,8 @@ class Manager:
     @property
     def token(self) -> trio.lowlevel.TrioToken:
         """What another thread needs to reach the manager, by `trio.from_thread`."""
-        assert self._token is not None
-        return self._token
+        assert self._tables.token is not None
+        return self._tables.token
 
     # --- what its user does with it --------------------------------------------------------------
 
@@ -119,6 +118,7 @@ class Manager:
             StartRefused: Nothing: it would be refused, and so.
             VariableRefused: A variable may not be given to a child.
         """
+        self._tables.require_here()
         self._keeping.know(provider)
         session = Session(id="", provider=provider, cwd=str(Path(cwd).absolute()))
         plan = check(self._tables, session, wish)
@@ -144,6 +144,7 @@ class Manager:
         Raises:
             ProviderUnknown: There is no such provider.
         """
+        self._tables.require_here()
         await trio.lowlevel.checkpoint()
         self._keeping.know(provider)
         encode_json(metadata)  # what is no JSON is the caller's mistake, here and now
@@ -194,6 +195,7 @@ class Manager:
             UnknownId: There is none of that id.
             ProviderUnknown: Its provider is not installed any more.
         """
+        self._tables.require_here()
         stored = await self._tables.store.session(session_id)
         self._tables.fresh.discard(session_id)  # another manager may have used an id of ours
         found = _session_of(stored.body)
@@ -221,18 +223,23 @@ class Manager:
 
         It is asked for the same as the run that was paused (permission, clocks, budget, options,
         tools, ...), but for what `wishes` say. Only images and variables of its own have to be
-        given again: they are not stored. Its budget and its deadline count from its start.
+        given again: they are not stored; and `approve`, where another manager has paused it. Its
+        budget and its deadline count from its start.
 
         Raises:
             NotResumable: A precondition does not hold; it says which.
             StartRefused: The run cannot be started.
         """
+        self._tables.require_here()
         if isinstance(snapshot, str):
             snapshot = snapshot_of((await self._tables.store.snapshot(snapshot)).body)
         run = decode_run((await self._tables.store.run(snapshot.run_id)).body)
         wish = wish_to_go_on(snapshot, run, message, wishes)
-        session = await self.session(snapshot.session_id)
-        return await session.admit(wish)
+        approve = self._tables.approvers.get(snapshot.session_id)
+        session = await self.session(snapshot.session_id, approve=approve)
+        resumed = await session.admit(wish)
+        self._tables.approvers.pop(snapshot.session_id, None)
+        return resumed
 
     async def cancel(self, id: str, *, detail: str | None = None) -> bool:
         """End a run, or all of a session; False if nothing of it was on here any more.
@@ -241,6 +248,7 @@ class Manager:
             UnknownId: The store knows no such id either.
             StoreSilent: It does not answer when it is asked for the id.
         """
+        self._tables.require_here()
         await trio.lowlevel.checkpoint()
         stop = Stop(cause=Cause.CALLER, detail=detail)
         entry = self._tables.runs.get(id)
@@ -258,6 +266,7 @@ class Manager:
 
     async def cancel_all(self, *, detail: str | None = None) -> int:
         """End everything that is on or waits; return how many runs that were."""
+        self._tables.require_here()
         await trio.lowlevel.checkpoint()
         stop = Stop(cause=Cause.CALLER, detail=detail)
         return sum(entry.course.end(stop) for entry in list(self._tables.runs.values()))
@@ -275,6 +284,7 @@ class Manager:
         Raises:
             ProviderUnknown: There is no such provider.
         """
+        self._tables.require_here()
         await trio.lowlevel.checkpoint()
         offered = self._keeping.know(provider).capabilities
         return negotiate(offered, require=require, prefer=prefer, require_native=require_native)
@@ -288,17 +298,16 @@ class Manager:
         types: Collection[str] | None = None,
     ) -> Cursor:
         """Read a session's events from any number on, and go on as more come."""
+        self._tables.require_here()
         return Cursor(self._tables, session_id, after=after, run_id=run_id, types=types)
 
-    async def events(self, run_id: str) -> Cursor:
+    def events(self, run_id: str) -> RunCursor:
         """Read the stored events of one run.
 
-        Raises:
-            UnknownId: There is no such run.
+        That there is no such run is found out when it is read, or awaited.
         """
-        stored = await self._tables.store.run(run_id)
-        first, last = stored.first_seq or 1, stored.last_seq or 0
-        return Cursor(self._tables, stored.session_id, after=first - 1, until=last, run_id=run_id)
+        self._tables.require_here()
+        return RunCursor(self._tables, run_id)
 
     def supports(self, provider: str, capability: str) -> bool:
         """Say whether a provider has a capability, be it by the adapter's help.
@@ -319,6 +328,7 @@ class Manager:
             LeaseHeld: Another manager keeps it, and lives.
         """
         tables = self._tables
+        tables.require_here()
         if not tables.is_kept(session_id):
             await self._reconciler.settle(session_id, "its manager is no more")
         page = await tables.store.runs(session_id=session_id)
@@ -330,6 +340,7 @@ class Manager:
         Raises:
             UnknownId: There is no such blob.
         """
+        self._tables.require_here()
         return await self._tables.store.blob(sha256)
 
     async def result(self, run_id: str) -> RunResult:
@@ -338,6 +349,7 @@ class Manager:
         Raises:
             UnknownId: There is no such run.
         """
+        self._tables.require_here()
         return (await self._reconciler.fold(await self._tables.store.run(run_id))).result()
 
     async def sessions(
@@ -348,11 +360,13 @@ class Manager:
         limit: int = 100,
     ) -> list[Session]:
         """Return sessions that are stored, the newest first."""
+        self._tables.require_here()
         page = await self._tables.store.sessions(provider=provider, state=state, limit=limit)
         return [_session_of(row.body) for row in page.rows]
 
     async def costs(self, ids: Collection[str]) -> dict[str, Spent]:
         """Return what sessions, runs or providers' sessions have used; unknown ids are left out."""
+        self._tables.require_here()
         found = await self._tables.store.costs(ids)
         return {id: spent(costs) for id, costs in found.items()}
 
@@ -364,10 +378,12 @@ class Manager:
         Raises:
             ProviderUnknown: There is none of such a name.
         """
+        self._tables.require_here()
         return await check_up(self._keeping, self._tables, providers)
 
     def status(self) -> Status:
         """Say how the manager stands now."""
+        self._tables.require_here()
         return status_of(self._tables)
 
     def tree(self) -> str:

@@ -88,8 +88,12 @@ class SessionHandle:
         Raises:
             StartRefused: Nothing was started.
         """
+        self._tables.require_here()
         wish = msgspec.structs.replace(
-            wish, clocks=wish.clocks.over(self._clocks), budget=wish.budget.over(self._budget)
+            wish,
+            clocks=wish.clocks.over(self._clocks),
+            budget=wish.budget.over(self._budget),
+            approve=wish.approve or self._approve,
         )
         plan = check(self._tables, self._session, wish)
         await self._keeping.bring_up(self.provider)
@@ -106,7 +110,13 @@ class SessionHandle:
         await self._keeping.bring_up(self.provider)
         spec = msgspec.structs.replace(after.spec, prompt=content, provider_session_id=None)
         plan = Plan(
-            spec, after.negotiation, after.clocks, after.wish, after.approve, after.metadata, ()
+            spec,
+            after.negotiation,
+            after.clocks,
+            after.wish,
+            after.approve,
+            after.metadata,
+            after.secrets,
         )
         return await self._let_in(plan, follow_up=True)
 
@@ -137,8 +147,9 @@ class SessionHandle:
             clocks=plan.clocks,
             negotiation=plan.negotiation,
             wish=plan.wish,
-            approve=plan.approve or self._approve,
+            approve=plan.approve,
             metadata=plan.metadata,
+            secrets=plan.secrets,
             follow_up=follow_up,
         )
         live.hide(plan.secrets)
@@ -155,6 +166,7 @@ class SessionHandle:
 
     async def cancel(self, detail: str | None = None) -> None:
         """End what runs, and what waits."""
+        self._tables.require_here()
         await trio.lowlevel.checkpoint()
         live = self._tables.live.get(self.id)
         for entry in list(live.entries.values()) if live else []:
@@ -162,6 +174,7 @@ class SessionHandle:
 
     async def close(self) -> None:
         """Have it take no more runs; it is closed when those that are on or wait are over."""
+        self._tables.require_here()
         live = await self._keeping.live(self._session)
         live.closing = True
         if not live.stored and not live.is_busy:

@@ -7,6 +7,9 @@ import time
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
+import trio
+
+from sessionmgr.errors import NotInTrio
 from sessionmgr.manager.clocks import DEFAULTS, Clocks
 from sessionmgr.manager.lifetime import Lifetime
 from sessionmgr.manager.live import Live
@@ -18,8 +21,6 @@ from sessionmgr.provider.intake import Intake
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import trio
-
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.identity import Presence
     from sessionmgr.manager.launching import LateLauncher
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.provider_tree import ProviderTree
     from sessionmgr.provider.adapter import ProviderAdapter
     from sessionmgr.provider.context import Budget
+    from sessionmgr.provider.question import Approve
     from sessionmgr.store.contract import Store
 
 
@@ -68,6 +70,8 @@ class Tables:
         """Sessions whose keeper has died, until their record is in order."""
         self.waking: Final[set[str]] = set()
         """Sessions that are about to be kept."""
+        self.approvers: Final[dict[str, Approve]] = {}
+        """Who is asked in sessions that are paused, for when they go on here."""
         self.providers: Final[dict[str, ProviderTree]] = {}
         self.orphans: Final = Intake[Live]()
         """Live sessions whose keeper has died."""
@@ -75,6 +79,8 @@ class Tables:
         self.lifetime: Final = Lifetime()
         self.open = False
         """Whether runs are admitted."""
+        self.token: trio.lowlevel.TrioToken | None = None
+        """The `trio.run` in which all this lives, once it does."""
         self._store: Store | None = None
         self.has_store = False
         """Whether it is open, as far as we know."""
@@ -94,6 +100,19 @@ class Tables:
     def store(self, store: Store) -> None:
         self._store = store
         self.has_store = True
+
+    def require_here(self) -> None:
+        """Make sure that who calls is a task of the manager's own `trio.run`.
+
+        Raises:
+            NotInTrio: It is not.
+        """
+        try:
+            here = trio.lowlevel.current_trio_token()
+        except RuntimeError:
+            raise NotInTrio from None
+        if self.token is not None and here is not self.token:
+            raise NotInTrio
 
     def is_kept(self, session_id: str) -> bool:
         """Say whether a session is ours to look after just now."""

@@ -15,6 +15,12 @@ from sessionmgr.model import (
     Negotiation as Negotiation,
 )
 from sessionmgr.provider.adapter import Health as Health, ProviderAdapter as ProviderAdapter
+from sessionmgr.provider.connection import (
+    Connect as Connect,
+    Connection as Connection,
+    ConnectionSpec as ConnectionSpec,
+    Conversation as Conversation,
+)
 from sessionmgr.provider.context import (
     Budget as Budget,
     RunContext as RunContext,

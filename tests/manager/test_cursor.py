@@ -89,6 +89,7 @@ async def test_a_run_that_is_long_over_is_read_from_its_first_to_its_last(
         by_id = [event async for event in await house.manager.events(run.id)]
         assert [event.type for event in by_id] == names
         assert {event.run_id for event in by_id} == {run.id}
+        assert [event async for event in house.manager.events(run.id)] == by_id
 
 
 async def test_a_cursor_of_a_run_ends_with_it_and_each_is_a_new_one(
@@ -186,6 +187,8 @@ async def test_a_cursor_of_nothing_says_so(autojump_clock: MockClock) -> None:
             await anext(house.manager.subscribe("ses_nothing"))
         with pytest.raises(UnknownId):
             await house.manager.events("run_nothing")
+        with pytest.raises(UnknownId):
+            await anext(house.manager.events("run_nothing"))
 
 
 async def test_nobody_needs_to_read_for_a_run_to_go_on(autojump_clock: MockClock) -> None:

@@ -27,10 +27,11 @@ from sessionmgr.model import (
     RunStatus,
     Snapshot,
 )
-from sessionmgr.provider import Budget, Mapped, PermissionMap
+from sessionmgr.provider import Allow, ApprovalRequest, Budget, Decision, Mapped, PermissionMap
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.scripted import (
     ALL_IT_DOES,
+    Ask,
     Deaf,
     Emit,
     Finish,
@@ -93,6 +94,25 @@ async def test_it_goes_on_with_a_message(
         seen = house.actor.diary[-2]
         assert (seen.text, seen.resumed_from) == (said, run.id)
         assert seen.provider_session_id == f"of-{session.id}"
+
+
+async def test_who_was_asked_before_is_asked_again(autojump_clock: MockClock) -> None:
+    async def approve(_: ApprovalRequest) -> Decision:
+        await trio.lowlevel.checkpoint()
+        return Allow()
+
+    store = MemoryStore()
+    asks = play(Ask(tool="rm"))
+    async with open_house(store=store) as house:
+        session = await house.manager.open_session("actor", approve=approve)
+        run = await session.submit(play(Hang()))
+        await trio.sleep(1)
+        snapshot = await run.pause()
+        assert (await house.manager.resume(snapshot, asks)).tool_calls.denied == 0
+    async with open_house(store=store) as house:  # where nobody has ever answered
+        assert (await house.manager.resume(snapshot, asks)).tool_calls.denied == 1
+        result = await house.manager.resume(snapshot, asks, approve=approve)
+        assert result.tool_calls.denied == 0
 
 
 async def test_the_permission_is_asserted_again(autojump_clock: MockClock) -> None:

@@ -13,6 +13,7 @@ from sessionmgr.errors import (
     NotPausable,
     NotResumable,
     ProviderDown,
+    SessionBusy,
     SessionIsClosed,
     SessionmgrError,
     StoreError,
@@ -131,7 +132,7 @@ class Caller:
                 return error.provider == FRAIL
             case NotPausable() | NotResumable() | SessionIsClosed():
                 return True
-            case LeaseHeld():
+            case SessionBusy() | LeaseHeld():
                 return self._shift.number > 0
             case StoreError():
                 return weather.had_bad(now - 70, now)

@@ -1,12 +1,39 @@
-"""Where the package's public names are: each is imported when somebody asks for it.
+"""Where public names are: each is imported when somebody asks for it.
 
 So `import sessionmgr`, and with it the command line, does not wait for what it may never need.
-What type checkers are told stands in `__init__.pyi`.
+What type checkers are told stands in the packages' `__init__.pyi`.
 """
 
 import sys
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from typing import Final
+
+
+def lazily(
+    package: str, public: Mapping[str, Collection[str]], inner: Collection[str] = ()
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return a package's `__getattr__` and `__dir__`, by which names are there when asked for.
+
+    `public` are names by their modules, `inner` the packages within that are names, too.
+    """
+    homes = {name: home for home, names in public.items() for name in names}
+
+    def found(name: str) -> object:
+        if name in inner:
+            return import_module(f"{package}.{name}")
+        home = homes.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value: object = getattr(import_module(home), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def all_there_are() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes, *inner})
+
+    return found, all_there_are
+
 
 PUBLIC: Final = {
     "sessionmgr.batch": ("Job", "run_batch"),
@@ -53,26 +80,4 @@ PACKAGES: Final = frozenset(
         "wire",
     }
 )
-_HOMES: Final = {name: home for home, names in PUBLIC.items() for name in names}
-_PACKAGE: Final = "sessionmgr"
-
-
-def __getattr__(name: str) -> object:
-    """Import what is called so, and keep it where it was looked for.
-
-    Raises:
-        AttributeError: There is nothing of that name.
-    """
-    if name in PACKAGES:
-        return import_module(f"{_PACKAGE}.{name}")
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {_PACKAGE!r} has no attribute {name!r}")
-    found: object = getattr(import_module(home), name)
-    setattr(sys.modules[_PACKAGE], name, found)
-    return found
-
-
-def __dir__() -> list[str]:
-    """Return what there is, imported or not."""
-    return sorted({*vars(sys.modules[_PACKAGE]), *_HOMES, *PACKAGES})
+__getattr__, __dir__ = lazily("sessionmgr", PUBLIC, PACKAGES)

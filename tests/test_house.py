@@ -18,6 +18,7 @@ import sessionmgr
 import sessionmgr.errors
 import sessionmgr.names
 import sessionmgr.otp
+import sessionmgr.testing.names
 import sessionmgr_adapters
 
 PACKAGES: list[ModuleType] = [sessionmgr, sessionmgr_adapters]
@@ -79,19 +80,29 @@ def test_the_top_of_a_package_holds_imports_and_nothing_else() -> None:
         assert all(isinstance(statement, ast.ImportFrom) for statement in statements), top
 
 
-def test_what_checkers_are_told_of_the_package_is_what_it_has() -> None:
-    stub = ast.parse((home(sessionmgr) / "__init__.pyi").read_text(encoding="utf-8"))
+@pytest.mark.parametrize(
+    ("package", "public"),
+    [
+        (sessionmgr, sessionmgr.names.PUBLIC),
+        (sessionmgr.testing, sessionmgr.testing.names.PUBLIC),
+    ],
+    ids=["sessionmgr", "testing"],
+)
+def test_what_checkers_are_told_of_a_package_is_what_it_has(
+    package: ModuleType, public: dict[str, tuple[str, ...]]
+) -> None:
+    stub = ast.parse((home(package) / "__init__.pyi").read_text(encoding="utf-8"))
     told = {
         statement.module: tuple(alias.name for alias in statement.names)
         for statement in stub.body
         if isinstance(statement, ast.ImportFrom)
     }
-    assert told == sessionmgr.names.PUBLIC
+    assert told == public
     for module, names in told.items():
         for name in names:
-            assert getattr(sessionmgr, name) is getattr(importlib.import_module(str(module)), name)
-            assert name in dir(sessionmgr)
-    assert not hasattr(sessionmgr, "nothing_of_ours")
+            assert getattr(package, name) is getattr(importlib.import_module(str(module)), name)
+            assert name in dir(package)
+    assert not hasattr(package, "nothing_of_ours")
 
 
 def test_to_import_the_package_is_not_to_import_what_is_in_it() -> None:

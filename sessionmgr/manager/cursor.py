@@ -171,7 +171,7 @@ class RunCursor(Cursor):
         super().__init__(tables, "", until=0, run_id=run_id)
         self._is_found = False
 
-    def __await__(self) -> Generator[object, object, RunCursor]:
+    def __await__(self) -> Generator[object, None, RunCursor]:
         """Look the run up.
 
         Raises:

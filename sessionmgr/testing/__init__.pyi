@@ -1,0 +1,30 @@
+from sessionmgr.testing.adapter_conformance import (
+    AdapterCase as AdapterCase,
+    AdapterConformance as AdapterConformance,
+    Play as Play,
+)
+from sessionmgr.testing.faulty_store import (
+    Fault as Fault,
+    FaultyStore as FaultyStore,
+)
+from sessionmgr.testing.laws import broken_laws as broken_laws
+from sessionmgr.testing.mock_sdk import (
+    MockConversation as MockConversation,
+    MockSdk as MockSdk,
+    with_sdk as with_sdk,
+)
+from sessionmgr.testing.model_server import (
+    ModelServer as ModelServer,
+    open_model_server as open_model_server,
+)
+from sessionmgr.testing.player import (
+    Recording as Recording,
+    command_of as command_of,
+    recorder_of as recorder_of,
+)
+from sessionmgr.testing.schedule import run_scheduled as run_scheduled
+from sessionmgr.testing.scripted import (
+    Script as Script,
+    ScriptedProvider as ScriptedProvider,
+    write_script as write_script,
+)

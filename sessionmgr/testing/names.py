@@ -1,0 +1,17 @@
+"""Where the kit's main names are; the modules they are in have more."""
+
+from typing import Final
+
+from sessionmgr.names import lazily
+
+PUBLIC: Final = {
+    "sessionmgr.testing.adapter_conformance": ("AdapterCase", "AdapterConformance", "Play"),
+    "sessionmgr.testing.faulty_store": ("Fault", "FaultyStore"),
+    "sessionmgr.testing.laws": ("broken_laws",),
+    "sessionmgr.testing.mock_sdk": ("MockConversation", "MockSdk", "with_sdk"),
+    "sessionmgr.testing.model_server": ("ModelServer", "open_model_server"),
+    "sessionmgr.testing.player": ("Recording", "command_of", "recorder_of"),
+    "sessionmgr.testing.schedule": ("run_scheduled",),
+    "sessionmgr.testing.scripted": ("Script", "ScriptedProvider", "write_script"),
+}
+__getattr__, __dir__ = lazily("sessionmgr.testing", PUBLIC)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.errors import StoreSilent
+from sessionmgr.errors import StoreError, StoreSilent
 from sessionmgr.model import (
     TERMINAL_TYPES,
     AnyEvent,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterator, Sequence
 
     from sessionmgr.manager.tables import Tables
+    from sessionmgr.provider.latch import Latch
     from sessionmgr.store.row import EventPage
 
 PAGE: Final = 256
@@ -46,15 +47,19 @@ class Cursor:
         until: int | None = None,
         run_id: str | None = None,
         types: Collection[str] | None = None,
-        to_the_end: bool = False,
+        ended: Latch | None = None,
     ) -> None:
+        """Read a session's events.
+
+        `ended` says that the run is over: there it stops, though its end could not be stored.
+        """
         self._tables: Final = tables
         self._session_id = session_id
         self._after = after
         self._until = until
         self._run_id: Final = run_id
         self._types: Final = None if types is None else frozenset(types)
-        self._to_the_end: Final = to_the_end
+        self._ended: Final = ended
         self._wants_all: Final = until is None and run_id is None and types is None
         self._events: Iterator[AnyEvent] = iter(())
         self._done = False
@@ -100,7 +105,7 @@ class Cursor:
             return events
         for place, event in enumerate(events, 1):
             if event.type == "session_closed" or (
-                self._to_the_end and event.run_id == self._run_id and event.type in TERMINAL_TYPES
+                self._ended and event.run_id == self._run_id and event.type in TERMINAL_TYPES
             ):
                 self._done = True
                 return events[:place]
@@ -113,7 +118,7 @@ class Cursor:
             StoreSilent: The manager is gone, and the store does not answer.
         """
         lifetime = self._tables.lifetime
-        was_over = lifetime.is_over
+        was_over = lifetime.is_over or (self._ended is not None and self._ended.is_set())
         live = self._tables.live.get(self._session_id)
         recent = None if live is None else live.recent(self._after)
         if live is not None and recent is not None and self._after < live.last_seq:
@@ -138,8 +143,25 @@ class Cursor:
             await live.heard(self._after)
         else:
             with lifetime.and_then(0):
-                await self._tables.store.wait(self._session_id, after=self._after)
+                await self._more()
         return ()
+
+    async def _more(self) -> None:
+        """Wait until the store has more, or it is certain that there will be none."""
+        store = self._tables.store
+        if self._ended is None:
+            await store.wait(self._session_id, after=self._after)
+            return
+        failure: StoreError | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_when, self._ended, nursery.cancel_scope)
+            try:
+                await store.wait(self._session_id, after=self._after)
+            except StoreError as error:  # raised bare, not as the nursery's
+                failure = error
+            nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
 
     async def _read(self) -> EventPage:
         with self._tables.lifetime.and_then(self._tables.clocks.of("close")):
@@ -159,6 +181,11 @@ class Cursor:
             and (self._run_id is None or event.run_id == self._run_id)
             and (self._types is None or event.type in self._types)
         )
+
+
+async def _cancel_when(over: Latch, scope: trio.CancelScope) -> None:
+    await over.wait()
+    scope.cancel()
 
 
 class RunCursor(Cursor):

@@ -98,6 +98,8 @@ class Reconciler:
         for run_id in spooled:
             self._ends.pop(run_id, None)
         self._booted = True
+        if ended:
+            log.warning("event=runs_reconciled runs=%d why=their manager is no more", ended)
         return ended
 
     async def watch(self) -> None:
@@ -320,7 +322,7 @@ class Reconciler:
             )
         )
         self._ends.pop(run.id, None)
-        log.warning("event=run_reconciled run=%s why=%s", stored.run_id, why)
+        log.info("event=run_reconciled run=%s why=%s", stored.run_id, why)
         self._tell(run)
 
     async def fold(self, stored: StoredRun) -> Run:

@@ -70,7 +70,11 @@ class RunHandle:
         """Read its events from the first to the terminal one; each time anew."""
         first = self._entry.run.first_seq or self._entry.live.last_seq + 1
         return Cursor(
-            self._tables, self.session_id, after=first - 1, run_id=self.id, to_the_end=True
+            self._tables,
+            self.session_id,
+            after=first - 1,
+            run_id=self.id,
+            ended=self._entry.ended,
         )
 
     async def result(self) -> RunResult:

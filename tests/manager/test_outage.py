@@ -38,6 +38,24 @@ async def test_what_a_long_outage_has_cut_is_recorded_when_it_is_over(
         assert (await types(run))[-1] == "run_failed"
 
 
+async def test_who_reads_a_run_that_an_outage_has_cut_reads_what_is_stored_and_no_more(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store) as house:
+        run = await house.start(Say(text="kept"), Wait(seconds=3), Say(text="lost"), Hang())
+        await trio.sleep(1)
+        store.closed = True
+        with trio.fail_after(3 + 61):
+            names = await types(run)
+        assert names[-1] == "message_received"
+        with trio.fail_after(1):
+            assert await types(run) == names
+        store.closed = False
+        await trio.sleep(11)
+        assert (await types(run))[-1] == "run_failed"
+
+
 async def test_what_a_long_outage_has_cut_is_recorded_by_a_manager_that_goes_down(
     autojump_clock: MockClock,
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sessionmgr.cli.output import say
 from sessionmgr.cli.parser import PROGRAM, Parser, one_of
 from sessionmgr.cli.verbs import VERBS, load
+from sessionmgr.model import PermissionMode
 from sessionmgr.provider.discovery import installed
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ _{PROGRAM}() {{
     done
     case "$before" in
         -p|--provider) words={_quoted(" ".join(providers))} ;;
+        --permission) words={_quoted(" ".join(PermissionMode))} ;;
         --store|--log-file|--capture) COMPREPLY=($(compgen -f -- "$word")); return ;;
         *)
             case "$verb" in
@@ -124,6 +126,7 @@ _{PROGRAM}() {{
     done
     case "${{words[CURRENT-1]}}" in
         -p|--provider) compadd -- {" ".join(providers)}; return ;;
+        --permission) compadd -- {" ".join(PermissionMode)}; return ;;
         --store|--log-file|--capture) _files; return ;;
     esac
     case "$verb" in
@@ -147,6 +150,8 @@ def _fish(words: dict[str, Words], providers: list[str]) -> str:
             spelled = f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}"
             if flag in ("-p", "--provider"):
                 spelled += f" -x -a {_quoted(' '.join(providers))}"
+            if flag == "--permission":
+                spelled += f" -x -a {_quoted(' '.join(PermissionMode))}"
             if flag in ("--store", "--log-file", "--capture"):
                 spelled += " -r -F"
             lines.append(f"complete -c {PROGRAM} -n {seen} {spelled} -d {_quoted(meaning)}")

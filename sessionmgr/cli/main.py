@@ -34,14 +34,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     prepare_streams()
     try:
-        code = _answer(words)
+        try:
+            code = _answer(words)
+        except SystemExit as exit_:  # --help and --version
+            code = exit_.code if isinstance(exit_.code, int) else USAGE_ERROR
         try:
             finish()
         except ReaderGoneError:
             drop_stdout()  # how it went is known all the same
-    except SystemExit as exit_:  # --help and --version
-        code = exit_.code if isinstance(exit_.code, int) else USAGE_ERROR
-        finish()
     except BaseException as error:  # the edge of it all  # noqa: ASYNC103, BLE001
         from sessionmgr.cli.mistake import told
 

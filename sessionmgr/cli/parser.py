@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from sessionmgr.cli.output import say
 from sessionmgr.errors import CommandLineInvalid
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Version(argparse.Action):
         """Print it on stdout."""
         from importlib.metadata import version
 
-        sys.stdout.write(f"sessionmgr {version('sessionmgr')}\n")
+        say(f"sessionmgr {version('sessionmgr')}")
         parser.exit()
 
 

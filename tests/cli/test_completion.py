@@ -40,6 +40,7 @@ def test_bash_completes_commands_flags_and_providers(terminal: Terminal) -> None
     assert completed(terminal, "--json", "--store", "show", "ev") == ["events"]
     assert completed(terminal, "sessions", "--st") == ["--status", "--store"]
     assert completed(terminal, "sessions", "-p", "") == installed()
+    assert completed(terminal, "run", "--permission", "pl") == ["plan"]
     assert completed(terminal, "schema", "o") == ["options", "output"]
     assert completed(terminal, "approve", "run_1", "al") == ["allow"]
 

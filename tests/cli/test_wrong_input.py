@@ -1,6 +1,7 @@
 """Whatever is typed wrongly is answered by one line that says what is right, and exit code 1."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from sessionmgr.cli import sessions
 from sessionmgr.cli.verbs import VERBS
 from sessionmgr.provider.discovery import installed
 from sessionmgr.testing.scripted import Say
-from tests.cli.command import environment, sessionmgr
+from tests.cli.command import COMMAND, environment, sessionmgr
 from tests.cli.room import fill
 from tests.cli.terminal import Terminal
 from tests.manager.house import play
@@ -317,3 +318,20 @@ def test_a_bug_with_nowhere_to_keep_its_traceback_is_told_too(
     assert code == 1
     assert "could not be kept" in err
     assert json.dumps(err).count("Traceback") == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("line", ["--help", "--version", "batch --help", "schema event"])
+def test_what_cannot_be_printed_is_told_in_one_line(tmp_path: Path, line: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(
+            [*COMMAND, *line.split()],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            env=environment(tmp_path),
+            check=False,
+            timeout=60,
+        )
+    assert ran.returncode == 1
+    assert ran.stderr == "sessionmgr: error: stdout: No space left on device\n"

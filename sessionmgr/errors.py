@@ -19,6 +19,7 @@ SessionmgrError
 │   │   ├── PermissionRefused       the provider has no such mode
 │   │   ├── OptionInvalid           an option is unknown or of a wrong type (a ValueError too)
 │   │   ├── WishRefused             the provider cannot be told that
+│   │   ├── WishInvalid             no provider could be told that (a ValueError too)
 │   │   ├── DirectoryMissing        a directory of the session or the run is not there
 │   │   ├── SessionIsClosed         the session takes no more runs
 │   │   ├── SessionBusy             another manager has the session, and lives
@@ -33,6 +34,7 @@ SessionmgrError
 │   │   ├── RulesInvalid            approval rules that say nothing, or too much
 │   │   ├── BatchBusy               another process is at this batch
 │   │   ├── LedgerUnusable          what has become of the jobs cannot be written down
+│   │   ├── ResultsUnwritable       the files that say what came of them cannot be written
 │   │   ├── HostLost                the process in which jobs ran is no more
 │   │   └── BatchDown               the batch gave up; __cause__ says why
 │   └── NotInTrio                   called from outside the manager's trio.run
@@ -199,7 +201,10 @@ class CapabilityMissing(StartRefused):
     """The provider cannot do what is required of it."""
 
     def __init__(self, provider: str, negotiation: Negotiation) -> None:
-        super().__init__(f"{provider} cannot do what is required: {', '.join(negotiation.missing)}")
+        from sessionmgr.model.capability import named  # only here, and only then
+
+        missing = ", ".join(map(named, negotiation.missing))
+        super().__init__(f"{provider} cannot do what is required: {missing}")
         self.provider = provider
         self.negotiation = negotiation
 
@@ -229,6 +234,15 @@ class WishRefused(StartRefused):
 
     def __init__(self, provider: str, field: str) -> None:
         super().__init__(f"{provider} cannot be told {field}: leave it out")
+        self.provider = provider
+        self.field = field
+
+
+class WishInvalid(StartRefused, ValueError):
+    """What a field of the wish says makes no sense to its provider, or to anybody."""
+
+    def __init__(self, provider: str, field: str, why: str) -> None:
+        super().__init__(f"{provider} could not be given this {field}: {why}")
         self.provider = provider
         self.field = field
 
@@ -342,6 +356,15 @@ class LedgerUnusable(BatchError):
     def __init__(self, path: str, why: object) -> None:
         super().__init__(f"{path} cannot be used as a batch's ledger: {why}")
         self.path = path
+        self.why = str(why)
+
+
+class ResultsUnwritable(BatchError):
+    """What came of the jobs stands in the ledger, and cannot be written where it is looked for."""
+
+    def __init__(self, path: object, why: object) -> None:
+        super().__init__(f"{path} cannot be written: {why}; the ledger has all that is done")
+        self.path = str(path)
         self.why = str(why)
 
 

@@ -16,6 +16,7 @@ from sessionmgr.errors import (
     SessionBusy,
     StoreError,
     VariableRefused,
+    WishInvalid,
     WishRefused,
 )
 from sessionmgr.manager import Clocks, RunWish
@@ -78,7 +79,7 @@ def field_to_blame(error: Exception, job: Job) -> str:
             if name not in (job.require or ()) and name in _TAKEN_BY:
                 return _TAKEN_BY[name]
         return "require"
-    if isinstance(error, WishRefused):
+    if isinstance(error, WishRefused | WishInvalid):
         return error.field
     return _FIELDS.get(type(error), "")
 

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 import msgspec
 
-from sessionmgr.errors import CapabilityMissing, DirectoryMissing, ManagerClosing, WishRefused
+from sessionmgr.errors import (
+    CapabilityMissing,
+    DirectoryMissing,
+    ManagerClosing,
+    WishInvalid,
+    WishRefused,
+)
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.model import (
     UNSUPPORTED,
@@ -21,6 +27,7 @@ from sessionmgr.model import (
 )
 from sessionmgr.provider.context import Budget, RunSpec
 from sessionmgr.provider.options import settle
+from sessionmgr.provider.structured import schema_fault
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -172,6 +179,21 @@ def check(tables: Tables, session: Session, wish: RunWish) -> Plan:
     return Plan(spec, negotiation, clocks, asked, wish.approve, wish.metadata, environment.secrets)
 
 
+def check_content(tables: Tables, provider: str, spec: RunSpec) -> None:
+    """Look at what is said to a provider, too: a run would find out for itself.
+
+    Raises:
+        WishInvalid: It could never go well.
+    """
+    faults = {
+        "prompt": tables.providers[provider].adapter_class.fault(spec.prompt, spec.options),
+        "schema": schema_fault(spec.schema),
+    }
+    for field, why in faults.items():
+        if why is not None:
+            raise WishInvalid(provider, field, why)
+
+
 # What a wish takes of the provider by its mere being there.
 _NEEDS: Final = {
     "system_prompt": "system_prompt",
@@ -197,7 +219,7 @@ def _require_served(adapter: type[ProviderAdapter], wish: RunWish) -> None:
 
 def negotiate_wish(offered: Capabilities, wish: RunWish, model: str | None) -> Negotiation:
     """Ask for what the wish names, and for what it takes to grant the rest of it."""
-    takes = [need for field, need in _NEEDS.items() if getattr(wish, field)]
+    takes = [need for field, need in _NEEDS.items() if _asks(wish, field)]
     takes += [need for limit, need in _KEPT_BY.items() if getattr(wish.budget, limit) is not None]
     if model is not None:
         takes.append("model_choice")
@@ -208,6 +230,11 @@ def negotiate_wish(offered: Capabilities, wish: RunWish, model: str | None) -> N
         prefer=wish.prefer,
         require_native=wish.require_native,
     )
+
+
+def _asks(wish: RunWish, field: str) -> bool:
+    said = getattr(wish, field)
+    return said is not None and said not in ("", ())
 
 
 def _negotiated(

@@ -93,12 +93,12 @@ def negotiate(
     require_native: Iterable[str] = (),
 ) -> Negotiation:
     """Compare what is asked with what is `offered`. Emulated satisfies, and is reported."""
-    strict = dict.fromkeys(require_native)
-    needed = {**dict.fromkeys(require), **strict}
+    strict = dict.fromkeys(_names(require_native))
+    needed = {**dict.fromkeys(_names(require)), **strict}
     granted: dict[str, Support] = {}
     degraded: list[Degraded] = []
     missing: list[str] = []
-    for name in {**needed, **dict.fromkeys(prefer)}:
+    for name in {**needed, **dict.fromkeys(_names(prefer))}:
         support = offered.support(name)
         if support is UNSUPPORTED or (name in strict and support is not NATIVE):
             if name in needed:
@@ -116,5 +116,20 @@ def _why(name: str, support: Support) -> str:
     if support is EMULATED:
         return f"the adapter stands in for {name}: the provider does not have it"
     if name not in CAPABILITIES:
-        return f"there is no capability {name!r}"
+        return f"there is no capability {named(name)}"
     return f"the provider does not have {name}"
+
+
+def named(name: str) -> str:
+    """Return the name of a capability, with the nearest known one if there is none of it."""
+    if name in CAPABILITIES:
+        return name
+    from difflib import get_close_matches  # for those who made a mistake
+
+    nearest = get_close_matches(name, CAPABILITIES, n=1)
+    return f"{name!r} (did you mean {nearest[0]!r}?)" if nearest else repr(name)
+
+
+def _names(asked: Iterable[str]) -> Iterable[str]:
+    """Return what is asked for; a text is one name, and not its letters."""
+    return (asked,) if isinstance(asked, str) else asked

@@ -75,7 +75,10 @@ def build_environment(
         VariableRefused: the job sets what must not pass, or what is ours.
     """
     declared, job, mark = declared or Declared(), job or {}, mark or {}
-    for name in job:
+    for name, value in job.items():
+        if not name or "=" in name or "\0" in name or "\0" in value:
+            why = "its value holds a NUL" if name and "=" not in name else "it is no name"
+            raise VariableRefused(repr(name), why)
         if name in NESTING:
             raise VariableRefused(name, "it tells a program that it runs inside an agent")
         if name in mark:

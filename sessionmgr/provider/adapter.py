@@ -69,6 +69,11 @@ class ProviderAdapter(Actor):
         return cls.environment
 
     @classmethod
+    def fault(cls, prompt: str, options: Options) -> str | None:
+        """Say why a prompt could be none, where that is known before anything is started."""
+        return None
+
+    @classmethod
     def can_interrupt(cls) -> bool:
         """Whether it has a polite way to end a run."""
         return cls.interrupt is not ProviderAdapter.interrupt

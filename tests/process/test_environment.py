@@ -88,10 +88,20 @@ def test_the_sandbox_is_the_users_word_and_never_ours() -> None:
     assert "IS_SANDBOX" not in build_environment(OURS | {"IS_SANDBOX": "1"})
 
 
-NAMES = st.text().filter(lambda name: name not in NESTING)
+@pytest.mark.parametrize(
+    ("name", "value"), [("", "a"), ("A=B", "a"), ("A\0", "a"), ("A", "a\0b")], ids=repr
+)
+def test_what_no_environment_can_hold_is_refused(name: str, value: str) -> None:
+    with pytest.raises(VariableRefused) as caught:
+        build_environment(OURS, job={name: value})
+    assert caught.value.name == repr(name)
 
 
-@given(source=st.dictionaries(st.text(), st.text()), job=st.dictionaries(NAMES, st.text()))
+VALUES = st.text().filter(lambda text: "\0" not in text)
+NAMES = VALUES.filter(lambda name: bool(name) and "=" not in name and name not in NESTING)
+
+
+@given(source=st.dictionaries(st.text(), st.text()), job=st.dictionaries(NAMES, VALUES))
 def test_every_value_comes_from_somewhere_and_nothing_of_the_source_is_changed(
     source: dict[str, str], job: dict[str, str]
 ) -> None:

@@ -22,6 +22,7 @@ from sessionmgr.provider import (
     NATIVE,
     Capabilities,
     Mapped,
+    Options,
     PermissionMap,
     ProviderAdapter,
     RunContext,
@@ -60,6 +61,17 @@ class ShellAdapter(ProviderAdapter):
     def __init__(self) -> None:
         super().__init__()
         self._playing: dict[str, Performance] = {}
+
+    @classmethod
+    def fault(cls, prompt: str, options: Options) -> str | None:
+        """Say why a prompt is no command."""
+        if "\0" in prompt:
+            return "it holds a NUL"
+        try:
+            is_shell = isinstance(options, ShellOptions) and options.shell
+            return None if is_shell or split(prompt) else "it holds no command"
+        except ValueError as error:
+            return str(error)
 
     async def run(self, run: RunContext) -> None:
         """Run one command, to its end or to that of its time."""

@@ -20,7 +20,7 @@ from sessionmgr.batch.results import (
     write_summary,
 )
 from sessionmgr.batch.tally import Tally
-from sessionmgr.errors import BatchDown, OtpError
+from sessionmgr.errors import BatchDown, JobsInvalid, OtpError, SessionmgrError
 from sessionmgr.manager.plight import in_words
 from sessionmgr.model import Kind
 from sessionmgr.model.moment import written
@@ -78,6 +78,8 @@ class Batch:
             BatchBusy: Another process is at it.
             LedgerUnusable: Its directory or ledger cannot be used.
         """
+        if self._tally is not None:
+            raise RuntimeError("a batch is run once: make another of the same jobs")
         self._started_at = written(self._manager.now())
         tally = self._tally = Tally(trio.current_time())
         try:
@@ -90,8 +92,18 @@ class Batch:
             self._reader = Reader(self._manager, self._jobs, self._settings, ledger)
             await self._reader.read_all()
             tally.open(ledger)
-            self.warnings = (*_idle(self._reader), *self._crowded(ledger))
+            self.warnings = (
+                *_idle(self._reader),
+                *_elsewhere(ledger, self._reader.source),
+                *self._crowded(ledger),
+            )
             await self._open(ledger, tally)
+        except JobsInvalid:
+            place = self._place
+            self._close()
+            if place is not None and place.is_new:
+                place.vanish()
+            raise
         except BaseException:
             self._close()
             raise
@@ -162,7 +174,7 @@ class Batch:
         self._results = self._ledger = self._place = None
 
     def _crowded(self, ledger: Ledger) -> list[str]:
-        if self._settings.concurrency == 1:
+        if self._settings.at_once == 1:
             return []
         shared = ledger.shared_directories()
         said = [
@@ -204,7 +216,7 @@ class Batch:
         if board is None:
             read = self._reader.count if self._reader else 0
             return Progress(total=None, waiting=read, elapsed=tally.elapsed(now))
-        return tally.progress(list(board.on.values()), self._host, now)
+        return tally.progress(board, self._host, now)
 
     def summary(self) -> Summary:
         """Say what came of it, so far."""
@@ -266,6 +278,15 @@ def _idle(reader: Reader) -> list[str]:
     return [f"no job's id matches {each!r}" for each in sorted(reader.idle_patterns)]
 
 
+def _elsewhere(ledger: Ledger, source: str) -> list[str]:
+    """Say if the batch was begun with the jobs of another file: those are left out now."""
+    before = ledger.note("source")
+    ledger.note("source", source)
+    if before is None or before == source:
+        return []
+    return [f"its directory is that of another batch, of {before}: --out names one of its own"]
+
+
 def _down(error: BaseException) -> BatchDown:
     """Say what the batch could not get over: what lies at the bottom of it."""
     while (below := _below(error)) is not None:
@@ -277,4 +298,6 @@ def _below(error: BaseException) -> BaseException | None:
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         return group.exceptions[0] if len(group.exceptions) == 1 else None
-    return error.__cause__
+    # An error of ours says all there is to say, unless it is that of a tree which has given up.
+    is_ours = isinstance(error, SessionmgrError) and not isinstance(error, OtpError)
+    return None if is_ours else error.__cause__

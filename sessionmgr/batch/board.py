@@ -91,6 +91,10 @@ class Board:
         """Start nothing with a provider before then."""
         self._paused[provider] = until
 
+    def pauses(self, now: float) -> dict[str, float]:
+        """Return for how many seconds which providers are left alone yet."""
+        return {each: until - now for each, until in self._paused.items() if until > now}
+
     def paused_until(self, provider: str) -> float:
         """Return until when a provider is left alone."""
         return self._paused.get(provider, 0.0)
@@ -118,7 +122,7 @@ class Board:
 
     def next(self, now: float) -> Chosen | None:
         """Return the job whose turn it is, if one may be started now."""
-        if self.closed is not None or len(self.on) >= self._settings.concurrency:
+        if self.closed is not None or len(self.on) >= self._settings.at_once:
             return None
         while self._due and self._due[0][0] <= now:
             _, _, job, provider = heapq.heappop(self._due)
@@ -144,10 +148,9 @@ class Board:
         return self.closed is not None or provider in self.stopped
 
     def _has_room(self, provider: str, now: float) -> bool:
-        limit = self._settings.per_provider.get(provider)
         return (
             not self._is_out(provider)
-            and (limit is None or self._at_once[provider] < limit)
+            and self._at_once[provider] < self._settings.at_once_of(provider)
             and self._paused.get(provider, 0.0) <= now
         )
 

@@ -7,6 +7,7 @@ Only when that is on record are results shown and attempts submitted.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +19,7 @@ from sessionmgr.batch.item import item_path
 from sessionmgr.batch.recovery import recover
 from sessionmgr.batch.results import decode_job_result, job_result
 from sessionmgr.batch.retry import STOPS_THE_PROVIDER, Rule, delay, is_parked, pause, was_cut
-from sessionmgr.errors import HostLost
+from sessionmgr.errors import BatchError, HostLost
 from sessionmgr.model import Failure, FailureKind, Kind, RunResult, RunStatus, encode_json
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class Conductor:
         self._results: Final = results
         self._rule: Final = Rule(retries=settings.retries, kinds=settings.retry_on)
         self._heard = 0
+        self._untold: Final[deque[Work]] = deque()
+        """What is on record as begun, and the host has not heard of."""
         self._ends = ledger.last_end()
         self._lines: list[bytes] = []
         self._rung = trio.Event()
@@ -83,7 +86,7 @@ class Conductor:
         self._stopping = False
         self._all_cancelled = False
         self.over: Final = trio.Event()
-        """Everything is done that will be."""
+        """Everything is done that will be; whoever has crashed never says so."""
 
     # --- what others ask of it -------------------------------------------------------------------
 
@@ -111,23 +114,55 @@ class Conductor:
         """Do the jobs; when there is nothing more to do, be over."""
         task_status.started()
         try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._renew)
-                await self._go_on()
-                nursery.cancel_scope.cancel()
+            await self._do_all()
+        except Exception as error:
+            # Whoever waits for the end is cancelled with the whole block, which says what it was.
+            log.error("event=batch_down why=%s", error)  # which goes on its way
+            self.stop(str(error))
+            await self._wind_down()
+            raise
         except BaseException:
             self.stop("the batch was left")
-            with trio.move_on_after(GRACE, shield=True):
-                await self._wind_down()
+            await self._wind_down()  # shielded and bounded in there  # noqa: ASYNC102
+            self._be_over()
             raise
-        finally:
-            self.over.set()
-            self._ring()
+        self._be_over()
+
+    async def _do_all(self) -> None:
+        crash: Exception | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._renew)
+            try:
+                await self._go_on()
+            except Exception as error:  # noqa: BLE001  # raised bare, not as the nursery's
+                crash = error
+            nursery.cancel_scope.cancel()
+        if crash is not None:
+            raise crash
+
+    def _be_over(self) -> None:
+        self.over.set()
+        self._ring()
 
     async def _wind_down(self) -> None:
-        with suppress(HostLost):  # the next to run this batch finds out what became of it
-            await self._go_on()
-        await trio.lowlevel.checkpoint()
+        with trio.move_on_after(GRACE, shield=True):
+            # The next to run this batch finds out what became of it.
+            with suppress(HostLost, BatchError):
+                await self._cancel_all()
+                self._all_cancelled = True
+                self._leave_untold()
+                await self._go_on()
+            await trio.lowlevel.checkpoint()
+
+    def _leave_untold(self) -> None:
+        """Have those wait for the next time that no host has heard of."""
+        with self._ledger.together():
+            for work in self._untold:
+                self._board.leave(work.job.id)
+                self._board.forget(work.job.id)
+                self._ledger.put_back(work.job.id, resume=work.resume is not None)
+                self._tally.move(states.RUNNING, states.WAITING)
+        self._untold.clear()
 
     async def _renew(self) -> None:
         while True:
@@ -142,11 +177,12 @@ class Conductor:
             if self._stopping and not self._all_cancelled:
                 self._all_cancelled = True
                 await self._cancel_all()
-            works = self._begin()
+            self._untold.extend(self._begin())
             self._show()
             try:
-                for work in works:
-                    await self._host.submit(work)
+                while self._untold:
+                    await self._host.submit(self._untold[0])
+                    self._untold.popleft()
                 if self._board.is_over():
                     return
                 await self._listen()
@@ -161,9 +197,10 @@ class Conductor:
         with self._nap:
             reports = await self._host.follow(self._heard)
             with self._ledger.together():
-                for number, ended in reports:
-                    self._heard = number
+                for _, ended in reports:
                     self._take(ended)
+            if reports:
+                self._heard = reports[-1][0]
 
     async def _cancel_all(self) -> None:
         for on in list(self._board.on.values()):
@@ -310,6 +347,7 @@ class Conductor:
         log.warning("event=host_lost why=%s", error.why)
         await self._host.restore()
         self._heard = 0
+        self._untold.clear()  # what was told is looked for in the same way
         for on in list(self._board.on.values()):
             ended = await recover(self._manager, self._ledger, on.job, on.attempt)
             with self._ledger.together():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import mimetypes
 import re
 from pathlib import Path
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from sessionmgr.manager import Manager
     from sessionmgr.model import AnyEvent, RunResult
 
+log: Final = logging.getLogger("sessionmgr.batch")
+
 ROOM: Final = 16 * 1024 * 1024
 LONGEST: Final = 80
 
@@ -28,7 +31,7 @@ class Item:
     """The directory of one attempt; with no path, nothing is kept."""
 
     def __init__(self, path: str | None) -> None:
-        self._path: Final = path
+        self._path = path
         self._stderr: BinaryIO | None = None
         self._room = ROOM
 
@@ -48,17 +51,28 @@ class Item:
 
     def see(self, events: Iterable[AnyEvent]) -> None:
         """Keep what belongs here of what has happened."""
-        if self._path is None:
-            return
         for event in events:
-            match event:
-                case OutputReceived(stream="stderr", text=text):
-                    self._note(self._path, text)
-                case ProcessExited(left_running=left) if left:
-                    place = self._place(self._path) / "left_running"
-                    place.write_text("".join(f"{each}\n" for each in left), encoding="utf-8")
-                case _:
-                    pass
+            if self._path is None:
+                return
+            try:
+                self._see(self._path, event)
+            except OSError as error:
+                self._give_up(error)
+
+    def _see(self, path: str, event: AnyEvent) -> None:
+        match event:
+            case OutputReceived(stream="stderr", text=text):
+                self._note(path, text)
+            case ProcessExited(left_running=left) if left:
+                place = self._place(path) / "left_running"
+                place.write_text("".join(f"{each}\n" for each in left), encoding="utf-8")
+            case _:
+                pass
+
+    def _give_up(self, error: OSError) -> None:
+        """Keep nothing more: all of it stands in the store, and no job is lost for a copy."""
+        log.warning("event=item_not_kept path=%s why=%s", self._path, error.strerror or error)
+        self._path = None
 
     def _note(self, path: str, text: str) -> None:
         data = text.encode("utf-8", "replace")
@@ -77,10 +91,13 @@ class Item:
             suffix = mimetypes.guess_extension(image.media_type) or ""
             try:
                 data = await manager.blob(image.blob)
+                place = trio.Path(self._place(self._path) / f"{image.blob}{suffix}")
+                await place.write_bytes(data)
             except UnknownId:
                 continue  # whoever made it has not stored it
-            place = trio.Path(self._place(self._path) / f"{image.blob}{suffix}")
-            await place.write_bytes(data)
+            except OSError as error:
+                self._give_up(error)
+                return
 
     def _place(self, path: str) -> Path:
         place = Path(path)

@@ -51,6 +51,12 @@ class Source:
             return f"{self._jobs}:{line}"
         return f"job {line}"
 
+    @property
+    def full_name(self) -> str:
+        """The same wherever one is."""
+        is_file = isinstance(self._jobs, str | Path)
+        return str(Path(str(self._jobs)).resolve()) if is_file else str(self)
+
     def __str__(self) -> str:
         return str(self._jobs) if isinstance(self._jobs, str | Path) else "jobs"
 

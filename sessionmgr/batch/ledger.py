@@ -6,6 +6,7 @@ survives `kill -9`. It also keeps the batch small, for what is done is in here a
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,7 @@ import msgspec
 
 from sessionmgr.batch.job import Job
 from sessionmgr.batch.ledger_schema import open_ledger_file
+from sessionmgr.errors import LedgerUnusable
 from sessionmgr.model import Cost, Provenance, RunResult, Usage, encode_json
 
 if TYPE_CHECKING:
@@ -62,9 +64,20 @@ class Ledger:
     """The ledger of one batch."""
 
     def __init__(self, path: Path | None) -> None:
+        """Open it.
+
+        Raises:
+            LedgerUnusable: It cannot be read or written. So does all else that is done with it.
+        """
+        self._path: Final = path
         self._connection: Final = open_ledger_file(path)
-        self._execute: Final = self._connection.execute
         self.round = int(self.note("round") or 0)
+
+    def _execute(self, statement: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
+        try:
+            return self._connection.execute(statement, values)
+        except sqlite3.Error as error:
+            raise LedgerUnusable(str(self._path or "the ledger"), error) from error
 
     def close(self) -> None:
         """Be done with it."""
@@ -77,7 +90,7 @@ class Ledger:
         try:
             yield
         except BaseException:
-            self._execute("rollback")
+            self._roll_back()
             raise
         self._execute("commit")
 
@@ -88,6 +101,10 @@ class Ledger:
         try:
             yield
         finally:
+            self._roll_back()
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:  # a full disk has ended it already
             self._execute("rollback")
 
     def note(self, key: str, value: str | None = None) -> str | None:
@@ -266,9 +283,10 @@ class Ledger:
         return last or 0
 
     def results(self, after: int = 0, limit: int = -1) -> Iterator[tuple[int, bytes]]:
-        """Return numbers and results of the ends after that number, in order."""
+        """Return numbers and results of the ends after that number, in order, of this round."""
         yield from self._execute(
-            "select ended, result from job where ended > ? order by ended limit ?", (after, limit)
+            "select ended, result from job where ended > ? and round = ? order by ended limit ?",
+            (after, self.round, limit),
         )
 
     def failures(self) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,9 @@ class Place:
             LedgerUnusable: It cannot be written.
         """
         self.path: Final = Path(out).absolute()
+        self.is_new: Final = not self.is_begun(out)
+        """Whether no batch was begun here before."""
+        self._made: Final = [each for each in (self.path, *self.path.parents) if not each.exists()]
         lock = self.path / "lock"
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -46,6 +50,14 @@ class Place:
     def close(self) -> None:
         """Let others work there."""
         os.close(self._lock)
+
+    def vanish(self) -> None:
+        """Leave nothing of a batch that was not begun; what others have put here stays."""
+        for name in (LEDGER, f"{LEDGER}-wal", f"{LEDGER}-shm", "lock"):
+            (self.path / name).unlink(missing_ok=True)
+        for directory in self._made:
+            with suppress(OSError):  # it is not empty
+                directory.rmdir()
 
     @property
     def ledger(self) -> Path:

@@ -41,6 +41,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     rate: float | None = None
     """Jobs that ended each second, of late."""
     eta: float | None = None
-    """Seconds until all is done, at that rate."""
+    """Seconds until all is done, at that rate; None while that cannot be said."""
+    paused: dict[str, float] = {}
+    """Providers whose limit was hit, and for how many seconds they are left alone yet."""
     jobs: tuple[RunningJob, ...] = ()
     """Those that are on, the oldest first."""

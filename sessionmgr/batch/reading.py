@@ -15,7 +15,13 @@ from sessionmgr.batch.job import fingerprint, meaning
 from sessionmgr.batch.jobs_file import Problem, Source
 from sessionmgr.batch.ledger import Entered, Known, Ledger
 from sessionmgr.batch.wish import field_to_blame, wish_of
-from sessionmgr.errors import JobsInvalid, ProcessError, StartRefused
+from sessionmgr.errors import (
+    AdapterBroken,
+    JobsInvalid,
+    ProcessError,
+    ProviderUnknown,
+    StartRefused,
+)
 from sessionmgr.model import PermissionMode, encode_json
 
 if TYPE_CHECKING:
@@ -60,6 +66,11 @@ class Reader:
         self.idle_patterns: Final = {*settings.only, *settings.skip}
         """The patterns of what is to be done, or not, that no job's id has matched so far."""
 
+    @property
+    def source(self) -> str:
+        """Where the jobs come from."""
+        return self._source.full_name
+
     async def read_all(self) -> None:
         """Enter all jobs, or none.
 
@@ -79,6 +90,7 @@ class Reader:
             JobsInvalid: At the end: some of them cannot be done.
         """
         self._ledger.begin_round()
+        self._require_providers()
         try:
             for line, found in self._source:
                 self.count += 1
@@ -90,6 +102,20 @@ class Reader:
             raise JobsInvalid([f"{self._source}: {error.strerror or error}"]) from error
         if self._problems:
             raise JobsInvalid(self._problems, self._untold)
+
+    def _require_providers(self) -> None:
+        """Make sure that what is said of providers is said of some that there are.
+
+        Raises:
+            JobsInvalid: It says of which.
+        """
+        said = {"per_provider": self._settings.per_provider, "options": self._settings.options}
+        for what, providers in said.items():
+            for provider in providers:
+                try:
+                    self._manager.supports(provider, "streaming")
+                except (ProviderUnknown, AdapterBroken) as error:
+                    raise JobsInvalid([f"{what}: {error}"]) from error
 
     def _complain(self, *problems: Problem) -> None:
         for problem in problems:
@@ -141,6 +167,8 @@ class Reader:
         within = self._settings.limit is None or self._chosen < self._settings.limit
         chosen = is_open and within and self._settings.selects(entered.job.id)
         self._chosen += chosen
+        if known is not None and not chosen:
+            state = known.state  # it is left as it is, with what came of it
         if self.idle_patterns:
             id_ = entered.job.id
             used = {each for each in self.idle_patterns if fnmatchcase(id_, each)}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.errors import ResultsUnwritable
 from sessionmgr.model import Cost, RunResult, Usage, encode_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable
     from pathlib import Path
 
 
@@ -70,19 +72,30 @@ class ResultsFile:
     """`results.jsonl`: one line a job."""
 
     def __init__(self, path: Path, lines: Iterable[bytes]) -> None:
-        """Write the file anew, as one step, with what stands already; then lines are added."""
+        """Write the file anew, as one step, with what stands already; then lines are added.
+
+        Raises:
+            ResultsUnwritable: The system refuses.
+        """
+        self._path: Final = path
         partial = path.with_name(f"{path.name}.part")
-        with partial.open("wb") as file:
-            for line in lines:
-                file.write(line + b"\n")
-        partial.replace(path)
-        self._file: Final = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        with _writing(path):
+            with partial.open("wb") as file:
+                for line in lines:
+                    file.write(line + b"\n")
+            partial.replace(path)
+            self._file: Final = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
     def add(self, lines: Iterable[bytes]) -> None:
-        """Add lines, whole."""
+        """Add lines, whole.
+
+        Raises:
+            ResultsUnwritable: The system refuses.
+        """
         data = b"".join(line + b"\n" for line in lines)
-        while data:
-            data = data[os.write(self._file, data) :]
+        with _writing(self._path):
+            while data:
+                data = data[os.write(self._file, data) :]
 
     def close(self) -> None:
         """Be done with it."""
@@ -90,7 +103,20 @@ class ResultsFile:
 
 
 def write_summary(path: Path, summary: Summary) -> None:
-    """Write the summary, as one step."""
+    """Write the summary, as one step.
+
+    Raises:
+        ResultsUnwritable: The system refuses.
+    """
     partial = path.with_name(f"{path.name}.part")
-    partial.write_bytes(msgspec.json.format(encode_json(summary), indent=2) + b"\n")
-    partial.replace(path)
+    with _writing(path):
+        partial.write_bytes(msgspec.json.format(encode_json(summary), indent=2) + b"\n")
+        partial.replace(path)
+
+
+@contextmanager
+def _writing(path: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ResultsUnwritable(path, error.strerror or error) from error

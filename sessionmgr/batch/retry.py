@@ -31,12 +31,16 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """None: those that say they may be tried again."""
 
     def again(self, ended: Ended, tries: int) -> bool:
-        """Say whether to try once more, after so many tries."""
+        """Say whether to try once more, after so many tries.
+
+        Who names a kind wants it tried again, even if something may be done twice by that.
+        """
         failure = ended.result.failure
         if failure is None or tries > self.retries or failure.kind in STOPS_THE_PROVIDER:
             return False
-        wanted = failure.retryable if self.kinds is None else failure.kind in self.kinds
-        return wanted and may_repeat(ended)
+        if self.kinds is not None:
+            return failure.kind in self.kinds
+        return failure.retryable and may_repeat(ended)
 
 
 def may_repeat(ended: Ended) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from sessionmgr.batch.batch import Batch
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
 class HowTo(TypedDict, total=False):
     """How a batch is done, as keyword arguments."""
 
-    concurrency: int
-    """So many jobs at a time: 4, unless said otherwise."""
+    concurrency: int | None
+    """So many jobs at a time: 4, or what `per_provider` adds up to, unless said otherwise."""
     per_provider: Mapping[str, int]
-    """And of one provider, no more than that."""
+    """And so many of one provider."""
     retries: int
     """How often a job is tried again after failures that may pass: 2, unless said otherwise."""
     retry_on: Collection[str] | None
@@ -67,6 +68,7 @@ def run_batch(
 
     Raises:
         ValueError: A setting makes no sense.
+        TypeError: There is no such setting.
     """
     host = InProcessHost(manager, approve=approve) if host is None else host
     return Batch(manager, jobs, _settings(how), host, out)
@@ -84,9 +86,15 @@ def dry_run(
 
 
 def _settings(how: HowTo) -> Settings:
+    for name in how.keys() - HowTo.__annotations__.keys():
+        hint = "".join(
+            f"; did you mean {each!r}?"
+            for each in get_close_matches(name, HowTo.__annotations__, n=1)
+        )
+        raise TypeError(f"a batch takes no {name!r}{hint}")
     retry_on = how.get("retry_on")
     return Settings(
-        concurrency=how.get("concurrency", 4),
+        concurrency=how.get("concurrency"),
         per_provider=how.get("per_provider", {}),
         retries=how.get("retries", 2),
         retry_on=None if retry_on is None else kinds(retry_on),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -17,10 +17,15 @@ if TYPE_CHECKING:
     from sessionmgr.model import Json
 
 
+AT_ONCE: Final = 4
+"""So many jobs at a time, where nobody says otherwise."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How a batch is done, checked."""
 
-    concurrency: int = 4
+    concurrency: int | None = None
+    """None: 4, or as many as the limits of providers together let be."""
     per_provider: Mapping[str, int]
     retries: int = 2
     retry_on: frozenset[FailureKind] | None = None
@@ -42,6 +47,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for provider, at_once in self.per_provider.items():
             if at_once < 1:
                 raise ValueError(f"per_provider[{provider!r}] is {at_once}, and must be at least 1")
+
+    @property
+    def at_once(self) -> int:
+        """How many jobs may be on."""
+        if self.concurrency is not None:
+            return self.concurrency
+        return max(AT_ONCE, sum(self.per_provider.values()))
+
+    def at_once_of(self, provider: str) -> int:
+        """Return how many of one provider's jobs may be on."""
+        usual = AT_ONCE if self.concurrency is None else self.concurrency
+        return self.per_provider.get(provider, usual)
 
     def selects(self, job: str) -> bool:
         """Say whether a job of that id is to be done this time."""

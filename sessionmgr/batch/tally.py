@@ -12,7 +12,7 @@ from sessionmgr.model import Cost
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sessionmgr.batch.board import OnNow
+    from sessionmgr.batch.board import Board, OnNow
     from sessionmgr.batch.host import Host
     from sessionmgr.batch.ledger import Ledger
     from sessionmgr.model import RunResult
@@ -68,10 +68,11 @@ class Tally:
         self.tokens += usage.input + usage.cache_write + usage.output
         self.cost += result.cost
 
-    def progress(self, on: Iterable[OnNow], host: Host, now: float) -> Progress:
+    def progress(self, board: Board, host: Host, now: float) -> Progress:
         """Say how the batch stands."""
         counts = self.counts
-        jobs, tokens, usd = _running(on, host, now)
+        jobs, tokens, usd = _running(board.on.values(), host, now)
+        paused = board.pauses(now)
         waiting, running, retrying = (counts[each] for each in _OPEN)
         rate = self._rate(now)
         left = waiting + running + retrying
@@ -88,7 +89,8 @@ class Tally:
             provenance=self.cost.provenance,
             elapsed=self.elapsed(now),
             rate=rate,
-            eta=left / rate if rate and left else None,
+            eta=left / rate if rate and left and not paused else None,
+            paused=paused,
             jobs=jobs,
         )
 

@@ -107,7 +107,7 @@ async def _play(
 def _how(args: argparse.Namespace, defaults: Job) -> HowTo:
     configuration: Configuration = args.configuration
     return HowTo(
-        concurrency=configuration.concurrency,
+        concurrency=configuration.concurrency if configuration.is_set("concurrency") else None,
         per_provider=configuration.per_provider,
         retries=configuration.retries,
         retry_on=configuration.retry_on,

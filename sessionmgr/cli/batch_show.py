@@ -108,7 +108,8 @@ class BatchShow:
             stopped = result.status is RunStatus.CANCELLED and self._is_stopped
             self._failures.take(result, stopped=stopped)
             if not stopped:
-                self._scoreboard.say(f"✗ {job} {status}: {why_it_ended(result)}", "bad")
+                why = why_it_ended(result)
+                self._scoreboard.say(f"✗ {job} {status}" + (f": {why}" if why else ""), "bad")
         for denial in result.permission_denials:
             why = f" ({one_line(denial.reason)})" if denial.reason else ""
             said = f"✗ {job} was denied {one_line(denial.tool_name)}{why}"

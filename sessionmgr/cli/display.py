@@ -108,6 +108,7 @@ def _pace(progress: Progress) -> list[str]:
         f"{duration(progress.eta)} left" if progress.eta is not None else "",
         f"{count(progress.tokens)} tokens" if progress.tokens else "",
         money(progress.usd, progress.provenance),
+        *(f"{name} paused, {duration(left)} to go" for name, left in progress.paused.items()),
     ]
     return [each for each in said if each]
 

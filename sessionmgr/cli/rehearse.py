@@ -93,7 +93,7 @@ async def _play(args: argparse.Namespace, defaults: Job, server: ModelServer, ro
             manager,
             args.jobs,
             host=Rehearsal(manager),
-            concurrency=configuration.concurrency,
+            concurrency=configuration.concurrency if configuration.is_set("concurrency") else None,
             per_provider=configuration.per_provider,
             retries=0,
             out=out,

@@ -165,6 +165,12 @@ def _clock_names() -> Sequence[str]:
     return Clocks.__struct_fields__
 
 
+def _providers() -> Sequence[str]:
+    from sessionmgr.provider.discovery import installed
+
+    return installed()
+
+
 def _anything(value: object) -> object:
     return value
 
@@ -213,14 +219,14 @@ SWITCH: Final = Kind(_switch, _as_switch, "")
 WORDS: Final = Kind(_words, _as_words, "NAME,…")
 MODE: Final = Kind(_mode, _as_is, "MODE")
 KINDS: Final = Kind(_kinds, _as_words, "KIND,…")
-LIMITS: Final = Kind(_table(_whole(1), None, "provider"), _as_table, "PROVIDER=N")
+LIMITS: Final = Kind(_table(_whole(1), _providers, "provider"), _as_table, "PROVIDER=N")
 CLOCKS: Final = Kind(
     _table(_number("seconds, 0 for never", zero=True), _clock_names, "clock"),
     _as_table,
     "NAME=SECONDS",
 )
 OPTIONS: Final = Kind(
-    _table(_table(_anything, None, "option"), None, "provider"), _as_is, "PROVIDER"
+    _table(_table(_anything, None, "option"), _providers, "provider"), _as_is, "PROVIDER"
 )
 
 SETTINGS: Final = {
@@ -247,7 +253,12 @@ SETTINGS: Final = {
         Setting("concurrency", COUNT, "so many runs at a time"),
         Setting("per_provider", LIMITS, "so many runs at a time with one provider"),
         Setting("retries", NUMBER, "so many more attempts for a job", ("--retries",)),
-        Setting("retry_on", KINDS, "try again after these kinds of failure only", ("--retry-on",)),
+        Setting(
+            "retry_on",
+            KINDS,
+            "try again after these kinds of failure, whatever was done",
+            ("--retry-on",),
+        ),
         Setting("max_failures", COUNT, "stop when so many jobs have failed", ("--max-failures",)),
         Setting("keep_failed", SWITCH, "do not run failed jobs again", ("--keep-failed",)),
         Setting("approve", PATH, "rules that answer what agents ask", ("--approve",), "FILE"),

@@ -18,6 +18,7 @@ from sessionmgr.model import (
     ReasoningStreamed,
     RunCompleted,
     RunStarted,
+    RunStatus,
     TokenUsageUpdated,
     ToolApprovalGranted,
     ToolApprovalRequested,
@@ -25,7 +26,7 @@ from sessionmgr.model import (
     ToolCallStarted,
     Usage,
 )
-from sessionmgr.testing.scripted import Emit
+from sessionmgr.testing.scripted import Emit, Say
 from tests.batch.hall import collect, job, open_hall
 
 
@@ -50,6 +51,19 @@ async def test_stderr_images_and_what_runs_on_are_kept(
         "left_running": b"daemon (12)\n",
         f"{blob}.png": b"an image",
     }
+
+
+async def test_a_place_that_cannot_be_costs_no_job(
+    autojump_clock: object, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "items").write_text("in the way")
+    async with open_hall() as hall:
+        blob = await hall.store.put_blob(b"an image")
+        texts = job("a", Emit(event=OutputReceived(stream="stderr", text="oh no")), Say(text="x"))
+        shows = job("b", Emit(event=ImageReceived(media_type="image/png", blob=blob, bytes=8)))
+        results = await collect(run_batch(hall.manager, [texts, shows], out=tmp_path))
+    assert {each.status for each in results} == {RunStatus.COMPLETED}
+    assert caplog.text.count("event=item_not_kept") == 2
 
 
 @pytest.mark.parametrize(

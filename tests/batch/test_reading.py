@@ -11,7 +11,7 @@ from sessionmgr import Job, PermissionMode, run_batch
 from sessionmgr.batch import spool
 from sessionmgr.errors import JobsInvalid, LedgerUnusable
 from sessionmgr.model import UNSUPPORTED, Json
-from sessionmgr.provider import PermissionMap
+from sessionmgr.provider import NATIVE, Capabilities, PermissionMap
 from sessionmgr.provider.permission_map import Mapped
 from sessionmgr.testing.scripted import ALL_IT_DOES, Say, scripted
 from tests.batch.hall import collect, job, open_hall, results_of
@@ -24,6 +24,8 @@ GIVEN: dict[str, dict[str, Json]] = {"actor": {"x": 1}}
 def line(**fields: object) -> str:
     return json.dumps({"id": "a", "provider": "actor", "prompt": "hi", **fields})
 
+
+SAYER = scripted("sayer", capabilities=Capabilities(structured_output=NATIVE))
 
 WRONG = [
     ("{", "it is no JSON: input data was truncated"),
@@ -49,7 +51,9 @@ WRONG = [
         line(provider="shy", permission_mode="plan"),
         "permission_mode: shy has no permission mode plan; it has: default",
     ),
-    (line(require=["fly"]), "require: actor cannot do what is required: fly"),
+    (line(require=["fly"]), "require: actor cannot do what is required: 'fly'"),
+    (line(require=["resum"]), "require: actor cannot do what is required: 'resum' (did you mean"),
+    (line(require=["steer", "plan_mode"], provider="shy"), "require: shy cannot do what is"),
     (line(images=["/no/image"]), "images: /no/image: No such file or directory"),
     (line(model="big"), "model: actor cannot do what is required: model_choice"),
     (line(max_turns=0), "max_turns: expected `int` >= 1"),
@@ -61,6 +65,15 @@ WRONG = [
     (line(tools_denied=["Bash"]), "tools_denied: actor cannot be told tools_denied"),
     (line(options={"x": 1}), "options: options of actor: there is no 'x'"),
     (line(env={"CLAUDECODE": "1"}), "env: "),
+    (line(env={"A=B": "1"}), "env: a child's environment may not set 'A=B': it is no name"),
+    (line(env={"A": "\0"}), "env: a child's environment may not set 'A': its value holds a NUL"),
+    (
+        line(provider="shell", prompt=""),
+        "prompt: shell could not be given this prompt: ",
+    ),
+    (line(provider="shell", prompt="echo 'a"), "prompt: shell could not be given this prompt: "),
+    (line(provider="shell", schema={}), "schema: shell cannot do what is required: structured_o"),
+    (line(provider="sayer", schema={"type": "x"}), "schema: sayer could not be given this schema"),
     (line(env={"A": 1}), "env[...]: expected `str`, got `int`"),
     (line(schema="x"), "schema: expected `object | null`, got `str`"),
     ("[" * 100_000, "it is nested too deep"),
@@ -73,7 +86,7 @@ async def test_a_wrong_line_is_told_by_file_line_and_field(
 ) -> None:
     path = tmp_path / "jobs.jsonl"
     path.write_text(f"{line(id='good')}\n\n{text}\n")
-    async with open_hall(others={"shy": SHY}) as hall:
+    async with open_hall(others={"shy": SHY, "sayer": SAYER}) as hall:
         with pytest.raises(JobsInvalid) as refused:
             await collect(run_batch(hall.manager, path))
         assert refused.value.problems[0].startswith(f"{path}:3: {what}")

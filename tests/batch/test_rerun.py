@@ -115,6 +115,74 @@ async def test_only_some_may_be_done_at_a_time(autojump_clock: object, tmp_path:
         assert sorted(rest) == ["a1", "b0", "b1", "b2"]
 
 
+async def test_what_is_not_asked_for_this_time_keeps_what_came_of_it(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        jobs = [job("a", Fail()), job("b", Fail()), job("c")]
+        await collect(run_batch(hall.manager, jobs, out=tmp_path))
+        part = run_batch(hall.manager, jobs, out=tmp_path, only=["a"])
+        assert list(await results_of(part)) == ["a"]
+        assert part.summary().statuses == {"completed": 1, "failed": 2}
+        lines = (tmp_path / "results.jsonl").read_text().splitlines()
+        assert sorted(json.loads(each)["job"] for each in lines) == ["a", "b", "c"]
+        none = run_batch(hall.manager, jobs, out=tmp_path, limit=0)
+        assert await results_of(none) == {}
+        assert none.summary().statuses == {"completed": 1, "failed": 2}
+
+
+async def test_results_are_of_the_jobs_that_there_are(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, [job("a"), job("b", Fail())], out=tmp_path))
+        await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
+    (line,) = (tmp_path / "results.jsonl").read_text().splitlines()
+    assert json.loads(line)["job"] == "a"
+
+
+async def test_a_directory_of_other_jobs_is_warned_about(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        text = json.dumps({"id": name, "provider": "actor", "prompt": "x"})
+        (tmp_path / name / "jobs.jsonl").write_text(text)
+    warnings: list[str] = []
+    async with open_hall() as hall:
+        for name in ("one", "one", "other"):
+            batch = run_batch(hall.manager, tmp_path / name / "jobs.jsonl", out=tmp_path / "out")
+            await collect(batch)
+            warnings += batch.warnings
+    (warning,) = warnings
+    assert f"another batch, of {tmp_path}/one/jobs.jsonl" in warning
+
+
+def names_in(directory: Path) -> list[str]:
+    return sorted(each.name for each in directory.iterdir())
+
+
+async def test_a_batch_that_was_refused_leaves_nothing(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        with pytest.raises(JobsInvalid):
+            await collect(run_batch(hall.manager, [job("a", cwd="/no")], out=tmp_path / "x/y"))
+        assert names_in(tmp_path) == []
+        await collect(run_batch(hall.manager, [job("a")], out=tmp_path / "x/y"))
+        with pytest.raises(JobsInvalid):
+            await collect(run_batch(hall.manager, [job("b", cwd="/no")], out=tmp_path / "x/y"))
+        assert (tmp_path / "x/y/ledger.db").exists()
+
+
+async def test_a_batch_is_entered_once(autojump_clock: object) -> None:
+    async with open_hall() as hall:
+        batch = run_batch(hall.manager, [job("a")])
+        await collect(batch)
+        with pytest.raises(RuntimeError, match="run once"):
+            await collect(batch)
+
+
 async def test_one_batch_is_worked_on_by_one(autojump_clock: object, tmp_path: Path) -> None:
     async with open_hall() as hall, run_batch(hall.manager, [job("a", Hang())], out=tmp_path):
         with pytest.raises(BatchBusy, match="process"):

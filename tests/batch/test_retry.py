@@ -9,6 +9,7 @@ import trio
 
 from sessionmgr import run_batch
 from sessionmgr.batch import HowTo, JobResult
+from sessionmgr.errors import JobsInvalid
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.model.moment import written
 from sessionmgr.testing.scripted import (
@@ -193,10 +194,62 @@ async def test_who_waits_for_a_retry_ends_with_what_it_has_when_all_is_stopped(
         (HowTo(retries=-1), "retries"),
         (HowTo(max_failures=0), "max_failures"),
         (HowTo(per_provider={"actor": 0}), "per_provider"),
+        (HowTo(per_provider={"acter": 1}), "per_provider: .*did you mean 'actor'"),
+        (HowTo(options={"acter": {}}), "options: .*did you mean 'actor'"),
     ],
 )
 async def test_settings_without_sense_are_refused(
     autojump_clock: object, how: HowTo, what: str
 ) -> None:
-    with pytest.raises(ValueError, match=what):
+    with pytest.raises((ValueError, JobsInvalid), match=what):
         await one(failing(0), **how)
+
+
+async def test_a_word_that_nobody_knows_is_refused(autojump_clock: object) -> None:
+    async with open_hall() as hall:
+        with pytest.raises(TypeError, match="'retrys'; did you mean 'retries'"):
+            run_batch(hall.manager, [job("a")], retrys=3)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("how", "at_once"),
+    [
+        (HowTo(), 4),
+        (HowTo(per_provider={"actor": 8}), 8),
+        (HowTo(per_provider={"actor": 2}), 2),
+        (HowTo(per_provider={"shell": 8}), 4),
+        (HowTo(per_provider={"actor": 8}, concurrency=6), 6),
+        (HowTo(concurrency=9), 9),
+    ],
+    ids=str,
+)
+async def test_so_many_jobs_of_a_provider_are_on(
+    autojump_clock: object, how: HowTo, at_once: int
+) -> None:
+    async with open_hall() as hall:
+        jobs = [job(f"j{n}", Wait(seconds=10)) for n in range(20)]
+        async with run_batch(hall.manager, jobs, **how) as batch:
+            await trio.sleep(5)
+            assert batch.progress().running == at_once
+
+
+async def test_who_names_a_kind_has_it_tried_again_whatever_was_done(
+    autojump_clock: object,
+) -> None:
+    steps = (Tool(name="Bash"), Fail(kind=FailureKind.PROCESS_EXITED))
+    result, _ = await one(failing(1, *steps), retry_on=["process_exited"])
+    assert (result.status, result.attempt) == (RunStatus.COMPLETED, 2)
+    result, _ = await one(failing(1, *steps), retry_on=["overloaded"])
+    assert (result.status, result.attempt) == (RunStatus.FAILED, 1)
+
+
+async def test_a_provider_that_is_left_alone_is_shown_to_be(autojump_clock: object) -> None:
+    async with open_hall(scripts=failing(1, RateLimited())) as hall:
+        batch = run_batch(hall.manager, [job("a"), job("b")], concurrency=1)
+        async with batch as results:
+            await trio.sleep(60)
+            progress = batch.progress()
+            assert 840 < progress.paused["actor"] < 1000
+            assert (progress.retrying, progress.waiting, progress.eta) == (1, 1, None)
+            assert len([each async for each in results]) == 2
+            assert batch.progress().paused == {}

@@ -75,12 +75,17 @@ def test_tables_are_joined_name_by_name(
     users = users_file(terminal)
     users.write_text("[clocks]\nidle = 600\ntool = 60\n[options.shell]\nshell = true\n")
     nearest = terminal.home / "sessionmgr.toml"
-    nearest.write_text("clocks.idle = 5\n[options.shell]\ntimeout = 3\n[options.x]\ny = 1\n")
+    nearest.write_text(
+        "clocks.idle = 5\n[options.shell]\ntimeout = 3\n[options.claude]\neffort_of = 1\n"
+    )
     monkeypatch.setenv("SESSIONMGR_CLOCKS", "close=2,model=0")
     told = settings(terminal)
     assert told["clocks"][0] == {"idle": 5.0, "tool": 60.0, "close": 2.0, "model": 0.0}
     assert told["clocks"][1] == f"{users}:1, {nearest}:1, SESSIONMGR_CLOCKS"
-    assert told["options"][0] == {"shell": {"shell": True, "timeout": 3}, "x": {"y": 1}}
+    assert told["options"][0] == {
+        "shell": {"shell": True, "timeout": 3},
+        "claude": {"effort_of": 1},
+    }
 
 
 def test_the_settings_are_printed_as_toml_that_means_the_same(terminal: Terminal) -> None:

@@ -57,6 +57,12 @@ def test_a_picture_at_eighty_columns() -> None:
     ]
 
 
+def test_a_provider_that_is_left_alone_is_told_with_how_long() -> None:
+    paused = progress(0, paused={"claude": 870.0}, eta=None)
+    assert "claude paused, 14 min 30 s to go" in " ".join(text_of(picture(paused, 80, 24)))
+    assert "claude paused, 14 min 30 s to go" in plain_line(paused)
+
+
 def test_a_picture_at_forty_columns_leaves_out_the_provider() -> None:
     assert text_of(picture(progress(1), 40, 24)) == [
         "━━────────  121 of 500 jobs  1 min 02 s",

@@ -1,0 +1,98 @@
+"""A batch whose record cannot be kept says so at once, and leaves nothing running behind."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+import trio
+
+from sessionmgr import run_batch
+from sessionmgr.batch import Batch, InProcessHost, Work
+from sessionmgr.batch.results import ResultsFile
+from sessionmgr.errors import BatchDown, LedgerUnusable, ResultsUnwritable
+from sessionmgr.testing.scripted import Hang, Say, Wait
+from tests.batch.hall import job, open_hall, results_of
+
+
+def spoil(ledger: Path) -> None:
+    """Have no end of an attempt be written down any more, as on a disk that is full."""
+    with sqlite3.connect(ledger) as connection:
+        connection.execute(
+            "create trigger full before update of usage on attempt"
+            " begin select raise(abort, 'database or disk is full'); end"
+        )
+
+
+async def iterated(batch: Batch, out: Path) -> None:
+    async with batch as results:
+        spoil(out / "ledger.db")
+        async for _ in results:
+            pytest.fail("an end is told that is not on record")
+        pytest.fail("it was over as if all were well")
+
+
+async def waited_for(batch: Batch, out: Path) -> None:
+    async with batch:
+        spoil(out / "ledger.db")
+        await batch.wait()
+        pytest.fail("it was over as if all were well")
+
+
+async def test_a_ledger_that_takes_no_more_ends_the_batch_by_its_name(
+    autojump_clock: object, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    jobs = [job("a", Wait(seconds=3), Say(text="x")), *(job(f"b{n}", Hang()) for n in range(6))]
+    async with open_hall() as hall:
+        with pytest.raises(BatchDown, match=r"ledger\.db .* disk is full"):
+            await iterated(run_batch(hall.manager, jobs, out=tmp_path), tmp_path)
+        assert trio.current_time() < 3 + 10
+        assert "event=batch_down" in caplog.text
+        assert hall.manager.status().running == 0
+
+
+async def test_who_waits_for_the_end_of_a_batch_that_crashes_is_told(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        batch = run_batch(hall.manager, [job("a", Wait(seconds=3))], out=tmp_path)
+        with pytest.raises(BatchDown):
+            await waited_for(batch, tmp_path)
+
+
+class Reluctant(InProcessHost):
+    """Takes one attempt, and crashes at the next."""
+
+    taken = 0
+
+    async def submit(self, work: Work) -> None:
+        self.taken += 1
+        if self.taken > 1:
+            raise ZeroDivisionError
+        await super().submit(work)
+
+
+async def test_what_no_host_has_heard_of_waits_for_the_next_time(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    jobs = [job(name, Wait(seconds=30)) for name in "abc"]
+    async with open_hall() as hall:
+        with pytest.raises(BatchDown):
+            await results_of(
+                run_batch(hall.manager, jobs, out=tmp_path, host=Reluctant(hall.manager))
+            )
+        assert trio.current_time() < 10
+        again = await results_of(run_batch(hall.manager, jobs, out=tmp_path))
+    assert again == dict.fromkeys("abc", "completed")
+
+
+def test_results_that_cannot_be_written_are_told_by_their_file(tmp_path: Path) -> None:
+    (tmp_path / "results.jsonl.part").mkdir()
+    with pytest.raises(ResultsUnwritable, match=r"results\.jsonl cannot be written: Is a dir"):
+        ResultsFile(tmp_path / "results.jsonl", [])
+
+
+async def test_a_ledger_that_is_damaged_says_which(autojump_clock: object, tmp_path: Path) -> None:
+    async with open_hall() as hall:
+        (tmp_path / "ledger.db").write_bytes(b"SQLite format 3\0" + bytes(100))
+        with pytest.raises(LedgerUnusable, match=r"ledger\.db"):
+            await results_of(run_batch(hall.manager, [], out=tmp_path))

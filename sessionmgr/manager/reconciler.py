@@ -131,6 +131,7 @@ class Reconciler:
         """Settle a session within the store's clock; return why that was not to be done."""
         tables, session_id = self._tables, live.session.id
         until = self._in_hand[live] + (tables.clocks.of("store") or float("inf"))
+        level = logging.WARNING
         while True:  # noqa: ASYNC913  # each turn waits for the store
             try:
                 await self.settle(session_id, "its keeper crashed")
@@ -138,7 +139,8 @@ class Reconciler:
             except UnknownId:
                 return None  # it never came to be stored
             except Exception as error:  # noqa: BLE001  # nobody else is left to try
-                log.warning("event=not_settled session=%s why=%r", session_id, error)
+                log.log(level, "event=not_settled session=%s why=%s", session_id, error)
+                level = logging.DEBUG  # it is tried again and again: once is enough
                 if trio.current_time() >= until:
                     return Failure(kind=FailureKind.STORE_FAILED, message=str(error))
                 await trio.sleep(RETRY)
@@ -198,7 +200,7 @@ class Reconciler:
                 await self.settle(session_id, "its keeper crashed")
             self._late.pop(session_id, None)
         except Exception as error:  # noqa: BLE001  # nobody else is left to try
-            log.warning("event=not_settled session=%s why=%r", session_id, error)
+            log.debug("event=not_settled session=%s why=%s", session_id, error)
         finally:
             self._settled(session_id)
 

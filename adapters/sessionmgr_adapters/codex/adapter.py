@@ -24,6 +24,7 @@ from sessionmgr.provider.connection_pool import ConnectionPool
 from sessionmgr.provider.images import ImageRefusedError, read_images
 from sessionmgr.provider.structured import judge, schema_fault
 from sessionmgr_adapters.codex import sdk
+from sessionmgr_adapters.codex.configured import ConfigUnreadableError
 from sessionmgr_adapters.codex.failures import failure_of_end, last_words
 from sessionmgr_adapters.codex.launch import (
     ENVIRONMENT,
@@ -126,7 +127,7 @@ class CodexAdapter(ProviderAdapter):
                     await self._play(run, limits)
         except ProcessError as error:
             await run.fail(start_failure(error))
-        except ImageRefusedError as error:
+        except (ConfigUnreadableError, ImageRefusedError) as error:
             await run.fail(_invalid(str(error)))
         finally:
             self._busy.discard(thread or "")

@@ -63,6 +63,8 @@ _COMPLAINTS: Final = (
     ("invalid thread id", FailureKind.SESSION_NOT_FOUND),
     ("already has an active writer", FailureKind.SESSION_BUSY),
     ("authentication required", FailureKind.AUTH_FAILED),
+    ("invalid configuration", FailureKind.CONFIG_INVALID),
+    ("failed to read configuration layers", FailureKind.CONFIG_INVALID),
 )
 _CHATTER: Final = re.compile(r"^.*Codex could not find bubblewrap on PATH.*$\n?", re.MULTILINE)
 _TOO_MUCH: Final = -32001

@@ -33,12 +33,6 @@ class Hello(msgspec.Struct, frozen=True, rename="camel"):
     codex_home: str = ""
     account: str = ""
     """Who pays, as far as it knows: `apiKey`, `chatgpt`, …"""
-    keys: tuple[str, ...] = ()
-    """The variables in which keys to models are."""
-    hidden: tuple[str, ...] = ()
-    """The variables that commands do not see, by its configuration."""
-    servers: dict[str, tuple[str, ...]] = {}
-    """The MCP servers of its configuration, with the tools for which something is said there."""
     refusal: Refusal | None = None
 
 

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import base64
 import os
-import tomllib
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from sessionmgr.model import Json, PermissionMode
 from sessionmgr.process import Command, Declared, PrivateFiles, checked_resume_id
 from sessionmgr.provider.connection import ConnectionSpec
+from sessionmgr_adapters.codex.configured import (
+    ConfigUnreadableError,
+    hidden_in,
+    keys_in,
+    of_machine,
+    of_projects,
+    of_user,
+)
 from sessionmgr_adapters.codex.functions import described
-from sessionmgr_adapters.codex.hello import Configured, keys_in
 from sessionmgr_adapters.codex.one_shot.launch import OneShotSpec, make_spec as one_shot
+from sessionmgr_adapters.codex.overrides import put_together
 from sessionmgr_adapters.codex.policy import FULL, POLICIES, READ_ONLY, REVIEWER, Bounds
 from sessionmgr_adapters.codex.rules import loose_rules
 from sessionmgr_adapters.codex.servers import all_asked
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.provider import RunContext
     from sessionmgr.provider.images import ReadImage
-    from sessionmgr_adapters.codex.frames import Hello
+    from sessionmgr_adapters.codex.configured import Configured
     from sessionmgr_adapters.codex.options import CodexOptions
 
 ENVIRONMENT: Final = Declared(names=("CODEX_*", "OPENAI_*", "RUST_LOG"))
@@ -37,22 +43,19 @@ EXCLUDES: Final = "shell_environment_policy.ignore_default_excludes"
 """Whether commands see what looks like a secret."""
 HIDDEN: Final = "shell_environment_policy.exclude"
 """Which variables commands do not see."""
+PLACE: Final = "shell_environment_policy.set.TMPDIR"
+"""Where commands put what is temporary."""
 NOWHERE: Final = "/"
 """Where an app-server runs: it serves threads of all directories, and keeps none of them busy."""
 
 
 def declared(environ: Mapping[str, str]) -> Declared:
-    """Add to what Codex is always given the keys to models that its configuration names."""
-    names = _configured(environ).keys
-    return replace(ENVIRONMENT, names=(*ENVIRONMENT.names, *names), secret=names)
-
-
-def _configured(environ: Mapping[str, str]) -> Configured:
+    """Add to what Codex is always given the keys that the user's configuration names."""
     try:
-        text = (_home(environ) / "config.toml").read_text(encoding="utf-8")
-        return msgspec.convert(tomllib.loads(text), Configured)
-    except (OSError, ValueError):
-        return Configured()  # there is none, or Codex itself says what is wrong with it
+        names = of_user(_home(environ)).keys
+    except ConfigUnreadableError:
+        names = ()  # a run that needs it fails by it
+    return replace(ENVIRONMENT, names=(*ENVIRONMENT.names, *names), secret=names)
 
 
 def make_spec(run: RunContext, options: CodexOptions) -> ConnectionSpec:
@@ -77,22 +80,29 @@ def one_shot_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> One
 
     Raises:
         ProcessError: What it needs cannot be started.
+        ConfigUnreadableError: It is not known what must be kept from it.
     """
-    settings: dict[str, Json] = {
-        "model_provider": options.model_provider,
-        **{f"mcp_servers.{name}": server for name, server in options.mcp_servers.items()},
-        **options.config,
-    }
-    configured = _configured(_env(run, options))
+    env = _env(run, options)
+    general = (of_machine(), of_user(_home(env)))
+    projects = of_projects(Path(run.cwd))
+    settings = put_together(
+        {"model_provider": options.model_provider},
+        _own_servers(options),
+        options.config,
+    )
     if run.permission.asked is PermissionMode.PLAN:
-        settings = all_asked(settings, configured.servers)
+        servers: dict[str, tuple[str, ...]] = {}
+        for each in general:
+            for name, tools in each.servers.items():
+                servers[name] = (*servers.get(name, ()), *tools)
+        settings = all_asked(settings, servers, projects)
     bounds: dict[str, Json] = {
         "sandbox_workspace_write.network_access": limits.network,
         "sandbox_workspace_write.exclude_slash_tmp": not limits.temporary,
         "sandbox_workspace_write.exclude_tmpdir_env_var": not limits.temporary,
-        "shell_environment_policy.set.TMPDIR": limits.scratch,
+        PLACE: limits.scratch,
     }
-    bounds |= _secrecy(options, configured)
+    bounds |= _secrecy(options, (*general, *projects))
     spec = one_shot(
         run,
         program=options.command,
@@ -104,7 +114,7 @@ def one_shot_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> One
         is_ruled=loose(run, options) is None,
     )
     roots = ("sandbox_workspace_write.writable_roots", list(limits.directories))
-    return replace(spec, settings=(*spec.settings, roots), env=_env(run, options))
+    return replace(spec, settings=(*spec.settings, roots), env=env)
 
 
 def loose(run: RunContext, options: CodexOptions) -> Path | None:
@@ -142,19 +152,22 @@ def bounds(run: RunContext, options: CodexOptions) -> Generator[Bounds, None, No
 
 
 def opening(
-    run: RunContext, options: CodexOptions, limits: Bounds, hello: Hello
+    run: RunContext, options: CodexOptions, limits: Bounds, configured: Configured
 ) -> tuple[str, dict[str, Json]]:
     """Return what is to be called to begin a run's thread, or to go on with one.
 
     It is opened with a sandbox that lets nothing be written, and gets its own afterwards: Codex
     notes in the user's configuration that a directory is trusted where a thread may write.
+
+    Raises:
+        ConfigUnreadableError: It is not known which servers a project would have used.
     """
     params: dict[str, Json] = {
         "cwd": run.cwd,
         "approvalPolicy": POLICIES[run.permission.effective].approval,
         "approvalsReviewer": REVIEWER,
         "sandbox": READ_ONLY,
-        "config": _config(run, options, limits, hello),
+        "config": _config(run, options, limits, configured),
         # A thread remembers where it might write on the other way, and would add it to that.
         "runtimeWorkspaceRoots": [run.cwd],
     }
@@ -174,28 +187,41 @@ def opening(
 
 
 def _config(
-    run: RunContext, options: CodexOptions, limits: Bounds, hello: Hello
+    run: RunContext, options: CodexOptions, limits: Bounds, configured: Configured
 ) -> dict[str, Json]:
-    config: dict[str, Json] = {"features.instant_interrupt": options.follow_up == "now"}
-    config |= _secrecy(options, hello)
+    own_place: dict[str, Json] = {}
     if limits.scratch is not None:
-        config["shell_environment_policy.set.TMPDIR"] = limits.scratch
-    for name, server in options.mcp_servers.items():
-        config[f"mcp_servers.{name}"] = server
-    config |= options.config
-    return (
-        all_asked(config, hello.servers) if run.permission.asked is PermissionMode.PLAN else config
+        own_place[PLACE] = limits.scratch
+    config = put_together(
+        _own_servers(options),
+        options.config,
+        {"features.instant_interrupt": options.follow_up == "now"},
+        own_place,
     )
+    # What Codex has told of projects is right, unless the run itself says which it trusts.
+    projects = of_projects(Path(run.cwd)) if "projects" in config else ()
+    config = put_together(config, _secrecy(options, (configured, *projects)))
+    if run.permission.asked is not PermissionMode.PLAN:
+        return config
+    return all_asked(config, configured.servers, projects)
 
 
-def _secrecy(options: CodexOptions, known: Hello | Configured) -> dict[str, Json]:
+def _own_servers(options: CodexOptions) -> dict[str, Json]:
+    return {"mcp_servers": options.mcp_servers} if options.mcp_servers else {}
+
+
+def _secrecy(options: CodexOptions, known: Sequence[Configured]) -> dict[str, Json]:
     """Say which variables commands do not see: those with keys, and whatever else was hidden."""
     if options.secrets:
         return {}
+    keys = [key for each in known for key in each.keys]
+    keys += (*keys_in(_own_servers(options)), *keys_in(options.config))
+    hidden = hidden_in(put_together(options.config))
+    if hidden is None:
+        hidden = tuple(name for each in known for name in each.hidden or ())
     secrecy: dict[str, Json] = {EXCLUDES: False}
-    keys = (*known.keys, *keys_in(options.config))
     if keys:
-        secrecy[HIDDEN] = list(dict.fromkeys((*known.hidden, *keys)))
+        secrecy[HIDDEN] = list(dict.fromkeys((*hidden, *keys)))
     return secrecy
 
 

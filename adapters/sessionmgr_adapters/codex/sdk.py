@@ -153,10 +153,7 @@ class CodexConnection:
         if hello.refusal is not None:
             return hello
         self._requests.say(Notification("initialized"))
-        config = await self._requests.ask("config/read", {})
-        return introduced(
-            hello, config, await self._requests.ask("account/read", {"refreshToken": False})
-        )
+        return introduced(hello, await self._requests.ask("account/read", {"refreshToken": False}))
 
     async def open(self, spec: object) -> CodexConversation:
         """Begin to talk about a thread: which one is told by what is called."""

@@ -8,53 +8,66 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr_adapters.codex.configured import tools_of
+from sessionmgr_adapters.codex.overrides import put_together
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sessionmgr.model import Json
+    from sessionmgr_adapters.codex.configured import Configured
 
 TABLE: Final = "mcp_servers"
 ASK: Final = "prompt"
+TRANSPORTS: Final = ("command", "url")
+"""What makes a server of a table; Codex takes none without, even if it is not to be used."""
 
 
-def all_asked(config: Mapping[str, Json], known: Mapping[str, Sequence[str]]) -> dict[str, Json]:
+def all_asked(
+    config: Mapping[str, Json],
+    known: Mapping[str, Sequence[str]],
+    projects: Iterable[Configured] = (),
+) -> dict[str, Json]:
     """Return a configuration by which each tool is asked about.
 
     `known` are the servers that are configured elsewhere, with those tools of theirs for which
-    something is said there.
+    something is said there. Whether Codex reads what is configured for `projects`, the nearest
+    first, is not known: servers that only they have are not used.
     """
-    servers: dict[str, Json] = {
-        name: {"tools": {tool: {} for tool in tools}} if tools else {}
-        for name, tools in known.items()
-    }
-    rest: dict[str, Json] = {}
-    for name, value in config.items():
-        first, *path = name.split(".")
-        if first == TABLE:
-            _add(servers, _nested(path, value))
-        else:
-            rest[name] = value
+    whole = put_together(config)
+    elsewhere: dict[str, Json] = {name: _with_tools({}, tools) for name, tools in known.items()}
+    servers = _merged(elsewhere, whole.pop(TABLE, None))
+    doubtful = _merged(*(each.mcp_servers for each in reversed([*projects])))
+    for name, server in doubtful.items():
+        if name in servers:
+            servers[name] = _with_tools(servers[name], tools_of(server))
     for server in servers.values():
-        if isinstance(server, dict):
-            server["default_tools_approval_mode"] = ASK
-            tools = server.get("tools")
-            for tool in tools.values() if isinstance(tools, dict) else ():
-                if isinstance(tool, dict):
-                    tool["approval_mode"] = ASK
-    return {**rest, TABLE: servers} if servers else rest
+        _ask(server)
+    for name, server in doubtful.items():
+        if name not in servers and isinstance(server, dict):
+            by = next((each for each in TRANSPORTS if each in server), None)
+            if by is not None:  # else Codex makes nothing of it
+                servers[name] = {by: server[by], "enabled": False}
+    return {**whole, TABLE: servers} if servers else whole
 
 
-def _nested(path: Sequence[str], value: Json) -> Json:
-    return value if not path else {path[0]: _nested(path[1:], value)}
+def _with_tools(server: Json, tools: Iterable[str]) -> Json:
+    named: Json = {tool: {} for tool in tools}
+    return put_together({"tools": named}, server) if named and isinstance(server, dict) else server
 
 
-def _add(table: dict[str, Json], more: Json) -> None:
-    """Add one table to another, and whatever tables are in them likewise."""
-    for name, value in more.items() if isinstance(more, dict) else ():
-        if isinstance(value, dict):
-            inner = table.setdefault(name, {})
-            if not isinstance(inner, dict):
-                inner = table[name] = {}
-            _add(inner, value)
-        else:
-            table[name] = value
+def _merged(*tables: Json) -> dict[str, Json]:
+    found = put_together({TABLE: {}}, *({TABLE: each} for each in tables if isinstance(each, dict)))
+    servers = found[TABLE]
+    assert isinstance(servers, dict)
+    return servers
+
+
+def _ask(server: Json) -> None:
+    if not isinstance(server, dict):
+        return
+    server["default_tools_approval_mode"] = ASK
+    tools = server.get("tools")
+    for tool in tools.values() if isinstance(tools, dict) else ():
+        if isinstance(tool, dict):
+            tool["approval_mode"] = ASK

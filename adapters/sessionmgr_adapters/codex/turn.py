@@ -22,6 +22,7 @@ from sessionmgr.model import (
 )
 from sessionmgr_adapters.codex.calling import DEADLINE, Caller, refused
 from sessionmgr_adapters.codex.calls import is_call, tool_input, tool_name
+from sessionmgr_adapters.codex.configured import ConfigUnreadableError, told
 from sessionmgr_adapters.codex.conversation import CodexConversation
 from sessionmgr_adapters.codex.failures import unreadable
 from sessionmgr_adapters.codex.frames import (
@@ -178,7 +179,16 @@ class Turn:
         if failure is not None:
             return failure
         self.state.credential = credential_of(self._greeting)
-        method, params = opening(self._run, self._options, self._asked.limits, self._greeting)
+        answer = await self._caller.call("config/read", {"cwd": self._run.cwd})
+        if answer.refusal is not None:
+            return refused(answer)
+        configured = told(answer.result)
+        if configured is None:
+            return unreadable(answer.method)
+        try:
+            method, params = opening(self._run, self._options, self._asked.limits, configured)
+        except ConfigUnreadableError as error:
+            return Failure(kind=FailureKind.CONFIG_INVALID, message=str(error), phase="start")
         answer = await self._caller.call(method, params)
         if answer.refusal is not None:
             return refused(answer)

@@ -75,15 +75,26 @@ def settled(call: Call) -> SettingsChanged:
     return SettingsChanged(thread_id=str(call.params["threadId"]), thread_settings=settings)
 
 
+async def greeted(it: Talk, config: Json = None) -> Call:
+    """Answer what comes before a thread is opened, and return the call that opens it."""
+    it.says(HELLO)
+    call = await it.heard()
+    assert isinstance(call, Call)
+    assert call.method == "config/read"
+    assert call.params["cwd"]
+    it.says(result(call, {"config": config or {}}))
+    call = await it.heard()
+    assert isinstance(call, Call)
+    return call
+
+
 async def opening(it: Talk) -> Call:
     """Answer what comes before a turn, and return the call that begins it."""
-    it.says(HELLO)
+    it.says(opened(await greeted(it)))
     while True:
         call = await it.heard()
         assert isinstance(call, Call), call
         match call.method:
-            case "thread/start" | "thread/resume" | "thread/fork":
-                it.says(opened(call))
             case "thread/settings/update":
                 it.says(result(call, {}), settled(call))
             case "turn/start":

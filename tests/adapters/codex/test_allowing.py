@@ -17,8 +17,8 @@ from sessionmgr_adapters.codex.items import FileChange, FileUpdate
 from sessionmgr_adapters.codex.orders import Call
 from sessionmgr_adapters.codex.questions import COMMAND, EDIT, ELICITATION, PERMISSIONS, verdict
 from tests.adapters.codex.mocked import (
-    HELLO,
     Talk,
+    greeted,
     opened,
     result,
     settled,
@@ -30,16 +30,13 @@ async def test_nobody_but_us_answers_what_is_asked() -> None:
     starts: list[Json] = []
 
     async def another_answers(it: Talk) -> None:
-        it.says(HELLO)
-        for _ in range(2):
-            call = await it.heard()
-            assert isinstance(call, Call)
-            if call.method == "thread/start":
-                starts.append(call.params["approvalsReviewer"])
-                it.says(opened(call))
-                continue
-            told = settled(Call(0, "", {**call.params, "approvalsReviewer": "auto_review"}))
-            it.says(result(call, {}), told)
+        call = await greeted(it)
+        starts.append(call.params["approvalsReviewer"])
+        it.says(opened(call))
+        update = await it.heard()
+        assert isinstance(update, Call)
+        told = settled(Call(0, "", {**update.params, "approvalsReviewer": "auto_review"}))
+        it.says(result(update, {}), told)
 
     kind, message = failure(await play(another_answers))
     assert kind == FailureKind.PERMISSION_REFUSED
@@ -49,9 +46,7 @@ async def test_nobody_but_us_answers_what_is_asked() -> None:
 
 async def test_what_was_told_before_says_nothing_of_what_is_in_force() -> None:
     async def early(it: Talk) -> None:
-        it.says(HELLO)
-        call = await it.heard()
-        assert isinstance(call, Call)
+        call = await greeted(it)
         answer = opened(call)
         thread = msgspec.json.decode(answer.result)["thread"]["id"]
         told: dict[str, Json] = {"threadId": thread, "approvalPolicy": "on-request"}

@@ -38,10 +38,8 @@ GREETING: list[Step] = [
     tells("configWarning", "", summary="it is cold"),
     answers(1, {"userAgent": "sessionmgr/0.169.0 (x)"}),
     hears("initialized"),
-    hears("config/read"),
-    answers(2, {"config": {}}),
     hears("account/read"),
-    answers(3, {"account": {"type": "apiKey"}}),
+    answers(2, {"account": {"type": "apiKey"}}),
 ]
 ENDED = tells("turn/completed", turn={"id": "t", "status": "completed"})
 
@@ -70,6 +68,8 @@ async def test_each_thread_hears_what_is_its_own_and_whatever_is_asked_is_answer
     about = {"itemId": "c", "command": "ls"}
     steps: list[Step] = [
         *GREETING,
+        hears("config/read", cwd=str(tmp_path)),
+        answers(3, {"config": {}}),
         hears("thread/start"),
         tells("thread/goal/cleared"),
         answers(4, OPENED),
@@ -89,18 +89,22 @@ async def test_each_thread_hears_what_is_its_own_and_whatever_is_asked_is_answer
         message("well"),
         ENDED,
         # The next run wants the same of the thread, which is loaded still.
+        hears("config/read"),
+        answers(7, {"config": {}}),
         hears("thread/loaded/list"),
-        answers(7, {"data": [THREAD]}),
+        answers(8, {"data": [THREAD]}),
         hears("turn/start", threadId=THREAD),
-        answers(8, {"turn": {"id": "t"}}),
+        answers(9, {"turn": {"id": "t"}}),
         message("again"),
         ENDED,
         # The one after that does not.
+        hears("config/read"),
+        answers(10, {"config": {}}),
         hears("thread/unsubscribe"),
-        answers(9, {"status": "unsubscribed"}),
+        answers(11, {"status": "unsubscribed"}),
         tells("thread/closed"),
         hears("thread/resume", threadId=THREAD, model="another"),
-        says({"id": 10, "error": {"code": -32600, "message": "no rollout found for thread id"}}),
+        says({"id": 12, "error": {"code": -32600, "message": "no rollout found for thread id"}}),
     ]
     async with playing(tmp_path, steps) as (manager, options):
         session = await manager.open_session("codex", cwd=tmp_path)

@@ -21,6 +21,7 @@ from tests.adapters.codex.mocked import (
     Talk,
     begin,
     end,
+    greeted,
     opened,
     opening,
     refusal,
@@ -44,21 +45,16 @@ async def test_a_sandbox_that_is_wider_than_asked_is_not_used() -> None:
     heard: list[str] = []
 
     async def wide(it: Talk) -> None:
-        it.says(HELLO)
-        for _ in range(2):
-            call = await it.heard()
-            assert isinstance(call, Call)
-            heard.append(call.method)
-            if call.method == "thread/start":
-                answer = opened(call)
-                wider = answer.result.replace(b'"readOnly"', b'"dangerFullAccess"')
-                it.says(Answer(answer.call, answer.method, wider))
-            else:
-                params: dict[str, Json] = {
-                    **call.params,
-                    "sandboxPolicy": {"type": "dangerFullAccess"},
-                }
-                it.says(result(call, {}), settled(Call(0, "", params)))
+        call = await greeted(it)
+        heard.append(call.method)
+        answer = opened(call)
+        wider = answer.result.replace(b'"readOnly"', b'"dangerFullAccess"')
+        it.says(Answer(answer.call, answer.method, wider))
+        update = await it.heard()
+        assert isinstance(update, Call)
+        heard.append(update.method)
+        params: dict[str, Json] = {**update.params, "sandboxPolicy": {"type": "dangerFullAccess"}}
+        it.says(result(update, {}), settled(Call(0, "", params)))
 
     result_, events = await play(wide, mode="plan")
     assert failure((result_, events))[0] == FailureKind.PERMISSION_REFUSED
@@ -69,22 +65,18 @@ async def test_a_sandbox_that_is_wider_than_asked_is_not_used() -> None:
 @pytest.mark.parametrize("field", ["networkAccess", "writableRoots", "approvalPolicy"])
 async def test_settings_that_allow_more_are_not_used(field: str) -> None:
     async def wide(it: Talk) -> None:
-        it.says(HELLO)
-        for _ in range(2):
-            call = await it.heard()
-            assert isinstance(call, Call)
-            if call.method == "thread/start":
-                it.says(opened(call))
-                continue
-            params = dict(call.params)
-            sandbox = params["sandboxPolicy"]
-            assert isinstance(sandbox, dict)
-            wider: dict[str, Json] = {"networkAccess": True, "writableRoots": ["/"]}
-            if field in wider:
-                params["sandboxPolicy"] = {**sandbox, field: wider[field]}
-            else:
-                params["approvalPolicy"] = "untrusted"
-            it.says(result(call, {}), settled(Call(0, "", params)))
+        it.says(opened(await greeted(it)))
+        call = await it.heard()
+        assert isinstance(call, Call)
+        params = dict(call.params)
+        sandbox = params["sandboxPolicy"]
+        assert isinstance(sandbox, dict)
+        wider: dict[str, Json] = {"networkAccess": True, "writableRoots": ["/"]}
+        if field in wider:
+            params["sandboxPolicy"] = {**sandbox, field: wider[field]}
+        else:
+            params["approvalPolicy"] = "untrusted"
+        it.says(result(call, {}), settled(Call(0, "", params)))
 
     assert failure(await play(wide))[0] == FailureKind.PERMISSION_REFUSED
 
@@ -95,7 +87,7 @@ async def test_what_a_mode_is_to_codex_is_sent_for_each_thread() -> None:
     async def look(it: Talk) -> None:
         call = await opening(it)
         before = [each for each in it.heard_so_far if isinstance(each, Call)]
-        start = before[0].params
+        start = before[1].params
         updates = [each for each in before if each.method == "thread/settings/update"]
         sandbox = updates[0].params["sandboxPolicy"] if updates else {"type": "readOnly"}
         assert isinstance(sandbox, dict)
@@ -135,13 +127,13 @@ async def test_what_the_run_wants_is_said() -> None:
     )
     assert done.failure is not None
     assert done.failure.kind == FailureKind.STRUCTURED_INVALID  # nothing was said at all
-    turn, start = calls[0].params, calls[1].params
+    turn, start = calls[0].params, calls[2].params
     assert (turn["effort"], turn["outputSchema"]) == ("high", schema)
     assert (start["model"], start["developerInstructions"]) == ("gpt-x", "Be short.")
     assert start["config"] == {
-        "features.instant_interrupt": False,
-        "shell_environment_policy.ignore_default_excludes": False,
-        "mcp_servers.a": {"command": "b"},
+        "features": {"instant_interrupt": False},
+        "shell_environment_policy": {"ignore_default_excludes": False},
+        "mcp_servers": {"a": {"command": "b"}},
         "web_search": "disabled",
     }
 
@@ -150,15 +142,26 @@ async def test_the_keys_of_models_are_kept_from_commands() -> None:
     configs: list[Json] = []
 
     async def look(it: Talk) -> None:
-        it.says(Hello(user_agent=HELLO.user_agent, keys=("THE_WORD",), hidden=("MINE",)))
-        call = await it.heard()
-        assert isinstance(call, Call)
+        config: Json = {
+            "model_providers": {
+                "p": {"env_key": "THE_WORD", "env_http_headers": {"x-gate": "A_HEADER"}}
+            },
+            "mcp_servers": {"s": {"url": "http://x", "bearer_token_env_var": "A_TOKEN"}},
+            "shell_environment_policy": {"exclude": ["MINE"]},
+        }
+        call = await greeted(it, config)
         configs.append(call.params["config"])
         it.says(refusal(call, "enough"))
 
     await play(look)
-    assert isinstance(configs[0], dict)
-    assert configs[0]["shell_environment_policy.exclude"] == ["MINE", "THE_WORD"]
+    words = ["THE_WORD", "A_HEADER", "A_TOKEN"]
+    assert configs[0] == {
+        "features": {"instant_interrupt": False},
+        "shell_environment_policy": {
+            "ignore_default_excludes": False,
+            "exclude": ["MINE", *words],
+        },
+    }
 
 
 @pytest.mark.parametrize(
@@ -170,9 +173,7 @@ async def test_the_keys_of_models_are_kept_from_commands() -> None:
 )
 async def test_a_thread_that_is_not_opened_says_why(message: str, kind: FailureKind) -> None:
     async def refuse(it: Talk) -> None:
-        it.says(HELLO)
-        call = await it.heard()
-        assert isinstance(call, Call)
+        call = await greeted(it)
         it.says(refusal(call, message))
 
     assert failure(await play(refuse))[0] == kind

@@ -315,13 +315,12 @@ def test_a_version_is_found_after_the_first_slash() -> None:
 
 def test_what_it_says_of_itself_is_put_together() -> None:
     hello = hello_of(Response(1, b'{"userAgent":"a/1.2.3","codexHome":"/h"}'))
-    config = b'{"config":{"model_providers":{"a":{"env_key":"A_WORD"},"b":{}},"x":1}}'
     account = b'{"account":{"type":"chatgpt","email":"a@b.c"}}'
-    known = introduced(hello, Response(2, config), Response(3, account))
-    assert (known.codex_home, known.keys, known.account) == ("/h", ("A_WORD",), "chatgpt")
+    known = introduced(hello, Response(3, account))
+    assert (known.codex_home, known.account) == ("/h", "chatgpt")
     assert credential_of(known) == "subscription"
     refused = ErrorResponse(2, -32600, "no")
-    assert introduced(hello, refused, refused) == hello
+    assert introduced(hello, refused) == hello
     assert credential_of(hello) == "unknown"
     greeting = hello_of(ErrorResponse(1, None, "go away"))
     assert greeting.refusal is not None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from sessionmgr.model import Json
-from sessionmgr_adapters.codex.hello import Configured
+from sessionmgr_adapters.codex.configured import Configured
 from sessionmgr_adapters.codex.servers import all_asked
 
 
@@ -53,12 +52,16 @@ def test_tools_of_which_something_is_said_are_asked_about_as_well() -> None:
     assert config == {"mcp_servers.own.tools": {"b": {"approval_mode": "approve"}}}
 
 
-def test_servers_of_an_odd_shape_hide_nothing_else_of_a_configuration() -> None:
-    text = b"""{
-        "mcp_servers": {"odd": 1, "a": {"tools": {"t": {}}}, "b": {"tools": 7}},
-        "model_providers": {"p": {"env_key": "WORD"}}
-    }"""
-    found = msgspec.json.decode(text, type=Configured)
-    assert found.keys == ("WORD",)
-    assert found.servers == {"odd": (), "a": ("t",), "b": ()}
-    assert Configured(mcp_servers=[]).servers == {}
+def test_servers_that_only_a_project_has_are_not_used() -> None:
+    near = Configured(mcp_servers={"lab": {"args": ["x"]}, "own": {"tools": {"a": {}}}, "no": {}})
+    far = Configured(mcp_servers={"lab": {"command": "c", "tools": {"w": {}}}, "web": {"url": "u"}})
+    ask = {"default_tools_approval_mode": "prompt"}
+    found = all_asked({"mcp_servers.own.command": "x"}, {"lab2": ()}, [near, far, Configured()])
+    assert found == {
+        "mcp_servers": {
+            "lab2": ask,
+            "own": {"command": "x", "tools": {"a": {"approval_mode": "prompt"}}, **ask},
+            "lab": {"command": "c", "enabled": False},
+            "web": {"url": "u", "enabled": False},
+        }
+    }

@@ -147,44 +147,71 @@ async def test_a_command_may_leave_its_sandbox_if_that_is_allowed(house: House) 
     assert (place / "out").exists()
 
 
+ANOTHER: Final = """
+[model_providers.another]
+name = "x"
+base_url = "http://x"
+env_key = "THE_WORD"
+env_http_headers = { "x-gate" = "A_HEADER" }
+"""
+
+
 async def test_commands_do_not_see_the_key(house: House) -> None:
     script: Script = [[Call(tool="shell", input={"command": "env"})], [Say(text="done")]]
     config = Path(house.env["CODEX_HOME"]) / "config.toml"
-    more = '\n[model_providers.another]\nname = "x"\nbase_url = "http://x"\nenv_key = "THE_WORD"\n'
-    config.write_text(config.read_text() + more)
-    override: Json = {"model_providers.third": {"name": "y", "env_key": "A_THIRD"}}
-    words = {"CODEX_MODEL_KEY", "THE_WORD", "A_THIRD", "SEEN"}
-    env = {"THE_WORD": "1", "A_THIRD": "1", "SEEN": "1"}
+    config.write_text(config.read_text() + ANOTHER)
+    override: Json = {
+        "model_providers.third": {"name": "y", "env_key": "A_THIRD"},
+        "model_providers": {"fourth": {"name": "z", "env_http_headers": {"x-gate": "A_FOURTH"}}},
+        # Of what is said in tables and what is said by dots, Codex takes this or that.
+        "shell_environment_policy": {"set": {"OWN": "1"}},
+    }
+    hidden = {"CODEX_MODEL_KEY", "THE_WORD", "A_HEADER", "A_THIRD", "A_FOURTH"}
+    words = {*hidden, "SEEN", "OWN"}
+    env = dict.fromkeys(words - {"CODEX_MODEL_KEY", "OWN"}, "1")
     for once in (False, True):
-        for secrets in (False, True):
+        for secrets in (False, False, False, False, True) if not once else (False, True):
             options = house.options(exec=once, secrets=secrets, config=override)
             await house.play(script, await house.session("full_auto"), options=options, env=env)
             [told] = house.server.log.asked[-1].results
             seen = {each for each in words if f"{each}=" in told.text}
-            assert seen == (words if secrets else {"SEEN"}), f"exec={once}"
+            assert seen == (words if secrets else words - hidden), f"exec={once}"
+
+
+LOOSE: Final = (
+    'prefix_rule(pattern=["touch"], decision="allow")\n',
+    'prefix_rule(pattern=["touch"], decision="allow", justification=\'decision="prompt"\')\n',
+    'p = prefix_rule\np(pattern=["touch"], decision="allow")\n',
+)
 
 
 async def test_rules_of_the_users_let_nothing_out_where_nobody_is_asked(house: House) -> None:
     rules = Path(house.env["CODEX_HOME"]) / "rules"
     rules.mkdir()
-    (rules / "default.rules").write_text('prefix_rule(pattern=["touch"], decision="allow")\n')
-    for mode in ("plan", "full_auto"):
-        for once in (False, True):
-            for ruled in (False, True):
-                out = house.place() / "out"
-                script: Script = [
-                    [Call(tool="shell", input={"command": f"touch {out}"})],
-                    [Say(text="done")],
-                ]
-                options = house.options(exec=once, rules=ruled)
-                session = await house.session(mode)
-                result = (await house.play(script, session, options=options)).result
-                kind = result.failure and result.failure.kind
-                refused = FailureKind.PERMISSION_REFUSED if not (once or ruled) else None
-                assert kind == refused, (mode, once, ruled)
-                assert out.exists() is ruled, (mode, once, ruled)
-                if once and not ruled:
-                    await house.goes_on(session, options=options)
+    for number, text in enumerate(LOOSE):
+        (rules / "default.rules").write_text(text)
+        for mode in ("plan",) if number else ("plan", "full_auto"):
+            await nothing_gets_out(house, mode)
+
+
+async def nothing_gets_out(house: House, mode: str) -> None:
+    """See what rules do that allow `touch`."""
+    for once in (False, True):
+        for ruled in (False, True):
+            out = house.place() / "out"
+            script: Script = [
+                [Call(tool="shell", input={"command": f"touch {out}"})],
+                [Say(text="done")],
+            ]
+            options = house.options(exec=once, rules=ruled)
+            session = await house.session(mode)
+            result = (await house.play(script, session, options=options)).result
+            kind = result.failure and result.failure.kind
+            refused = FailureKind.PERMISSION_REFUSED if not (once or ruled) else None
+            assert kind == refused, (mode, once, ruled)
+            assert out.exists() is ruled, (mode, once, ruled)
+            if once and not ruled:
+                await house.goes_on(session, options=options)
 
 
 # A server with one tool, which writes a file.
@@ -229,3 +256,48 @@ tools.write.approval_mode = "approve"
                 session = await house.session(mode)
                 await house.play([[call], [Say(text="done")]], session, options=options)
                 assert out.exists() is uses, (mode, once)
+
+
+PROJECTS: Final = """
+[mcp_servers.lab]
+command = "{python}"
+args = ["{writer}"]
+tools.write.approval_mode = "approve"
+
+[shell_environment_policy]
+exclude = ["PRIVATE"]
+"""
+
+
+async def test_what_a_trusted_project_configures_makes_no_mode_wider(house: House) -> None:
+    writer = house.work.parent / "writer.py"
+    writer.write_text(WRITER)
+    project = house.place("project")
+    await trio.run_process(["git", "init", "-q", str(project)])
+    (project / ".codex").mkdir()
+    (project / "inner").mkdir()
+    configured = PROJECTS.format(python=sys.executable, writer=writer)
+    (project / ".codex" / "config.toml").write_text(configured)
+    trusted: dict[str, Json] = {"projects": {str(project): {"trust_level": "trusted"}}}
+    config = Path(house.env["CODEX_HOME"]) / "config.toml"
+    before = config.read_text()
+    for by_config in (True, False):  # it may be the user who trusts it, or the run
+        more = f'\n[projects."{project}"]\ntrust_level = "trusted"\n' if by_config else ""
+        config.write_text(before + more)
+        for once in (False, True):
+            options = house.options(exec=once, config={} if by_config else trusted)
+            for mode, uses in (("plan", False), ("full_auto", True)):
+                out = house.place() / "out"
+                script: Script = [
+                    [Call(tool="mcp__lab__write", input={"path": str(out)})],
+                    [Call(tool="shell", input={"command": "env"})],
+                    [Say(text="done")],
+                ]
+                session = await house.session(mode, cwd=project / "inner")
+                env = {"PRIVATE": "1", "PUBLIC": "1"}
+                played = await house.play(script, session, options=options, env=env)
+                assert played.result.status == "completed", played.result.failure
+                assert out.exists() is uses, (mode, once, by_config)
+                [told] = house.server.log.asked[-1].results[-1:]
+                assert "PUBLIC=" in told.text
+                assert "PRIVATE=" not in told.text, (mode, once, by_config)

@@ -1,0 +1,134 @@
+"""What is of interest in Codex's configuration: by its own word, and in the files that it reads.
+
+An app-server tells what holds in a directory. `codex exec` tells nothing, and so the files are
+read. Of those beside a project Codex reads the ones that are trusted: by the user's configuration,
+or by what is set on top of it. That is not found out here, and what stands in any of them counts.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from sessionmgr.model import Json
+from sessionmgr_adapters.codex.frames import decoded
+from sessionmgr_adapters.codex.overrides import found_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+SYSTEM: Final = Path("/etc/codex")
+FILE: Final = "config.toml"
+PROJECT: Final = ".codex"
+# The names of variables in which keys are: those to models, and those to MCP servers.
+_KEY: Final = re.compile(
+    r"(model_providers|mcp_servers)\..+\."
+    r"(env_key|bearer_token_env_var|env_http_headers\..+)\.",
+    re.DOTALL,
+)
+
+
+class ConfigUnreadableError(Exception):
+    """A file of Codex's cannot be understood here; the text says which, and why."""
+
+
+class Configured(msgspec.Struct, frozen=True):
+    """What is of interest in a configuration, of whatever shape it is."""
+
+    mcp_servers: Json = None
+    model_providers: Json = None
+    shell_environment_policy: Json = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The variables in which keys are."""
+        tables = {"model_providers": self.model_providers, "mcp_servers": self.mcp_servers}
+        return keys_in(tables)
+
+    @property
+    def hidden(self) -> tuple[str, ...] | None:
+        """The variables that commands do not see; None if nothing is said of them."""
+        return hidden_in({"shell_environment_policy": self.shell_environment_policy})
+
+    @property
+    def servers(self) -> dict[str, tuple[str, ...]]:
+        """The MCP servers, with the tools of theirs for which something is configured."""
+        found = self.mcp_servers.items() if isinstance(self.mcp_servers, dict) else ()
+        return {name: tuple(tools_of(server)) for name, server in found}
+
+
+class _ConfigRead(msgspec.Struct):
+    config: Configured
+
+
+def told(answer: bytes) -> Configured | None:
+    """Return what an app-server has answered; None if it is of a shape that nobody knows."""
+    read = decoded(answer, _ConfigRead)
+    return None if read is None else read.config
+
+
+def of_user(home: Path) -> Configured:
+    """Return what the user has configured in a home.
+
+    Raises:
+        ConfigUnreadableError: It is no configuration.
+    """
+    return _read(home / FILE)
+
+
+def of_machine() -> Configured:
+    """Return what is configured for everybody on this machine.
+
+    Raises:
+        ConfigUnreadableError: It is no configuration.
+    """
+    return _read(SYSTEM / FILE)
+
+
+def of_projects(cwd: Path) -> tuple[Configured, ...]:
+    """Return what is configured for a directory, and for those that it is in, the nearest first.
+
+    Raises:
+        ConfigUnreadableError: One of them is no configuration.
+    """
+    return tuple(_read(each / PROJECT / FILE) for each in (cwd, *cwd.parents))
+
+
+def _read(file: Path) -> Configured:
+    try:
+        found = tomllib.loads(file.read_bytes().decode())
+        return msgspec.convert(found, Configured)
+    except OSError:
+        return Configured()  # there is none, or Codex cannot read it either
+    except (ValueError, RecursionError) as error:
+        raise ConfigUnreadableError(f"{file} cannot be understood: {error}") from None
+
+
+def keys_in(overrides: Mapping[str, Json]) -> tuple[str, ...]:
+    """Return the variables with keys that a configuration names, dotted or not."""
+    found = overrides.items()
+    return tuple(key for name, value in found for key in _keys(f"{name}.", value))
+
+
+def hidden_in(config: Json) -> tuple[str, ...] | None:
+    """Return the variables that commands do not see by a configuration; None if it says nothing."""
+    hidden = found_in(config, "shell_environment_policy", "exclude")
+    return tuple(map(str, hidden)) if isinstance(hidden, list) else None
+
+
+def _keys(name: str, value: Json) -> Iterator[str]:
+    if isinstance(value, dict):
+        for inner, each in value.items():
+            yield from _keys(f"{name}{inner}.", each)
+    elif isinstance(value, str) and _KEY.fullmatch(name):
+        yield value
+
+
+def tools_of(server: Json) -> Iterable[str]:
+    """Return the tools of a server for which something is configured."""
+    tools = server.get("tools") if isinstance(server, dict) else None
+    return tools if isinstance(tools, dict) else ()

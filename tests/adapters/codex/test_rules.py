@@ -27,13 +27,27 @@ from tests.adapters.codex.playing import failure, play
         ('prefix_rule(pattern=["rm"], decision=\'prompt\')\n# prefix_rule(pattern=["a"])', False),
         ('prefix_rule(pattern=["rm"], decision="prompt")\nnetwork_rule(host="a")', True),
         ("", False),
+        ('"""Mine."""\nhost_executable(name="git", paths=["/usr/bin/git"])\n', False),
+        ('prefix_rule(pattern=["a"], decision="allow", justification=\'decision="prompt"\')', True),
+        ('p = prefix_rule\np(pattern=["a"], decision="prompt")', True),
+        ('prefix_rule(pattern=["a"], decision="prompt" if True else "allow")', True),
+        ('prefix_rule(pattern=["a"], decision="prompt", **{"decision": "allow"})', True),
+        ('prefix_rule(pattern=[prefix_rule(pattern=["a"])], decision="prompt")', True),
+        ('host_executable(name=prefix_rule(pattern=["a"]), paths=[])', True),
+        ('[prefix_rule(pattern=[each], decision="prompt") for each in ["a"]]', True),
+        ('load("other.rules", "rules")', True),
+        ('prefix_rule(pattern=["a"], # \rdecision="prompt"\n)', True),
+        ('prefix_rule(pattern=["a"], decision="prompt")\r\n', False),
+        ("this is no rule", True),
+        ('prefix_rule(pattern=["a"], decision="prompt"', True),
+        ("(" * 100_000, True),
     ],
 )
 def test_rules_that_allow_something_are_found(tmp_path: Path, rules: str, allows: bool) -> None:
     for place in ("home", "work/.codex"):
         file = tmp_path / place / "rules" / "default.rules"
         file.parent.mkdir(parents=True)
-        file.write_text(rules)
+        file.write_bytes(rules.encode())
         found = loose_rules(tmp_path / "home", tmp_path / "work" / "inner")
         assert found == (file if allows else None)
         file.unlink()

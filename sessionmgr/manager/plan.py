@@ -32,10 +32,10 @@ from sessionmgr.provider.structured import schema_fault
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from sessionmgr.manager.provider_tree import ProviderTree
     from sessionmgr.manager.tables import Tables
     from sessionmgr.model import Capabilities, Session
     from sessionmgr.provider.adapter import ProviderAdapter
+    from sessionmgr.provider.options import Options
     from sessionmgr.provider.question import Approve
 
 
@@ -139,17 +139,14 @@ def check(tables: Tables, session: Session, wish: RunWish) -> Plan:
     adapter = tree.adapter_class
     _require_served(adapter, wish)
     model = wish.model or session.model
-    asked, (wish, negotiation) = wish, _negotiated(tree, wish, model)
+    options = _options(adapter, wish, model)
+    offered = tree.offered(options)
+    asked, (wish, negotiation) = wish, _negotiated(tree.name, offered, wish, model)
     mode = mode_of(wish.permission_mode or session.permission_mode)
     permission = adapter.permissions.ask(adapter.name, mode)
-    if tree.capabilities.model_choice is UNSUPPORTED:
-        model = None
-    options = settle(
-        adapter.name,
-        adapter.options,
-        wish.options,
-        {"model": model, "max_turns": wish.max_turns, "effort": wish.effort},
-    )
+    chosen = None if offered.model_choice is UNSUPPORTED else model
+    if wish is not asked or chosen != model:  # what was left out is left out of the options, too
+        options = _options(adapter, wish, chosen)
     directories = tuple(str(Path(session.cwd, each)) for each in wish.directories)
     for directory in (session.cwd, *directories):
         if not os.path.isdir(directory):  # noqa: PTH112  # half the time of a Path
@@ -162,7 +159,7 @@ def check(tables: Tables, session: Session, wish: RunWish) -> Plan:
         permission=permission,
         system_prompt=wish.system_prompt,
         images=wish.images,
-        model=model,
+        model=chosen,
         options=options,
         provider_session_id=wish.provider_session_id,
         resumed_from=wish.resumed_from,
@@ -237,18 +234,23 @@ def _asks(wish: RunWish, field: str) -> bool:
     return said is not None and said not in ("", ())
 
 
+def _options(adapter: type[ProviderAdapter], wish: RunWish, model: str | None) -> Options:
+    normalised = {"model": model, "max_turns": wish.max_turns, "effort": wish.effort}
+    return settle(adapter.name, adapter.options, wish.options, normalised)
+
+
 def _negotiated(
-    tree: ProviderTree, wish: RunWish, model: str | None
+    provider: str, offered: Capabilities, wish: RunWish, model: str | None
 ) -> tuple[RunWish, Negotiation]:
     """Negotiate; what the caller only prefers, and the provider lacks, is left out of the wish."""
-    negotiation = negotiate_wish(tree.capabilities, wish, model)
+    negotiation = negotiate_wish(offered, wish, model)
     if negotiation.missing:
-        raise CapabilityMissing(tree.name, negotiation)
+        raise CapabilityMissing(provider, negotiation)
     preferred = set(wish.prefer)
     default = RunWish(prompt=wish.prompt)
     lacking = {
         field: getattr(default, field)
         for field, need in _NEEDS.items()
-        if need in preferred and tree.capabilities.support(need) is UNSUPPORTED
+        if need in preferred and offered.support(need) is UNSUPPORTED
     }
-    return msgspec.structs.replace(wish, **lacking), negotiation
+    return msgspec.structs.replace(wish, **lacking) if lacking else wish, negotiation

@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.news import Fate
-    from sessionmgr.model import Support
+    from sessionmgr.model import Capabilities, Support
     from sessionmgr.otp import Continue, Run
     from sessionmgr.process.launcher import Launcher
     from sessionmgr.provider.adapter import Health
+    from sessionmgr.provider.options import Options
 
 log: Final = logging.getLogger("sessionmgr.manager")
 
@@ -83,6 +84,13 @@ class ProviderTree:
     def name(self) -> str:
         """The provider's name."""
         return self.adapter_class.name
+
+    def offered(self, options: Options) -> Capabilities:
+        """Return what it can do for a run with these options, as far as is known."""
+        offers = self.adapter_class.offers(options)
+        if offers is self.adapter_class.capabilities:
+            return self.capabilities
+        return offers.narrowed(self._told)
 
     def environment(self, job: Mapping[str, str]) -> Environment:
         """Build what its programs find in their environment.
@@ -215,7 +223,7 @@ class ProviderTree:
         self._told.update(live)
         self.capabilities = self.adapter_class.capabilities.narrowed(self._told)
         model = entry.wish.model or entry.live.session.model
-        negotiation = negotiate_wish(self.capabilities, entry.wish, model)
+        negotiation = negotiate_wish(self.offered(entry.spec.options), entry.wish, model)
         if negotiation == entry.negotiation:
             return
         entry.live.intake.put(Narrowed(entry, negotiation))

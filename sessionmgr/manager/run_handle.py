@@ -154,7 +154,7 @@ class RunHandle:
         if entry.run.provider_session_id is None:
             raise NotPausable(self.id, "the provider has not named its session yet")
         tree = self._tables.providers[entry.run.provider]
-        if tree.capabilities.resume is UNSUPPORTED:
+        if tree.offered(entry.spec.options).resume is UNSUPPORTED:
             raise NotPausable(self.id, f"{tree.name} cannot resume")
 
     async def leave(self, *, early: bool) -> None:

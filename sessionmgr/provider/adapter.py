@@ -74,6 +74,11 @@ class ProviderAdapter(Actor):
         return None
 
     @classmethod
+    def offers(cls, options: Options) -> Capabilities:
+        """Say what it can do for a run with these options: never more than its `capabilities`."""
+        return cls.capabilities
+
+    @classmethod
     def can_interrupt(cls) -> bool:
         """Whether it has a polite way to end a run."""
         return cls.interrupt is not ProviderAdapter.interrupt

@@ -20,7 +20,7 @@ from sessionmgr.model import (
     RunStatus,
     Support,
 )
-from sessionmgr.provider import RunContext
+from sessionmgr.provider import Options, RunContext
 from sessionmgr.testing.scripted import (
     ALL_IT_DOES,
     CrashAdapter,
@@ -154,3 +154,44 @@ async def test_neither_a_message_nor_a_pause_asks_for_what_is_not_there(
         follow_up = await run.append("more")
         assert follow_up.state == "queued"
         assert (await follow_up.run.result()).text == "more"
+
+
+class Plainly(Options, frozen=True, kw_only=True):
+    """Whether it does without what it can do otherwise."""
+
+    plain: bool = False
+    effort: str | None = None
+
+
+class Modest(Frank):
+    """Can do less for a run with some options."""
+
+    options: ClassVar[type[Options]] = Plainly
+    says: ClassVar[Mapping[str, Support]] = {"reasoning": EMULATED}
+
+    @classmethod
+    def offers(cls, options: Options) -> Capabilities:
+        assert isinstance(options, Plainly)
+        plain = {"images_in": UNSUPPORTED, "effort": UNSUPPORTED}
+        return cls.capabilities.narrowed(plain) if options.plain else cls.capabilities
+
+
+async def test_a_run_has_what_there_is_for_its_options(autojump_clock: MockClock) -> None:
+    async with open_house(actor=Modest) as house:
+        session = await house.manager.open_session("actor")
+        with pytest.raises(CapabilityMissing, match="images_in"):
+            await session.submit(play(Say(text="x")), options={"plain": True}, images=("a.png",))
+        run = await session.submit(
+            play(Say(text="x")),
+            options={"plain": True},
+            prefer=["images_in", "effort", "reasoning"],
+            effort="high",
+        )
+        result = await run.result()
+        assert result.negotiation is not None
+        degraded = {each.name: each.support for each in result.negotiation.degraded}
+        # What the provider says of itself comes on top.
+        assert degraded == {**LESS, "effort": UNSUPPORTED}
+        whole = await session.submit(play(Say(text="x")), require=["images_in"])
+        assert (await whole.result()).status is RunStatus.COMPLETED
+        assert (await house.manager.negotiate("actor", require=["images_in"])).missing == ()

@@ -14,6 +14,7 @@ from sessionmgr.errors import ProcessError
 from sessionmgr.model import Cause, Failure, FailureKind, Unreadable, parse_json
 from sessionmgr.provider import (
     NATIVE,
+    UNSUPPORTED,
     Capabilities,
     Health,
     ProviderAdapter,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessionmgr.process.environment import Declared
+    from sessionmgr.provider import Options
     from sessionmgr.provider.connection import Connect, ConnectionSpec
     from sessionmgr.provider.connection_pool import Lease
     from sessionmgr_adapters.codex.policy import Bounds
@@ -83,6 +85,10 @@ class CodexAdapter(ProviderAdapter):
         model_choice=NATIVE,
         effort=NATIVE,
     )
+    by_exec: ClassVar = capabilities.narrowed(
+        dict.fromkeys(("streaming", "tool_approval", "steer"), UNSUPPORTED)
+    )
+    """What is left of it where a run has a `codex exec` of its own."""
     permissions = PERMISSIONS
     options = CodexOptions
     serves = frozenset({"directories"})
@@ -106,6 +112,12 @@ class CodexAdapter(ProviderAdapter):
     def declares(cls, environ: Mapping[str, str]) -> Declared:
         """Say which variables of ours Codex is to have."""
         return declared(environ)
+
+    @classmethod
+    def offers(cls, options: Options) -> Capabilities:
+        """Say what a run with these options can have."""
+        assert isinstance(options, CodexOptions)
+        return cls.by_exec if options.exec else cls.capabilities
 
     # --- a run -----------------------------------------------------------------------------------
 

@@ -50,3 +50,7 @@ class CodexOptions(Options, frozen=True, kw_only=True):
     a thread."""
     follow_up: Literal["next", "now", "later"] = "next"
     """When a message to a running turn is heard: at its next step, at once, or after it."""
+
+    def __post_init__(self) -> None:
+        if self.exec and self.follow_up == "now":
+            raise ValueError('follow_up="now" and exec=true: nothing is added to a turn there')

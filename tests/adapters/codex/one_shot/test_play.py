@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from sessionmgr.errors import CapabilityMissing, OptionInvalid
 from sessionmgr.manager import Clocks, Manager, RunHandle, open_manager
 from sessionmgr.model import (
     AnyEvent,
@@ -18,7 +19,7 @@ from sessionmgr.model import (
     ProcessExited,
     RunResult,
 )
-from sessionmgr_adapters.codex import CodexAdapter
+from sessionmgr_adapters.codex import CodexAdapter, CodexOptions
 
 BEGIN = 'cat > prompt; say \'{"type":"thread.started","thread_id":"t-1"}\''
 ITEM = r'{"id":"i","type":"agent_message","text":"{\"n\":1}"}'
@@ -44,6 +45,9 @@ async def started(manager: Manager, place: Path, *script: str, **wishes: Json) -
     mode = str(wishes.pop("mode", "default"))
     session = await manager.open_session("codex", cwd=place, permission_mode=mode)
     options: dict[str, Json] = {"command": ["/bin/sh", str(program)], "exec": True}
+    for name in CodexOptions.__struct_fields__:
+        if name in wishes:
+            options[name] = wishes.pop(name)
     return await session.submit("héllo", options=options, **wishes)  # type: ignore[arg-type]
 
 
@@ -172,6 +176,26 @@ async def test_output_that_is_not_by_its_schema_is_a_failure(
     result, _ = await played(manager, tmp_path, BEGIN, DONE, schema={"type": "object"})
     assert result.failure is not None
     assert result.failure.kind is FailureKind.STRUCTURED_INVALID
+
+
+@pytest.mark.parametrize("need", ["steer", "streaming", "tool_approval"])
+async def test_what_it_cannot_do_is_missing_before_anything_is_started(
+    manager: Manager, tmp_path: Path, need: str
+) -> None:
+    with pytest.raises(CapabilityMissing, match=need):
+        await started(manager, tmp_path, BEGIN, require=[need])
+    assert not (tmp_path / "prompt").exists()
+    assert (await manager.negotiate("codex", require=[need])).missing == ()
+    result, _ = await played(manager, tmp_path, BEGIN, ANSWER, DONE, prefer=[need])
+    assert result.negotiation is not None
+    assert [each.name for each in result.negotiation.degraded] == [need]
+
+
+async def test_a_message_at_once_is_no_option_of_it(manager: Manager, tmp_path: Path) -> None:
+    with pytest.raises(OptionInvalid, match="follow_up"):
+        await started(manager, tmp_path, BEGIN, follow_up="now")
+    with pytest.raises(ValueError, match="nothing is added to a turn"):
+        CodexOptions(exec=True, follow_up="now")
 
 
 async def test_what_cannot_be_begun_is_refused(manager: Manager, tmp_path: Path) -> None:

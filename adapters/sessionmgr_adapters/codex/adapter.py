@@ -124,6 +124,10 @@ class CodexAdapter(ProviderAdapter):
     async def run(self, run: RunContext) -> None:
         """Have a prompt answered, and tell what happens."""
         options = _options(run)
+        if options.fork and run.provider_session_id is None:
+            message = "options.fork: there is nothing to fork, the session has no thread yet"
+            await run.fail(_invalid(message))
+            return
         thread = None if options.fork else run.provider_session_id
         if thread is not None and self._is_busy(thread):
             message = f"another run is on the thread {thread}"

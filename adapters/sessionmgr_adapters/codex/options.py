@@ -33,7 +33,7 @@ class CodexOptions(Options, frozen=True, kw_only=True):
     mcp_servers: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
     """MCP servers, as in `mcp_servers` of config.toml."""
     fork: bool = False
-    """Go on from the thread in a new one, and leave the old as it is."""
+    """Go on from the session's thread in a new one, and leave the old as it is."""
     network: bool = False
     """Let confined commands reach the network."""
     temporary: bool | None = None

@@ -36,6 +36,7 @@ from sessionmgr_adapters.codex.frames import (
     TurnStarted,
     decoded,
 )
+from sessionmgr_adapters.codex.functions import unoffered
 from sessionmgr_adapters.codex.hello import credential_of
 from sessionmgr_adapters.codex.launch import OPENING, opening, text_input, turn_params
 from sessionmgr_adapters.codex.normalise import normalise, started
@@ -179,6 +180,10 @@ class Turn:
         if failure is not None:
             return failure
         self.state.credential = credential_of(self._greeting)
+        thread, tools = self._run.provider_session_id, self._options.tools
+        failure = await unoffered(self._caller, thread, tools) if thread and tools else None
+        if failure is not None:
+            return failure
         answer = await self._caller.call("config/read", {"cwd": self._run.cwd})
         if answer.refusal is not None:
             return refused(answer)

@@ -15,6 +15,7 @@ from sessionmgr_adapters.codex import CodexAdapter, CodexOptions, CodexTool
 from sessionmgr_adapters.codex.frames import TurnError
 from sessionmgr_adapters.codex.orders import Call
 from tests.adapters.codex.mocked import (
+    HELLO,
     TURN,
     Talk,
     begin,
@@ -106,3 +107,43 @@ async def test_functions_are_not_dropped_in_silence_where_none_can_be_called() -
     kind, message = failure(await play(unused, options=options))
     assert kind == FailureKind.CONFIG_INVALID
     assert message.startswith("options.tools: ")
+
+
+async def test_functions_are_refused_where_it_is_not_known_what_a_thread_was_begun_with() -> None:
+    heard: list[Call] = []
+
+    async def nothing(given: dict[str, Json]) -> Json:
+        await trio.lowlevel.checkpoint()
+        return given
+
+    async def forgetful(it: Talk) -> None:
+        if heard:
+            it.says(HELLO)
+            call = await it.heard()
+            assert isinstance(call, Call)
+            it.says(result(call, {"thread": {"id": "t", "path": None}}))
+            heard.append(call)
+            return
+        heard.append(await opening(it))
+        begin(it, heard[0])
+        end(it, thread_of(heard[0]))
+
+    async with manager_of(forgetful) as manager:
+        session = await manager.open_session("codex")
+        assert (await (await session.submit("hi")).result()).status == "completed"
+        options = CodexOptions(tools=(CodexTool("f", "Do nothing.", nothing),))
+        done = await (await session.submit("hi", options=options)).result()
+    assert done.failure is not None
+    assert done.failure.kind == FailureKind.CONFIG_INVALID
+    assert done.failure.message.startswith("options.tools: it is not known which functions ")
+    assert [each.method for each in heard] == ["turn/start", "thread/read"]
+
+
+@pytest.mark.parametrize("once", [False, True])
+async def test_a_session_without_a_thread_is_not_forked(*, once: bool) -> None:
+    async def unused(it: Talk) -> None:
+        raise AssertionError(it)
+
+    kind, message = failure(await play(unused, options={"fork": True, "exec": once}))
+    assert kind == FailureKind.CONFIG_INVALID
+    assert message.startswith("options.fork: there is nothing to fork")

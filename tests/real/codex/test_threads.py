@@ -7,8 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 import trio
+from msgspec import structs
 
-from sessionmgr.model import Json, ToolCallCompleted
+from sessionmgr.model import FailureKind, Json, ToolCallCompleted
 from sessionmgr.testing.model_server import Call, Say, Script
 from sessionmgr_adapters.codex import CodexOptions, CodexTool
 from sessionmgr_adapters.codex.loaded import KEPT
@@ -102,6 +103,30 @@ async def test_threads_have_what_is_theirs_and_no_more(any_house: House) -> None
     assert not await trio.Path(scratch).exists()
     told = [each.tool_output for name in ("function", "again") for each in ends(played[name])]
     assert [str(each).count("mild") for each in told] == [1, 1], told
+
+
+async def test_functions_are_refused_that_a_thread_was_begun_without(any_house: House) -> None:
+    house = any_house
+    mild, wild = (CodexTool(name, "Say how it is.", weather) for name in ("mild", "wild"))
+    plain = CodexOptions(command=(str(house.program),))
+    options = structs.replace(plain, tools=(mild,))
+    script: Script = [[Say(text="done")]]
+    bare, begun = await house.session("plan"), await house.session("plan")
+    await house.goes_on(bare)
+    await house.goes_on(begun, options=options)
+    for session, tools in ((bare, (mild,)), (begun, (mild, wild))):
+        for fork in (False, True):
+            refused = structs.replace(plain, tools=tools, fork=fork)
+            failure = (await house.play(script, session, options=refused)).result.failure
+            assert failure is not None
+            assert failure.kind is FailureKind.CONFIG_INVALID
+            said = f"options.tools: the thread was begun without {tools[-1].name}, and "
+            assert failure.message == f"{said}a thread keeps its functions"
+    for fork in (True, False):
+        await house.goes_on(begun, options=structs.replace(options, fork=fork, keep=False))
+        offered = house.server.log.asked[-1].body["tools"]
+        assert isinstance(offered, list)
+        assert "mild" in [each.get("name") for each in offered if isinstance(each, dict)]
 
 
 def ends(played: Played) -> list[ToolCallCompleted]:

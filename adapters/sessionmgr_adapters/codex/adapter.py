@@ -38,6 +38,7 @@ from sessionmgr_adapters.codex.launch import (
 )
 from sessionmgr_adapters.codex.one_shot import Meters, OneShot
 from sessionmgr_adapters.codex.options import CodexOptions
+from sessionmgr_adapters.codex.paths import placeless
 from sessionmgr_adapters.codex.policy import PERMISSIONS
 from sessionmgr_adapters.codex.races import TRIES, has_lost, notice, wait
 from sessionmgr_adapters.codex.turn import Asked, Turn
@@ -124,9 +125,9 @@ class CodexAdapter(ProviderAdapter):
     async def run(self, run: RunContext) -> None:
         """Have a prompt answered, and tell what happens."""
         options = _options(run)
-        if options.fork and run.provider_session_id is None:
-            message = "options.fork: there is nothing to fork, the session has no thread yet"
-            await run.fail(_invalid(message))
+        fault = await _fault(run, options)
+        if fault is not None:
+            await run.fail(_invalid(fault))
             return
         thread = None if options.fork else run.provider_session_id
         if thread is not None and self._is_busy(thread):
@@ -155,10 +156,6 @@ class CodexAdapter(ProviderAdapter):
 
     async def _play(self, run: RunContext, limits: Bounds) -> None:
         """Play a run on a thread of an app-server."""
-        fault = schema_fault(run.schema)
-        if fault is not None:
-            await run.fail(_invalid(f"schema: {fault}"))
-            return
         rules = loose(run, _options(run))
         if rules is not None:
             await run.fail(_let_out(run, rules))
@@ -172,9 +169,7 @@ class CodexAdapter(ProviderAdapter):
 
     async def _play_once(self, run: RunContext, limits: Bounds) -> None:
         """Play a run on a process of its own."""
-        if _options(run).tools:
-            await run.fail(_invalid("options.tools: codex exec calls no functions of ours"))
-            return
+        await read_images(run.images, run.cwd)  # Codex passes over what is none
         await self._have_released(run, None)
         spec = one_shot_spec(run, _options(run), limits)
         once = self._once[run.run_id] = OneShot(run, spec, self._meters)
@@ -285,7 +280,20 @@ def _death(turn: Turn, connection: CodexConnection) -> Failure:
         failure = exit_failure(connection.facts, last_words(connection.tail), phase=phase)
         failure = replace(failure, message=f"the app-server is gone: {failure.message}")
     was_killed = connection.facts is not None and connection.facts.signal is not None
-    return replace(failure, retryable=begun or was_killed, resumable=begun)
+    return placeless(replace(failure, retryable=begun or was_killed, resumable=begun))
+
+
+async def _fault(run: RunContext, options: CodexOptions) -> str | None:
+    """Return what of a run's wishes cannot be had, before anything is started for it."""
+    await trio.lowlevel.checkpoint()
+    if options.fork and run.provider_session_id is None:
+        return "options.fork: there is nothing to fork, the session has no thread yet"
+    if options.home is not None and not await (trio.Path(run.cwd) / options.home).is_dir():
+        return f"options.home: there is no directory {options.home}"
+    if options.exec and options.tools:
+        return "options.tools: codex exec calls no functions of ours"
+    fault = schema_fault(run.schema)
+    return None if fault is None else f"schema: {fault}"
 
 
 def _invalid(message: str) -> Failure:

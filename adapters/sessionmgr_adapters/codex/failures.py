@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from sessionmgr.model import Failure, FailureKind
 from sessionmgr.model.moment import written
 from sessionmgr.process import Tail
+from sessionmgr_adapters.codex.paths import without_places
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json
@@ -91,7 +92,7 @@ def failure_of(
     at = resets_at if kind is FailureKind.RATE_LIMITED else None
     return Failure(
         kind=kind,
-        message=message or f"the turn failed with {name}",
+        message=without_places(message) or f"the turn failed with {name}",
         retryable=kind in _PASSING
         or broke_off
         or name == "internalServerError"

@@ -6,13 +6,23 @@ import base64
 
 import trio
 
-from sessionmgr.model import ErrorOccurred, Json, MessageReceived, ReasoningReceived, RunStatus
-from sessionmgr.testing.model_server import Call, Say, Script, Think
+from sessionmgr.model import (
+    ErrorOccurred,
+    FailureKind,
+    Json,
+    MessageReceived,
+    ReasoningReceived,
+    RunStarted,
+    RunStatus,
+)
+from sessionmgr.testing.model_server import Call, Refuse, Say, Script, Think
 from tests.real.house import House
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
 )
+LONGEST = 1024 * 1024
+
 SCHEMA: Json = {
     "type": "object",
     "properties": {"n": {"type": "integer"}},
@@ -111,3 +121,43 @@ async def test_a_warning_of_its_own_is_no_failure(house: House) -> None:
     assert played.result.text == "well"
     warned = [each for each in played.events if isinstance(each, ErrorOccurred)]
     assert [each.severity for each in warned] == ["warning"]
+
+
+async def test_what_it_would_pass_over_is_refused_as_by_an_app_server(any_house: House) -> None:
+    house = any_house
+    (house.work / "words.txt").write_text("no picture")
+    for once in (False, True):
+        for home, images, words in (
+            (None, ("words.txt",), "words.txt is no PNG"),
+            ("none", (), "options.home: there is no directory none"),
+        ):
+            options = house.options(exec=once, home=home)
+            run = await house.submit(await house.session(), "hi", options=options, images=images)
+            failure = (await run.result()).failure
+            assert failure is not None
+            assert failure.kind is FailureKind.CONFIG_INVALID
+            assert failure.message.startswith(words), once
+        run = await house.submit(
+            await house.session(), "x" * (LONGEST + 1), options=house.options(exec=once)
+        )
+        failure = (await run.result()).failure
+        assert failure is not None
+        told = (failure.kind, failure.retryable, failure.resumable, failure.phase)
+        assert told == (FailureKind.CONFIG_INVALID, False, False, "start"), once
+        assert f"Input exceeds the maximum length of {LONGEST} characters." in failure.message
+
+
+async def test_what_it_is_shown_and_says_is_as_on_an_app_server(house: House) -> None:
+    (house.work / "a,b.png").write_bytes(PIXEL)
+    complaint = Refuse(status=400, message="bad /home/joe/.codex/auth.json")
+    for once in (False, True):
+        options = house.options(exec=once)
+        shown = await house.play([[Say(text="seen")]], options=options, images=("a,b.png",))
+        [asked] = house.asked(shown.result.provider_session_id)
+        assert "data:image/png;base64," in str(asked.body), once
+        failure = (await house.play([[complaint]], options=options)).result.failure
+        assert failure is not None
+        assert "bad auth.json" in failure.message, once
+        named = await house.play([[Say(text="x")]], options=options, model="gpt-5.5")
+        [begun] = [each for each in named.events if isinstance(each, RunStarted)]
+        assert begun.model == "gpt-5.5", once

@@ -13,6 +13,7 @@ import msgspec
 
 from sessionmgr.model import Failure, FailureKind
 from sessionmgr_adapters.codex.failures import failure_of, retry_failure
+from sessionmgr_adapters.codex.paths import without_places
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json
@@ -32,7 +33,7 @@ _AGAIN: Final = re.compile(
     r"Reconnecting\.\.\. (?:(\d+)/\d+|waiting for network)(?: \((.*)\))?$", re.DOTALL
 )
 
-# What a start says on stderr that came to nothing.
+# What it says on stderr where no turn has come of it.
 _AT_THE_START: Final = (
     ("no rollout found", FailureKind.SESSION_NOT_FOUND),
     ("already has an active writer", FailureKind.SESSION_BUSY),
@@ -41,6 +42,7 @@ _AT_THE_START: Final = (
     ("Output schema file", FailureKind.CONFIG_INVALID),
     ("Model provider `", FailureKind.CONFIG_INVALID),
     ("No prompt provided", FailureKind.CONFIG_INVALID),
+    ("Input exceeds the maximum length", FailureKind.CONFIG_INVALID),
     ("error: unexpected argument", FailureKind.CONFIG_INVALID),
     ("error: invalid value", FailureKind.CONFIG_INVALID),
 )
@@ -48,16 +50,18 @@ _AT_THE_START: Final = (
 _CHATTER: Final = re.compile(
     r"^(Reading (additional input|prompt) from stdin\.\.\.|WARNING: .*)$\n?", re.MULTILINE
 )
-_ASIDES: Final = re.compile(r"(, url: [^\s,]+|, (request id|cf-ray): [\w-]+| \(code -?\d+\))")
+_ASIDES: Final = re.compile(
+    r"(, url: [^\s,]+|, (request id|cf-ray): [\w-]+| \(code -?\d+\)(, data: \{.*\})?)"
+)
 _LABELS: Final = re.compile(r"^(Error: |ERROR: )+", re.MULTILINE)
-_REPEATED: Final = re.compile(r"\b(thread/\w+: )(?=thread/\w+ failed)")
+_REPEATED: Final = re.compile(r"\b((?:thread|turn)/\w+: )(?=(?:thread|turn)/\w+ failed)")
 
 
 def cleaned(message: str) -> str:
-    """Return a message without what is for machines only."""
+    """Return a message without what is for machines only, and without where files are."""
     said = _words_of(message.strip())
     said = _ASIDES.sub("", _LABELS.sub("", _CHATTER.sub("", said)))
-    return _REPEATED.sub("", said).strip()
+    return without_places(_REPEATED.sub("", said)).strip()
 
 
 def turn_failure(message: str, *, before: str | None = None) -> Failure:

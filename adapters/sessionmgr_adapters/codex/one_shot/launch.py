@@ -7,6 +7,7 @@ before `resume`: a setting of it gives way to `default_permissions` in the user'
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -63,8 +64,13 @@ class OneShotSpec(msgspec.Struct, frozen=True, kw_only=True):
             files[INSTRUCTIONS] = self.instructions
         return files
 
+    @property
+    def links(self) -> dict[str, str]:
+        """The links to its images that lie beside them: it takes a comma in a name for two."""
+        return {f"image{n}": str(Path(self.cwd, each)) for n, each in enumerate(self.images)}
+
     def command(self, paths: Mapping[str, str]) -> Command:
-        """Return how it is started, where its files are at `paths`.
+        """Return how it is started, where its files and links are at `paths`.
 
         The prompt is written to it: everybody on the machine may read a command line.
         """
@@ -77,7 +83,7 @@ class OneShotSpec(msgspec.Struct, frozen=True, kw_only=True):
         if self.thread is not None:
             argv.append("fork" if self.is_fork else "resume")
         # A flag must follow the images, or they swallow what is no flag.
-        argv += [f"--image={each}" for each in self.images]
+        argv += [f"--image={paths[each]}" for each in self.links]
         argv += ["--json", "--skip-git-repo-check", f"--output-last-message={paths[ANSWER]}"]
         if SCHEMA in paths:
             argv.append(f"--output-schema={paths[SCHEMA]}")

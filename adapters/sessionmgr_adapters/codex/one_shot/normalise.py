@@ -64,10 +64,14 @@ SEARCH: Final = "web_search"
 class State:
     """What must be remembered from one frame to the next."""
 
-    def __init__(self, permission: Permission | None = None) -> None:
+    def __init__(self, permission: Permission | None = None, model: str | None = None) -> None:
         self.permission: Final = permission
         """What is in force, if that is not what was settled before."""
+        self.model: Final = model
+        """Which model was asked for: it does not say which one it takes."""
         self.thread: str | None = None
+        self.has_turn = False
+        """Whether a turn was begun on it."""
         self.answer: str | None = None
         """What the agent has said last."""
         self.counts: Counts | None = None
@@ -89,6 +93,7 @@ def normalise(frame: Frame | NoFrame, state: State) -> Sequence[Event]:
         case ThreadStarted(thread_id=thread):
             return _begun(thread, state)
         case TurnStarted():
+            state.has_turn = True
             return ()
         case ItemStarted(item=item) | ItemUpdated(item=item):
             return _under_way(item, state)
@@ -110,7 +115,9 @@ def normalise(frame: Frame | NoFrame, state: State) -> Sequence[Event]:
 def _begun(thread: str, state: State) -> Sequence[Event]:
     before, state.thread = state.thread, thread
     if before is None:
-        return [RunStarted(provider_session_id=thread, permission=state.permission)]
+        return [
+            RunStarted(provider_session_id=thread, permission=state.permission, model=state.model)
+        ]
     return [ProviderSessionUpdated(provider_session_id=thread)] if before != thread else ()
 
 

@@ -26,11 +26,12 @@ from sessionmgr.model import (
 from sessionmgr.process import PrivateFiles, Pump
 from sessionmgr.process.ladder import Ladder, end_tree, open_tree
 from sessionmgr.provider.child_end import exit_failure, process_exited
-from sessionmgr.provider.structured import judge, schema_fault
+from sessionmgr.provider.structured import judge
 from sessionmgr_adapters.codex.one_shot.complaints import cleaned, start_kind, turn_failure
 from sessionmgr_adapters.codex.one_shot.frames import read
 from sessionmgr_adapters.codex.one_shot.launch import ANSWER
 from sessionmgr_adapters.codex.one_shot.normalise import State, normalise
+from sessionmgr_adapters.codex.paths import placeless
 from sessionmgr_adapters.codex.races import has_lost, notice, wait
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class OneShot:
         self._run: Final = run
         self._spec: Final = spec
         self._meters: Final = meters
-        self._state: Final = State(_narrower(run.permission, spec))
+        self._state: Final = State(_narrower(run.permission, spec), run.model)
         self._ladder: Final = Ladder(
             polite=min(POLITE, run.grace / 2),
             term=min(TERM, run.grace / 4),
@@ -83,32 +84,19 @@ class OneShot:
         Raises:
             ProcessError: It could not be started.
         """
-        failure = await self._refused()
-        if failure is not None:
-            await self._run.fail(failure)
-            return
         with PrivateFiles() as files:
             paths = {name: files.write(name, text) for name, text in self._spec.files.items()}
             named = {name: str(path) for name, path in paths.items()}
+            for name, image in self._spec.links.items():
+                link = files.directory / name
+                link.symlink_to(image)
+                named[name] = str(link)
             facts = await self._start(self._spec.command(named))
             self._tell_of_the_answer(paths[ANSWER])
         self._book()
         self._run.emit_nowait(process_exited(facts))
         if self._run.cancelling is None:
             await self._end(facts)
-
-    async def _refused(self) -> Failure | None:
-        """Return why it is not begun: what Codex would pass over, and tell its model of."""
-        await trio.lowlevel.checkpoint()
-        fault = schema_fault(self._spec.schema)
-        if fault is not None:
-            message = f"schema: {fault}"
-            return Failure(kind=FailureKind.CONFIG_INVALID, message=message, phase="start")
-        for image in self._spec.images:
-            if not await (trio.Path(self._spec.cwd) / image).is_file():
-                message = f"there is no image {image}"
-                return Failure(kind=FailureKind.CONFIG_INVALID, message=message, phase="start")
-        return None
 
     async def _start(self, command: Command) -> ExitFacts:
         """Start it, and again if it found its home half made; return how it ended."""
@@ -211,15 +199,12 @@ class OneShot:
         has_begun = state.thread is not None
         failure = exit_failure(facts, self._pump.tail, phase="turn" if has_begun else "start")
         said = self._pump.tail.text()
-        complaint = cleaned(said)
-        kind = None if has_begun else start_kind(said)
-        return replace(
-            failure,
-            kind=kind or failure.kind,
-            message=complaint if kind is not None and complaint else failure.message,
-            retryable=kind is None or kind is FailureKind.SESSION_BUSY,
-            resumable=has_begun,
-        )
+        kind = None if state.has_turn else start_kind(said)
+        if kind is None:
+            return placeless(replace(failure, retryable=True, resumable=has_begun))
+        failure = replace(failure, kind=kind, message=cleaned(said) or failure.message)
+        is_passing = kind is FailureKind.SESSION_BUSY
+        return placeless(replace(failure, phase="start", retryable=is_passing))
 
 
 def _narrower(asked: Permission, spec: OneShotSpec) -> Permission | None:

@@ -10,6 +10,7 @@ from sessionmgr_adapters.codex.one_shot.complaints import (
     turn_failure,
 )
 
+LONG = "Input exceeds the maximum length of 1048576 characters."
 CUT = "stream disconnected before completion: error sending request"
 
 # As they were recorded of 0.169.0 (the fourth: of 0.144.4): kind, retryable, resumable.
@@ -68,6 +69,11 @@ def test_words_that_are_not_known_are_judged_by_what_was_tried_again_before() ->
             "Reading additional input from stdin...\nError: thread/resume: thread/resume failed: x",
             "thread/resume failed: x",
         ),
+        (
+            f'Error: turn/start: turn/start failed: {LONG} (code -32602), data: {{"max_chars":1}}',
+            f"turn/start failed: {LONG}",
+        ),
+        ("bad /home/joe/.codex/auth.json", "bad auth.json"),
         ("Reading prompt from stdin...\nNo prompt provided.", "No prompt provided."),
     ],
 )
@@ -94,6 +100,7 @@ def test_an_attempt_is_told_with_its_number_and_its_reason() -> None:
         ("Error loading config.toml: unknown variant `nix`", Kind.CONFIG_INVALID),
         ("Error: Model provider `nix` not found", Kind.CONFIG_INVALID),
         ("error: unexpected argument '--jsn' found", Kind.CONFIG_INVALID),
+        (f"Error: turn/start failed: {LONG}", Kind.CONFIG_INVALID),
         ("Segmentation fault", None),
     ],
 )

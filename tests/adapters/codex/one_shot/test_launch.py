@@ -26,7 +26,8 @@ def spec(**more: object) -> OneShotSpec:
 
 def argv(**more: object) -> list[str]:
     made = spec(**more)
-    return list(made.command({name: f"/files/{name}" for name in made.files}).argv)
+    names = (*made.files, *made.links)
+    return list(made.command({name: f"/files/{name}" for name in names}).argv)
 
 
 def settings(line: list[str]) -> dict[str, Json]:
@@ -61,8 +62,9 @@ def test_a_thread_is_gone_on_with_or_forked() -> None:
 
 
 def test_images_swallow_nothing_that_follows() -> None:
-    line = argv(images=("a.png", "b.png"), thread="t")
-    assert line.index("--image=b.png") < line.index("--json") < line.index("t")
+    line = argv(images=("a.png", "b,c.png"), thread="t")
+    assert spec(images=("a.png", "b,c.png")).links["image1"] == "/work/b,c.png"
+    assert line.index("--image=/files/image1") < line.index("--json") < line.index("t")
 
 
 def test_files_are_named_where_there_are_some() -> None:

@@ -18,9 +18,12 @@ from sessionmgr.model import (
     Json,
     ProcessExited,
     RunResult,
+    RunStarted,
 )
+from sessionmgr.provider.images import LARGEST
 from sessionmgr_adapters.codex import CodexAdapter, CodexOptions
 
+PNG = b"\x89PNG\r\n\x1a\n"
 BEGIN = 'cat > prompt; say \'{"type":"thread.started","thread_id":"t-1"}\''
 ITEM = r'{"id":"i","type":"agent_message","text":"{\"n\":1}"}'
 ANSWER = f'say \'{{"type":"item.completed","item":{ITEM}}}\''
@@ -113,11 +116,14 @@ async def test_one_that_has_said_its_last_and_stays_is_ended(
 
 
 async def test_one_that_goes_without_a_word_has_failed(manager: Manager, tmp_path: Path) -> None:
-    result, _ = await played(manager, tmp_path, BEGIN, "echo broken >&2; exit 0")
+    result, _ = await played(
+        manager, tmp_path, BEGIN, "echo /home/joe/.codex/auth.json is broken >&2; exit 0"
+    )
     assert result.failure is not None
     told = (result.failure.kind, result.failure.retryable, result.failure.resumable)
     assert told == (FailureKind.PROCESS_EXITED, True, True)
-    assert "broken" in result.failure.message
+    assert result.failure.message.endswith("auth.json is broken")
+    assert result.failure.stderr_tail == "auth.json is broken"
 
 
 async def test_an_error_that_no_end_of_a_turn_followed_is_what_it_failed_with(
@@ -143,6 +149,29 @@ async def test_a_start_that_comes_to_nothing_says_why(
     assert result.failure is not None
     assert (result.failure.kind, result.failure.phase) == (kind, "start")
     assert "code" not in result.failure.message
+
+
+async def test_a_prompt_that_is_refused_is_no_turn_that_failed(
+    manager: Manager, tmp_path: Path
+) -> None:
+    words = "Input exceeds the maximum length of 1048576 characters."
+    script = (BEGIN, f"echo 'Error: turn/start: turn/start failed: {words}' >&2", "exit 1")
+    result, events = await played(manager, tmp_path, *script, model="m")
+    failure = result.failure
+    assert failure is not None
+    assert (failure.kind, failure.phase) == (FailureKind.CONFIG_INVALID, "start")
+    assert (failure.retryable, failure.resumable) == (False, False)
+    assert failure.message == f"turn/start failed: {words}"
+    [begun] = [each for each in events if isinstance(each, RunStarted)]
+    assert begun.model == "m"
+
+
+async def test_an_image_may_have_any_name(manager: Manager, tmp_path: Path) -> None:
+    (tmp_path / "a,b.png").write_bytes(PNG)
+    look = 'for each; do case $each in --image=*) cat "${each#*=}" > seen;; esac; done'
+    result, _ = await played(manager, tmp_path, look, BEGIN, ANSWER, DONE, images=["a,b.png"])
+    assert result.status == "completed"
+    assert (tmp_path / "seen").read_bytes() == PNG
 
 
 async def test_a_home_that_is_half_made_is_tried_again(manager: Manager, tmp_path: Path) -> None:
@@ -199,9 +228,19 @@ async def test_a_message_at_once_is_no_option_of_it(manager: Manager, tmp_path: 
 
 
 async def test_what_cannot_be_begun_is_refused(manager: Manager, tmp_path: Path) -> None:
-    result, _ = await played(manager, tmp_path, BEGIN, images=["nowhere.png"])
-    assert result.failure is not None
-    assert result.failure.message == "there is no image nowhere.png"
+    (tmp_path / "fake.png").write_text("no picture")
+    (tmp_path / "large.png").write_bytes(PNG + bytes(LARGEST))
+    refused: dict[str, tuple[dict[str, Json], str]] = {
+        "nowhere": ({"images": ["nowhere.png"]}, f"{tmp_path}/nowhere.png cannot be read: "),
+        "fake": ({"images": ["fake.png"]}, "fake.png is no PNG, JPEG, GIF or WebP"),
+        "large": ({"images": ["large.png"]}, f"{tmp_path}/large.png has more than 20 MB"),
+        "home": ({"home": "none"}, "options.home: there is no directory none"),
+    }
+    for wishes, words in refused.values():
+        result, _ = await played(manager, tmp_path, BEGIN, **wishes)
+        assert result.failure is not None
+        assert result.failure.kind is FailureKind.CONFIG_INVALID
+        assert result.failure.message.startswith(words)
     result, _ = await played(manager, tmp_path, BEGIN, schema={"type": 7})
     assert result.failure is not None
     assert result.failure.message.startswith("schema: ")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from sessionmgr.errors import AdapterBroken, OtpError, ProviderDown, RunCrashed
-from sessionmgr.provider.adapter import Health
 from sessionmgr.provider.discovery import installed
+from sessionmgr.provider.health import Health
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -55,7 +55,8 @@ if TYPE_CHECKING:
     from sessionmgr.manager.run_handle import RunHandle
     from sessionmgr.model import Json
     from sessionmgr.process.launcher import Launcher
-    from sessionmgr.provider.adapter import Health, ProviderAdapter
+    from sessionmgr.provider.adapter import ProviderAdapter
+    from sessionmgr.provider.health import Health
     from sessionmgr.provider.question import Approve
     from sessionmgr.store import Store
 

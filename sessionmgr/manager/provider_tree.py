@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sessionmgr.model import Capabilities, Support
     from sessionmgr.otp import Continue, Run
     from sessionmgr.process.launcher import Launcher
-    from sessionmgr.provider.adapter import Health
+    from sessionmgr.provider.health import Health
     from sessionmgr.provider.options import Options
 
 log: Final = logging.getLogger("sessionmgr.manager")

@@ -14,7 +14,7 @@ from sessionmgr.model import (
     Capabilities as Capabilities,
     Negotiation as Negotiation,
 )
-from sessionmgr.provider.adapter import Health as Health, ProviderAdapter as ProviderAdapter
+from sessionmgr.provider.adapter import ProviderAdapter as ProviderAdapter
 from sessionmgr.provider.connection import (
     Connect as Connect,
     Connection as Connection,
@@ -28,6 +28,7 @@ from sessionmgr.provider.context import (
 )
 from sessionmgr.provider.course import Stop as Stop
 from sessionmgr.provider.discovery import find_adapter as find_adapter, installed as installed
+from sessionmgr.provider.health import Health as Health
 from sessionmgr.provider.options import Options as Options
 from sessionmgr.provider.permission_map import Mapped as Mapped, PermissionMap as PermissionMap
 from sessionmgr.provider.question import (

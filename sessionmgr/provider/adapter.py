@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
-
-import msgspec
+from typing import TYPE_CHECKING, ClassVar
 
 from sessionmgr.model import Capabilities
 from sessionmgr.otp import Actor
 from sessionmgr.process.environment import Declared
+from sessionmgr.provider.health import Health
 from sessionmgr.provider.options import Options
 from sessionmgr.provider.permission_map import HARMLESS, PermissionMap
 
@@ -16,13 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from sessionmgr.provider.context import RunContext
-
-
-class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a provider could be used now; `detail` says why not, and what to do about it."""
-
-    state: Literal["ok", "skip", "fail"] = "ok"
-    detail: str = ""
 
 
 class ProviderAdapter(Actor):

@@ -232,6 +232,11 @@ class RunContext:
         """Why the run is to end, once it is."""
         return self._course.stop
 
+    @property
+    def was_silent(self) -> bool:
+        """Whether it is ended because the agent was silent: such an agent is not used again."""
+        return self.cancelling is not None and self.cancelling.cause is Cause.SILENCE
+
     async def keep_blob(self, data: bytes) -> str:
         """Have bytes kept beside the record; return their sha256, which is how they are found."""
         assert self._keep_blob is not None, "this run's branch keeps no blobs"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import uuid
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 import trio
 
 from sessionmgr.errors import ProcessError
-from sessionmgr.model import Cause, Failure, FailureKind, PermissionMode
+from sessionmgr.model import PermissionMode
 from sessionmgr.model.permission import Fidelity
 from sessionmgr.provider import (
     NATIVE,
@@ -24,7 +23,9 @@ from sessionmgr.provider import (
 )
 from sessionmgr.provider.child_end import process_exited, start_failure
 from sessionmgr.provider.connection_pool import ConnectionPool
+from sessionmgr.provider.health import health_of
 from sessionmgr.provider.images import ImageRefusedError
+from sessionmgr.provider.refusal import config_invalid
 from sessionmgr.provider.structured import schema_fault
 from sessionmgr_adapters.claude import sdk
 from sessionmgr_adapters.claude.ending import end_run
@@ -116,7 +117,7 @@ class ClaudeAdapter(ProviderAdapter):
         try:
             prompt = await blocks_of(run.prompt, run.images, run.cwd)
             if fault is not None:
-                await run.fail(_config_failure(f"schema: {fault}"))
+                await run.fail(config_invalid(f"schema: {fault}"))
             elif _options(run).text:
                 await self._play_plainly(run)
             else:
@@ -124,7 +125,7 @@ class ClaudeAdapter(ProviderAdapter):
         except ProcessError as error:
             await run.fail(start_failure(error))
         except (ImageRefusedError, WorkspaceInvalidError) as error:
-            await run.fail(_config_failure(str(error)))
+            await run.fail(config_invalid(str(error)))
 
     async def _play_in_frames(self, run: RunContext, prompt: Json) -> None:
         """Play a run on a child that is kept, or as well as it can be had."""
@@ -193,7 +194,7 @@ class ClaudeAdapter(ProviderAdapter):
             await turn.play(prompt)
         finally:
             del self._turns[run.run_id]
-        is_fit = not (turn.is_broken or turn.is_deaf or turn.leaves_work or _was_silent(run))
+        is_fit = not (turn.is_broken or turn.is_deaf or turn.leaves_work or run.was_silent)
         way.is_renamed = turn.state.session_id != seat.spec.session
         if seat.hello is None or not is_fit or way.is_own or way.is_renamed:
             lease.abandon()
@@ -254,15 +255,7 @@ class ClaudeAdapter(ProviderAdapter):
 
     async def health(self) -> Health:
         """Say whether the program is there, under its usual name."""
-        await trio.lowlevel.checkpoint()
-        if shutil.which(PROGRAM) is None:
-            why = f"there is no program {PROGRAM!r} on PATH; options.command may name another"
-            return Health(state="skip", detail=why)
-        return Health()
-
-
-def _config_failure(message: str) -> Failure:
-    return Failure(kind=FailureKind.CONFIG_INVALID, message=message, phase="start")
+        return await health_of(PROGRAM)
 
 
 def _spec(run: RunContext) -> ClaudeSpec:
@@ -273,8 +266,3 @@ def _spec(run: RunContext) -> ClaudeSpec:
 def _options(run: RunContext) -> ClaudeOptions:
     assert isinstance(run.options, ClaudeOptions)
     return run.options
-
-
-def _was_silent(run: RunContext) -> bool:
-    """Whether the run is ended because the agent was silent: such an agent is not used again."""
-    return run.cancelling is not None and run.cancelling.cause is Cause.SILENCE

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from sessionmgr.model import Failure, FailureKind
 from sessionmgr.provider.child_end import exit_failure, process_exited
-from sessionmgr.provider.structured import judge
+from sessionmgr.provider.ending import end_well
 from sessionmgr_adapters.claude.failures import complaint_kind
 from sessionmgr_adapters.claude.session_file import is_kept, path_of
 
@@ -36,13 +35,7 @@ async def end_run(run: RunContext, turn: Turn, *, is_own: bool) -> None:
 async def _tell_of_its_result(run: RunContext, result: Result, failure: Failure | None) -> None:
     stop_reason, found = result.stop_reason or result.terminal_reason, result.structured_output
     if failure is None:
-        judged = judge(run.schema, found)
-        failure = judged.failure
-        if judged.note is not None:
-            run.emit_nowait(judged.note)
-    if failure is None:
-        structured = None if found is UNSET else found
-        await run.finish(stop_reason=stop_reason, structured=structured)
+        await end_well(run, found, stop_reason=stop_reason)
     else:
         await run.fail(failure, stop_reason=stop_reason)
 

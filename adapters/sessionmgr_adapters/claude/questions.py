@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.provider import ApprovalRequest
+from sessionmgr.provider.place import as_seen_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +41,7 @@ def approval_request(ask: Ask, directories: Sequence[str]) -> ApprovalRequest:
         tool_call_id=ask.tool_use_id,
         reason=ask.decision_reason or ask.description,
         effect=_EFFECTS.get(ask.tool_name, "other"),
-        paths=tuple(_as_seen_from(directories, each) for each in _paths(ask.input)),
+        paths=tuple(as_seen_from(directories, each) for each in _paths(ask.input)),
     )
 
 
@@ -51,13 +50,3 @@ def _paths(tool_input: Json) -> tuple[str, ...]:
         return ()
     found = (tool_input.get(name) for name in _PATHS)
     return tuple(each for each in found if isinstance(each, str))
-
-
-def _as_seen_from(directories: Sequence[str], path: str) -> str:
-    """Return where a path leads, links and all: under the one of `directories` that it is in."""
-    real = PurePath(os.path.realpath(path))
-    for directory in directories:
-        inside = PurePath(os.path.realpath(directory))
-        if real.is_relative_to(inside):
-            return str(PurePath(directory) / real.relative_to(inside))
-    return str(real)

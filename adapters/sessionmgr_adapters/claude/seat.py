@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import trio
 
 from sessionmgr.model import Failure, FailureKind
+from sessionmgr.provider.version import numbers as numbers, outdated
 from sessionmgr_adapters.claude.spending import Spending
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ LITERAL_SINCE: Final = (2, 1, 248)
 # How far a mode goes unasked. What is not known goes as far as any.
 _REACH: Final = {"plan": 0, "dontAsk": 0, "default": 1, "manual": 1, "acceptEdits": 2}
 _ALL: Final = 9
-_VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,21 +88,7 @@ def hello_of(reply: Json) -> Hello:
 
 def too_old(version: str) -> Failure | None:
     """Return the failure that a version is which we cannot talk to."""
-    found = numbers(version)
-    if found is not None and found >= OLDEST:
-        return None
-    oldest = ".".join(map(str, OLDEST))
-    return Failure(
-        kind=FailureKind.CONFIG_INVALID,
-        message=f"Claude Code {version or 'of no version'} is too old: {oldest} is the oldest",
-        phase="start",
-    )
-
-
-def numbers(version: str | None) -> tuple[int, ...] | None:
-    """Return the numbers of a version, to be compared."""
-    found = _VERSION.search(version or "")
-    return None if found is None else tuple(map(int, found.groups()))
+    return outdated("Claude Code", version, OLDEST)
 
 
 def not_as_billed(hello: Hello, billing: str | None) -> Failure | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 from weakref import WeakSet, WeakValueDictionary
 
@@ -11,7 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from sessionmgr.errors import ProcessError
-from sessionmgr.model import Cause, Failure, FailureKind, Unreadable, parse_json
+from sessionmgr.model import Failure, FailureKind
 from sessionmgr.provider import (
     NATIVE,
     UNSUPPORTED,
@@ -22,8 +21,11 @@ from sessionmgr.provider import (
 )
 from sessionmgr.provider.child_end import exit_failure, start_failure
 from sessionmgr.provider.connection_pool import ConnectionPool
+from sessionmgr.provider.ending import end_well, output_in
+from sessionmgr.provider.health import health_of
 from sessionmgr.provider.images import ImageRefusedError, read_images
-from sessionmgr.provider.structured import judge, schema_fault
+from sessionmgr.provider.refusal import config_invalid
+from sessionmgr.provider.structured import schema_fault
 from sessionmgr_adapters.codex import sdk
 from sessionmgr_adapters.codex.configured import ConfigUnreadableError
 from sessionmgr_adapters.codex.failures import failure_of_end, last_words
@@ -127,7 +129,7 @@ class CodexAdapter(ProviderAdapter):
         options = _options(run)
         fault = await _fault(run, options)
         if fault is not None:
-            await run.fail(_invalid(fault))
+            await run.fail(config_invalid(fault))
             return
         thread = None if options.fork else run.provider_session_id
         if thread is not None and self._is_busy(thread):
@@ -145,7 +147,7 @@ class CodexAdapter(ProviderAdapter):
         except ProcessError as error:
             await run.fail(start_failure(error))
         except (ConfigUnreadableError, ImageRefusedError) as error:
-            await run.fail(_invalid(str(error)))
+            await run.fail(config_invalid(str(error)))
         finally:
             self._busy.discard(thread or "")
 
@@ -212,7 +214,7 @@ class CodexAdapter(ProviderAdapter):
             await turn.play()
         finally:
             del self._turns[run.run_id]
-        if turn.is_deaf or turn.is_broken or _was_silent(run):
+        if turn.is_deaf or turn.is_broken or run.was_silent:
             lease.abandon()
         return turn
 
@@ -231,11 +233,7 @@ class CodexAdapter(ProviderAdapter):
 
     async def health(self) -> Health:
         """Say whether the program is there, under its usual name."""
-        await trio.lowlevel.checkpoint()
-        if shutil.which(PROGRAM) is None:
-            why = f"there is no program {PROGRAM!r} on PATH; options.command may name another"
-            return Health(state="skip", detail=why)
-        return Health()
+        return await health_of(PROGRAM)
 
 
 async def _end(run: RunContext, turn: Turn, connection: CodexConnection) -> None:
@@ -248,25 +246,10 @@ async def _end(run: RunContext, turn: Turn, connection: CodexConnection) -> None
     else:
         failure = failure_of_end(end, turn.state)
         if failure is None:
-            await _finish(run, turn.state.text, end.status)
+            output = UNSET if run.schema is None else output_in(turn.state.text)
+            await end_well(run, output, stop_reason=end.status)
         else:
             await run.fail(failure, stop_reason=end.status)
-
-
-async def _finish(run: RunContext, text: str, stop_reason: str) -> None:
-    """Tell that a run went well, if what it says is what it was asked for."""
-    if run.schema is None:
-        await run.finish(stop_reason=stop_reason)
-        return
-    found = parse_json(text.encode(errors="replace"))
-    output = UNSET if isinstance(found, Unreadable) else found
-    judged = judge(run.schema, output)
-    if judged.note is not None:
-        run.emit_nowait(judged.note)
-    if judged.failure is not None:
-        await run.fail(judged.failure, stop_reason=stop_reason)
-    else:
-        await run.finish(stop_reason=stop_reason, structured=None if output is UNSET else output)
 
 
 def _death(turn: Turn, connection: CodexConnection) -> Failure:
@@ -296,10 +279,6 @@ async def _fault(run: RunContext, options: CodexOptions) -> str | None:
     return None if fault is None else f"schema: {fault}"
 
 
-def _invalid(message: str) -> Failure:
-    return Failure(kind=FailureKind.CONFIG_INVALID, message=message, phase="start")
-
-
 def _let_out(run: RunContext, rules: Path) -> Failure:
     """Return the failure that rules are which a mode cannot be held against."""
     message = (
@@ -312,8 +291,3 @@ def _let_out(run: RunContext, rules: Path) -> Failure:
 def _options(run: RunContext) -> CodexOptions:
     assert isinstance(run.options, CodexOptions)
     return run.options
-
-
-def _was_silent(run: RunContext) -> bool:
-    """Whether the run is ended because the agent was silent: such an agent is not used again."""
-    return run.cancelling is not None and run.cancelling.cause is Cause.SILENCE

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 import trio
 
-from sessionmgr.model import Failure, FailureKind, Json
+from sessionmgr.model import Failure, Json
+from sessionmgr.provider.refusal import config_invalid
 from sessionmgr.provider.tool import FunctionTool, outcome_of
 from sessionmgr_adapters.codex.calling import refused
 from sessionmgr_adapters.codex.failures import unreadable
@@ -70,8 +71,7 @@ def _is_same(tool: CodexTool, begun: Json) -> bool:
 
 
 def _invalid(message: str) -> Failure:
-    message = f"options.tools: {message}"
-    return Failure(kind=FailureKind.CONFIG_INVALID, message=message, phase="start")
+    return config_invalid(f"options.tools: {message}")
 
 
 def tool_named(tools: Sequence[CodexTool], name: Json) -> CodexTool | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from sessionmgr.model import Json
 from sessionmgr.provider import Allow, ApprovalRequest, Deny
+from sessionmgr.provider.place import as_seen_from
 from sessionmgr_adapters.codex.calls import PATCH, SHELL, bare, tool_input
 from sessionmgr_adapters.codex.items import FileChange, McpToolCall
 
@@ -58,7 +58,7 @@ def approval_request(
         case "item/fileChange/requestApproval" | "applyPatchApproval":
             item = calls.get(call_id or "")
             patched = _patched(item, params, cwd)
-            paths = tuple(_as_seen_from(directories, each) for each in patched)
+            paths = tuple(as_seen_from(directories, each) for each in patched)
             return ApprovalRequest(
                 tool_name=PATCH,
                 tool_input=tool_input(item) if isinstance(item, FileChange) else params,
@@ -133,16 +133,6 @@ def _patched(item: KnownItem | None, params: dict[str, Json], cwd: str) -> list[
                 pass
     whole = [str(PurePath(cwd) / path) for path in paths]
     return [] if any("\0" in path for path in whole) else whole
-
-
-def _as_seen_from(directories: Sequence[str], path: str) -> str:
-    """Return where a path leads, links and all: under the one of `directories` that it is in."""
-    real = PurePath(os.path.realpath(path))
-    for directory in directories:
-        inside = PurePath(os.path.realpath(directory))
-        if real.is_relative_to(inside):
-            return str(PurePath(directory) / real.relative_to(inside))
-    return str(real)
 
 
 def _is_guarded(directories: Sequence[str], paths: Sequence[str]) -> bool:

@@ -20,6 +20,7 @@ from sessionmgr.model import (
     PolicyViolation,
     ToolCallFailed,
 )
+from sessionmgr.provider.refusal import config_invalid
 from sessionmgr_adapters.codex.calling import DEADLINE, Caller, refused
 from sessionmgr_adapters.codex.calls import is_call, tool_input, tool_name
 from sessionmgr_adapters.codex.configured import ConfigUnreadableError, told
@@ -193,7 +194,7 @@ class Turn:
         try:
             method, params = opening(self._run, self._options, self._asked.limits, configured)
         except ConfigUnreadableError as error:
-            return Failure(kind=FailureKind.CONFIG_INVALID, message=str(error), phase="start")
+            return config_invalid(str(error))
         answer = await self._caller.call(method, params)
         if answer.refusal is not None:
             return refused(answer)

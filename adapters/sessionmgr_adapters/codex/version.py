@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from sessionmgr.model import Failure, FailureKind
+from sessionmgr.provider.version import outdated
+
+if TYPE_CHECKING:
+    from sessionmgr.model import Failure
 
 OLDEST: Final = (0, 163, 0)
 _VERSION: Final = re.compile(r"/(\d+)\.(\d+)\.(\d+)")
@@ -19,11 +22,4 @@ def version_in(user_agent: str) -> str | None:
 
 def too_old(version: str | None) -> Failure | None:
     """Return the failure that a version is which we cannot talk to."""
-    if version is not None and tuple(map(int, version.split("."))) >= OLDEST:
-        return None
-    oldest = ".".join(map(str, OLDEST))
-    return Failure(
-        kind=FailureKind.CONFIG_INVALID,
-        message=f"Codex {version or 'of no version'} is too old: {oldest} is the oldest",
-        phase="start",
-    )
+    return outdated("Codex", version, OLDEST)

@@ -20,13 +20,11 @@ from sessionmgr.model import (
     FailureKind,
     Fidelity,
     MessageReceived,
-    Unreadable,
-    parse_json,
 )
 from sessionmgr.process import PrivateFiles, Pump
 from sessionmgr.process.ladder import Ladder, end_tree, open_tree
 from sessionmgr.provider.child_end import exit_failure, process_exited
-from sessionmgr.provider.structured import judge
+from sessionmgr.provider.ending import end_well, output_in
 from sessionmgr_adapters.codex.one_shot.complaints import cleaned, start_kind, turn_failure
 from sessionmgr_adapters.codex.one_shot.frames import read
 from sessionmgr_adapters.codex.one_shot.launch import ANSWER
@@ -37,9 +35,7 @@ from sessionmgr_adapters.codex.races import has_lost, notice, wait
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from msgspec import UnsetType
-
-    from sessionmgr.model import Json, Permission
+    from sessionmgr.model import Permission
     from sessionmgr.process import Command
     from sessionmgr.process.facts import ExitFacts
     from sessionmgr.process.launcher import ChildTree
@@ -176,20 +172,9 @@ class OneShot:
             await run.fail(state.failure, stop_reason="failed")
         elif not state.is_over:
             await run.fail(self._death(facts))
-        elif run.schema is None:
-            await run.finish(stop_reason=COMPLETED)
         else:
-            await self._end_with(_read(state.answer))
-
-    async def _end_with(self, output: Json | UnsetType) -> None:
-        judged = judge(self._run.schema, output)
-        if judged.note is not None:
-            self._run.emit_nowait(judged.note)
-        if judged.failure is not None:
-            await self._run.fail(judged.failure, stop_reason=COMPLETED)
-        else:
-            structured = None if output is UNSET else output
-            await self._run.finish(stop_reason=COMPLETED, structured=structured)
+            output = UNSET if run.schema is None else output_in(state.answer or "")
+            await end_well(run, output, stop_reason=COMPLETED)
 
     def _death(self, facts: ExitFacts) -> Failure:
         """Return the failure that it is to go without a last word."""
@@ -224,9 +209,3 @@ async def _until(event: trio.Event, scope: trio.CancelScope, patience: float) ->
     await event.wait()
     await trio.sleep(patience)
     scope.cancel()
-
-
-def _read(answer: str | None) -> Json | UnsetType:
-    """Return the JSON that an answer is."""
-    found = parse_json((answer or "").encode(errors="replace"))
-    return UNSET if isinstance(found, Unreadable) else found

@@ -18,6 +18,7 @@ from sessionmgr_adapters.codex.items import (
     ImageView,
     McpToolCall,
     Sleep,
+    SubAgentActivity,
     WebSearch,
 )
 
@@ -37,14 +38,23 @@ Call: TypeAlias = (
     | ImageView
     | ImageGeneration
     | Sleep
+    | SubAgentActivity
 )
 SHELL: Final = "shell"
 PATCH: Final = "apply_patch"
+# What Codex tells of agents says what was done, and not by which tool.
+_DONE_WITH_AGENTS: Final = {
+    "started": "spawn_agent",
+    "interacted": "message_agent",
+    "interrupted": "interrupt_agent",
+}
 _ENDED_BADLY: Final = frozenset({"failed", "declined"})
 
 
 def is_call(item: Item) -> TypeGuard[Call]:
-    """Whether an item is a call of a tool."""
+    """Whether an item is a call of a tool; that an agent has come to its end is none."""
+    if isinstance(item, SubAgentActivity):
+        return item.kind in _DONE_WITH_AGENTS
     return isinstance(item, Call)
 
 
@@ -60,8 +70,7 @@ def started_call(item: Call, parent: str | UnsetType) -> ToolCallStarted:
 
 def ended_call(item: Call, parent: str | UnsetType) -> ToolCallCompleted | ToolCallFailed:
     """Return the event that a call is over."""
-    status = "" if isinstance(item, ImageView | WebSearch | Sleep) else item.status
-    ended = ToolCallFailed if status in _ENDED_BADLY else ToolCallCompleted
+    ended = ToolCallFailed if _status(item) in _ENDED_BADLY else ToolCallCompleted
     return ended(
         tool_call_id=item.id,
         tool_name=tool_name(item),
@@ -90,6 +99,8 @@ def tool_name(item: Call) -> str:
             return "image_generation"
         case Sleep():
             return "sleep"
+        case SubAgentActivity(kind=kind):
+            return _DONE_WITH_AGENTS[kind]
 
 
 def tool_input(item: Call) -> Json:
@@ -111,6 +122,14 @@ def tool_input(item: Call) -> Json:
             return {"prompt": item.revised_prompt}
         case Sleep():
             return {"seconds": item.duration_ms / 1000}
+        case SubAgentActivity():
+            return {"agent": item.agent_path, "model": item.model}
+
+
+def _status(item: Call) -> str:
+    if isinstance(item, ImageView | WebSearch | Sleep | SubAgentActivity):
+        return ""
+    return item.status
 
 
 def _output(item: Call) -> Json:
@@ -125,7 +144,7 @@ def _output(item: Call) -> Json:
             return item.agents_states
         case WebSearch():
             return item.results
-        case ImageView() | Sleep():
+        case ImageView() | Sleep() | SubAgentActivity():
             return None
         case FileChange() | ImageGeneration():
             return item.status

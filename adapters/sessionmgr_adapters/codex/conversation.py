@@ -1,4 +1,4 @@
-"""A run's time with one thread of an app-server: what is said for it, and what comes."""
+"""A run's time with one thread of an app-server, and with those of the agents that it calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sessionmgr_adapters.codex.orders import Call, Reply
 from sessionmgr_adapters.codex.questions import question_of, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Iterable, Sequence
 
     from sessionmgr.model import Json
     from sessionmgr.provider.question import Decision
@@ -21,17 +21,22 @@ if TYPE_CHECKING:
 
 
 class CodexConversation:
-    """A run's time with one thread."""
+    """A run's time with one thread, and with those of its agents."""
 
     def __init__(self, connection: CodexConnection) -> None:
         self.arrivals: Final = Arrivals[Frame]()
         self.thread: str | None = None
         """The thread, once it is open."""
-        self.turn: str | None = None
-        """The turn that is on."""
+        self.turns: Final[dict[str, str]] = {}
+        """The turns that are on, by thread."""
         self._connection: Final = connection
         self._asked: Final[dict[str, Asking]] = {}
         self._stops = False
+
+    @property
+    def turn(self) -> str | None:
+        """The turn of its own thread that is on."""
+        return self.turns.get(self.thread or "")
 
     def take(self, frames: list[Frame], size: int) -> None:
         """Take in what has come."""
@@ -39,11 +44,11 @@ class CodexConversation:
             match frame:
                 case Asking():
                     self._asked[question_of(frame.id)] = frame
-                case TurnStarted(thread_id=self.thread, turn=turn):
-                    self.turn = turn.id
+                case TurnStarted(thread_id=thread, turn=turn):
+                    self.turns[thread] = turn.id
                     self._stop_if_wanted()
-                case TurnEnded(thread_id=self.thread):
-                    self.turn = None
+                case TurnEnded(thread_id=thread):
+                    self.turns.pop(thread, None)
                 case _:
                     pass
         self.arrivals.put(frames, size)
@@ -56,9 +61,11 @@ class CodexConversation:
         else:
             self._connection.reply(message)
 
-    async def clear_away(self) -> None:
-        """Kill what the thread's commands have left, in whatever session it hides."""
-        await self._connection.clear_away(self.thread)
+    async def clear_away(self, threads: Iterable[str]) -> None:
+        """Kill what the commands of threads have left, in whatever session it hides."""
+        await trio.lowlevel.checkpoint()
+        for each in threads:
+            await self._connection.clear_away(each)
 
     async def interrupt(self) -> None:
         """Ask Codex to end the turn, as soon as there is one."""

@@ -17,7 +17,7 @@ from sessionmgr_adapters.codex.paths import without_places
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json
-    from sessionmgr_adapters.codex.frames import Turn
+    from sessionmgr_adapters.codex.frames import Turn, TurnError
     from sessionmgr_adapters.codex.state import State
 
 _BY_CLASS: Final = {
@@ -115,6 +115,11 @@ def retry_failure(info: Json, message: str) -> Failure:
         provider_code=failure.provider_code,
         phase="turn",
     )
+
+
+def agent_failure(error: TurnError) -> Failure:
+    """Return why an agent that the run has called has failed."""
+    return failure_of(error.codex_error_info, error.message)
 
 
 def request_failure(method: str, code: int, message: str) -> Failure:

@@ -151,7 +151,12 @@ class FunctionCallOutput(_Item, frozen=True, kw_only=True, tag="functionCallOutp
 
 
 class SubAgentActivity(_Item, frozen=True, kw_only=True, tag="subAgentActivity"):
-    """Another agent has begun or ended something."""
+    """Something was done with another agent, or it has come to its end."""
+
+    kind: str = ""
+    agent_thread_id: str = ""
+    agent_path: str = ""
+    model: str | None = None
 
 
 class EnteredReviewMode(_Item, frozen=True, kw_only=True, tag="enteredReviewMode"):
@@ -192,6 +197,17 @@ KnownItem: TypeAlias = (
 Item: TypeAlias = KnownItem | UnknownItem
 
 _DECODER: Final = msgspec.json.Decoder(KnownItem)
+
+
+def agents_in(item: Item) -> list[str]:
+    """Return the threads of the agents that an item is about."""
+    match item:
+        case CollabAgentToolCall(receiver_thread_ids=threads):
+            return threads
+        case SubAgentActivity(agent_thread_id=thread) if thread:
+            return [thread]
+        case _:
+            return []
 
 
 def read_item(data: bytes) -> Item:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import UNSET, UnsetType
-from msgspec.structs import replace
 
 from sessionmgr.model import (
     CompactionCompleted,
+    CompactionFailed,
     CompactionStarted,
     ErrorOccurred,
     Failure,
@@ -21,7 +21,6 @@ from sessionmgr.model import (
     MessageStreamed,
     PlanEntry,
     PlanUpdated,
-    RateLimitUpdated,
     RawReceived,
     ReasoningReceived,
     ReasoningStreamed,
@@ -33,10 +32,9 @@ from sessionmgr.model import (
     TurnCompleted,
     Usage,
 )
-from sessionmgr.model.moment import written
 from sessionmgr.provider.no_frame import told
 from sessionmgr_adapters.codex.calls import ended_call, is_call, started_call
-from sessionmgr_adapters.codex.failures import retry_failure
+from sessionmgr_adapters.codex.failures import agent_failure, retry_failure
 from sessionmgr_adapters.codex.frames import (
     Answer,
     Asking,
@@ -65,18 +63,21 @@ from sessionmgr_adapters.codex.frames import (
 )
 from sessionmgr_adapters.codex.items import (
     AgentMessage,
-    CollabAgentToolCall,
     CommandExecution,
     ContextCompaction,
     Plan,
     Reasoning,
+    SubAgentActivity,
     UnknownItem,
     UserMessage,
+    agents_in,
 )
+from sessionmgr_adapters.codex.limits import limits_told
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event
-    from sessionmgr_adapters.codex.frames import Frame, Limits, Window
+    from sessionmgr_adapters.codex.frames import Frame
+    from sessionmgr_adapters.codex.items import KnownItem
     from sessionmgr_adapters.codex.state import State
 
 Parent: TypeAlias = str | UnsetType
@@ -115,13 +116,13 @@ def _events(frame: Frame, state: State) -> list[Event]:
     match frame:
         case MessageDelta():
             name = state.name(frame.item_id)
-            parent = _parent(frame.thread_id, state)
+            parent = parent_of(frame.thread_id, state)
             return [MessageStreamed(delta=frame.delta, message_id=name, parent_tool_call_id=parent)]
         case ReasoningDelta():
-            parent = _parent(frame.thread_id, state)
+            parent = parent_of(frame.thread_id, state)
             return [ReasoningStreamed(delta=frame.delta, parent_tool_call_id=parent)]
         case OutputDelta():
-            parent = _parent(frame.thread_id, state)
+            parent = parent_of(frame.thread_id, state)
             return [
                 ToolCallUpdated(
                     tool_call_id=frame.item_id,
@@ -145,18 +146,23 @@ def _events(frame: Frame, state: State) -> list[Event]:
                 for each in plan
             )
             return [
-                PlanUpdated(entries=entries, parent_tool_call_id=_parent(frame.thread_id, state))
+                PlanUpdated(entries=entries, parent_tool_call_id=parent_of(frame.thread_id, state))
             ]
         case LimitsChanged(rate_limits=limits):
-            return _limits(limits, state)
+            return limits_told(limits, state)
         case Warned():
             return [_warning(frame)]
         case Rerouted():
             message = f"{frame.to_model} answers in the stead of {frame.from_model}"
-            return [_odd(message), SessionStatsUpdated(model=frame.to_model)]
+            if _is_own(frame.thread_id, state):
+                return [_odd(message), SessionStatsUpdated(model=frame.to_model)]
+            return [_odd(message)]
         case ThreadStarted(thread=thread):
             if thread.parent_thread_id is not None and thread.id != state.thread:
-                state.callers.setdefault(thread.id, "")
+                state.agents.call(thread.id)
+            return []
+        case ThreadClosed():
+            state.agents.close(frame.thread_id)
             return []
         case Unknown():
             return [RawReceived(frame={"method": frame.method, "params": frame.params})]
@@ -166,7 +172,6 @@ def _events(frame: Frame, state: State) -> list[Event]:
             | Asking()
             | Quiet()
             | StatusChanged()
-            | ThreadClosed()
             | SettingsChanged()
             | Resolved()
         ):
@@ -175,18 +180,23 @@ def _events(frame: Frame, state: State) -> list[Event]:
             return [told(frame)]
 
 
-def _parent(thread_id: str, state: State) -> Parent:
+def parent_of(thread_id: str, state: State) -> Parent:
     """Return the call by which a thread was begun that is not the run's own."""
-    if thread_id in ("", state.thread):
+    if _is_own(thread_id, state):
         return UNSET
-    return state.callers.get(thread_id) or thread_id
+    return state.agents.caller(thread_id) or thread_id
+
+
+def _is_own(thread_id: str, state: State) -> bool:
+    """Whether a thread is the run's own, and not that of an agent that it has called."""
+    return thread_id in ("", state.thread)
 
 
 # --- items ---------------------------------------------------------------------------------------
 
 
 def _begun(frame: ItemStarted, state: State) -> list[Event]:
-    item, parent = frame.item, _parent(frame.thread_id, state)
+    item, parent = frame.item, parent_of(frame.thread_id, state)
     match item:
         case AgentMessage():
             state.begin(item.id)
@@ -196,20 +206,23 @@ def _begun(frame: ItemStarted, state: State) -> list[Event]:
                 state.heard.add(name)
             return []
         case ContextCompaction():
+            state.compacting[item.id] = frame.thread_id
             return [CompactionStarted(parent_tool_call_id=parent)]
         case UnknownItem(value=value):
             return [RawReceived(frame=value)]
         case _ if is_call(item) and item.id not in state.tools:
             _note_agents(item, state)
             state.tools[item.id] = item
-            state.used_commands = state.used_commands or isinstance(item, CommandExecution)
+            state.threads[item.id] = frame.thread_id
+            if isinstance(item, CommandExecution):
+                state.commanding.add(frame.thread_id)
             return [started_call(item, parent)]
         case _:
             return []
 
 
 def _ended(frame: ItemEnded, state: State) -> list[Event]:
-    item, parent = frame.item, _parent(frame.thread_id, state)
+    item, parent = frame.item, parent_of(frame.thread_id, state)
     match item:
         case AgentMessage(text=text):
             if not text:
@@ -225,37 +238,41 @@ def _ended(frame: ItemEnded, state: State) -> list[Event]:
             entries = (PlanEntry(content=text),)
             return [PlanUpdated(entries=entries, parent_tool_call_id=parent)]
         case ContextCompaction():
+            state.compacting.pop(item.id, None)
             return [CompactionCompleted(parent_tool_call_id=parent)]
         case UnknownItem(value=value):
             return [RawReceived(frame=value)]
         case _ if is_call(item):
             _note_agents(item, state)
             begun = state.tools.pop(item.id, None)
+            state.threads.pop(item.id, None)
             first: list[Event] = [] if begun else [started_call(item, parent)]
             return [*first, ended_call(item, parent)]
         case _:
             return []
 
 
-def _note_agents(item: object, state: State) -> None:
-    if isinstance(item, CollabAgentToolCall):
-        for thread in item.receiver_thread_ids:
-            if thread != state.thread and not state.callers.get(thread):
-                state.callers[thread] = item.id
+def _note_agents(item: KnownItem, state: State) -> None:
+    for thread in agents_in(item):
+        if thread != state.thread:  # an agent may turn to whoever has called it
+            is_new = isinstance(item, SubAgentActivity) and item.kind == "started"
+            state.agents.call(thread, item.id, works=is_new)
 
 
 # --- turns ---------------------------------------------------------------------------------------
 
 
 def _turn(frame: TurnStarted | TurnEnded, state: State) -> list[Event]:
-    if frame.thread_id not in ("", state.thread):
-        return []
+    if not _is_own(frame.thread_id, state):
+        return _turn_of_an_agent(frame, state)
     if isinstance(frame, TurnStarted):
+        state.is_turning, state.retried = True, None
         return [] if state.started else started(state)
     if frame.turn.id != state.turn:
         return []  # of a run before this one
-    state.retries = 0
-    events: list[Event] = []
+    state.is_turning = False
+    state.retries.pop(frame.thread_id, None)
+    events = _not_compacted(frame.thread_id, state)
     if state.usage is not None:
         events.append(
             SessionStatsUpdated(
@@ -265,15 +282,42 @@ def _turn(frame: TurnStarted | TurnEnded, state: State) -> list[Event]:
                 usage=_usage(state.usage.total, TokenCounts()),
             )
         )
-    events.append(TurnCompleted(stop_reason=frame.turn.status, open_tasks=len(state.tools)))
+    own = sum(_is_own(each, state) for each in state.threads.values())
+    tasks = own + len(state.agents.working)
+    events.append(TurnCompleted(stop_reason=frame.turn.status, open_tasks=tasks))
     return events
+
+
+def _turn_of_an_agent(frame: TurnStarted | TurnEnded, state: State) -> list[Event]:
+    """Note whether an agent works; that it could not is told, because the run goes on."""
+    thread, turn = frame.thread_id, frame.turn
+    if isinstance(frame, TurnStarted):
+        state.agents.begin(thread, turn.id)
+        return []
+    state.retries.pop(thread, None)
+    events = _not_compacted(thread, state)
+    if state.agents.end(thread, turn.id) and turn.error is not None:
+        failure, parent = agent_failure(turn.error), parent_of(thread, state)
+        events.append(
+            ErrorOccurred(failure=failure, severity="warning", parent_tool_call_id=parent)
+        )
+    return events
+
+
+def _not_compacted(thread_id: str, state: State) -> list[Event]:
+    """Return that the context of a thread was not made shorter, where that was begun."""
+    parent = parent_of(thread_id, state)
+    open_ = [name for name, thread in state.compacting.items() if thread == thread_id]
+    for name in open_:
+        del state.compacting[name]
+    return [CompactionFailed(parent_tool_call_id=parent) for _ in open_]
 
 
 def _used(frame: TokensUsed, state: State) -> list[Event]:
     """Book what is new: a thread that is taken up again tells once more what was used before."""
     used = frame.token_usage
     known = state.booked.get(frame.thread_id)
-    is_own = frame.thread_id in ("", state.thread)
+    is_own = _is_own(frame.thread_id, state)
     state.booked[frame.thread_id] = used.total
     if is_own:
         state.usage = used
@@ -284,12 +328,14 @@ def _used(frame: TokensUsed, state: State) -> list[Event]:
     delta = _usage(used.total, known)
     if delta == Usage():
         return []
-    state.retries = 0
+    state.retries.pop(frame.thread_id, None)
+    if is_own:
+        state.retried = None
     return [
         TokenUsageUpdated(
             usage=delta,
             total=_usage(used.total, TokenCounts()),
-            parent_tool_call_id=_parent(frame.thread_id, state),
+            parent_tool_call_id=parent_of(frame.thread_id, state),
         )
     ]
 
@@ -319,10 +365,19 @@ def _usage(now: TokenCounts, before: TokenCounts) -> Usage:
 def _failing(frame: Failing, state: State) -> list[Event]:
     if not frame.will_retry:
         return []  # the end of the turn says it again
-    state.retries += 1
-    state.retried = frame.error.codex_error_info
+    thread = frame.thread_id
+    attempt = state.retries[thread] = state.retries.get(thread, 0) + 1
+    if _is_own(thread, state):
+        state.retried = frame.error.codex_error_info
     failure = retry_failure(frame.error.codex_error_info, frame.error.message)
-    return [RetryScheduled(by="provider", attempt=state.retries, failure=failure)]
+    return [
+        RetryScheduled(
+            by="provider",
+            attempt=attempt,
+            failure=failure,
+            parent_tool_call_id=parent_of(thread, state),
+        )
+    ]
 
 
 def _warning(frame: Warned) -> Event:
@@ -333,36 +388,3 @@ def _warning(frame: Warned) -> Event:
 def _odd(message: str) -> Event:
     failure = Failure(kind=FailureKind.PROVIDER_ERROR, message=message)
     return ErrorOccurred(failure=failure, severity="warning")
-
-
-def _limits(limits: Limits, state: State) -> list[Event]:
-    limits = _together(limits, state.limits)
-    if limits == state.limits:
-        return []
-    state.limits = limits
-    return [
-        _limit(f"{limits.limit_id or 'codex'}/{name}", window, limits)
-        for name, window in (("primary", limits.primary), ("secondary", limits.secondary))
-        if window is not None
-    ]
-
-
-def _together(limits: Limits, known: Limits | None) -> Limits:
-    """Add what is known already: an update, maybe for another run, leaves out what it has not."""
-    if known is None or (limits.limit_id or known.limit_id) != known.limit_id:
-        return limits
-    return replace(
-        limits,
-        limit_id=known.limit_id,
-        primary=limits.primary or known.primary,
-        secondary=limits.secondary or known.secondary,
-    )
-
-
-def _limit(bucket: str, window: Window, limits: Limits) -> Event:
-    return RateLimitUpdated(
-        bucket=bucket,
-        state=limits.rate_limit_reached_type or "allowed",
-        resets_at=None if window.resets_at is None else written(window.resets_at),
-        utilisation=window.used_percent / 100,
-    )

@@ -48,6 +48,7 @@ from sessionmgr_adapters.codex.launch import OPENING
 from sessionmgr_adapters.codex.loaded import IDLE_FOR, Loaded, Shelf, terms_of
 from sessionmgr_adapters.codex.orders import Call, Reply
 from sessionmgr_adapters.codex.requests import FULL, Requests
+from sessionmgr_adapters.codex.threads import Threads, called_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -59,11 +60,12 @@ if TYPE_CHECKING:
     from sessionmgr.provider.connection import ConnectionSpec
     from sessionmgr.wire import Id, Line
     from sessionmgr.wire.json_rpc import Message
+    from sessionmgr_adapters.codex.frames import Notice
 
 UNLOAD: Final = 10.0
 """Seconds for a thread to be given back."""
-HELD: Final = 1000
-"""Frames that are kept of threads of which it is not known yet whose they are."""
+EARLY: Final = 1000
+"""Frames that are kept for whoever comes first."""
 THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
 """Where commands find whose they are."""
 _ABOUT_US: Final[dict[str, Json]] = {
@@ -109,11 +111,10 @@ class CodexConnection:
         self._requests: Final = Requests[_Theirs](self.talk.write)
         self._calls: Final[dict[Id, _Theirs]] = {}
         self._conversations: Final[list[CodexConversation]] = []
-        self._threads: Final[dict[str, CodexConversation]] = {}
+        self._threads: Final = Threads()
         self._closing: Final[dict[str, trio.Event]] = {}
         self._loaded: Final[dict[str, Loaded]] = {}
         self._shelf: Final = Shelf()
-        self._unclaimed: Final[dict[str, list[Frame]]] = {}
         self._early: Final[list[Frame]] = []
         self._hello: Hello | None = None
         self._nursery: trio.Nursery | None = None
@@ -206,7 +207,7 @@ class CodexConnection:
         self._shelf.take(thread)
         loaded = self._loaded[thread]
         conversation.thread = thread
-        self._threads[thread] = conversation
+        self._threads.claim(thread, conversation)
         conversation.take([Answer(call.id, call.method, loaded.answer())], 0)
         return True
 
@@ -232,9 +233,9 @@ class CodexConnection:
         if not self._requests.say(answer) and self._nursery is not None and not self.talk.has_ended:
             self._nursery.start_soon(self._requests.say_later, answer)
 
-    async def clear_away(self, thread: str | None) -> None:
+    async def clear_away(self, thread: str) -> None:
         """Kill what the commands of a thread have left."""
-        if thread is None or self._tree is None:
+        if self._tree is None:
             await trio.lowlevel.checkpoint()
         else:
             await kill_stragglers(self._tree.id, THREAD_VARIABLE, thread)
@@ -242,7 +243,8 @@ class CodexConnection:
     def leave(self, conversation: CodexConversation, *, keep: bool) -> None:
         """Talk no more about a thread; `keep` it loaded for a while, if all with it is well.
 
-        A thread costs memory, and as long as it is loaded nobody else can go on with it.
+        A thread costs memory, and as long as it is loaded nobody else can go on with it. Those of
+        agents are given back, and what they do is ended.
         """
         if conversation not in self._conversations:
             return
@@ -256,11 +258,13 @@ class CodexConnection:
                 continue  # what was begun must be ended, once it is known what it is
             del self._calls[id_]
             self._requests.withdraw(id_)
-        for name in [name for name, of in self._threads.items() if of is conversation]:
-            del self._threads[name]
+        names = self._threads.leave(conversation)
         thread, turn = conversation.thread, conversation.turn
         if thread is None or self._nursery is None or self.talk.has_ended:
             return
+        for name in names:
+            if name != thread:
+                self._begin_to_unload(name, conversation.turns.get(name, ""))
         if keep and turn is None and thread in self._loaded:
             self._nursery.start_soon(self._keep, thread, self._shelf.put(thread))
             for each in self._shelf.surplus():
@@ -276,6 +280,7 @@ class CodexConnection:
             self._begin_to_unload(thread, None)
 
     def _begin_to_unload(self, thread: str, turn: str | None) -> None:
+        """Give a thread back; with a `turn` end that before, and with "" what one has left."""
         self._loaded.pop(thread, None)
         if self._nursery is not None and not self.talk.has_ended:
             self._closing.setdefault(thread, trio.Event())
@@ -286,7 +291,8 @@ class CodexConnection:
         about: dict[str, Json] = {"threadId": thread}
         with trio.move_on_after(UNLOAD):
             if turn is not None:  # it was left in the middle of it
-                await self._requests.ask("turn/interrupt", {**about, "turnId": turn})
+                if turn:
+                    await self._requests.ask("turn/interrupt", {**about, "turnId": turn})
                 await self._requests.ask("thread/backgroundTerminals/clean", about)
                 await self.clear_away(thread)
             answer = await self._requests.ask("thread/unsubscribe", about)
@@ -315,7 +321,7 @@ class CodexConnection:
                 return self._settled(message)
             case Request():
                 asking = asking_of(message)
-                conversation = self._threads.get(thread_of(asking.params) or "")
+                conversation = self._threads.owner(thread_of(asking.params))
                 if conversation is None:
                     self.reply(Reply(asking.id, error="nobody here knows of that thread"))
                     return []
@@ -325,11 +331,11 @@ class CodexConnection:
                 if isinstance(frame, Untyped):
                     thread = _thread_in(frame)
                 elif isinstance(frame, ThreadStarted):
-                    thread = self._adopted(frame)
+                    thread = frame.thread.id
                 else:
                     thread = frame.thread_id
                 self._note(thread, frame)
-                return self._about(thread, frame)
+                return [*self._about(thread, frame), *self._adopted(frame)]
             case _:
                 return self._about("", message)
 
@@ -348,23 +354,36 @@ class CodexConnection:
             case _:
                 pass
 
-    def _adopted(self, frame: ThreadStarted) -> str:
-        """Return whose a new thread is: an agent's that another has called is its caller's."""
-        parent = self._threads.get(frame.thread.parent_thread_id or "")
-        if parent is not None:
-            self._threads.setdefault(frame.thread.id, parent)
-        return frame.thread.id
+    def _adopted(self, frame: Notice | Untyped) -> list[tuple[CodexConversation, Frame]]:
+        """Have the threads of agents belong to who has called them; return what came of them."""
+        caller, agents = called_in(frame)
+        conversation = self._threads.owner(caller)
+        held: list[tuple[CodexConversation, Frame]] = []
+        for agent in agents:
+            if agent in self._threads or agent in self._loaded or agent in self._closing:
+                continue
+            if conversation is not None:
+                held += [(conversation, each) for each in self._threads.claim(agent, conversation)]
+            elif caller in self._closing:  # nobody wants it any more
+                begun = [each for each in self._threads.forget(agent) if _begins(each)]
+                self._begin_to_unload(agent, "")
+                for each in begun:
+                    self._note(agent, each)
+        return held
 
     def _about(self, thread: str, frame: Frame) -> list[tuple[CodexConversation, Frame]]:
-        if thread in self._threads:
-            return [(self._threads[thread], frame)]
+        owner = self._threads.owner(thread)
+        if owner is not None:
+            if isinstance(frame, ThreadClosed) and thread != owner.thread:
+                self._threads.forget(thread)
+            return [(owner, frame)]
         if thread:
-            if self._is_opening and sum(map(len, self._unclaimed.values())) < HELD:
-                self._unclaimed.setdefault(thread, []).append(frame)
+            if self._conversations and thread not in self._loaded and thread not in self._closing:
+                self._threads.hold(thread, frame)
             return []
         if not self._conversations:
             self._early.append(frame)
-            del self._early[:-HELD]
+            del self._early[:-EARLY]
         return [(each, frame) for each in self._conversations]
 
     def _settled(self, answer: Response | ErrorResponse) -> list[tuple[CodexConversation, Frame]]:
@@ -399,16 +418,8 @@ class CodexConnection:
         if opened is None:
             return []
         conversation.thread = opened.thread.id
-        self._threads[opened.thread.id] = conversation
         self._loaded[opened.thread.id] = Loaded(terms_of(call.params), answer.result)
-        held = self._unclaimed.pop(opened.thread.id, [])
-        if not self._is_opening:
-            self._unclaimed.clear()
-        return held
-
-    @property
-    def _is_opening(self) -> bool:
-        return any(of.call.method in OPENING for of in self._calls.values())
+        return self._threads.claim(opened.thread.id, conversation)
 
     async def _room(self) -> None:
         await trio.lowlevel.checkpoint()
@@ -430,6 +441,10 @@ class _Begun(msgspec.Struct):
 
 class _Opened(msgspec.Struct):
     thread: ThreadRef
+
+
+def _begins(frame: Frame) -> bool:
+    return isinstance(frame, TurnStarted)
 
 
 def _answer(call: Call, answer: Response | ErrorResponse) -> Answer:

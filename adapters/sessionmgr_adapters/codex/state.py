@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr_adapters.codex.agents import Agents
+
 if TYPE_CHECKING:
     from sessionmgr.model import Event, Json
     from sessionmgr_adapters.codex.frames import Limits, TokenCounts, TokenUsage
@@ -29,18 +31,25 @@ class State:
         self.credential: Credential = "unknown"
         self.text = ""
         """The last message of the run's own."""
-        self.used_commands = False
         self.started = False
+        self.is_turning = False
+        """Whether a turn of the run's own is on."""
         self.early: list[Event] = []
         """What is told once it has begun."""
-        self.retries = 0
-        """How often Codex has tried again, one time after the other."""
+        self.retries: Final[dict[str, int]] = {}
+        """How often Codex has tried again in a thread, one time after the other."""
         self.retried: Json = None
-        """What it said when it last did."""
+        """What it said when it last did in the run's own; nothing once the model has answered."""
         self.tools: Final[dict[str, KnownItem]] = {}
         """Calls that are not over."""
-        self.callers: Final[dict[str, str]] = {}
-        """By which call a thread of another agent was begun."""
+        self.threads: Final[dict[str, str]] = {}
+        """In which threads these were made."""
+        self.commanding: Final[set[str]] = set()
+        """Threads that have used commands."""
+        self.compacting: Final[dict[str, str]] = {}
+        """In which threads the context is being made shorter, by the name of the item."""
+        self.agents: Final = Agents()
+        """The agents that were called, in threads of their own."""
         self.heard: Final[set[str]] = set()
         """Our names of the messages that the model has heard."""
         self.usage: TokenUsage | None = None

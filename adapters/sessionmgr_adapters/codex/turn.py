@@ -1,7 +1,8 @@
 """A run's time with a thread of Codex's: it is opened, brought to what is wanted, and heard out.
 
 One task reads; what must wait for answers goes on in tasks beside it. A run is over when its turn
-is, when each message that was added to it was heard, and nothing that it has started runs any more.
+is, when each message that was added to it was heard, and nothing that it has started runs any more:
+agents that it has called are waited for, and commands in the background are ended.
 """
 
 from __future__ import annotations
@@ -18,11 +19,9 @@ from sessionmgr.model import (
     Json,
     MessageSent,
     PolicyViolation,
-    ToolCallFailed,
 )
 from sessionmgr.provider.refusal import config_invalid
 from sessionmgr_adapters.codex.calling import DEADLINE, Caller, refused
-from sessionmgr_adapters.codex.calls import is_call, tool_input, tool_name
 from sessionmgr_adapters.codex.configured import ConfigUnreadableError, told
 from sessionmgr_adapters.codex.conversation import CodexConversation
 from sessionmgr_adapters.codex.failures import unreadable
@@ -40,6 +39,7 @@ from sessionmgr_adapters.codex.frames import (
 from sessionmgr_adapters.codex.functions import unoffered
 from sessionmgr_adapters.codex.hello import credential_of
 from sessionmgr_adapters.codex.launch import OPENING, opening, text_input, turn_params
+from sessionmgr_adapters.codex.leavings import CLEANING, Leavings
 from sessionmgr_adapters.codex.normalise import normalise, started
 from sessionmgr_adapters.codex.policy import (
     FULL,
@@ -68,9 +68,6 @@ if TYPE_CHECKING:
     Talk: TypeAlias = Conversation[Told, Frame]
 
 log: Final = logging.getLogger("sessionmgr.codex")
-
-CLEANING: Final = 2.0
-"""Seconds for what still runs at the end of a turn to be ended."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -105,12 +102,12 @@ class Turn:
         self._policy: Final[Policy] = POLICIES[run.permission.effective]
         self._caller: Final = Caller(conversation)
         self._host: Final = Host(run, conversation, options, self.state)
+        self._leavings: Final = Leavings(conversation, self._caller, self.state)
         self._hello: Final = trio.Event()
         self._greeting = Hello()
         self._found: InForce | None = None
         self._settled: Settings | None = None
         self._settings_told = trio.Event()
-        self._quiet = trio.Event()
         self._over: Final = trio.Event()
         self._nursery: trio.Nursery | None = None
         self._offered: Final[dict[str, trio.Event]] = {}
@@ -241,8 +238,7 @@ class Turn:
             else:
                 self._run.alive()
             self._heed(frame)
-        if not self.state.tools:
-            self._quiet.set()
+        self._leavings.note()
 
     def _heed(self, frame: Frame) -> None:
         match frame:
@@ -261,8 +257,8 @@ class Turn:
             case TurnStarted(thread_id=self.state.thread, turn=turn):
                 self.state.turn = turn.id
             case TurnEnded(thread_id=self.state.thread, turn=turn) if turn.id == self.state.turn:
-                if self.end is None:
-                    self.end = turn
+                is_first, self.end = self.end is None, turn
+                if is_first:
                     self._start(self._wind_up)
             case _:
                 pass
@@ -310,24 +306,14 @@ class Turn:
             content = [text_input(each) for each in unheard.values()]
             await self._begin(content, f"more of {self._run.run_id}")
             return
-        if self.state.tools:
-            self._quiet = trio.Event()
-            with trio.move_on_after(CLEANING):
-                params: dict[str, Json] = {"threadId": self.state.thread}
-                await self._caller.call("thread/backgroundTerminals/clean", params)
-                await self._quiet.wait()
-        await self._clear_away()
-        self._leaves_work = bool(self.state.tools)
-        for item in list(self.state.tools.values()):
-            if is_call(item):
-                self._run.emit_nowait(
-                    ToolCallFailed(
-                        tool_call_id=item.id,
-                        tool_name=tool_name(item),
-                        tool_input=tool_input(item),
-                        synthetic=True,
-                    )
-                )
+        if self.end.status == "completed":
+            await self._leavings.agents_are_done()
+        await self._leavings.end()
+        if self._policy.sandbox == FULL and self._is_cut_short:
+            await self._leavings.clear_away()
+        await self._leavings.give_back()
+        self._leaves_work = self._leavings.is_there
+        self._run.emit_nowait(*self._leavings.told())
         self._over.set()
 
     def _unheard(self) -> dict[str, str]:
@@ -340,26 +326,20 @@ class Turn:
                 MessageSent(message_id=name, content=text, follow_up=True, state="dropped")
             )
 
-    async def _clear_away(self) -> None:
-        """Kill what the commands of a turn that did not end well have left outside of a sandbox."""
-        assert self.end is not None
-        is_open = self._policy.sandbox == FULL and self.end.status != "completed"
-        if (
-            is_open
-            and self.state.used_commands
-            and isinstance(self._conversation, CodexConversation)
-        ):
-            with trio.move_on_after(CLEANING):
-                await self._conversation.clear_away()
+    @property
+    def _is_cut_short(self) -> bool:
+        """Whether something of it did not come to an end of its own."""
+        return self._is_interrupted or self.end is None or self.end.status != "completed"
 
     async def interrupt(self) -> None:
         """Ask Codex to end the turn; whoever reads finds out when it has."""
         self._is_interrupted = True
-        if self.is_asked and self.end is None:
-            await self._conversation.interrupt()
-        elif not self.is_asked:
+        self._leavings.give_up()
+        await trio.lowlevel.checkpoint()
+        if not self.is_asked:
             self._over.set()
-            await trio.lowlevel.checkpoint()
+        elif self.end is None or self.state.is_turning:
+            await self._conversation.interrupt()
 
     # --- messages meanwhile ----------------------------------------------------------------------
 

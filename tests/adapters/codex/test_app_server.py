@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from sessionmgr.manager import Manager, open_manager
+from sessionmgr.manager import Clocks, Manager, open_manager
 from sessionmgr.model import FailureKind, Json, MessageReceived, OutputReceived
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.player import Expect, Step, UntilClosed, Write, command_of
@@ -15,6 +15,8 @@ from sessionmgr_adapters.codex import CodexAdapter
 from tests.adapters.codex.dialect import OPENED, SETTLED, THREAD
 
 CHILD = "00000000-0000-4000-8000-000000000002"
+OTHER = "00000000-0000-4000-8000-000000000004"
+GRANDCHILD = "00000000-0000-4000-8000-000000000003"
 
 
 def says(message: object) -> Write:
@@ -51,12 +53,15 @@ def message(text: str, thread: str = THREAD) -> Write:
 
 @asynccontextmanager
 async def playing(
-    tmp_path: Path, steps: list[Step]
+    tmp_path: Path, steps: list[Step], **clocks: float
 ) -> AsyncGenerator[tuple[Manager, dict[str, Json]], None]:
     argv = command_of([*steps, UntilClosed()], tmp_path / "playbook.json")
     options: dict[str, Json] = {"command": list(argv)}
     async with open_manager(
-        store=MemoryStore(), adapters={"codex": CodexAdapter}, environ={"PATH": "/usr/bin:/bin"}
+        store=MemoryStore(),
+        adapters={"codex": CodexAdapter},
+        environ={"PATH": "/usr/bin:/bin"},
+        clocks=Clocks(**clocks),
     ) as manager:
         yield manager, options
 
@@ -88,23 +93,26 @@ async def test_each_thread_hears_what_is_its_own_and_whatever_is_asked_is_answer
         message("of a child", CHILD),
         message("well"),
         ENDED,
+        hears("thread/unsubscribe", threadId=CHILD),
+        answers(7, {"status": "unsubscribed"}),
+        tells("thread/closed", CHILD),
         # The next run wants the same of the thread, which is loaded still.
         hears("config/read"),
-        answers(7, {"config": {}}),
+        answers(8, {"config": {}}),
         hears("thread/loaded/list"),
-        answers(8, {"data": [THREAD]}),
+        answers(9, {"data": [THREAD]}),
         hears("turn/start", threadId=THREAD),
-        answers(9, {"turn": {"id": "t"}}),
+        answers(10, {"turn": {"id": "t"}}),
         message("again"),
         ENDED,
         # The one after that does not.
         hears("config/read"),
-        answers(10, {"config": {}}),
+        answers(11, {"config": {}}),
         hears("thread/unsubscribe"),
-        answers(11, {"status": "unsubscribed"}),
+        answers(12, {"status": "unsubscribed"}),
         tells("thread/closed"),
         hears("thread/resume", threadId=THREAD, model="another"),
-        says({"id": 12, "error": {"code": -32600, "message": "no rollout found for thread id"}}),
+        says({"id": 13, "error": {"code": -32600, "message": "no rollout found for thread id"}}),
     ]
     async with playing(tmp_path, steps) as (manager, options):
         session = await manager.open_session("codex", cwd=tmp_path)
@@ -124,3 +132,131 @@ async def test_each_thread_hears_what_is_its_own_and_whatever_is_asked_is_answer
         third = await (await session.submit("three", model="another", options=options)).result()
         assert third.failure is not None
         assert third.failure.kind == FailureKind.SESSION_NOT_FOUND
+
+
+def agent(kind: str, thread: str, caller: str = THREAD) -> Write:
+    item = {"type": "subAgentActivity", "id": f"of {thread}", "kind": kind, "agentPath": "/root/a"}
+    return tells("item/completed", caller, turnId="t", item={**item, "agentThreadId": thread})
+
+
+def turn_of(thread: str, name: str, status: str = "inProgress") -> Write:
+    method = "turn/started" if status == "inProgress" else "turn/completed"
+    return tells(method, thread, turn={"id": name, "status": status})
+
+
+OPENED_AND_ASKED: list[Step] = [
+    *GREETING,
+    hears("config/read"),
+    answers(3, {"config": {}}),
+    hears("thread/start"),
+    answers(4, OPENED),
+    hears("thread/settings/update"),
+    answers(5, {}),
+    tells("thread/settings/updated", threadSettings=SETTLED),
+    hears("turn/start"),
+    answers(6, {"turn": {"id": "t"}}),
+    turn_of(THREAD, "t"),
+]
+
+
+async def test_an_agent_that_is_told_of_late_is_its_callers_with_all_that_it_has_said(
+    tmp_path: Path,
+) -> None:
+    asked = "item/commandExecution/requestApproval"
+    about = {"itemId": "c", "command": "ls"}
+    steps: list[Step] = [
+        *OPENED_AND_ASKED,
+        turn_of(CHILD, "u"),
+        message("early", CHILD),
+        agent("started", CHILD),
+        says({"id": 0, "method": asked, "params": {"threadId": CHILD, **about}}),
+        Expect({"id": 0, "result": {"decision": "decline"}}),
+        agent("started", GRANDCHILD, CHILD),
+        message("deeper", GRANDCHILD),
+        turn_of(CHILD, "u", "completed"),
+        message("well"),
+        ENDED,
+        turn_of(GRANDCHILD, "v"),
+        turn_of(GRANDCHILD, "v", "completed"),
+        hears("thread/unsubscribe", threadId=CHILD),
+        answers(7, {"status": "unsubscribed"}),
+        tells("thread/closed", CHILD),
+        hears("thread/unsubscribe", threadId=GRANDCHILD),
+        answers(8, {"status": "unsubscribed"}),
+        tells("thread/closed", GRANDCHILD),
+    ]
+    async with playing(tmp_path, steps) as (manager, options):
+        session = await manager.open_session("codex", cwd=tmp_path)
+        run = await session.submit("one", options=options)
+        events = [event async for event in run]
+        result = await run.result()
+    assert (result.status, result.text) == ("completed", "well"), result
+    assert len(result.permission_denials) == 1
+    messages = [each for each in events if isinstance(each, MessageReceived)]
+    assert [(each.content, each.parent_tool_call_id or None) for each in messages] == [
+        ("early", f"of {CHILD}"),
+        ("deeper", f"of {GRANDCHILD}"),
+        ("well", None),
+    ]
+
+
+async def test_agents_of_a_run_that_cannot_be_brought_to_its_end_are_ended_all_the_same(
+    tmp_path: Path,
+) -> None:
+    """That was done as it should be if the other run on that app-server goes on after it."""
+    interrupt, clean = "turn/interrupt", "thread/backgroundTerminals/clean"
+    steps: list[Step] = [
+        *GREETING,
+        hears("config/read"),
+        answers(3, {"config": {}}),
+        hears("thread/start"),
+        answers(4, {**OPENED, "thread": {"id": OTHER}}),
+        hears("thread/settings/update"),
+        answers(5, {}),
+        tells("thread/settings/updated", OTHER, threadSettings=SETTLED),
+        hears("turn/start"),
+        answers(6, {"turn": {"id": "t"}}),
+        hears("config/read"),
+        answers(7, {"config": {}}),
+        hears("thread/start"),
+        answers(8, OPENED),
+        hears("thread/settings/update"),
+        answers(9, {}),
+        tells("thread/settings/updated", threadSettings=SETTLED),
+        hears("turn/start"),
+        answers(10, {"turn": {"id": "t"}}),
+        turn_of(THREAD, "t"),
+        agent("started", CHILD),
+        turn_of(CHILD, "u"),
+        hears(interrupt, threadId=THREAD, turnId="t"),
+        # It does not say that it is interrupted. When its grace is over both are.
+        hears(interrupt),
+        hears(interrupt),
+        agent("started", GRANDCHILD, CHILD),
+        hears(clean, threadId=GRANDCHILD),
+        turn_of(GRANDCHILD, "v"),
+        hears(interrupt, threadId=GRANDCHILD, turnId="v"),
+        *(answers(number, {}) for number in (11, 12, 13, 15)),
+        hears(clean),
+        hears(clean),
+        *(answers(number, {}) for number in (14, 16, 17)),
+        *(hears("thread/unsubscribe") for _ in range(3)),
+        *(answers(number, {"status": "unsubscribed"}) for number in (18, 19, 20)),
+        *(tells("thread/closed", each) for each in (THREAD, CHILD, GRANDCHILD)),
+        message("on", OTHER),
+        tells("turn/completed", OTHER, turn={"id": "t", "status": "completed"}),
+    ]
+    async with playing(tmp_path, steps, close=0.3) as (manager, options):
+        goes_on = await manager.open_session("codex", cwd=tmp_path)
+        other = await goes_on.submit("two", options=options)
+        async for event in other:
+            if event.type == "run_started":
+                break
+        session = await manager.open_session("codex", cwd=tmp_path)
+        run = await session.submit("one", options=options)
+        async for event in run:
+            if event.type == "tool_call_completed":
+                run.cancel()
+        assert (await run.result()).status == "cancelled"
+        result = await other.result()
+        assert (result.status, result.text) == ("completed", "on"), result

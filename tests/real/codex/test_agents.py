@@ -1,0 +1,165 @@
+"""Agents that a model calls, as the newest does unasked: they are the run's, and end with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import trio
+
+from sessionmgr.manager import RunHandle, SessionHandle
+from sessionmgr.model import MessageReceived, TokenUsageUpdated, ToolCallCompleted, ToolCallStarted
+from sessionmgr.provider import Allow, ApprovalRequest, Decision
+from sessionmgr.testing.model_server import (
+    Call,
+    ModelRequest,
+    Reply,
+    Say,
+    Script,
+    Use,
+    open_model_server,
+)
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from tests.real.codex.house import open_house
+from tests.real.house import House, until, with_word
+
+MODEL: Final = "gpt-6.1-sol"
+SPENT: Final = Use(input=1000, output=10)
+
+
+def agents_say(tasks: dict[str, Script]) -> Callable[[ModelRequest], Reply | None]:
+    """Have agents with such words in their task follow a script of their own."""
+    turns: Counter[str] = Counter()
+
+    def reply(request: ModelRequest) -> Reply | None:
+        said = msgspec.json.encode(request.body["input"]).decode()
+        for word, script in tasks.items():
+            if word in said and "<script>" not in said:
+                turns[request.session] += 1
+                return script[min(turns[request.session], len(script)) - 1]
+        return None
+
+    return reply
+
+
+@asynccontextmanager
+async def a_house(
+    tasks: dict[str, Script], program: Path, tmp_path: Path
+) -> AsyncGenerator[House, None]:
+    async with open_model_server(agents_say(tasks)) as server:
+        hermitage = Hermitage(tmp_path, server.url)
+        env = hermitage.codex(retries=1)
+        async with open_house(server, program, hermitage.work, env) as house:
+            yield house
+    assert server.log.strangers == []
+
+
+def calls(task: str) -> Call:
+    given = {"message": f"do {task}", "task_name": task.lower(), "fork_turns": "none"}
+    return Call(tool="collaboration__spawn_agent", input=dict(given))
+
+
+def runs(command: str) -> Call:
+    """Return the call of a command that the model is not patient with."""
+    return Call(tool="exec_command", input={"cmd": command, "yield_time_ms": 250})
+
+
+WAITS: Final = Call(tool="collaboration__wait_agent", input={"timeout_ms": 60_000})
+
+
+async def at_work(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
+    """Bring a run to where its agent and an agent of that one both have a command running."""
+    session = await house.session("dangerously_skip_permissions")
+    run = await house.submit(session, [[calls("OUTER")], [WAITS]], model=MODEL)
+    await until(lambda: len(with_word(word)) >= 2)
+    return session, run
+
+
+async def test_a_cancel_ends_agents_and_what_they_do(newest: Path, tmp_path: Path) -> None:
+    word = f"word-{tmp_path.name}"
+    idle = runs(f"tail -f /dev/null; : {word}")
+    tasks: dict[str, Script] = {"OUTER": [[calls("INNER")], [idle]], "INNER": [[idle]]}
+    async with a_house(tasks, newest, tmp_path) as house:
+        session, run = await at_work(house, word)
+        run.cancel("enough")
+        result = await run.result()
+        assert (result.status, result.detail) == ("cancelled", "enough"), result.failure
+        assert with_word(word) == []
+        before = len(house.server.log.asked)
+        slow: Script = [[Say(text="All is well.", deltas=10, pause=0.1)]]
+        after = await house.play(slow, session, model=MODEL)
+        assert after.result.status == "completed", after.result.failure
+        later = house.server.log.asked[before:]
+        assert [each.session for each in later] == [result.provider_session_id]
+        assert with_word(word) == []
+
+
+async def test_a_run_waits_for_its_agents_and_leaves_nothing_of_theirs(
+    newest: Path, tmp_path: Path
+) -> None:
+    word = f"word-{tmp_path.name}"
+    idle = runs(f"tail -f /dev/null; : {word}")
+    short = Call(tool="exec_command", input={"cmd": "sleep 1"})
+    tasks: dict[str, Script] = {"OUTER": [[idle, SPENT], [short, SPENT], [Say(text="ha"), SPENT]]}
+    async with a_house(tasks, newest, tmp_path) as house:
+        session = await house.session("dangerously_skip_permissions")
+        script: Script = [[calls("OUTER"), SPENT], [Say(text="Mine is done."), SPENT]]
+        played = await house.play(script, session, model=MODEL)
+        result = played.result
+        assert (result.status, result.text) == ("completed", "Mine is done."), result.failure
+        assert with_word(word) == []
+        assert (result.usage.input, result.usage.output) == (5000, 50)
+        called = next(each for each in played.events if isinstance(each, ToolCallStarted))
+        assert called.tool_name == "spawn_agent"
+        booked = [each for each in played.events if isinstance(each, TokenUsageUpdated)]
+        of_agents = [each.parent_tool_call_id == called.tool_call_id for each in booked]
+        assert Counter(of_agents) == {True: 3, False: 2}
+        done = [each for each in played.events if isinstance(each, ToolCallCompleted)]
+        assert "shell" in [each.tool_name for each in done if each.parent_tool_call_id]
+        messages = [each for each in played.events if isinstance(each, MessageReceived)]
+        assert [each.content for each in messages if each.parent_tool_call_id] == ["ha"]
+
+
+async def test_what_an_agent_wants_to_do_is_asked(newest: Path, tmp_path: Path) -> None:
+    asked: list[ApprovalRequest] = []
+
+    async def approve(request: ApprovalRequest) -> Decision:
+        await trio.lowlevel.checkpoint()
+        asked.append(request)
+        return Allow()
+
+    outside = tmp_path / "outside"
+    wish = {"cmd": f"touch {outside}", "sandbox_permissions": "require_escalated"}
+    wants = Call(tool="exec_command", input={**wish, "justification": "May I?"})
+    tasks: dict[str, Script] = {"OUTER": [[wants], [Say(text="I was let.")]]}
+    async with a_house(tasks, newest, tmp_path) as house:
+        session = await house.session(approve=approve)
+        script: Script = [[calls("OUTER")], [Say(text="done")]]
+        played = await house.play(script, session, model=MODEL)
+        assert played.result.status == "completed", played.result.failure
+        assert [each.tool_input for each in asked] == [
+            {"command": wish["cmd"], "cwd": str(house.work)}
+        ]
+        assert outside.exists()
+
+
+async def test_an_agent_of_an_earlier_run_is_there_for_the_next(
+    newest: Path, tmp_path: Path
+) -> None:
+    tasks: dict[str, Script] = {"OUTER": [[Say(text="first")], [Say(text="second")]]}
+    again = Call(tool="collaboration__followup_task", input={"target": "outer", "message": "more"})
+    async with a_house(tasks, newest, tmp_path) as house:
+        session = await house.session("plan")
+        script: Script = [[calls("OUTER")], [Say(text="one")], [again], [Say(text="two")]]
+        told: list[list[str]] = []
+        for text in ("one", "two"):
+            run = await house.submit(session, script if text == "one" else "Go on.", model=MODEL)
+            events = [event async for event in run]
+            assert (await run.result()).text == text
+            messages = [each for each in events if isinstance(each, MessageReceived)]
+            told.append([each.content for each in messages if each.parent_tool_call_id])
+        assert told == [["first"], ["second"]]

@@ -29,7 +29,7 @@ from sessionmgr_adapters.codex.frames import (
     Unknown,
     Window,
 )
-from sessionmgr_adapters.codex.items import AgentMessage
+from sessionmgr_adapters.codex.items import AgentMessage, ContextCompaction
 from sessionmgr_adapters.codex.orders import Call
 from tests.adapters.codex.mocked import (
     TURN,
@@ -93,6 +93,48 @@ async def test_what_was_used_before_is_not_counted_again() -> None:
     done, events = await play(count)
     assert [each.usage.output for each in events if isinstance(each, TokenUsageUpdated)] == [30, 20]
     assert (done.usage.input, done.usage.cached_input, done.usage.output) == (450, 50, 50)
+
+
+@pytest.mark.parametrize("answers", [False, True])
+async def test_what_was_tried_again_explains_a_failure_unless_the_model_has_answered_since(
+    *, answers: bool
+) -> None:
+    async def cut(it: Talk) -> None:
+        call = await opening(it)
+        thread = thread_of(call)
+        begin(it, call)
+        gone = TurnError(message="gone", codex_error_info="responseStreamDisconnected")
+        it.says(Failing(thread_id=thread, error=gone, will_retry=True))
+        if answers:
+            it.says(usage(thread, TURN, 10, 10))
+        end(it, thread, "failed", TurnError(message="Bad Request", codex_error_info="other"))
+
+    done, _ = await play(cut)
+    assert done.failure is not None
+    assert done.failure.retryable is not answers
+
+
+@pytest.mark.parametrize("status", ["failed", "interrupted", "completed"])
+async def test_a_context_that_was_not_shortened_when_the_turn_ends_never_is(status: str) -> None:
+    async def shortens(it: Talk) -> None:
+        call = await opening(it)
+        thread = thread_of(call)
+        begin(it, call)
+        first, second = ContextCompaction(id="one"), ContextCompaction(id="two")
+        it.says(
+            ItemStarted(thread_id=thread, item=first),
+            ItemEnded(thread_id=thread, item=first),
+            ItemStarted(thread_id=thread, item=second),
+        )
+        end(it, thread, status)
+
+    _, events = await play(shortens)
+    assert [each.type for each in events if each.type.startswith("compaction")] == [
+        "compaction_started",
+        "compaction_completed",
+        "compaction_started",
+        "compaction_failed",
+    ]
 
 
 async def test_a_used_up_limit_says_when_it_is_over() -> None:

@@ -10,15 +10,20 @@ import trio
 from sessionmgr.manager import Clocks
 from sessionmgr.model import FailureKind, Json, RunStatus
 from sessionmgr.testing.model_server import (
+    Call,
     Cut,
     Fault,
     Hang,
+    ModelRequest,
     ModelServer,
     Refuse,
     Reply,
     Say,
+    Script,
     Stop,
     UsageLimit,
+    Use,
+    open_model_server,
 )
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from tests.real.codex.house import open_house
@@ -96,6 +101,43 @@ async def fail_one_after_the_other(
             assert result.status == ("rate_limited" if limited else "failed"), name
         if name not in LAST:
             await house.goes_on(session)
+
+
+async def test_what_was_tried_again_with_success_explains_no_later_failure(house: House) -> None:
+    """A class that says nothing is retryable only where the turn broke off just before."""
+    for once in (False, True):
+        session = await house.session("full_auto")
+        works = Call(tool="shell", input={"command": "true"})
+        script: Script = [
+            [Say(text="ha", whole=False), Cut(times=1), works],
+            [Refuse(status=400)],
+        ]
+        played = await house.play(script, session, options=house.options(exec=once))
+        failure = played.result.failure
+        assert failure is not None
+        assert "retry_scheduled" in played.types
+        assert "tool_call_completed" in played.types
+        assert (failure.kind, failure.retryable) == (K.PROVIDER_ERROR, False), (once, failure)
+
+
+async def test_a_context_that_could_not_be_shortened_says_so(newest: Path, tmp_path: Path) -> None:
+    def none_is_made(request: ModelRequest) -> Reply | None:
+        return [Refuse(status=400)] if request.purpose == "compaction" else None
+
+    async with open_model_server(none_is_made) as server:
+        hermitage = Hermitage(tmp_path, server.url)
+        env = hermitage.codex(retries=1)
+        async with open_house(server, newest, hermitage.work, env) as house:
+            options = house.options(config={"model_auto_compact_token_limit": 20_000})
+            script: Script = [
+                [Call(tool="shell", input={"command": "true"}), Use(input=90_000)],
+                [Say(text="x")],
+            ]
+            session = await house.session("full_auto")
+            played = await house.play(script, session, options=options)
+    assert played.result.failure is not None
+    of_it = [each for each in played.types if each.startswith("compaction")]
+    assert of_it == ["compaction_started", "compaction_failed"]
 
 
 async def test_a_subscription_that_is_used_up_says_until_when(house: House) -> None:

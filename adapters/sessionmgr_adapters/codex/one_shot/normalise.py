@@ -79,7 +79,7 @@ class State:
         self.failure: Failure | None = None
         """What the turn failed with."""
         self.retried: str | None = None
-        """What was tried again last."""
+        """What was tried again last; nothing once the model has answered."""
         self.complaint: str | None = None
         """What went wrong last, whether a turn's end has come of it or not."""
         self.calls: Final[set[str]] = set()
@@ -147,7 +147,7 @@ def _under_way(item: Item, state: State) -> Sequence[Event]:
 def _done(item: Item, state: State) -> Sequence[Event]:
     match item:
         case AgentMessage(id=name, text=text) | Plan(id=name, text=text):
-            state.answer = text
+            state.answer, state.retried = text, None
             return [MessageReceived(content=text, message_id=name)] if text else ()
         case Reasoning(text=text):
             return [ReasoningReceived(content=text)] if text else ()
@@ -175,6 +175,7 @@ def _start(item: Call, state: State) -> Sequence[Event]:
     if item.id in state.calls:
         return ()
     state.calls.add(item.id)
+    state.retried = None
     name, given = _call(item)
     return [ToolCallStarted(tool_call_id=item.id, tool_name=name, tool_input=given)]
 

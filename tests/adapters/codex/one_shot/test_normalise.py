@@ -187,3 +187,28 @@ def test_an_error_without_a_turns_end_is_remembered() -> None:
     assert events == []
     assert state.complaint == "Connection failed: refused"
     assert not state.is_over
+
+
+CUT: Json = {
+    "type": "error",
+    "message": "Reconnecting... 1/5 (stream disconnected before completion: gone)",
+}
+CALL: Json = {"id": "c", "type": "command_execution", "command": "ls", "status": "in_progress"}
+SAID: Json = {"id": "m", "type": "agent_message", "text": "ha"}
+
+
+@pytest.mark.parametrize(
+    ("progress", "retryable"),
+    [
+        ([], True),
+        ([{"type": "item.started", "item": CALL}], False),
+        ([{"type": "item.completed", "item": SAID}], False),
+    ],
+)
+def test_what_was_tried_again_with_success_explains_no_later_failure(
+    progress: list[Json], *, retryable: bool
+) -> None:
+    failed: Json = {"type": "turn.failed", "error": {"message": "Bad Request"}}
+    _, state = told(CUT, *progress, failed)
+    assert state.failure is not None
+    assert state.failure.retryable is retryable

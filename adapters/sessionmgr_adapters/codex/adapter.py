@@ -34,6 +34,7 @@ from sessionmgr_adapters.codex.launch import (
     bounds,
     content_of,
     declared,
+    home_of,
     loose,
     make_spec,
     one_shot_spec,
@@ -42,6 +43,7 @@ from sessionmgr_adapters.codex.one_shot import Meters, OneShot
 from sessionmgr_adapters.codex.options import CodexOptions
 from sessionmgr_adapters.codex.paths import placeless
 from sessionmgr_adapters.codex.policy import PERMISSIONS
+from sessionmgr_adapters.codex.prompts import Prompts, is_recorded
 from sessionmgr_adapters.codex.races import TRIES, has_lost, notice, wait
 from sessionmgr_adapters.codex.turn import Asked, Turn
 
@@ -59,6 +61,10 @@ if TYPE_CHECKING:
     Pool: TypeAlias = ConnectionPool[ConnectionSpec, CodexConnection]
 
 PROGRAM: Final = "codex"
+_ANOTHER: Final = (
+    "system_prompt: codex exec goes on with the one that its thread was begun with: leave it out, "
+    "or say another one without exec"
+)
 THREADS: Final = 64
 """Threads that one app-server serves at once."""
 
@@ -105,6 +111,7 @@ class CodexAdapter(ProviderAdapter):
         self._turns: Final[dict[str, Turn]] = {}
         self._once: Final[dict[str, OneShot]] = {}
         self._meters: Final = Meters()
+        self._prompts: Final = Prompts()
         self._used: Final[WeakSet[CodexConnection]] = WeakSet()
         self._kept: Final[WeakValueDictionary[str, CodexConnection]] = WeakValueDictionary()
         """Which app-server keeps a thread."""
@@ -165,13 +172,16 @@ class CodexAdapter(ProviderAdapter):
         content = content_of(run.prompt, await read_images(run.images, run.cwd))
         spec = make_spec(run, _options(run))
         tries = 1
-        while not await self._try(run, spec, Asked(limits, content), tries):
+        while not await self._try(run, spec, Asked(limits, content, self._prompts), tries):
             await wait(tries)
             tries += 1
 
     async def _play_once(self, run: RunContext, limits: Bounds) -> None:
         """Play a run on a process of its own."""
         await read_images(run.images, run.cwd)  # Codex passes over what is none
+        if not await self._is_told(run):
+            await run.fail(config_invalid(_ANOTHER))
+            return
         await self._have_released(run, None)
         spec = one_shot_spec(run, _options(run), limits)
         once = self._once[run.run_id] = OneShot(run, spec, self._meters)
@@ -179,6 +189,24 @@ class CodexAdapter(ProviderAdapter):
             await once.play()
         finally:
             del self._once[run.run_id]
+            self._note_prompt(run, once.thread)
+
+    async def _is_told(self, run: RunContext) -> bool:
+        """Say whether the thread that a run goes on in has the system prompt that it is given."""
+        thread, text = run.provider_session_id, run.system_prompt
+        if thread is None or text is None:
+            return True
+        if thread in self._prompts:
+            return self._prompts.has(thread, text)
+        return await is_recorded(home_of(run, _options(run)), thread, text)
+
+    def _note_prompt(self, run: RunContext, thread: str | None) -> None:
+        if thread is None:
+            return
+        if run.provider_session_id is None or run.system_prompt is not None:
+            self._prompts.note(thread, run.system_prompt)
+        else:
+            self._prompts.fork(run.provider_session_id, thread)
 
     async def _try(self, run: RunContext, spec: ConnectionSpec, asked: Asked, tries: int) -> bool:
         """Play a run and tell how it ended, unless its app-server is to be started again."""

@@ -122,7 +122,12 @@ def loose(run: RunContext, options: CodexOptions) -> Path | None:
     policy = POLICIES[run.permission.effective]
     if options.rules or policy.approval != "never" or policy.sandbox == FULL:
         return None
-    return loose_rules(_home(_env(run, options)), Path(run.cwd))
+    return loose_rules(home_of(run, options), Path(run.cwd))
+
+
+def home_of(run: RunContext, options: CodexOptions) -> Path:
+    """Return where Codex has its configuration and its record of threads."""
+    return _home(_env(run, options))
 
 
 def _home(environ: Mapping[str, str]) -> Path:

@@ -51,6 +51,7 @@ from sessionmgr_adapters.codex.policy import (
     in_force,
     too_wide,
 )
+from sessionmgr_adapters.codex.prompts import Prompts, said_anew
 from sessionmgr_adapters.codex.serving import Host
 from sessionmgr_adapters.codex.state import State
 from sessionmgr_adapters.codex.version import too_old, version_in
@@ -75,6 +76,8 @@ class Asked(msgspec.Struct, frozen=True):
 
     limits: Bounds
     content: list[Json]
+    prompts: Prompts
+    """The system prompts of all threads."""
 
 
 class Turn:
@@ -197,7 +200,7 @@ class Turn:
             return refused(answer)
         if self._found is None:
             return unreadable(answer.method)
-        return await self._permit(self._found)
+        return await self._permit(self._found) or await self._instruct()
 
     async def _permit(self, found: InForce) -> Failure | None:
         """Give the thread its sandbox; return the failure if more is in force than was asked."""
@@ -220,6 +223,21 @@ class Turn:
         if failure is not None:
             self._run.emit_nowait(PolicyViolation(rule="permission_mode", detail=failure.message))
         return failure
+
+    async def _instruct(self) -> Failure | None:
+        """Have the model told a system prompt that its thread was not begun with."""
+        run, prompts, thread = self._run, self._asked.prompts, self.state.thread
+        before, text = run.provider_session_id, run.system_prompt
+        if before is None:
+            prompts.note(thread, text)
+        elif text is None or prompts.has(before, text):
+            prompts.fork(before, thread)
+        else:
+            answer = await self._caller.call("thread/inject_items", said_anew(thread, text))
+            if answer.refusal is not None:
+                return refused(answer)
+            prompts.note(thread, text)
+        return None
 
     # --- what comes ------------------------------------------------------------------------------
 

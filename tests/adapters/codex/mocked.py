@@ -97,6 +97,8 @@ async def opening(it: Talk) -> Call:
         match call.method:
             case "thread/settings/update":
                 it.says(result(call, {}), settled(call))
+            case "thread/inject_items":
+                it.says(result(call, {}))
             case "turn/start":
                 return call
             case _:

@@ -74,6 +74,11 @@ class OneShot:
         self._is_said: Final = trio.Event()
         self._pump = Pump(self._take, room=run.room)
 
+    @property
+    def thread(self) -> str | None:
+        """The thread that it is on, once that is known."""
+        return self._state.thread
+
     async def play(self) -> None:
         """Have the prompt answered, and tell what happens.
 

@@ -1,0 +1,131 @@
+"""What a real Codex asks beside whether something may be done: how that comes, and is answered."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import pytest
+import trio
+
+from sessionmgr.model import Json
+from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
+from sessionmgr.testing.model_server import Call, Say
+from tests.real.house import House, Played
+
+ASKER: Final = """
+import json, sys
+
+def say(message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+TOOL = {"name": "ask", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+for line in sys.stdin:
+    heard = json.loads(line)
+    match heard.get("method"):
+        case "initialize":
+            result = {"protocolVersion": heard["params"]["protocolVersion"]}
+            about = {"serverInfo": {"name": "asker", "version": "1"}, "capabilities": {"tools": {}}}
+            say({"id": heard["id"], "result": {**result, **about}})
+        case "tools/list":
+            say({"id": heard["id"], "result": {"tools": [TOOL]}})
+        case "tools/call":
+            called = heard["id"]
+            params = {"message": "Your name?", "requestedSchema": FORM}
+            say({"id": 900, "method": "elicitation/create", "params": params})
+        case None if heard.get("id") == 900:
+            text = json.dumps(heard["result"], sort_keys=True)
+            say({"id": called, "result": {"content": [{"type": "text", "text": text}]}})
+"""
+QUESTION: Final[dict[str, Json]] = {
+    "id": "q1",
+    "header": "Colour",
+    "question": "Which one?",
+    "options": [{"label": "blue", "description": "b"}, {"label": "red", "description": "r"}],
+}
+WISH: Final[dict[str, Json]] = {"network": {"enabled": True}}
+FEATURES: Final[dict[str, Json]] = {
+    "features.default_mode_request_user_input": True,
+    "features.request_permissions_tool": True,
+}
+# What the model calls; what is asked; the answer; what the model hears of that, and of a refusal.
+CASES: Final[dict[str, tuple[Call, str, Allow, str, str]]] = {
+    "question": (
+        Call(tool="request_user_input", input={"questions": [QUESTION]}),
+        "request_user_input",
+        Allow(tool_input={"answers": {"q1": "blue"}}),
+        '{"answers":{"q1":{"answers":["blue"]}}}',
+        '{"answers":{}}',
+    ),
+    "permissions": (
+        Call(tool="request_permissions", input={"reason": "I need it.", "permissions": WISH}),
+        "request_permissions",
+        Allow(),
+        '"network":{"enabled":true}',
+        '"network":null',
+    ),
+    "form": (
+        Call(tool="mcp__asker__ask", input={}),
+        "mcp__asker",
+        Allow(tool_input={"name": "Bob"}),
+        '{"action": "accept", "content": {"name": "Bob"}}',
+        '{"action": "decline"}',
+    ),
+}
+
+
+async def play(house: House, call: Call, decision: Decision) -> tuple[Played, ApprovalRequest, str]:
+    """Return what is asked about a call, and what the model hears of the decision."""
+    asked: list[ApprovalRequest] = []
+
+    async def approve(request: ApprovalRequest) -> Decision:
+        await trio.lowlevel.checkpoint()
+        asked.append(request)
+        return decision
+
+    asker = house.work.parent / "asker.py"
+    asker.write_text(ASKER)
+    servers: dict[str, Json] = {"asker": {"command": sys.executable, "args": [str(asker)]}}
+    options = house.options(config=FEATURES, mcp_servers=servers)
+    session = await house.session(approve=approve)
+    played = await house.play([[call], [Say(text="done")]], session, options=options)
+    assert played.result.status == "completed", played.result.failure
+    [request] = asked
+    [result] = house.asked(played.result.provider_session_id)[-1].results
+    return played, request, result.text
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_what_is_asked_is_answered_by_who_approves(any_house: House, case: str) -> None:
+    call, name, answer, granted, refused = CASES[case]
+    played, request, heard = await play(any_house, call, answer)
+    assert request.tool_name == name
+    assert granted in heard
+    assert played.result.permission_denials == ()
+    played, request, heard = await play(any_house, call, Deny(reason="no"))
+    assert refused in heard
+    assert [each.tool_name for each in played.result.permission_denials] == [name]
+
+
+async def test_what_is_asked_can_be_read(house: House) -> None:
+    question, permissions, form = [
+        (await play(house, call, Deny()))[1] for call, *_ in CASES.values()
+    ]
+    [asked] = _list(_dict(question.tool_input)["questions"])
+    assert _dict(asked)["question"] == "Which one?"
+    assert [_dict(each)["label"] for each in _list(_dict(asked)["options"])] == ["blue", "red"]
+    assert _dict(permissions.tool_input)["network"] == {"enabled": True}
+    assert permissions.reason == "I need it."
+    assert form.reason == "Your name?"
+    assert "name" in str(_dict(form.tool_input)["requestedSchema"])
+
+
+def _dict(value: Json) -> dict[str, Json]:
+    assert isinstance(value, dict)
+    return value
+
+
+def _list(value: Json) -> list[Json]:
+    assert isinstance(value, list)
+    return value

@@ -21,7 +21,7 @@ from tests.real.codex.house import open_house
 from tests.real.house import House, living, until_event, with_word
 from tests.real.owner import goes_on_after_that, kill_owner
 
-AT_ONCE = int(os.environ.get("SESSIONMGR_AT_ONCE", "8"))
+AT_ONCE = 20
 KILLED = {FailureKind.KILLED_BY_OS, FailureKind.PROCESS_EXITED}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import trio
@@ -11,11 +10,12 @@ from sessionmgr.model import ErrorOccurred, FailureKind, RunStatus, ToolCallComp
 from sessionmgr.provider import ApprovalRequest, Decision
 from sessionmgr.testing.model_server import Call, Say, Script
 from tests.real.codex.test_kills import app_servers
-from tests.real.house import House
+from tests.real.house import House, see, until_event
 
 MEGABYTE = 1024 * 1024
-AT_ONCE = int(os.environ.get("SESSIONMGR_AT_ONCE", "8"))
-THREADS = int(os.environ.get("SESSIONMGR_THREADS", "30"))
+AT_ONCE = 50
+"""Turns that are on at the same moment; one of them waits for an answer."""
+THREADS = 500
 WARM = 20
 """Threads after which an app-server has grown as far as it should."""
 GROWTH = 30 * MEGABYTE
@@ -25,6 +25,8 @@ LARGE = 900_000  # Codex keeps no more than a megabyte of a command's output
 async def test_sessions_at_the_same_time_do_not_mix(house: House) -> None:
     """Nor does one wait for another, whose question nobody answers."""
     asked = trio.Event()
+    gate = house.work.parent / "gate"
+    at_work: list[int] = []
 
     async def never(_: ApprovalRequest) -> Decision:
         asked.set()
@@ -35,11 +37,17 @@ async def test_sessions_at_the_same_time_do_not_mix(house: House) -> None:
         session = await house.session("full_auto", cwd=house.place())
         for turn in range(2):
             name = f"s{number}t{turn}-{house.mark}"
+            command = f"until [ -e {gate} ]; do sleep 0.5; done; echo tool-{name}"
             script: Script = [
-                [Call(tool="shell", input={"command": f"echo tool-{name}"})],
+                [Call(tool="exec_command", input={"cmd": command, "yield_time_ms": 30_000})],
                 [Say(text=f"text-{name}", deltas=4)],
             ]
-            played = await house.play(script, session)
+            run = await house.submit(session, script)
+            await until_event(run, "tool_call_started")
+            at_work.append(number)
+            if len(at_work) == AT_ONCE - 1:
+                gate.touch()
+            played = await see(run)
             assert played.result.status is RunStatus.COMPLETED, played.result.failure
             assert played.result.text == f"text-{name}"
             outputs = [getattr(each, "tool_output", None) for each in played.events]
@@ -54,7 +62,7 @@ async def test_sessions_at_the_same_time_do_not_mix(house: House) -> None:
     waits = await house.submit(stuck, [[Call(tool="exec_command", input=dict(wish))]])
     await asked.wait()
     async with trio.open_nursery() as nursery:
-        for number in range(AT_ONCE):
+        for number in range(AT_ONCE - 1):
             nursery.start_soon(one, number)
     assert waits.status == "running"
     assert len(app_servers(house)) == 1

@@ -11,6 +11,8 @@ class Agents:
     def __init__(self) -> None:
         self.working: Final[dict[str, str]] = {}
         """The turns that are on, by thread; "" for one that is about to begin."""
+        self.addressed: Final[set[str]] = set()
+        """Those that were told something, and may begin a turn for that or not."""
         self.loaded: Final[dict[str, None]] = {}
         """The threads that are there, the first one called first."""
         self._callers: Final[dict[str, str]] = {}
@@ -31,10 +33,15 @@ class Agents:
         if works and thread not in self._have_begun:
             self.working.setdefault(thread, "")
 
+    def address(self, thread: str) -> None:
+        """Note that an agent was told something: Codex does not say whether it is to act on it."""
+        self.addressed.add(thread)
+
     def begin(self, thread: str, turn: str) -> None:
         """Note that an agent's turn begins."""
         self.loaded[thread] = None
         self._have_begun.add(thread)
+        self.addressed.discard(thread)
         self.working[thread] = turn
 
     def end(self, thread: str, turn: str) -> bool:
@@ -48,3 +55,4 @@ class Agents:
         """Note that a thread is there no more."""
         self.loaded.pop(thread, None)
         self.working.pop(thread, None)
+        self.addressed.discard(thread)

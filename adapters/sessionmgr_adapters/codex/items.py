@@ -210,6 +210,17 @@ def agents_in(item: Item) -> list[str]:
             return []
 
 
+def begins_agents(item: Item) -> bool:
+    """Whether the agents that an item is about begin to work by it."""
+    match item:
+        case CollabAgentToolCall(tool=tool):
+            return tool == "spawnAgent"
+        case SubAgentActivity(kind=kind):
+            return kind == "started"
+        case _:
+            return False
+
+
 def read_item(data: bytes) -> Item:
     """Return what an item is."""
     try:

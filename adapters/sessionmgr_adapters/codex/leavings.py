@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 CLEANING: Final = 2.0
 """Seconds for each kind of what is left to be ended."""
+SETTLING: Final = 1.0
+"""Seconds for an agent that was told something to begin a turn for that, if it does."""
 
 
 class Leavings:
@@ -51,8 +53,19 @@ class Leavings:
     async def agents_are_done(self) -> None:
         """Wait until no agent works any more, nor the run itself, or nobody wants it."""
         await trio.lowlevel.checkpoint()
-        agents, state = self._state.agents, self._state
-        await self._until(lambda: self._is_unwanted or not (agents.working or state.is_turning))
+        await self._until(lambda: self._is_unwanted or not self._is_work_on)
+        addressed = self._state.agents.addressed
+        while addressed and not self._is_unwanted:
+            with trio.move_on_after(SETTLING) as patience:
+                await self._until(lambda: self._is_unwanted or self._is_work_on or not addressed)
+            if patience.cancelled_caught:
+                break
+            await self._until(lambda: self._is_unwanted or not self._is_work_on)
+        addressed.clear()
+
+    @property
+    def _is_work_on(self) -> bool:
+        return bool(self._state.agents.working) or self._state.is_turning
 
     async def end(self) -> None:
         """End what agents do, and the commands of all; and give the agents' threads back."""

@@ -71,6 +71,7 @@ from sessionmgr_adapters.codex.items import (
     UnknownItem,
     UserMessage,
     agents_in,
+    begins_agents,
 )
 from sessionmgr_adapters.codex.limits import limits_told
 
@@ -255,8 +256,9 @@ def _ended(frame: ItemEnded, state: State) -> list[Event]:
 def _note_agents(item: KnownItem, state: State) -> None:
     for thread in agents_in(item):
         if thread != state.thread:  # an agent may turn to whoever has called it
-            is_new = isinstance(item, SubAgentActivity) and item.kind == "started"
-            state.agents.call(thread, item.id, works=is_new)
+            state.agents.call(thread, item.id, works=begins_agents(item))
+            if isinstance(item, SubAgentActivity) and item.kind == "interacted":
+                state.agents.address(thread)
 
 
 # --- turns ---------------------------------------------------------------------------------------

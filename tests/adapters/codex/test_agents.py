@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from sessionmgr.model import (
     AnyEvent,
@@ -32,6 +34,7 @@ from sessionmgr_adapters.codex.frames import (
     TurnStarted,
 )
 from sessionmgr_adapters.codex.items import SubAgentActivity
+from sessionmgr_adapters.codex.leavings import SETTLING
 from sessionmgr_adapters.codex.orders import Call
 from tests.adapters.codex.mocked import (
     COMMAND,
@@ -138,6 +141,32 @@ async def test_a_run_is_open_as_long_as_its_agents_work_and_then_gives_them_back
     told = [each.type for each in events]
     assert told.index("message_received") > told.index("turn_completed")
     assert heard == [("thread/unsubscribe", each, None) for each in ("child", "deep")]
+
+
+@pytest.mark.parametrize("acts", [False, True])
+async def test_an_agent_that_was_told_something_is_given_a_moment_to_act_on_it(
+    autojump_clock: MockClock, *, acts: bool
+) -> None:
+    heard: list[object] = []
+
+    async def tells(it: Talk) -> None:
+        call = await opening(it)
+        begin(it, call)
+        it.says(*called(thread_of(call), "known", "interacted"))
+        end(it, thread_of(call))
+        if acts:
+            await trio.sleep(SETTLING / 2)
+            it.says(works("known"))
+            await trio.sleep(SETTLING * 2)
+            it.says(*text("known", "done"), rests("known"))
+        heard.append(await serve(it))
+
+    done, events = await play(tells)
+    assert done.status == "completed"
+    assert ("message_received" in [each.type for each in events]) is acts
+    assert heard == [("thread/unsubscribe", "known", None)]
+    call = next(each for each in events if isinstance(each, ToolCallStarted))
+    assert call.tool_name == "message_agent"
 
 
 async def test_a_cancel_ends_all_that_agents_do_whoever_has_called_them() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -80,7 +81,7 @@ async def at_work(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
 
 
 async def test_a_cancel_ends_agents_and_what_they_do(newest: Path, tmp_path: Path) -> None:
-    word = f"word-{tmp_path.name}"
+    word = f"word-{uuid.uuid4().hex}"
     idle = runs(f"tail -f /dev/null; : {word}")
     tasks: dict[str, Script] = {"OUTER": [[calls("INNER")], [idle]], "INNER": [[idle]]}
     async with a_house(tasks, newest, tmp_path) as house:
@@ -101,7 +102,7 @@ async def test_a_cancel_ends_agents_and_what_they_do(newest: Path, tmp_path: Pat
 async def test_a_run_waits_for_its_agents_and_leaves_nothing_of_theirs(
     newest: Path, tmp_path: Path
 ) -> None:
-    word = f"word-{tmp_path.name}"
+    word = f"word-{uuid.uuid4().hex}"
     idle = runs(f"tail -f /dev/null; : {word}")
     short = Call(tool="exec_command", input={"cmd": "sleep 1"})
     tasks: dict[str, Script] = {"OUTER": [[idle, SPENT], [short, SPENT], [Say(text="ha"), SPENT]]}

@@ -18,6 +18,11 @@ class Agents:
         self._callers: Final[dict[str, str]] = {}
         self._have_begun: Final[set[str]] = set()
 
+    @property
+    def were_called(self) -> bool:
+        """Whether there were any."""
+        return bool(self._callers)
+
     def caller(self, thread: str) -> str:
         """Return by which call a thread was begun; "" if that is not known."""
         return self._callers.get(thread, "")

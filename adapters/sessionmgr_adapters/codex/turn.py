@@ -130,9 +130,14 @@ class Turn:
 
     @property
     def _is_well(self) -> bool:
-        """Whether nothing of it is in a state that nobody knows."""
+        """Whether nothing of it is in a state that nobody knows.
+
+        As long as a thread is loaded, an agent that it has called may do what it might do when it
+        was called, whatever the thread itself may do since.
+        """
         ended = self.end is not None and self.end.status == "completed"
-        return ended and not (self.is_broken or self.is_deaf or self._leaves_work)
+        is_odd = self.is_broken or self.is_deaf or self._leaves_work
+        return ended and not (is_odd or self.state.agents.were_called)
 
     # --- its course ------------------------------------------------------------------------------
 

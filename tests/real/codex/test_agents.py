@@ -29,6 +29,9 @@ from tests.real.codex.house import open_house
 from tests.real.house import House, until, with_word
 
 MODEL: Final = "gpt-6.1-sol"
+FURTHER: Final = Call(
+    tool="collaboration__followup_task", input={"target": "outer", "message": "Do more."}
+)
 SPENT: Final = Use(input=1000, output=10)
 
 
@@ -148,14 +151,31 @@ async def test_what_an_agent_wants_to_do_is_asked(newest: Path, tmp_path: Path) 
         assert outside.exists()
 
 
-async def test_an_agent_of_an_earlier_run_is_there_for_the_next(
+async def test_an_agent_of_an_earlier_run_may_do_no_more_than_the_run_that_it_works_for(
+    newest: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "work" / "file"
+    touches = Call(tool="exec_command", input={"cmd": f"touch {file}"})
+    tasks: dict[str, Script] = {"OUTER": [[Say(text="first")], [touches], [Say(text="second")]]}
+    async with a_house(tasks, newest, tmp_path) as house:
+        session = await house.session("dangerously_skip_permissions")
+        script: Script = [[calls("OUTER")], [Say(text="one")], [FURTHER], [Say(text="two")]]
+        assert (await house.play(script, session, model=MODEL)).result.text == "one"
+        run = await house.submit(session, "Go on.", model=MODEL, permission_mode="plan")
+        events = [event async for event in run]
+        assert (await run.result()).text == "two"
+        messages = [each.content for each in events if isinstance(each, MessageReceived)]
+        assert "second" in messages
+        assert not file.exists()
+
+
+async def test_an_agent_of_an_earlier_run_is_is_there_for_the_next(
     newest: Path, tmp_path: Path
 ) -> None:
     tasks: dict[str, Script] = {"OUTER": [[Say(text="first")], [Say(text="second")]]}
-    again = Call(tool="collaboration__followup_task", input={"target": "outer", "message": "more"})
     async with a_house(tasks, newest, tmp_path) as house:
         session = await house.session("plan")
-        script: Script = [[calls("OUTER")], [Say(text="one")], [again], [Say(text="two")]]
+        script: Script = [[calls("OUTER")], [Say(text="one")], [FURTHER], [Say(text="two")]]
         told: list[list[str]] = []
         for text in ("one", "two"):
             run = await house.submit(session, script if text == "one" else "Go on.", model=MODEL)

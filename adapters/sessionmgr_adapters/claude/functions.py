@@ -83,9 +83,12 @@ class Functions:
         return told
 
     def tool(self, name: str) -> ClaudeTool | None:
-        """Return the tool of a name, as the model calls it or as its author does."""
-        wanted = name.removeprefix(PREFIX)
-        return next((each for each in self.tools if each.name == wanted), None)
+        """Return the tool of a name, as its author calls it."""
+        return next((each for each in self.tools if each.name == name), None)
+
+    def called(self, name: str) -> ClaudeTool | None:
+        """Return the tool of a name, as the model calls it: a tool of its own may be a namesake."""
+        return self.tool(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
 
     async def hook(self, callback_id: str, event: Json) -> dict[str, Json]:
         """Call a hook.

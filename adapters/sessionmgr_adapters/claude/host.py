@@ -75,7 +75,7 @@ class Host:
 
     async def _approve(self, request: HostRequest) -> None:
         ask = request.request
-        tool = self._functions.tool(ask.tool_name)
+        tool = self._functions.called(ask.tool_name)
         directories = (self._run.cwd, *self._run.directories)
         question = approval_request(ask, directories)
         decision: Decision

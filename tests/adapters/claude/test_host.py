@@ -6,7 +6,8 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.model import Json, RunStatus
-from sessionmgr.testing.mock_sdk import MockSdk
+from sessionmgr.provider import Allow, Deny
+from sessionmgr.testing.mock_sdk import Answered, MockSdk
 from sessionmgr_adapters.claude import ClaudeHook, ClaudeTool
 from sessionmgr_adapters.claude.frames import (
     Ask,
@@ -14,6 +15,7 @@ from sessionmgr_adapters.claude.frames import (
     HostRequestWithdrawn,
 )
 from sessionmgr_adapters.claude.orders import HostReply
+from tests.adapters.claude.contexts import add
 from tests.adapters.claude.mocked import (
     Talk,
     heard_prompt,
@@ -88,3 +90,22 @@ async def test_a_question_that_is_withdrawn_wants_no_answer(autojump_clock: Mock
     async with stage(MockSdk(script)) as session:
         run = await session.submit("hi", approve=approve)  # type: ignore[arg-type]
         assert (await run.result()).status is RunStatus.COMPLETED
+
+
+async def test_a_tool_of_the_callers_allows_none_of_its_own_that_is_called_alike(
+    autojump_clock: MockClock,
+) -> None:
+    answers: list[object] = []
+
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)))
+        for number, name in enumerate(("Bash", "mcp__sessionmgr__Bash")):
+            question = Ask(subtype="can_use_tool", tool_name=name, tool_use_id=f"t{number}")
+            it.says(HostRequest(request_id=f"q{number}", request=question))
+            answers.append(await it.heard())
+        it.says(result(prompt.uuid), idle())
+
+    async with stage(MockSdk(script)) as session:
+        await ran(session, tools=(ClaudeTool("Bash", "Ours.", add),))
+    assert [isinstance(each, Answered) and type(each.decision) for each in answers] == [Deny, Allow]

@@ -66,6 +66,14 @@ async def test_a_run_that_plans_calls_only_those_that_read(house: House) -> None
     assert [text == "it is 2" for text in results] == [False, True], results
 
 
+async def test_a_tool_of_ours_allows_no_other_that_is_called_alike(any_house: House) -> None:
+    ours = ClaudeTool("Bash", "Add two numbers.", add)
+    script: Script = [[Call(tool="shell", input={"command": "touch x"})], [Say(text="done")]]
+    played = await any_house.play(script, options=options(any_house, tools=(ours,)))
+    assert [each.tool_name for each in played.result.permission_denials] == ["Bash"]
+    assert list(any_house.work.iterdir()) == []
+
+
 async def test_hooks_see_what_happens_and_change_it(house: House) -> None:
     seen: list[str] = []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -30,10 +30,14 @@ ALL: Final[set[str]] = set(EFFECTS)
 class Canaries:
     """What can be played of a run's effects."""
 
-    def __init__(self, house: House, port: int, permissions: PermissionMap) -> None:
+    def __init__(
+        self, house: House, port: int, permissions: PermissionMap, guarded: Sequence[str] = ()
+    ) -> None:
         self.house: Final = house
         self.port: Final = port
         self.permissions: Final = permissions
+        self.guarded: Final = tuple(guarded)
+        """Files inside that configure what is run: to write one is an effect of its name."""
         self.visitors: Final[dict[str, trio.Event]] = defaultdict(trio.Event)
         """Who came by the network."""
 
@@ -53,7 +57,7 @@ class Canaries:
         permissions: PermissionMap | None = None,
     ) -> None:
         """Let the model try everything: in a new session, and in the same one resumed."""
-        cage = Cage(self.house.place())
+        cage = self.cage()
         session = await self.house.session(mode, cwd=cage.work, approve=approve)
         for turn in ("fresh", "resumed"):
             done, result = await self.try_all(cage, session, turn, None, **(options or {}))
@@ -61,8 +65,12 @@ class Canaries:
             claims = permissions or self.permissions
             assert result.permission == claims.ask(self.house.provider, PermissionMode(mode))
             told = result.permission_denials
-            expected = len(ALL - wanted) if denied is None else denied
+            expected = len(ALL.union(self.guarded) - wanted) if denied is None else denied
             assert len(told) == expected, f"{mode}, {turn}: {told}"
+
+    def cage(self) -> Cage:
+        """Make a place for a session in which all can be tried."""
+        return Cage(self.house.place(), self.guarded)
 
     async def try_all(
         self,
@@ -90,8 +98,9 @@ class Canaries:
 class Cage:
     """A place for one session: a directory to work in, and one that is outside."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, guarded: Sequence[str] = ()) -> None:
         self.place: Final = place
+        self.guarded: Final = guarded
         self.work: Final = place / "work"
         self.outside: Final = place / "outside"
         for each in (self.work, self.outside):
@@ -106,10 +115,14 @@ class Cage:
         """Return a script that tries everything, one after the other."""
         secret = self.work / f"{turn}-secret"
         secret.write_text(self.secret(turn))
+        guarded = [self.work / each for each in self.guarded]
+        for each in guarded:
+            each.unlink(missing_ok=True)  # of the turn before
         written = (self.work / turn, self.outside / turn, self.work / "link" / f"{turn}-linked")
         tries = [
             Call(tool="read", input={"path": str(secret)}),
             *(Call(tool="write", input={"path": str(each), "content": "x"}) for each in written),
+            *(Call(tool="write", input={"path": str(each), "content": "{}"}) for each in guarded),
             Call(tool="shell", input={"command": f"cp {secret} {self.work / turn}-copy"}),
             Call(tool="shell", input={"command": visit}),
         ]
@@ -122,14 +135,17 @@ class Cage:
             OUTSIDE: self.outside / turn,
             LINK: self.outside / f"{turn}-linked",
             COMMAND: self.work / f"{turn}-copy",
+            **{each: self.work / each for each in self.guarded},
         }
         return {effect for effect, mark in marks.items() if mark.exists()}
 
 
 @asynccontextmanager
-async def open_canaries(house: House, permissions: PermissionMap) -> AsyncGenerator[Canaries]:
+async def open_canaries(
+    house: House, permissions: PermissionMap, guarded: Sequence[str] = ()
+) -> AsyncGenerator[Canaries]:
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    canaries = Canaries(house, listeners[0].socket.getsockname()[1], permissions)
+    canaries = Canaries(house, listeners[0].socket.getsockname()[1], permissions, guarded)
     async with trio.open_nursery() as nursery:
         await nursery.start(trio.serve_listeners, canaries.greet, listeners)
         yield canaries

@@ -284,6 +284,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     tool_use_id: Maybe = None
     description: Maybe = None
     decision_reason: Maybe = None
+    decision_reason_type: Maybe = None
     blocked_path: Maybe = None
     # hook_callback
     callback_id: str = ""

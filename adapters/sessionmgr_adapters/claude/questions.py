@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessionmgr.provider import ApprovalRequest
 from sessionmgr.provider.place import as_seen_from
+from sessionmgr_adapters.claude.guarded import is_guarded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,17 +32,27 @@ _EFFECTS: Final[dict[str, Effect]] = {
     "WebSearch": "network",
 }
 _PATHS: Final = ("file_path", "notebook_path", "path")
+SAFETY_CHECK: Final = "safetyCheck"
+"""Why Claude Code asks in any mode: it may be an edit, and will have other effects one day."""
 
 
 def approval_request(ask: Ask, directories: Sequence[str]) -> ApprovalRequest:
     """Return the question whether a tool may be used by a run that may work in `directories`."""
+    effect = _EFFECTS.get(ask.tool_name, "other")
+    said = _paths(ask.input)
+    paths = tuple(as_seen_from(directories, each) for each in said)
+    if effect == "edit" and (
+        ask.decision_reason_type == SAFETY_CHECK
+        or any(is_guarded(each, directories) for each in (*said, *paths))
+    ):
+        effect = "other"
     return ApprovalRequest(
         tool_name=ask.tool_name,
         tool_input=ask.input,
         tool_call_id=ask.tool_use_id,
         reason=ask.decision_reason or ask.description,
-        effect=_EFFECTS.get(ask.tool_name, "other"),
-        paths=tuple(as_seen_from(directories, each) for each in _paths(ask.input)),
+        effect=effect,
+        paths=paths,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -13,26 +14,39 @@ from sessionmgr.model import RunStatus
 from sessionmgr.provider import Approve
 from sessionmgr.testing.model_server import Call, Say, Script
 from sessionmgr_adapters.claude.adapter import PERMISSIONS
-from tests.real.canaries import ALL, INSIDE, READ, Cage, open_canaries
+from tests.real.canaries import ALL, INSIDE, READ, Canaries, open_canaries
 from tests.real.claude.house import House, allow
 
+GUARDED: Final = (
+    *(".claude/settings.json", ".git/hooks/pre-commit", ".vscode/tasks.json"),
+    *(".bashrc", ".mcp.json"),
+)
+EVERYTHING: Final = ALL.union(GUARDED)
 # What is done in which mode: with nobody to ask, and with somebody who allows all.
 UNASKED: Final[dict[str, set[str]]] = {
     "default": {READ},
     "accept_edits": {READ, INSIDE},
     "plan": {READ},
-    "full_auto": ALL,
-    "dangerously_skip_permissions": ALL,
+    "full_auto": EVERYTHING,
+    "dangerously_skip_permissions": EVERYTHING,
 }
 CHANGES: Final = ("plan", "full_auto", "plan", "accept_edits")
-ALLOWED: Final[dict[str, set[str]]] = {"default": ALL, "accept_edits": ALL, "plan": {READ}}
+ALLOWED: Final[dict[str, set[str]]] = {
+    "default": EVERYTHING,
+    "accept_edits": EVERYTHING,
+    "plan": {READ},
+}
+
+
+def open_all(house: House) -> AbstractAsyncContextManager[Canaries]:
+    return open_canaries(house, PERMISSIONS, GUARDED)
 
 
 async def check_all(
     house: House, wanted: Mapping[str, set[str]], approve: Approve | None = None
 ) -> None:
     """Have everything tried in these modes, side by side."""
-    async with open_canaries(house, PERMISSIONS) as canaries, trio.open_nursery() as nursery:
+    async with open_all(house) as canaries, trio.open_nursery() as nursery:
         for mode, effects in wanted.items():
             check = partial(canaries.check, options={"keep": False})
             nursery.start_soon(check, mode, effects, approve)
@@ -41,8 +55,7 @@ async def check_all(
 async def test_with_nobody_to_ask_only_that_is_done_which_the_mode_lets_through(
     house: House,
 ) -> None:
-    # To Claude Code it is the same whether nobody is asked or all is skipped: one is enough.
-    await check_all(house, {mode: UNASKED[mode] for mode in UNASKED if mode != "full_auto"})
+    await check_all(house, UNASKED)
 
 
 async def test_what_is_allowed_is_done_but_for_the_effects_of_a_plan(house: House) -> None:
@@ -58,8 +71,8 @@ async def test_an_older_one_does_no_more_either(old_house: House) -> None:
 
 async def test_the_mode_of_one_run_is_not_that_of_the_next(old_house: House) -> None:
     # Older ones forget in which mode they were started when that was one without questions.
-    async with open_canaries(old_house, PERMISSIONS) as canaries:
-        cage = Cage(old_house.place())
+    async with open_all(old_house) as canaries:
+        cage = canaries.cage()
         session = await old_house.session(cwd=cage.work)
         for number, mode in enumerate(CHANGES):
             done, _ = await canaries.try_all(cage, session, f"turn{number}", mode)

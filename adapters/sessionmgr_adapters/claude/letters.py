@@ -2,7 +2,8 @@
 
 Results are never counted. A result names the messages that it answers, and a message that was taken
 into a running turn has none of its own. Older ones name nothing; there a message counts as taken
-when it is echoed, and as answered by the next result after that.
+when it is echoed, and as answered by the next result after that; commands that the agent does by
+itself are not echoed, and each has a result without a turn of the model's.
 """
 
 from __future__ import annotations
@@ -44,10 +45,16 @@ class Letters:
 
     def __init__(self) -> None:
         self._fates: Final[dict[str, Fate]] = {}
+        self._commands: Final[list[str]] = []
 
-    def send(self, uuid: str, *, alone: bool = False) -> None:
-        """Note a message; `alone` is one to an agent at rest, which takes it at once."""
+    def send(self, uuid: str, *, alone: bool = False, commands: bool = False) -> None:
+        """Note a message; `alone` is one to an agent at rest, which takes it at once.
+
+        One that `commands` may be done by the agent itself, and is not echoed then.
+        """
         self._fates[uuid] = Fate.TAKEN if alone else Fate.SENT
+        if commands:
+            self._commands.append(uuid)
 
     @property
     def are_open(self) -> bool:
@@ -64,9 +71,14 @@ class Letters:
         """Note that a message came back: the agent has taken it."""
         self.live(uuid, "started")
 
-    def settle(self, uuids: Iterable[str] | None) -> None:
-        """Take in a result: it answers `uuids`, or if it does not say, all that was taken."""
+    def settle(self, uuids: Iterable[str] | None, *, of_model: bool = True) -> None:
+        """Take in a result: it answers `uuids`, or if it does not say, all that was taken.
+
+        If nothing was, and it is none `of_model`, it answers the first command that is open.
+        """
         if uuids is None:
             uuids = [uuid for uuid, fate in self._fates.items() if fate is Fate.TAKEN]
+            if not uuids and not of_model:
+                uuids = [each for each in self._commands if self._fates[each] is Fate.SENT][:1]
         for uuid in uuids:
             self.live(uuid, "completed")

@@ -14,6 +14,7 @@ import trio
 
 from sessionmgr.model import MessageSent
 from sessionmgr_adapters.claude.letters import Letters, uuid_of
+from sessionmgr_adapters.claude.literal import is_command
 from sessionmgr_adapters.claude.orders import Say
 from sessionmgr_adapters.claude.waiting import Offer
 
@@ -118,7 +119,8 @@ class Mail:
         return self._state.compacting or is_in_a_tool
 
     async def _post(self, letter: Say) -> None:
-        self._letters.send(letter.uuid)
+        commands = not letter.is_text and is_command(str(letter.content))
+        self._letters.send(letter.uuid, commands=commands)
         await self._conversation.send(letter)
         if self._tells_of_lives is False:
             self._hear_of(letter.uuid)  # nobody will say more of it before it is taken
@@ -147,7 +149,8 @@ class Mail:
     def settle(self, result: Result) -> None:
         """Take in a result: one of a turn that nobody asked for answers nothing."""
         is_unasked = result.origin is not None and result.user_message_uuids is None
-        self._letters.settle([] if is_unasked else result.user_message_uuids)
+        answered = [] if is_unasked else result.user_message_uuids
+        self._letters.settle(answered, of_model=bool(result.num_turns))
 
     def _hear_of(self, name: str) -> None:
         if name in self._offers:

@@ -24,6 +24,7 @@ from sessionmgr.process.ladder import Ladder, end_tree, open_tree
 from sessionmgr.provider.child_end import exit_failure, process_exited
 from sessionmgr_adapters.claude.failures import complaint_kind
 from sessionmgr_adapters.claude.fallback import OF_FRAMES
+from sessionmgr_adapters.claude.literal import misreading
 from sessionmgr_adapters.claude.seat import too_old
 from sessionmgr_adapters.claude.version import version_of
 
@@ -116,6 +117,7 @@ class PlainRun:
 
 def _refused(run: RunContext, options: ClaudeOptions) -> Failure | None:
     """Return why a run cannot be had so: what there is nobody to ask about is not left out."""
+    misread = misreading(run.prompt)
     reasons = {
         "plain text leaves nobody to grant edits: accept_edits needs frames": run.permission.asked
         is PermissionMode.ACCEPT_EDITS,
@@ -124,8 +126,8 @@ def _refused(run: RunContext, options: ClaudeOptions) -> Failure | None:
         ),
         "plain text has neither images nor structured output": bool(run.images)
         or run.schema is not None,
-        "in plain text a prompt that begins with '/' is a command": not options.slash_commands
-        and run.prompt.lstrip().startswith("/"),
+        f"in plain text a prompt is more than words: this one {misread}": not options.slash_commands
+        and misread is not None,
         "in plain text nobody calls your functions": bool(options.tools or options.hooks),
         "in plain text nobody knows who pays: billing needs frames": options.billing is not None,
     }

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from sessionmgr.model import Failure, FailureKind
+from sessionmgr_adapters.claude.literal import not_literal
 from sessionmgr_adapters.claude.seat import (
-    LITERAL_SINCE,
     hello_of,
     not_as_billed,
-    numbers,
     too_old,
     too_wide,
 )
@@ -38,7 +37,9 @@ async def prepare(
         failure = await _greet(turn, run, seat, options)
     else:
         failure = not_as_billed(seat.hello, options.billing) or await _change(turn, run, seat)
-    return failure or _literal(run, seat, options)
+    if failure is None and not options.slash_commands:
+        failure = not_literal(run.prompt, seat.hello.version if seat.hello else None)
+    return failure
 
 
 async def _greet(turn: Turn, run: RunContext, seat: Seat, options: ClaudeOptions) -> Failure | None:
@@ -99,21 +100,5 @@ def _refused(what: str, reply: Reply, kind: FailureKind = FailureKind.CONFIG_INV
         kind=kind,
         message=f"Claude Code refused {what}: {reply.error or 'without a reason'}",
         provider_code=reply.error_code,
-        phase="start",
-    )
-
-
-def _literal(run: RunContext, seat: Seat, options: ClaudeOptions) -> Failure | None:
-    """Refuse a prompt that would be taken for a command, where nothing can be done about it."""
-    if options.slash_commands or not run.prompt.lstrip().startswith("/"):
-        return None
-    version = numbers(seat.hello.version if seat.hello else None)
-    if version is not None and version >= LITERAL_SINCE:
-        return None
-    since = ".".join(map(str, LITERAL_SINCE))
-    return Failure(
-        kind=FailureKind.CONFIG_INVALID,
-        message=f"the prompt begins with '/', and Claude Code before {since} takes that for a "
-        "command; the option slash_commands lets it",
         phase="start",
     )

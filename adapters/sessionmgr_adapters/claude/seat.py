@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.claude.state import Credential
 
 OLDEST: Final = (2, 1, 197)
-LITERAL_SINCE: Final = (2, 1, 248)
-"""From then on a prompt can be told to be a text, whatever it begins with."""
 # How far a mode goes unasked. What is not known goes as far as any.
 _REACH: Final = {"plan": 0, "dontAsk": 0, "default": 1, "manual": 1, "acceptEdits": 2}
 _ALL: Final = 9

@@ -25,6 +25,7 @@ from sessionmgr_adapters.claude.frames import (
     User,
 )
 from sessionmgr_adapters.claude.host import Host
+from sessionmgr_adapters.claude.literal import not_literal
 from sessionmgr_adapters.claude.mail import Mail
 from sessionmgr_adapters.claude.normalise import normalise
 from sessionmgr_adapters.claude.orders import Request
@@ -329,8 +330,14 @@ class Turn:
         await trio.lowlevel.checkpoint()
         if self.is_over or not self.is_asked or self._is_interrupted:
             return False
+        if not self._options.slash_commands and self._not_literal(content) is not None:
+            return False  # as a run of its own it is told why
         self._news += 1
         return await self._mail.add(content, message_id)
+
+    def _not_literal(self, content: str) -> Failure | None:
+        hello = self.seat.hello
+        return not_literal(content, hello.version if hello else None)
 
     # --- requests of ours ------------------------------------------------------------------------
 

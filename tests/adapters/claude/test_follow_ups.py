@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 import trio.testing
 from trio.testing import MockClock
 
 from sessionmgr.manager import FollowUp, RunHandle
-from sessionmgr.model import MessageSent, RunStatus
+from sessionmgr.model import FailureKind, MessageSent, RunStatus
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude.frames import (
     Assistant,
     CompactMetadata,
     Lifecycle,
     Message,
+    Result,
     System,
     User,
 )
 from sessionmgr_adapters.claude.orders import Say
 from tests.adapters.claude.mocked import (
+    ACCOUNT,
     Talk,
     heard_prompt,
     idle,
@@ -26,7 +29,7 @@ from tests.adapters.claude.mocked import (
     result,
     running,
     session_of,
-    text,
+    text as text_of,
     tool,
     tool_result,
 )
@@ -52,7 +55,7 @@ async def test_an_older_one_tells_only_by_echoes_what_it_has_taken(
         assert isinstance(more, Say)  # it was held until the tool had its result
         it.says(User(message=Message(content="more"), uuid=more.uuid, is_replay=True))
         unnamed = result(prompt.uuid)
-        it.says(*text("both"), Assistant(message=Message(content="well")))
+        it.says(*text_of("both"), Assistant(message=Message(content="well")))
         it.says(type(unnamed)(subtype="success"), idle())
 
     sdk: Mock = MockSdk(script)
@@ -80,7 +83,7 @@ async def test_a_message_is_held_while_the_context_is_shortened(autojump_clock: 
         assert more.priority == "later"
         it.says(Lifecycle(command_uuid=more.uuid, state="queued"))
         it.says(result(prompt.uuid, is_error=True, result="not well"))
-        it.says(running(), init(session_of(it)), *text("more"), result(more.uuid), idle())
+        it.says(running(), init(session_of(it)), *text_of("more"), result(more.uuid), idle())
 
     sdk: Mock = MockSdk(script)
     async with stage(sdk) as session:
@@ -168,3 +171,53 @@ async def test_a_message_that_was_held_for_long_and_never_sent_is_told_to_be_dro
         sent = [event async for event in run if isinstance(event, MessageSent)]
         assert (await run.result()).status is RunStatus.FAILED
     assert (sent[-1].content, sent[-1].state) == ("more", "dropped")
+
+
+OLD = {"claude_code_version": "2.1.197", "account": ACCOUNT}
+
+
+@pytest.mark.parametrize("text", ["/clear", "look at @a.txt"])
+async def test_one_that_an_older_one_would_not_take_for_words_becomes_a_run_that_says_so(
+    autojump_clock: MockClock, text: str
+) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it, OLD)
+        it.says(running(), tool("t1", "Bash"))
+        await it.gate("in a tool")
+        it.says(tool_result("t1", "done"), *text_of("well"), result(prompt.uuid), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        await sdk.reached("in a tool")
+        follow_up = await run.append(text)
+        sdk.open_gate("in a tool")
+        assert not follow_up.accepted
+        assert (await run.result()).status is RunStatus.COMPLETED
+        failure = (await follow_up.run.result()).failure
+    assert failure is not None
+    assert (failure.kind, "slash_commands" in failure.message) == (
+        FailureKind.CONFIG_INVALID,
+        True,
+    )
+
+
+async def test_a_command_that_an_older_one_does_by_itself_is_over_with_its_result(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        await heard_prompt(it, OLD)
+        it.says(running(), System(subtype="init", session_id="s", version="2.1.197"))
+        await it.gate("at work")
+        assert isinstance(await it.heard(), Say)
+        it.says(*text_of("well"), Result(subtype="success", num_turns=1))
+        it.says(*text_of("0 $"), Result(subtype="success", num_turns=0), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi", options={"slash_commands": True})
+        await sdk.reached("at work")
+        sdk.open_gate("at work")
+        assert (await run.append("/cost")).accepted
+        done = await run.result()
+    assert (done.status, done.text, done.turns) == (RunStatus.COMPLETED, "0 $", 2)

@@ -35,6 +35,23 @@ def test_letters_are_settled_by_name_or_once_they_were_taken() -> None:
     assert seen == [True, True, False, False]
 
 
+def test_commands_that_the_agent_does_by_itself_are_settled_one_after_the_other() -> None:
+    letters = Letters()
+    letters.send("prompt", alone=True)
+    letters.send("/one", commands=True)
+    letters.send("words")
+    letters.send("/two", commands=True)
+    letters.settle(None, of_model=False)  # of the prompt, which was taken
+    letters.settle(None, of_model=False)
+    letters.settle(None)  # of nothing that we know
+    letters.settle(None, of_model=False)
+    letters.settle(None, of_model=False)
+    assert letters.are_open
+    letters.echo("words")
+    letters.settle(None)
+    assert not letters.are_open
+
+
 def test_decisions_are_put_in_its_words() -> None:
     assert verdict(Allow()) == {"behavior": "allow"}
     assert verdict(Allow(tool_input={"a": 1}))["updatedInput"] == {"a": 1}

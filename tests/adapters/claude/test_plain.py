@@ -59,6 +59,7 @@ async def test_what_plain_text_does_not_have_is_refused_and_not_left_out(tmp_pat
         with_tools = replace(options, tools=(ClaudeTool("add", "", add),))
         for refused, why in (
             (await session.submit("/x", options=options), "'/'"),
+            (await session.submit("see @a.png", options=options), "'@a.png'"),
             (await session.submit("x", options=options, schema={}), "structured"),
             (await session.submit("x", options=options, images=("a.png",)), "images"),
             (await session.submit("x", options=replace(options, billing="api")), "who pays"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import pytest
 import trio
 
 from sessionmgr.manager import FollowUp, RunHandle, SessionHandle
-from sessionmgr.model import CompactionCompleted, MessageSent, RunStatus
+from sessionmgr.model import CompactionCompleted, Json, MessageSent, RunStatus
 from sessionmgr.testing.model_server import Call, Prompt, Say, Script, prompt_with
 from tests.real.claude.house import House, until_event
 
@@ -18,7 +21,7 @@ async def started(
     sign: str,
     *,
     session: SessionHandle | None = None,
-    **options: str,
+    **options: Json,
 ) -> RunHandle:
     session = session or await house.session("full_auto")
     run = await session.submit(prompt_with(script), options=house.options(**options))
@@ -133,3 +136,49 @@ async def test_one_that_comes_at_the_end_is_not_lost(any_house: House) -> None:
             each for each in any_house.server.log.asked[-1].items if isinstance(each, Prompt)
         ]
         assert prompts[-1].text == late
+
+
+IN_TEXT: Final[tuple[Script, str]] = (
+    [[Say(text=SLOW * 2, deltas=20, pause=0.05)]],
+    "message_streamed",
+)
+IN_A_TOOL: Final[tuple[Script, str]] = (
+    [[Call(tool="shell", input={"command": "sleep 1"})], [Say(text="well")]],
+    "tool_call_started",
+)
+
+
+@pytest.mark.parametrize("when", [IN_TEXT, IN_A_TOOL], ids=["in text", "in a tool"])
+async def test_an_older_one_is_given_no_words_that_it_would_take_for_something_else(
+    old_house: House, when: tuple[Script, str]
+) -> None:
+    (old_house.work / "secret.txt").write_text("what nobody has asked for")
+
+    async def one(text: str) -> None:
+        run = await started(old_house, *when)
+        follow_up = await run.append(text)
+        assert not follow_up.accepted
+        assert (await run.result()).status is RunStatus.COMPLETED
+        failure = (await follow_up.run.result()).failure
+        assert failure is not None
+        assert "slash_commands" in failure.message
+
+    async with trio.open_nursery() as nursery:
+        for text in ("/clear", "/nosuch", "look at @secret.txt"):
+            nursery.start_soon(one, text)
+    assert "nobody has asked for" not in str([each.body for each in old_house.server.log.asked])
+
+
+@pytest.mark.parametrize("when", [IN_TEXT, IN_A_TOOL], ids=["in text", "in a tool"])
+async def test_a_command_to_a_running_turn_is_done_and_the_run_is_over(
+    any_house: House, when: tuple[Script, str]
+) -> None:
+    async def one(text: str) -> None:
+        run = await started(any_house, *when, slash_commands=True)
+        follow_up = await run.append(text)
+        assert follow_up.accepted
+        await ends(run, [follow_up])
+
+    async with trio.open_nursery() as nursery:
+        for text in ("/clear", "/cost", "/nosuch", "/compact"):
+            nursery.start_soon(one, text)

@@ -86,21 +86,32 @@ async def test_what_is_asked_is_answered_and_may_be_rewritten(any_house: House) 
 
 
 async def test_a_prompt_is_a_text_whatever_it_begins_with(house: House) -> None:
+    (house.work / "secret.txt").write_text("what nobody has asked for")
     session = await house.session()
-    run = await session.submit("/clear @nothing", options=house.options())
+    run = await session.submit("/clear @secret.txt", options=house.options())
     result = await run.result()
-    assert result.text == "You said: /clear @nothing"
+    assert result.text == "You said: /clear @secret.txt"
+    assert "nobody has asked for" not in str(house.server.log.asked[-1].body)
 
 
-async def test_an_older_one_refuses_a_prompt_that_it_would_take_for_a_command(
-    old_house: House,
+@pytest.mark.parametrize("prompt", ["/clear", "look at @secret.txt please"])
+async def test_an_older_one_refuses_a_prompt_that_it_would_take_for_something_else(
+    old_house: House, prompt: str
 ) -> None:
+    (old_house.work / "secret.txt").write_text("what nobody has asked for")
     session = await old_house.session()
-    run = await session.submit("/clear", options=old_house.options())
+    run = await session.submit(prompt, options=old_house.options())
     result = await run.result()
     assert result.failure is not None
     assert "slash_commands" in result.failure.message
     assert not old_house.server.log.asked
+
+
+async def test_a_file_is_added_to_a_prompt_where_that_is_let(any_house: House) -> None:
+    (any_house.work / "secret.txt").write_text("what was asked for")
+    session, options = await any_house.session(), any_house.options(slash_commands=True)
+    await (await session.submit("look at @secret.txt please", options=options)).result()
+    assert "what was asked for" in str(any_house.server.log.asked[-1].body["messages"])
 
 
 async def test_messages_of_sub_agents_are_told_apart(house: House) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 import trio
 import trio.testing
 from trio.testing import MockClock
 
 from sessionmgr.manager import FollowUp, RunHandle
-from sessionmgr.model import FailureKind, MessageSent, RunStatus
+from sessionmgr.model import FailureKind, Json, MessageSent, RunStatus
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude.frames import (
     Assistant,
@@ -173,7 +175,7 @@ async def test_a_message_that_was_held_for_long_and_never_sent_is_told_to_be_dro
     assert (sent[-1].content, sent[-1].state) == ("more", "dropped")
 
 
-OLD = {"claude_code_version": "2.1.197", "account": ACCOUNT}
+OLD: Final[dict[str, Json]] = {"claude_code_version": "2.1.197", "account": ACCOUNT}
 
 
 @pytest.mark.parametrize("text", ["/clear", "look at @a.txt"])

@@ -26,7 +26,6 @@ from sessionmgr.provider.connection_pool import ConnectionPool
 from sessionmgr.provider.health import health_of
 from sessionmgr.provider.images import ImageRefusedError
 from sessionmgr.provider.refusal import config_invalid
-from sessionmgr.provider.structured import schema_fault
 from sessionmgr_adapters.claude import sdk
 from sessionmgr_adapters.claude.ending import end_run
 from sessionmgr_adapters.claude.fallback import PATIENCE, Missed, Way, missed_by, notice
@@ -34,6 +33,7 @@ from sessionmgr_adapters.claude.launch import BYPASS, ENVIRONMENT, ClaudeSpec, m
 from sessionmgr_adapters.claude.options import ClaudeOptions
 from sessionmgr_adapters.claude.pictures import blocks_of
 from sessionmgr_adapters.claude.plain import PlainRun
+from sessionmgr_adapters.claude.refusals import refusal
 from sessionmgr_adapters.claude.seat import Seat
 from sessionmgr_adapters.claude.turn import Turn
 from sessionmgr_adapters.claude.workspace import WorkspaceInvalidError
@@ -113,11 +113,11 @@ class ClaudeAdapter(ProviderAdapter):
 
     async def run(self, run: RunContext) -> None:
         """Have a prompt answered, and tell what happens."""
-        fault = schema_fault(run.schema)
+        why_not = refusal(run, _options(run))
         try:
             prompt = await blocks_of(run.prompt, run.images, run.cwd)
-            if fault is not None:
-                await run.fail(config_invalid(f"schema: {fault}"))
+            if why_not is not None:
+                await run.fail(config_invalid(why_not))
             elif _options(run).text:
                 await self._play_plainly(run)
             else:

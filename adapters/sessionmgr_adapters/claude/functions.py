@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
 from sessionmgr.model import Json
 from sessionmgr.provider.tool import FunctionTool, outcome_of
 
+if TYPE_CHECKING:
+    from sessionmgr_adapters.claude.allowed import Allowed
+
 SERVER: Final = "sessionmgr"
 """What the server of all these tools is called; a tool is `mcp__sessionmgr__NAME` to the model."""
 PREFIX: Final = f"mcp__{SERVER}__"
 PROTOCOL: Final = "2025-06-18"
+BOUNDS: Final = "bounds"
+"""What our own hook is called."""
 _NO_SUCH_METHOD: Final = -32601
 
 HookEvent: TypeAlias = Literal[
@@ -63,6 +68,8 @@ class Functions:
 
     tools: tuple[ClaudeTool, ...] = ()
     hooks: tuple[ClaudeHook, ...] = ()
+    allowed: Allowed | None = None
+    """What may be used at all of servers' tools; None is all."""
 
     @property
     def introduction(self) -> dict[str, Json]:
@@ -71,6 +78,9 @@ class Functions:
         if self.tools:
             told["sdkMcpServers"] = [SERVER]
         hooks: dict[str, list[Json]] = {}
+        if self.allowed is not None:
+            bounds: dict[str, Json] = {"matcher": "mcp__.*", "hookCallbackIds": [BOUNDS]}
+            hooks["PreToolUse"] = [bounds]
         for number, each in enumerate(self.hooks):
             entry: dict[str, Json] = {
                 "matcher": each.matcher,
@@ -96,9 +106,23 @@ class Functions:
         Raises:
             LookupError: There is none of this name.
         """
+        if callback_id == BOUNDS:
+            return self._bound(event)
         if not callback_id.isdecimal() or int(callback_id) >= len(self.hooks):
             raise LookupError(f"there is no hook {callback_id!r}")
         return await self.hooks[int(callback_id)].call(event if isinstance(event, dict) else {})
+
+    def _bound(self, event: Json) -> dict[str, Json]:
+        """Deny what may not be used of a server that is there for other tools of it."""
+        name = event.get("tool_name") if isinstance(event, dict) else None
+        if self.allowed is None or self.allowed.permits(str(name)):
+            return {}
+        denied: dict[str, Json] = {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "deny",
+            "permissionDecisionReason": f"{name} is none of the tools that this run may use.",
+        }
+        return {"hookSpecificOutput": denied}
 
     async def serve(self, message: Json) -> dict[str, Json]:
         """Answer a message to the server of the tools."""

@@ -12,12 +12,15 @@ import msgspec
 
 from sessionmgr.model import Json, encode_json
 from sessionmgr.process import Command, Declared, When, checked_resume_id
+from sessionmgr_adapters.claude.allowed import allowed_of
 from sessionmgr_adapters.claude.functions import PREFIX, SERVER, Functions
 from sessionmgr_adapters.claude.workspace import workspace_of
 
 if TYPE_CHECKING:
     from sessionmgr.process.launcher import Launcher
     from sessionmgr.provider import RunContext
+    from sessionmgr_adapters.claude.allowed import Allowed
+    from sessionmgr_adapters.claude.functions import ClaudeTool
     from sessionmgr_adapters.claude.options import ClaudeOptions
     from sessionmgr_adapters.claude.workspace import Workspace
 
@@ -131,20 +134,30 @@ def make_spec(run: RunContext, options: ClaudeOptions, session: str) -> ClaudeSp
         env["CLAUDE_CONFIG_DIR"] = options.home
     if not options.background:
         env["CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"] = "1"
+    allowed = allowed_of(run.tools_allowed, options)
+    functions = Functions(_offered(options, allowed), options.hooks, allowed)
     return ClaudeSpec(
         launcher=run.launcher,
-        command=Command(argv=_argv(run, options, workspace), cwd=run.cwd, env=env),
+        command=Command(argv=_argv(run, options, workspace, functions), cwd=run.cwd, env=env),
         session=session,
         resumes=resumes,
-        files=_files(run, options, workspace),
+        files=_files(run, options, workspace, functions),
         model=run.model,
         effort=run.effort,
         mode=run.permission.effective,
-        functions=Functions(options.tools, options.hooks),
+        functions=functions,
     )
 
 
-def _argv(run: RunContext, options: ClaudeOptions, workspace: Workspace) -> tuple[str, ...]:
+def _offered(options: ClaudeOptions, allowed: Allowed | None) -> tuple[ClaudeTool, ...]:
+    """Return which of the caller's functions a run may call."""
+    given = options.tools
+    return tuple(each for each in given if allowed is None or allowed.permits(PREFIX + each.name))
+
+
+def _argv(
+    run: RunContext, options: ClaudeOptions, workspace: Workspace, functions: Functions
+) -> tuple[str, ...]:
     argv = [
         *options.command,
         "--print",
@@ -157,15 +170,16 @@ def _argv(run: RunContext, options: ClaudeOptions, workspace: Workspace) -> tupl
     ]
     if options.partial_messages:
         argv.append("--include-partial-messages")
-    tools = workspace.cut(run.tools_allowed)
+    allowed = functions.allowed
+    tools = workspace.cut(None if allowed is None else allowed.own)
     if tools is not None:
         argv.append(f"--tools={','.join(tools)}")
-    allowed = [
+    rules = [
         *options.allow_rules,
-        *(PREFIX + each.name for each in options.tools if each.reads_only),
+        *(PREFIX + each.name for each in functions.tools if each.reads_only),
     ]
-    if allowed:
-        argv.append(f"--allowedTools={','.join(allowed)}")
+    if rules:
+        argv.append(f"--allowedTools={','.join(rules)}")
     argv += [f"--add-dir={each}" for each in run.directories]
     if run.max_turns is not None:
         argv.append(f"--max-turns={run.max_turns}")
@@ -182,7 +196,8 @@ def _argv(run: RunContext, options: ClaudeOptions, workspace: Workspace) -> tupl
     ):
         if value is not None:
             argv.append(f"{flag}={value}")
-    if options.strict_mcp or workspace.is_narrow:  # other servers have tools of which nobody knows
+    # Other servers have tools of which nobody knows.
+    if options.strict_mcp or workspace.is_narrow or allowed is not None:
         argv.append("--strict-mcp-config")
     return tuple(argv)
 
@@ -195,7 +210,7 @@ def _denied(run: RunContext, options: ClaudeOptions) -> list[str]:
 
 
 def _files(
-    run: RunContext, options: ClaudeOptions, workspace: Workspace
+    run: RunContext, options: ClaudeOptions, workspace: Workspace, functions: Functions
 ) -> tuple[tuple[str, str], ...]:
     """Return what nobody should read on a command line, or is too long for one."""
     texts: list[tuple[str, str]] = []
@@ -204,8 +219,10 @@ def _files(
     added = [each for each in (options.append_system_prompt, workspace.note) if each]
     if added:
         texts.append(("--append-system-prompt-file", "\n\n".join(added)))
-    servers = dict(options.mcp_servers)
-    if options.tools:
+    allowed = functions.allowed
+    given = options.mcp_servers.items()
+    servers = {name: each for name, each in given if allowed is None or allowed.needs(name)}
+    if functions.tools:
         servers[SERVER] = {"type": "sdk", "name": SERVER}
     if servers:
         config: dict[str, Json] = {"mcpServers": servers}

@@ -129,6 +129,9 @@ def _refused(run: RunContext, options: ClaudeOptions) -> Failure | None:
         f"in plain text a prompt is more than words: this one {misread}": not options.slash_commands
         and misread is not None,
         "in plain text nobody calls your functions": bool(options.tools or options.hooks),
+        "in plain text nobody keeps to some tools of a server: name its tools in frames": bool(
+            run.tools_allowed and options.mcp_servers
+        ),
         "in plain text nobody knows who pays: billing needs frames": options.billing is not None,
     }
     why = next((reason for reason, holds in reasons.items() if holds), None)

@@ -13,6 +13,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from sessionmgr_adapters.claude.allowed import KNOWN, nearest
+
 NAME: Final = "PERMISSIONS.json"
 LARGEST: Final = 64 * 1024
 READONLY: Final = ("Read", "Glob", "Grep", "WebFetch", "WebSearch")
@@ -42,7 +44,7 @@ class Workspace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         allowed = tiers.get(self.tier)
         if allowed is None or wanted is None:
             return allowed if wanted is None else wanted
-        return tuple(each for each in wanted if each.partition("(")[0] in allowed)
+        return tuple(each for each in wanted if each in allowed)
 
 
 def workspace_of(directory: str) -> Workspace:
@@ -67,4 +69,7 @@ def workspace_of(directory: str) -> Workspace:
         raise WorkspaceInvalidError(f"{path}: {error}") from None
     if found.tools and found.tier != "custom":
         raise WorkspaceInvalidError(f"{path}: `tools` are for the tier `custom`")
+    for each in found.tools:
+        if each not in KNOWN:
+            raise WorkspaceInvalidError(f"{path}: nobody knows a tool {each!r}; {nearest(each)!r}?")
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -10,12 +12,14 @@ from typing import Final
 
 import trio
 
-from sessionmgr.model import RunStatus
+from sessionmgr.model import FailureKind, Json, RunStatus
 from sessionmgr.provider import Approve
-from sessionmgr.testing.model_server import Call, Say, Script
+from sessionmgr.testing.model_server import Call, ModelServer, Say, Script
+from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr_adapters.claude.adapter import PERMISSIONS
 from tests.real.canaries import ALL, INSIDE, READ, Canaries, open_canaries
-from tests.real.claude.house import House, allow
+from tests.real.claude.house import House, allow, open_house
+from tests.real.claude.test_options import SERVER
 
 GUARDED: Final = (
     *(".claude/settings.json", ".git/hooks/pre-commit", ".vscode/tasks.json"),
@@ -118,3 +122,43 @@ async def test_what_the_workspace_itself_says_narrows_a_run(house: House) -> Non
     assert "Read" in offered(house)
     assert "Only look." in str(house.server.log.asked[-1].body["system"])
     assert sorted(each.name for each in house.work.iterdir()) == ["PERMISSIONS.json"]
+
+
+async def test_of_servers_only_the_tools_that_are_allowed_are_used(
+    server: ModelServer, hermitage: Hermitage, claude_program: tuple[str, Path]
+) -> None:
+    """With servers of the user's own, too, where nothing else is asked about."""
+    program = hermitage.root / "server.py"
+    program.write_text(SERVER.replace("[ADD]", '[ADD, {**ADD, "name": "sub"}]'))
+    sums: Json = {"type": "stdio", "command": sys.executable, "args": [str(program)]}
+    env = {**hermitage.claude(retries=1), "IS_SANDBOX": "1"}
+    home = Path(env["CLAUDE_CONFIG_DIR"])
+    home.mkdir(parents=True, exist_ok=True)
+    (home / ".claude.json").write_text(json.dumps({"mcpServers": {"theirs": sums}}))
+    names = ("mcp__theirs__add", "mcp__sums__add", "mcp__sums__sub")
+    script: Script = [*([Call(tool=each)] for each in names), [Say(text="done")]]
+
+    async def used(house: House, *allowed: str) -> list[bool]:
+        session = await house.session("full_auto")
+        before = len(server.log.asked)
+        options = house.options(mcp_servers={"sums": sums})
+        played = await house.play(script, session, options=options, tools_allowed=allowed)
+        assert played.result.status is RunStatus.COMPLETED, played.result.failure
+        told = [each.text for asked in server.log.asked[before:] for each in asked.results]
+        return [each == "it is five" for each in told]
+
+    async with open_house(server, claude_program[1], hermitage.work, env) as house:
+        assert await used(house, "Read") == [False, False, False]
+        assert await used(house, "mcp__sums__add") == [False, True, False]
+        assert await used(house, "Read", "mcp__sums") == [False, True, True]
+        played = await house.play(script, await house.session("full_auto"))
+        assert played.result.tool_calls.failed == 2  # the user's own is there where none are named
+
+
+async def test_tools_that_nobody_knows_are_refused_before_anything_is_asked(house: House) -> None:
+    for wish in ({"tools_allowed": ["Bash(git *)"]}, {"tools_denied": ["bash"]}):
+        played = await house.play([[Say(text="never")]], **wish)  # type: ignore[arg-type]
+        assert played.result.failure is not None
+        assert played.result.failure.kind is FailureKind.CONFIG_INVALID
+        assert "'Bash'" in played.result.failure.message
+    assert not house.server.log.asked

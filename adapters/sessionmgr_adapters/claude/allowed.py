@@ -1,0 +1,105 @@
+"""Which tools a run may use where it names them: Claude Code's own, servers', and the caller's.
+
+`--tools` bounds Claude Code's own alone. So no other servers are started than those of which a tool
+is named, and a hook denies what else they have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from sessionmgr_adapters.claude.functions import PREFIX
+
+if TYPE_CHECKING:
+    from sessionmgr_adapters.claude.options import ClaudeOptions
+
+KNOWN: Final = frozenset({
+    *("Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "NotebookRead", "Glob", "Grep", "LS"),
+    *("Bash", "BashOutput", "KillShell", "PowerShell", "Monitor", "REPL", "LSP", "Sleep"),
+    *("WebFetch", "WebSearch", "WebBrowser", "ToolSearch", "Skill", "SlashCommand", "Workflow"),
+    *("Agent", "Task", "AgentOutputTool", "ListAgents", "ListPeers", "SendMessage"),
+    *("TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate", "TodoWrite"),
+    *("TeamCreate", "TeamDelete", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode"),
+    *("EnterWorktree", "ExitWorktree", "CronCreate", "CronDelete", "CronList", "ScheduleWakeup"),
+    *("RemoteTrigger", "PushNotification", "SendUserMessage", "SendUserFile", "Brief"),
+    *("ListMcpResourcesTool", "ReadMcpResourceTool", "ReadMcpResourceDirTool"),
+    *("WaitForMcpServers", "ReportFindings", "StructuredOutput", "Config", "Artifact", "Projects"),
+    *("Advisor", "DesignSync", "ShareOnboardingGuide", "SuggestBackgroundPR"),
+})  # fmt: skip
+"""What tools Claude Code has had of its own, in any version that we talk to."""
+_MCP: Final = "mcp__"
+_NOT_IN_A_NAME: Final = re.compile("[^a-zA-Z0-9_-]")
+
+
+class Allowed(msgspec.Struct, frozen=True):
+    """The only tools that a run may use."""
+
+    own: tuple[str, ...] = ()
+    """Of Claude Code's."""
+    others: frozenset[str] = frozenset()
+    """Of servers, and of the caller's: as the model calls them, or a server, for all of its."""
+
+    def permits(self, name: str) -> bool:
+        """Whether a tool of a server may be used, or one of the caller's."""
+        return name in self.others or any(name.startswith(f"{each}__") for each in self.others)
+
+    def needs(self, server: str) -> bool:
+        """Whether there is something that may be used of a server."""
+        prefix = server_name(server)
+        return any(each == prefix or each.startswith(f"{prefix}__") for each in self.others)
+
+
+def server_name(server: str) -> str:
+    """Return what the names of a server's tools begin with, but for the last `__`."""
+    return _MCP + _NOT_IN_A_NAME.sub("_", server)
+
+
+def allowed_of(names: Iterable[str] | None, options: ClaudeOptions) -> Allowed | None:
+    """Return what may be used of all that is known; None is all."""
+    if names is None:
+        return None
+    functions = {each.name for each in options.tools}
+    wanted = dict.fromkeys(names)
+    own = tuple(each for each in wanted if each in KNOWN)
+    others = (PREFIX + each if each in functions else each for each in wanted if each not in own)
+    return Allowed(own, frozenset(each.removesuffix("__*") for each in others))
+
+
+def unknown_tool(
+    allowed: Collection[str] | None, denied: Collection[str], options: ClaudeOptions
+) -> str | None:
+    """Say which tool is named that nobody knows: it would narrow too much, or nothing."""
+    functions = {PREFIX + each.name: each.name for each in options.tools}
+    servers = tuple(server_name(each) for each in options.mcp_servers)
+    known = {*KNOWN, *functions, *functions.values(), *servers}
+    for each in allowed or ():
+        if each in known or any(_is_of(each, server) for server in servers):
+            continue
+        if "(" in each:
+            return f"tools_allowed: {each!r} is a rule, and names are wanted: {nearest(each)!r}"
+        if each.startswith(_MCP):
+            why = "is of no server that the option mcp_servers gives, and so of none that is there"
+            return f"tools_allowed: {each!r} {why}; {nearest(each, known)!r} is the nearest"
+        return f"tools_allowed: nobody knows {each!r}; {nearest(each, known)!r} is the nearest"
+    for each in denied:
+        if each.partition("(")[0] not in {*KNOWN, *functions} and not each.startswith(_MCP):
+            found = nearest(each, {*KNOWN, *functions})
+            return f"tools_denied: nobody knows {each!r}; {found!r} is the nearest"
+    return None
+
+
+def _is_of(name: str, server: str) -> bool:
+    return name.startswith(f"{server}__") and name != f"{server}__"
+
+
+def nearest(name: str, known: Collection[str] = KNOWN) -> str:
+    """Return the known name that is most like another, whatever the letters' case."""
+    by_letters = {each.casefold(): each for each in sorted(known, reverse=True)}
+    wanted = name.partition("(")[0].casefold()
+    (found,) = get_close_matches(wanted, by_letters, 1, cutoff=0)
+    return by_letters[found]

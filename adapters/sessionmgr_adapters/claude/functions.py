@@ -23,7 +23,8 @@ SERVER: Final = "sessionmgr"
 PREFIX: Final = f"mcp__{SERVER}__"
 PROTOCOL: Final = "2025-06-18"
 BOUNDS: Final = "bounds"
-"""What our own hook is called."""
+PLANS: Final = "plans"
+"""What our own hooks are called."""
 _NO_SUCH_METHOD: Final = -32601
 
 HookEvent: TypeAlias = Literal[
@@ -70,6 +71,8 @@ class Functions:
     hooks: tuple[ClaudeHook, ...] = ()
     allowed: Allowed | None = None
     """What may be used at all of servers' tools; None is all."""
+    plans: bool = False
+    """Whether it serves runs that only plan."""
 
     @property
     def introduction(self) -> dict[str, Json]:
@@ -78,9 +81,13 @@ class Functions:
         if self.tools:
             told["sdkMcpServers"] = [SERVER]
         hooks: dict[str, list[Json]] = {}
+        before: list[Json] = []
+        if self.plans:
+            before.append({"matcher": "", "hookCallbackIds": [PLANS]})
         if self.allowed is not None:
-            bounds: dict[str, Json] = {"matcher": "mcp__.*", "hookCallbackIds": [BOUNDS]}
-            hooks["PreToolUse"] = [bounds]
+            before.append({"matcher": "mcp__.*", "hookCallbackIds": [BOUNDS]})
+        if before:
+            hooks["PreToolUse"] = before
         for number, each in enumerate(self.hooks):
             entry: dict[str, Json] = {
                 "matcher": each.matcher,

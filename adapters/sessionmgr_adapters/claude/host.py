@@ -11,7 +11,9 @@ from msgspec.structs import replace
 
 from sessionmgr.model import PermissionMode
 from sessionmgr.provider.question import Allow
+from sessionmgr_adapters.claude.functions import PLANS
 from sessionmgr_adapters.claude.orders import HostReply
+from sessionmgr_adapters.claude.planning import denies, plan_verdict
 from sessionmgr_adapters.claude.questions import approval_request
 
 if TYPE_CHECKING:
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
     from sessionmgr.provider.question import Decision
     from sessionmgr.wire import NoFrame
     from sessionmgr_adapters.claude.frames import Ask, Frame, HostRequest
-    from sessionmgr_adapters.claude.functions import Functions
     from sessionmgr_adapters.claude.orders import Told
+    from sessionmgr_adapters.claude.seat import Seat
 
 log: Final = logging.getLogger("sessionmgr.claude")
 
@@ -33,11 +35,12 @@ class Host:
     def __init__(
         self,
         run: RunContext,
-        functions: Functions,
+        seat: Seat,
         conversation: Conversation[Told, Frame | NoFrame],
     ) -> None:
         self._run: Final = run
-        self._functions: Final = functions
+        self._seat: Final = seat
+        self._functions: Final = seat.spec.functions
         self._conversation: Final = conversation
         self._open: Final[dict[str, trio.CancelScope]] = {}
 
@@ -64,6 +67,9 @@ class Host:
             match ask.subtype:
                 case "mcp_message":
                     response = {"mcp_response": await self._functions.serve(ask.message)}
+                case "hook_callback" if ask.callback_id == PLANS:
+                    is_denied = denies(ask.input, self._seat)
+                    response = plan_verdict(ask.input, self._functions, denies=is_denied)
                 case "hook_callback":
                     response = await self._functions.hook(ask.callback_id, ask.input)
                 case _:

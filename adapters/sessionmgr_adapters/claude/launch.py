@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.model import Json, encode_json
+from sessionmgr.model import Json, PermissionMode, encode_json
 from sessionmgr.process import Command, Declared, When, checked_resume_id
 from sessionmgr_adapters.claude.allowed import allowed_of
 from sessionmgr_adapters.claude.functions import PREFIX, SERVER, Functions
@@ -135,7 +135,8 @@ def make_spec(run: RunContext, options: ClaudeOptions, session: str) -> ClaudeSp
     if not options.background:
         env["CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"] = "1"
     allowed = allowed_of(run.tools_allowed, options)
-    functions = Functions(_offered(options, allowed), options.hooks, allowed)
+    plans = run.permission.asked is PermissionMode.PLAN
+    functions = Functions(_offered(options, allowed), options.hooks, allowed, plans)
     return ClaudeSpec(
         launcher=run.launcher,
         command=Command(argv=_argv(run, options, workspace, functions), cwd=run.cwd, env=env),

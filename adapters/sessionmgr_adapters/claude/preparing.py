@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from sessionmgr.model import Failure, FailureKind
 from sessionmgr_adapters.claude.literal import not_literal
+from sessionmgr_adapters.claude.planning import keep_to_plan
 from sessionmgr_adapters.claude.seat import (
     hello_of,
     not_as_billed,
@@ -17,16 +18,11 @@ from sessionmgr_adapters.claude.seat import (
 from sessionmgr_adapters.claude.version import version_of
 
 if TYPE_CHECKING:
-    from sessionmgr.model import Json
     from sessionmgr.provider import RunContext
     from sessionmgr_adapters.claude.frames import Reply
     from sessionmgr_adapters.claude.options import ClaudeOptions
     from sessionmgr_adapters.claude.seat import Seat
     from sessionmgr_adapters.claude.turn import Turn
-
-PLAN: Final = "plan"
-ASK_IN_PLAN: Final[dict[str, Json]] = {"useAutoModeDuringPlan": False}
-"""Without it some do in plan mode what a model of theirs finds harmless, and ask nobody."""
 
 
 async def prepare(
@@ -56,28 +52,21 @@ async def _greet(turn: Turn, run: RunContext, seat: Seat, options: ClaudeOptions
         or not_as_billed(hello, options.billing)
         or too_wide(run.permission.effective, hello.mode)
     )
-    failure = failure or await _ask_in_plan(turn, run.permission.effective)
+    if failure is None and seat.spec.functions.plans:
+        failure = await keep_to_plan(turn, seat)
     if failure is None:
         seat.hello = hello
     return failure
 
 
-async def _ask_in_plan(turn: Turn, mode: str) -> Failure | None:
-    if mode != PLAN:
-        return None
-    reply = await turn.request("apply_flag_settings", settings=ASK_IN_PLAN)
-    if reply.subtype == "success":
-        return None
-    return _refused("apply_flag_settings", reply, FailureKind.PERMISSION_REFUSED)
-
-
 async def _change(turn: Turn, run: RunContext, seat: Seat) -> Failure | None:
     """Change what can be changed without another child."""
     mode = run.permission.effective
-    if mode != seat.mode:
-        failure = await _ask_in_plan(turn, mode)
+    if seat.spec.functions.plans:  # they may have other rules now
+        failure = await keep_to_plan(turn, seat)
         if failure is not None:
             return failure
+    if mode != seat.mode:
         reply = await turn.request("set_permission_mode", mode=mode)
         if reply.subtype != "success":
             return _refused("set_permission_mode", reply, FailureKind.PERMISSION_REFUSED)

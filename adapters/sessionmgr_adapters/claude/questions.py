@@ -36,9 +36,14 @@ SAFETY_CHECK: Final = "safetyCheck"
 """Why Claude Code asks in any mode: it may be an edit, and will have other effects one day."""
 
 
+def effect_of(tool_name: str) -> Effect:
+    """Return what a tool does, as far as its name says."""
+    return _EFFECTS.get(tool_name, "other")
+
+
 def approval_request(ask: Ask, directories: Sequence[str]) -> ApprovalRequest:
     """Return the question whether a tool may be used by a run that may work in `directories`."""
-    effect = _EFFECTS.get(ask.tool_name, "other")
+    effect = effect_of(ask.tool_name)
     said = _paths(ask.input)
     paths = tuple(as_seen_from(directories, each) for each in said)
     if effect == "edit" and (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sessionmgr.model import PermissionMode
 from sessionmgr.provider.structured import schema_fault
 from sessionmgr_adapters.claude.allowed import unknown_tool
 
@@ -17,4 +18,6 @@ def refusal(run: RunContext, options: ClaudeOptions) -> str | None:
     schema = schema_fault(run.schema)
     if schema is not None:
         return f"schema: {schema}"
+    if options.allow_rules and run.permission.asked is PermissionMode.PLAN:
+        return "options.allow_rules: a run that only plans is allowed nothing by rules"
     return unknown_tool(run.tools_allowed, run.tools_denied, options)

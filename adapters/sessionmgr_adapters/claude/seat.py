@@ -44,6 +44,8 @@ class Seat:
         self.model = spec.model
         self.effort = spec.effort
         self.mode = spec.mode
+        self.denies_in_plan = True
+        """Whether what would be asked about in a plan is denied before, since it might not be."""
         self.runs = 0
         self.requests = 0
         self.gone: Final = trio.Event()

@@ -95,7 +95,7 @@ class Turn:
         self._options: Final = options
         self._mail: Final = Mail(run, conversation, options, self.state)
         self._requests: Final[dict[str, Asked]] = {}
-        self._host: Final = Host(run, seat.spec.functions, conversation)
+        self._host: Final = Host(run, seat, conversation)
         self._over: Final = trio.Event()
         self._nursery: trio.Nursery | None = None
         self._doing = Doing.WORKING

@@ -35,13 +35,11 @@ async def test_what_can_be_changed_is_changed_in_the_child_that_is_there(
     sdk: Mock = MockSdk(script)
     async with stage(sdk) as session:
         await (await session.submit("one", model="opus", effort="low")).result()
-        run = await session.submit("two", model="haiku", effort="high", permission_mode="plan")
+        run = await session.submit("two", model="haiku", effort="high")
         await run.result()
         assert len(sdk.connections) == 1
         asked = [each for each in sdk.conversations[1].heard_so_far if isinstance(each, Request)]
         assert [(each.subtype, each.fields) for each in asked] == [
-            ("apply_flag_settings", {"settings": {"useAutoModeDuringPlan": False}}),
-            ("set_permission_mode", {"mode": "plan"}),
             ("set_model", {"model": "haiku"}),
             ("apply_flag_settings", {"settings": {"effortLevel": "high"}}),
         ]

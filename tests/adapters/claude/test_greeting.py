@@ -79,7 +79,7 @@ async def test_who_pays_is_told(
     ("subtype", "kind", "wishes"),
     [
         ("set_model", FailureKind.MODEL_NOT_FOUND, {"model": "none"}),
-        ("set_permission_mode", FailureKind.PERMISSION_REFUSED, {"permission_mode": "plan"}),
+        ("set_permission_mode", FailureKind.PERMISSION_REFUSED, {}),
         ("apply_flag_settings", FailureKind.CONFIG_INVALID, {"effort": "high"}),
         ("initialize", FailureKind.CONFIG_INVALID, {}),
     ],
@@ -102,7 +102,8 @@ async def test_a_change_that_is_refused_ends_the_run(
                 )
             )
         assert isinstance(heard, Say)
-        it.says(running(), init(session_of(it)), result(heard.uuid), idle())
+        mode = "plan" if subtype == "set_permission_mode" else "default"  # by its own choice
+        it.says(running(), init(session_of(it), mode), result(heard.uuid), idle())
 
     async with stage(MockSdk(script)) as session:
         if subtype != "initialize":

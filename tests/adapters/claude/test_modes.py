@@ -55,19 +55,20 @@ async def test_one_that_was_started_without_questions_serves_no_other_mode(
 ) -> None:
     async with MockSdk(agent) as sdk:
         await play(sdk, tmp_path, "full_auto", "dangerously_skip_permissions", "plan", "default")
-        assert launched(sdk) == ["bypassPermissions", "plan"]
+        assert launched(sdk) == ["bypassPermissions", "plan", "default"]
 
 
-async def test_before_it_plans_it_is_told_to_ask_and_not_to_judge_by_itself(
+async def test_one_that_plans_is_kept_to_it_and_serves_no_other_mode(
     autojump_clock: object, tmp_path: Path
 ) -> None:
-    ask = ("apply_flag_settings", {"settings": {"useAutoModeDuringPlan": False}})
     async with MockSdk(agent) as sdk:
-        await play(sdk, tmp_path, "plan", "default", "plan")
-        assert requested(sdk) == [
-            ("initialize", {}),
-            ask,
-            ("set_permission_mode", {"mode": "default"}),
-            ask,
-            ("set_permission_mode", {"mode": "plan"}),
+        await play(sdk, tmp_path, "default", "plan", "plan", "default")
+        assert launched(sdk) == ["default", "plan", "default"]
+        kept = ["get_settings", "apply_flag_settings"]
+        assert [what for what, _ in requested(sdk)] == [
+            "initialize",
+            "initialize",
+            *kept,
+            *kept,
+            "initialize",
         ]

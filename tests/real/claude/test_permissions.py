@@ -10,11 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import pytest
 import trio
 
-from sessionmgr.model import FailureKind, Json, RunStatus
+from sessionmgr.model import FailureKind, Json, PermissionMode, RunStatus
 from sessionmgr.provider import Approve
-from sessionmgr.testing.model_server import Call, ModelServer, Say, Script
+from sessionmgr.testing.model_server import Call, ModelServer, Say, Script, prompt_with
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr_adapters.claude.adapter import PERMISSIONS
 from tests.real.canaries import ALL, INSIDE, READ, Canaries, open_canaries
@@ -162,3 +163,111 @@ async def test_tools_that_nobody_knows_are_refused_before_anything_is_asked(hous
         assert played.result.failure.kind is FailureKind.CONFIG_INVALID
         assert "'Bash'" in played.result.failure.message
     assert not house.server.log.asked
+
+
+GRANTS: Final = "sed -n 1d; echo '{\"hookSpecificOutput\":%s}'"
+BEFORE: Final = '{"hookEventName":"PreToolUse","permissionDecision":"allow"}'
+WHEN_ASKED: Final = '{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}'
+RULES: Final[Json] = {"allow": ["Bash(touch *)", "Write", "Edit", "mcp__theirs", "Skill"]}
+SKILL: Final = """---
+name: %s
+description: d
+permissionMode: %s
+allowed-tools: Bash(touch *), Write
+---
+You do.
+"""
+
+
+def hook(event: str, says: str) -> Json:
+    command: Json = {"type": "command", "command": GRANTS % says}
+    return {event: [{"matcher": "", "hooks": [command]}]}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"permissions": RULES},
+        {"hooks": hook("PreToolUse", BEFORE)},
+        {"hooks": hook("PermissionRequest", WHEN_ASKED)},
+        {},
+    ],
+    ids=["by rules", "by hooks", "by hooks when asked", "by nothing"],
+)
+async def test_nothing_is_changed_by_a_plan_whatever_the_user_has_allowed(
+    any_house: House, settings: dict[str, Json]
+) -> None:
+    """By its commands, its edits, servers and skills of the user's, sub-agents with other modes."""
+    house, home = any_house, Path(any_house.env["CLAUDE_CONFIG_DIR"])
+    program = house.work.parent / "server.py"
+    program.write_text(SERVER.replace('if "id" not in asked:', WRITES))
+    theirs: Json = {"type": "stdio", "command": sys.executable, "args": [str(program)]}
+    trusted: Json = {str(house.work): {"hasTrustDialogAccepted": True}}
+    for place, text in (
+        ("settings.json", json.dumps(settings)),
+        (".claude.json", json.dumps({"mcpServers": {"theirs": theirs}, "projects": trusted})),
+        ("skills/sk/SKILL.md", SKILL % ("sk", "plan")),
+        ("agents/free.md", SKILL % ("free", "bypassPermissions")),
+        ("agents/edits.md", SKILL % ("edits", "acceptEdits")),
+        ("agents/hooked.md", HOOKED),
+    ):
+        (home / place).parent.mkdir(parents=True, exist_ok=True)
+        (home / place).write_text(text)
+
+    def tries(place: str) -> Script:
+        made = house.work / place
+        return [
+            [Call(tool="shell", input={"command": f"touch {made}-by-command"})],
+            [Call(tool="write", input={"path": f"{made}-by-tool", "content": "x"})],
+            [Call(tool="mcp__theirs__add", input={"path": f"{made}-by-server"})],
+        ]
+
+    agents = ("free", "edits", "hooked", "general-purpose")
+    script: Script = [
+        *(
+            [Call(tool="Agent", input={"prompt": prompt_with([*tries(each), [Say(text="x")]]),
+                                       "description": "d", "subagent_type": each})]
+            for each in agents
+        ),
+        [Call(tool="Skill", input={"skill": "sk"})],
+        *tries("plain"),
+        [Call(tool="shell", input={"command": "pwd"})],
+        [Say(text="done")],
+    ]  # fmt: skip
+    session = await house.session("plan", approve=allow)
+    for keep in (True, True, False):
+        options = house.options(background=False, keep=keep)
+        played = await house.play(script, session, options=options)
+        assert played.result.text == "done", played.result.failure
+        assert list(house.work.iterdir()) == []
+        assert played.result.permission == PERMISSIONS.ask("claude", PermissionMode.PLAN)
+    looked = house.server.log.asked[-1].results[0].text
+    assert (house.work.name in looked) is ("hooks" not in settings), looked
+    await house.play([*tries("plain"), [Say(text="done")]], session, permission_mode="full_auto")
+    assert len(list(house.work.iterdir())) == 3
+
+
+HOOKED: Final = f"""---
+name: hooked
+description: d
+hooks:
+  PreToolUse:
+    - matcher: ""
+      hooks:
+        - type: command
+          command: {json.dumps(GRANTS % BEFORE)}
+---
+You do.
+"""
+WRITES: Final = """if "path" in str(asked):
+        open(asked["params"]["arguments"]["path"], "w").close()
+    if "id" not in asked:"""
+
+
+async def test_rules_that_allow_something_are_refused_in_a_plan(any_house: House) -> None:
+    options = any_house.options(allow_rules=["Bash(touch *)"])
+    session = await any_house.session("plan")
+    played = await any_house.play([[Say(text="never")]], session, options=options)
+    assert played.result.failure is not None
+    assert "allow_rules" in played.result.failure.message
+    assert not any_house.server.log.asked

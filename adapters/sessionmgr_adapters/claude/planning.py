@@ -1,0 +1,117 @@
+"""How a run that only plans is kept to it, whatever Claude Code would do in its plan unasked.
+
+What it asks is denied by us, so it must ask: whatever a rule of the user's own allows is made a
+rule to ask. What cannot be made to ask a hook denies, which no rule and no other hook outdoes:
+where hooks of theirs may allow something, or a sub-agent has a mode of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.model import Failure, FailureKind
+from sessionmgr_adapters.claude.questions import effect_of
+from sessionmgr_adapters.claude.seat import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sessionmgr.model import Json
+    from sessionmgr_adapters.claude.functions import Functions
+    from sessionmgr_adapters.claude.seat import Seat
+    from sessionmgr_adapters.claude.turn import Turn
+
+PLAN: Final = "plan"
+ASKS_BELOW_SINCE: Final = (2, 1, 327)
+"""From then on hooks of sub-agents' own are known to allow nothing that is to be asked about."""
+_ALWAYS: Final = ("Write", "Edit", "NotebookEdit", "mcp__*")
+_HARMLESS: Final = frozenset({
+    *("Agent", "Task", "Skill", "ToolSearch", "SlashCommand", "AskUserQuestion", "LSP"),
+    *("EnterPlanMode", "ExitPlanMode", "TodoWrite", "TaskCreate", "TaskGet", "TaskList"),
+    *("TaskUpdate", "TaskOutput", "TaskStop", "AgentOutputTool", "BashOutput", "KillShell"),
+    *("ListAgents", "ListPeers", "SendMessage", "ReportFindings", "StructuredOutput"),
+    *("ListMcpResourcesTool", "ReadMcpResourceTool", "ReadMcpResourceDirTool"),
+    "WaitForMcpServers",
+})  # fmt: skip
+"""What changes nothing by itself, or is asked about by Claude Code where it does."""
+_DECIDES: Final = ("PreToolUse", "PermissionRequest")
+"""Hooks that may allow a call."""
+
+
+async def keep_to_plan(turn: Turn, seat: Seat) -> Failure | None:
+    """Have a child ask whatever it would do unasked; return why that cannot be, if it cannot."""
+    reply = await turn.request("get_settings")
+    if reply.subtype != "success":
+        return _refused(f"get_settings: {reply.error or 'without a reason'}")
+    found = reply.response.get("effective") if isinstance(reply.response, dict) else None
+    seat.denies_in_plan = not isinstance(found, dict) or _may_allow_by_hook(found)
+    settings: dict[str, Json] = {
+        # Without it some do in plan mode what a model of theirs finds harmless, and ask nobody.
+        "useAutoModeDuringPlan": False,
+        "permissions": {"ask": [*_ALWAYS, *_to_ask(_allowed(found))]},
+        "sandbox": {"autoAllowBashIfSandboxed": False},
+    }
+    reply = await turn.request("apply_flag_settings", settings=settings)
+    if reply.subtype == "success":
+        return None
+    return _refused(f"apply_flag_settings: {reply.error or 'without a reason'}", reply.error_code)
+
+
+def _refused(what: str, code: str | None = None) -> Failure:
+    return Failure(
+        kind=FailureKind.PERMISSION_REFUSED,
+        message=f"Claude Code cannot be kept to a plan, because it refused {what}",
+        provider_code=code,
+        phase="start",
+    )
+
+
+def _may_allow_by_hook(settings: dict[str, Json]) -> bool:
+    hooks, plugins = settings.get("hooks"), settings.get("enabledPlugins")
+    decides = isinstance(hooks, dict) and any(hooks.get(each) for each in _DECIDES)
+    return decides or (isinstance(plugins, dict) and any(plugins.values()))
+
+
+def _allowed(settings: Json) -> Iterable[str]:
+    match settings:
+        case {"permissions": {"allow": list(rules)}}:
+            return [each for each in rules if isinstance(each, str)]
+        case _:
+            return []
+
+
+def _to_ask(rules: Iterable[str]) -> Iterable[str]:
+    """Return those rules that allow more than to look."""
+    return [each for each in rules if effect_of(each.partition("(")[0]) not in {"read", "network"}]
+
+
+def denies(event: Json, seat: Seat) -> bool:
+    """Whether a call would perhaps not be asked about, though it was to be."""
+    version = numbers(seat.hello.version if seat.hello else None) or ()
+    is_below = isinstance(event, dict) and event.get("agent_id") is not None
+    return seat.denies_in_plan or (is_below and version < ASKS_BELOW_SINCE)
+
+
+def plan_verdict(event: Json, functions: Functions, *, denies: bool) -> dict[str, Json]:
+    """Answer the hook: deny what nobody would be asked about."""
+    match event:
+        case {"tool_name": str(name), "permission_mode": str(mode)}:
+            pass
+        case _:
+            name, mode = "a call of no name", ""
+    ours = functions.called(name)
+    effect = effect_of(name)
+    is_asked = effect in {"edit", "command"} or name.startswith("mcp__")
+    if (
+        effect in {"read", "network"}
+        or name in _HARMLESS
+        or (ours is not None and ours.reads_only)
+        or (is_asked and mode == PLAN and not denies)
+    ):
+        return {}
+    denied: dict[str, Json] = {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": "deny",
+        "permissionDecisionReason": "the run only plans: nothing may be changed",
+    }
+    return {"hookSpecificOutput": denied}

@@ -197,7 +197,12 @@ class Tower:
         _note(entry, watched.clock, watched.act, trio.current_time())
         if is_end:
             detail = f"{watched.clock} clock: silent for {silent:g} s"
-            failure = Failure(kind=FailureKind.STALLED, message=detail, retryable=True)
+            failure = Failure(
+                kind=FailureKind.STALLED,
+                message=detail,
+                retryable=True,
+                resumable=entry.run.provider_session_id is not None and not entry.run.open_tools,
+            )
             course.end(Stop(cause=Cause.SILENCE, detail=detail, failure=failure))
         return is_end
 

@@ -76,6 +76,20 @@ async def test_a_clock_warns_at_half_and_then_acts_with_its_evidence(
 
 
 @pytest.mark.parametrize("name", SILENCES)
+async def test_who_was_silent_is_gone_on_with_if_it_is_known_and_in_no_tool(
+    autojump_clock: MockClock, name: str
+) -> None:
+    clocks, steps = SILENCES[name]
+    async with open_house(clocks=clocks.over(OFF)) as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(*steps, starts=name != "start"))
+        result = await run.result()
+        assert result.failure is not None
+        assert (result.provider_session_id is not None) == (name != "start")
+        assert result.failure.resumable == (name not in {"start", "tool"})
+
+
+@pytest.mark.parametrize("name", SILENCES)
 async def test_nought_switches_a_clock_off(autojump_clock: MockClock, name: str) -> None:
     _, steps = SILENCES[name]
     async with open_house(clocks=OFF) as house:

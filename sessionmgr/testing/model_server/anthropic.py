@@ -72,6 +72,7 @@ class Anthropic:
     """Anthropic Messages: streaming or not, and the count of tokens."""
 
     name = "anthropic"
+    malformed = "event: content_block_delta\ndata: {not json\n\n"  # of others it reads no data
 
     def read(self, http: HttpRequest) -> ModelRequest | Plain | None:
         """Read a request; None if it is none of this API."""

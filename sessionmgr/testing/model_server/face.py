@@ -71,6 +71,8 @@ class Face(Protocol):
     """One API of models."""
 
     name: str
+    malformed: str
+    """An event of a stream that its clients try to read, and cannot."""
 
     def read(self, http: HttpRequest) -> ModelRequest | Plain | None:
         """Read a request; None if it is none of this API."""

@@ -104,9 +104,9 @@ class Performance:
             case Use() | Stop() | Headers() | Limits():
                 pass  # known from the beginning
             case Malformed(text=text):
-                self._instead = text
+                self._instead = self._face.malformed if text is None else text
                 if self._request.stream:
-                    await self._write(text.encode())
+                    await self._write(self._instead.encode())
             case _:
                 await self._fail(move)
                 return True

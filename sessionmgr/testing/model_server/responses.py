@@ -62,6 +62,7 @@ class Responses:
     """OpenAI Responses, streaming or not."""
 
     name = "responses"
+    malformed = "event: response.output_text.delta\ndata: {not json\n\n"
 
     def read(self, http: HttpRequest) -> ModelRequest | Plain | None:
         """Read a request; None if it is none of this API."""

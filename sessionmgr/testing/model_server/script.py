@@ -153,7 +153,8 @@ class Hang(Move, frozen=True, kw_only=True):
 class Malformed(Move, frozen=True, kw_only=True):
     """Send what no client can read, word for word, in the midst of the stream."""
 
-    text: str = "event: nonsense\ndata: {not json\n\n"
+    text: str | None = None
+    """Without it, an event of which the API's clients make use, with data that is no JSON."""
     times: int | None = None
 
 

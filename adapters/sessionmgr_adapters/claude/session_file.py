@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 SILENCE: Final = 5.0
 """Seconds without a word after which the file is looked at, and how often then."""
 MEGABYTE: Final = 1024 * 1024
+LONGEST: Final = 200
+"""Of the name of a directory; a longer one is shortened, and something added that is not known."""
 _A_PROMPT: Final = b'"type":"user"'
 _NOT_IN_A_NAME: Final = re.compile("[^a-zA-Z0-9]")
 
@@ -52,6 +54,22 @@ def path_of(session: str, cwd: str, env: Mapping[str, str]) -> Path | None:
     )
 
 
+def _found(path: Path) -> Path:
+    """Return where a record is in truth: the names of directories are shortened that are long."""
+    named = path.parent.name
+    if len(named) <= LONGEST:
+        return path
+    try:
+        alike = [
+            each / path.name
+            for each in path.parent.parent.iterdir()
+            if each.name.startswith(named[: LONGEST // 2])
+        ]
+    except OSError:
+        return path
+    return next((each for each in alike if each.exists()), path)
+
+
 async def is_kept(path: Path | None) -> bool:
     """Whether a session can be gone on with: what was asked first is on disk.
 
@@ -65,7 +83,7 @@ async def is_kept(path: Path | None) -> bool:
 
 def _holds_a_prompt(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        with _found(path).open("rb") as file:
             return _A_PROMPT in file.read(MEGABYTE)
     except OSError:
         return False
@@ -89,14 +107,14 @@ class SessionFile:
 
     def _size(self) -> int:
         try:
-            return self._path.stat().st_size
+            return _found(self._path).stat().st_size
         except OSError:
             return 0
 
     def _read_on(self) -> list[Assistant | User]:
         found: list[Assistant | User] = []
         try:
-            with self._path.open("rb") as file:
+            with _found(self._path).open("rb") as file:
                 file.seek(self._offset)
                 while data := file.read(MEGABYTE):
                     self._offset += len(data)

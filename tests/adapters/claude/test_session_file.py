@@ -13,7 +13,7 @@ from sessionmgr.model import AnyEvent, Json, RunStatus
 from sessionmgr.model.moment import written
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude import ClaudeAdapter, ClaudeOptions, turn
-from sessionmgr_adapters.claude.session_file import SessionFile, path_of
+from sessionmgr_adapters.claude.session_file import SessionFile, is_kept, path_of
 from tests.adapters.claude.dialect import HELLO, INIT, SESSION
 from tests.adapters.claude.mocked import (
     Talk,
@@ -42,6 +42,25 @@ def call(name: str) -> Json:
 
 def came_of(name: str) -> Json:
     return {"type": "tool_result", "tool_use_id": name, "content": f"output of {name}"}
+
+
+async def test_it_is_found_where_the_name_of_the_directory_was_too_long(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    cwd = tmp_path / ("p" * 120) / ("q" * 120)
+    path = path_of("s", str(cwd), {"CLAUDE_CONFIG_DIR": str(home)})
+    assert path is not None
+    assert not await is_kept(path)
+    file = SessionFile(path)
+    for name, said in (
+        (path.parent.name[:200] + "-1x2y3z", line("user") + line("assistant", call("t1"))),
+        (path.parent.name[:150] + "-other", ""),
+        ("-elsewhere", ""),
+    ):
+        (home / "projects" / name).mkdir(parents=True)
+        if said:
+            (home / "projects" / name / "s.jsonl").write_text(said.replace('": ', '":'))
+    assert len(await file.news()) == 1
+    assert await is_kept(path)
 
 
 def test_it_is_found_by_the_directory_and_the_session(tmp_path: Path) -> None:

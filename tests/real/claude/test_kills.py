@@ -17,19 +17,24 @@ from tests.real.claude.house import House, living, until
 SLEEP = "touch begun; sleep 1000; echo over"
 
 
-async def test_a_child_that_is_killed_in_a_tool_costs_its_run(any_house: House) -> None:
-    session = await any_house.session("full_auto")
+@pytest.mark.parametrize("long", [False, True], ids=["here", "where the path is long"])
+async def test_a_child_that_is_killed_in_a_tool_costs_its_run(any_house: House, long: bool) -> None:
+    work = any_house.work
+    if long:
+        work = any_house.place("p" * 120) / ("q" * 120)
+        work.mkdir()
+    session = await any_house.session("full_auto", cwd=work)
     first = await any_house.play([[Say(text="one")]], session)
     script: Script = [[Call(tool="shell", input={"command": SLEEP})]]
     run = await session.submit(prompt_with(script), options=any_house.options())
-    await until(lambda: any("sleep" in each for each in living(any_house.work)))
-    _send(any_house, signal.SIGKILL)
+    await until(lambda: any("sleep" in each for each in living(work)))
+    _send(any_house, signal.SIGKILL, work)
     result = await run.result()
     assert result.status is RunStatus.FAILED
     assert result.failure is not None
     assert result.failure.kind in {FailureKind.KILLED_BY_OS, FailureKind.PROCESS_EXITED}
     assert (result.failure.retryable, result.failure.resumable) == (True, True)
-    await until(lambda: not any("sleep" in each for each in living(any_house.work)))
+    await until(lambda: not any("sleep" in each for each in living(work)))
     again = await any_house.play([[Say(text="two")]], session)
     assert again.result.text == "two", again.result.failure
     assert again.result.provider_session_id == first.result.provider_session_id
@@ -68,11 +73,14 @@ def _is_kept(house: House, text: str) -> bool:
     return any(f'"{text}"' in each.read_text() for each in kept)
 
 
-def _send(house: House, blow: signal.Signals) -> None:
+def _send(house: House, blow: signal.Signals, work: Path | None = None) -> None:
     for place in Path("/proc").glob("[0-9]*"):
         try:
             line = (place / "cmdline").read_bytes()
-            if line.startswith(bytes(house.program)) and house.work == (place / "cwd").readlink():
+            if (
+                line.startswith(bytes(house.program))
+                and (work or house.work) == (place / "cwd").readlink()
+            ):
                 os.kill(int(place.name), blow)
         except OSError:
             continue

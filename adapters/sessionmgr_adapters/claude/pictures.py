@@ -72,16 +72,23 @@ class Gallery:
                 picture = _decoded(str(source.get("media_type", "")), data)
                 if picture is None:
                     return {"type": "image", "blob": None}
-                if picture.sha256 not in self._seen and len(self._seen) < MOST_OUT:
-                    self._seen.add(picture.sha256)
-                    self.fresh.append(picture)
                 return {
                     "type": "image",
                     "media_type": picture.media_type,
-                    "blob": picture.sha256,
+                    "blob": picture.sha256 if self._takes(picture) else None,
                 }
             case _:
                 return block
+
+    def _takes(self, picture: Picture) -> bool:
+        """Whether a picture is put somewhere, now or before."""
+        if picture.sha256 in self._seen:
+            return True
+        if len(self._seen) >= MOST_OUT:
+            return False
+        self._seen.add(picture.sha256)
+        self.fresh.append(picture)
+        return True
 
 
 def _decoded(media_type: str, data: str) -> Picture | None:

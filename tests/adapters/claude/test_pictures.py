@@ -57,5 +57,8 @@ def test_images_that_tools_show_are_taken_out_once() -> None:
     assert shown not in str(found)
     assert gallery.hang("text") == "text"
     many: list[Json] = [image(base64.b64encode(PNG + bytes([n])).decode()) for n in range(20)]
-    gallery.hang(many)
-    assert len(gallery.fresh) == 10
+    named = str(gallery.hang([*many, image(shown)]))
+    kept = {each.sha256 for each in gallery.fresh}
+    assert len(kept) == 10
+    assert all(each in named for each in kept)
+    assert named.count("'blob': None") == 11  # nobody is sent for what was not kept

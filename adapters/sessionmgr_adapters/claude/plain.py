@@ -41,6 +41,13 @@ if TYPE_CHECKING:
 
 LADDER: Final = Ladder(polite=0.0, term=2.0)
 MESSAGE: Final = "text"
+EMPTY: Final = Failure(
+    kind=FailureKind.PROVIDER_ERROR,
+    message="Claude Code has printed nothing, and in plain text nobody knows why",
+    resumable=True,
+    provider_code="empty_reply",
+    phase="turn",
+)
 
 
 class PlainRun:
@@ -82,7 +89,7 @@ class PlainRun:
         if text:
             run.emit_nowait(MessageReceived(content=text, message_id=MESSAGE))
         if run.cancelling is None:
-            await self._end(facts, pump.tail)
+            await self._end(facts, pump.tail, text)
 
     async def _version_failure(self) -> Failure | None:
         spec = self._spec
@@ -96,9 +103,12 @@ class PlainRun:
             )
             nursery.cancel_scope.cancel()
 
-    async def _end(self, facts: ExitFacts, tail: Tail) -> None:
-        if facts.exit_code == 0:
+    async def _end(self, facts: ExitFacts, tail: Tail, text: str) -> None:
+        if facts.exit_code == 0 and text:
             await self._run.finish(stop_reason="exit")
+            return
+        if facts.exit_code == 0:
+            await self._run.fail(EMPTY)
             return
         failure = exit_failure(facts, tail)
         kind = complaint_kind(tail.text()) or failure.kind

@@ -17,6 +17,7 @@ from tests.adapters.claude.contexts import add
 PLAIN = """#!/bin/sh
 case "$*" in *--version*) echo 2.1.327; exit;; *stream-json*) exit 9;; esac
 read -r prompt
+case "$prompt" in nothing*) exit 0;; esac
 echo "heard: $prompt"
 case "$prompt" in
   fail*) echo "Error: Session ID x is already in use." >&2; exit 1;;
@@ -42,6 +43,12 @@ async def test_plain_text_is_a_run_of_its_own(tmp_path: Path) -> None:
         failed = await (await session.submit("fail", options=options)).result()
         assert failed.failure is not None
         assert (failed.failure.kind, failed.text) == (FailureKind.SESSION_BUSY, "heard: fail")
+        empty = await (await session.submit("nothing", options=options)).result()
+        assert empty.failure is not None
+        assert (empty.failure.kind, empty.failure.provider_code) == (
+            FailureKind.PROVIDER_ERROR,
+            "empty_reply",
+        )
         run = await session.submit("wait", options=options)
         async for event in run:
             if event.type == "message_streamed":

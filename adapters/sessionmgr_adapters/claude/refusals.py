@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sessionmgr.model import PermissionMode
 from sessionmgr.provider.structured import schema_fault
-from sessionmgr_adapters.claude.allowed import unknown_tool
+from sessionmgr_adapters.claude.allowed import server_name, unknown_tool
+from sessionmgr_adapters.claude.functions import SERVER
 
 if TYPE_CHECKING:
     from sessionmgr.provider import RunContext
     from sessionmgr_adapters.claude.options import ClaudeOptions
+
+EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
+"""The levels of effort; a model that lacks one thinks as hard as it can below that."""
 
 
 def refusal(run: RunContext, options: ClaudeOptions) -> str | None:
@@ -20,4 +24,8 @@ def refusal(run: RunContext, options: ClaudeOptions) -> str | None:
         return f"schema: {schema}"
     if options.allow_rules and run.permission.asked is PermissionMode.PLAN:
         return "options.allow_rules: a run that only plans is allowed nothing by rules"
+    if run.effort is not None and run.effort not in EFFORTS:
+        return f"effort: Claude Code knows no {run.effort!r}, but {', '.join(EFFORTS)}"
+    if options.tools and server_name(SERVER) in map(server_name, options.mcp_servers):
+        return f"options.mcp_servers: {SERVER!r} is the name of the server of options.tools"
     return unknown_tool(run.tools_allowed, run.tools_denied, options)

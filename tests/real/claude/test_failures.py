@@ -12,6 +12,7 @@ from sessionmgr.testing.model_server import (
     Cut,
     Fault,
     Hang,
+    Malformed,
     Refuse,
     Reply,
     Say,
@@ -42,6 +43,7 @@ TABLE: dict[str, tuple[Reply, FailureKind | None, bool, bool]] = {
         True,
     ),
     "always cut": ((Cut(),), K.PROVIDER_ERROR, True, True),
+    "malformed": ((Malformed(),), K.PROVIDER_ERROR, True, True),
     "refusal": ((Stop(reason="refusal"),), K.REFUSED, False, True),
     "once 529": ((Refuse(status=529, times=1), Say(text="well")), None, False, False),
     "once a fault": ((Say(text="ha"), Fault(times=1), Say(text="well")), None, False, False),
@@ -161,10 +163,10 @@ async def test_a_session_that_nobody_knows_is_not_found(house: House) -> None:
 async def test_an_agent_that_hangs_is_stalled_and_replaced(house: House) -> None:
     session = await house.session()
     played = await house.play([[Hang()]], session, clocks=Clocks(start=2.0, model=1.0))
-    assert (played.result.status, played.result.failure and played.result.failure.kind) == (
-        RunStatus.TIMED_OUT,
-        K.STALLED,
-    )
+    failure = played.result.failure
+    assert failure is not None
+    assert (played.result.status, failure.kind) == (RunStatus.TIMED_OUT, K.STALLED)
+    assert (failure.retryable, failure.resumable) == (True, True)
     again = await house.play([[Say(text="again")]], session)
     assert again.result.text == "again"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from sessionmgr.model import FailureKind, Json, RunStatus
 from sessionmgr.provider import Allow, ApprovalRequest, Decision
 from sessionmgr.testing.model_server import Call, Refuse, Say, Script
+from sessionmgr_adapters.claude.refusals import EFFORTS
 from tests.real.claude.house import House, living
 
 SCHEMA: Json = {
@@ -36,6 +37,17 @@ async def test_model_and_effort_are_changed_in_the_running_child(any_house: Hous
     assert last(any_house)["model"] == "claude-opus-4-5"
     assert last(any_house).get("output_config") == {"effort": "high"}
     assert pid_count(any_house) == first
+
+
+async def test_each_level_of_effort_is_known_to_it(any_house: House) -> None:
+    session = await any_house.session()
+    for effort in EFFORTS:
+        await any_house.play([[Say(text="x")]], session, model="claude-opus-5-5", effort=effort)
+        assert last(any_house).get("output_config") == {"effort": effort}
+    played = await any_house.play([[Say(text="never")]], session, effort="bad")
+    assert played.result.failure is not None
+    assert played.result.failure.kind is FailureKind.CONFIG_INVALID
+    assert "xhigh" in played.result.failure.message
 
 
 async def test_a_model_that_nobody_has_is_refused(house: House) -> None:

@@ -1,0 +1,39 @@
+"""What a run wishes for that could only be left out, or done in part."""
+
+from __future__ import annotations
+
+import pytest
+from trio.testing import MockClock
+
+from sessionmgr.model import FailureKind
+from sessionmgr.testing.mock_sdk import MockSdk
+from sessionmgr_adapters.claude import ClaudeOptions, ClaudeTool
+from tests.adapters.claude.contexts import add
+from tests.adapters.claude.mocked import Talk
+from tests.adapters.claude.scene import Mock, answer, stage
+
+TAKEN = ClaudeOptions(tools=(ClaudeTool("add", "", add),), mcp_servers={"sessionmgr": {}})
+
+
+@pytest.mark.parametrize(
+    ("wishes", "why"),
+    [
+        ({"effort": "bad"}, "effort: Claude Code knows no 'bad', but low, medium, high"),
+        ({"effort": ""}, "effort"),
+        ({"options": TAKEN}, "mcp_servers: 'sessionmgr'"),
+    ],
+)
+async def test_it_is_refused_by_its_name_before_anything_is_asked(
+    autojump_clock: MockClock, wishes: dict[str, object], why: str
+) -> None:
+    async def script(it: Talk) -> None:
+        await answer(it)
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        await (await session.submit("hi", effort="low")).result()
+        failure = (await (await session.submit("hi", **wishes)).result()).failure  # type: ignore[arg-type]
+    assert failure is not None
+    assert failure.kind is FailureKind.CONFIG_INVALID
+    assert why in failure.message
+    assert len(sdk.conversations) == 1

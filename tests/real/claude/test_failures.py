@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Final
+
 import trio
 
 from sessionmgr.manager import Clocks
-from sessionmgr.model import FailureKind, RunStatus
+from sessionmgr.model import (
+    ErrorOccurred,
+    FailureKind,
+    Json,
+    RunStatus,
+    SessionStatsUpdated,
+)
 from sessionmgr.provider import Budget
 from sessionmgr.testing.model_server import (
     Call,
@@ -21,10 +30,12 @@ from sessionmgr.testing.model_server import (
     UsageLimit,
     Use,
 )
+from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr.testing.model_server.server import ModelServer
-from tests.real.claude.house import House, open_house
+from tests.real.claude.house import House, living, open_house
 
 K = FailureKind
+TOO_LONG: Final = "prompt is too long: 300000 tokens > 200000 maximum"
 # What the model does; the kind that it comes to; whether to retry, and to go on, makes sense.
 TABLE: dict[str, tuple[Reply, FailureKind | None, bool, bool]] = {
     "429": ((Refuse(status=429),), K.RATE_LIMITED, True, True),
@@ -36,6 +47,7 @@ TABLE: dict[str, tuple[Reply, FailureKind | None, bool, bool]] = {
     "400": ((Refuse(status=400),), K.PROVIDER_ERROR, False, True),
     "404": ((Refuse(status=404),), K.MODEL_NOT_FOUND, False, True),
     "413": ((Refuse(status=413),), K.CONTEXT_EXCEEDED, False, False),
+    "too long": ((Refuse(status=400, message=TOO_LONG),), K.CONTEXT_EXCEEDED, False, False),
     "credit": (
         (Refuse(status=400, message="Your credit balance is too low to access the API."),),
         K.BILLING,
@@ -78,6 +90,80 @@ async def fail_one_after_the_other(house: House, names: list[str]) -> None:
             limited = kind is K.RATE_LIMITED
             assert result.status == ("rate_limited" if limited else "failed"), name
         await house.goes_on(session)
+
+
+async def test_what_is_not_to_be_asked_for_again_is_not(any_house: House) -> None:
+    headers = {"x-should-retry": "false"}
+    played = await any_house.play([[Refuse(status=500, headers=headers)]])
+    failure = played.result.failure
+    assert failure is not None
+    assert (failure.kind, failure.retryable) == (K.PROVIDER_ERROR, True)
+    assert "retry_scheduled" not in played.types
+    assert len(any_house.server.log.asked) == 1
+
+
+async def test_a_model_that_is_overloaded_is_left_for_the_one_that_was_named_for_that(
+    server: ModelServer, hermitage: Hermitage, claude_program: tuple[str, Path]
+) -> None:
+    env = hermitage.claude(retries=10)
+    async with open_house(server, claude_program[1], hermitage.work, env) as house:
+        played = await house.play(
+            [[Refuse(status=529, times=3), Say(text="in its stead")]],
+            model="claude-opus-4-5",
+            options=house.options(fallback_model="claude-sonnet-4-5"),
+        )
+    assert (played.result.status, played.result.text) == (RunStatus.COMPLETED, "in its stead")
+    models = [each.model for each in server.log.asked]
+    assert models[:4] == ["claude-opus-4-5"] * 3 + ["claude-sonnet-4-5"]
+    assert set(models[3:]) == {"claude-sonnet-4-5"}
+    (told,) = [each for each in played.events if isinstance(each, ErrorOccurred)]
+    assert (told.severity, told.failure.kind) == ("warning", K.OVERLOADED)
+    stats = [each.model for each in played.events if isinstance(each, SessionStatsUpdated)]
+    assert stats[0] == "claude-sonnet-4-5"
+
+
+async def test_what_is_cut_at_its_limit_is_gone_on_with_and_fails_where_that_does_not_end(
+    any_house: House,
+) -> None:
+    cut: Reply = [Say(text="a part"), Stop(reason="max_tokens")]
+    played = await any_house.play([cut, [Say(text="the rest")]])
+    assert (played.result.status, played.result.text) == (RunStatus.COMPLETED, "the rest")
+    session = await any_house.session()
+    failure = (await any_house.play([cut] * 6, session)).result.failure
+    assert failure is not None
+    assert (failure.kind, failure.provider_code) == (K.PROVIDER_ERROR, "max_output_tokens")
+    assert (failure.retryable, failure.resumable) == (False, True)
+    await any_house.goes_on(session)
+
+
+async def test_a_reply_of_nothing_is_asked_for_again_and_may_be_all_there_is(
+    any_house: House,
+) -> None:
+    session = await any_house.session()
+    played = await any_house.play([[]], session)
+    assert (played.result.status, played.result.text) == (RunStatus.COMPLETED, "")
+    await any_house.goes_on(session)
+
+
+async def test_arguments_that_cannot_be_read_are_the_models_to_mend(any_house: House) -> None:
+    played = await any_house.play([[Call(tool="shell", broken="{nope")], [Say(text="sorry")]])
+    assert (played.result.status, played.result.text) == (RunStatus.COMPLETED, "sorry")
+    assert played.result.tool_calls.failed == 1
+    assert "tool_call_failed" in played.types
+
+
+async def test_work_in_the_background_is_not_waited_for_beyond_the_clock(any_house: House) -> None:
+    session = await any_house.session("full_auto")
+    command: dict[str, Json] = {"command": "sleep 1000; touch late", "run_in_background": True}
+    script: Script = [[Call(tool="Bash", input=command)], [Say(text="soon")]]
+    played = await any_house.play(script, session, clocks=Clocks(drain=1.0))
+    failure = played.result.failure
+    assert failure is not None
+    assert (played.result.status, failure.kind) == (RunStatus.TIMED_OUT, K.STALLED)
+    assert "drain" in failure.message
+    assert (failure.retryable, failure.resumable) == (True, True)
+    assert not any("sleep" in each for each in living(any_house.work))
+    await any_house.goes_on(session)
 
 
 async def test_a_subscription_that_is_used_up_says_until_when(

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from sessionmgr.manager import RunHandle, SessionHandle
 from sessionmgr.model import ErrorOccurred, FailureKind, RunStatus
 from sessionmgr.testing.model_server import Call, Say, Script, prompt_with
 from sessionmgr_adapters.claude import ClaudeAdapter
-from tests.real.claude.house import House, living, until
+from tests.real.claude.house import House, living, until, with_word
 
 SLEEP = "touch begun; sleep 1000; echo over"
 
@@ -65,6 +66,76 @@ async def goes_on_after(house: House, strike: Callable[[], None]) -> list[str | 
     assert again.result.provider_session_id == first.result.provider_session_id
     errors = [each for each in again.events if isinstance(each, ErrorOccurred)]
     return [each.failure.provider_code for each in errors]
+
+
+async def test_who_guards_a_tree_is_killed_and_it_costs_the_run(house: House) -> None:
+    session, run = await in_a_tool(house)
+    _, guard, _ = _chain(house)
+    os.kill(guard, signal.SIGKILL)
+    result = await run.result()
+    assert result.failure is not None
+    assert result.failure.kind is FailureKind.PROCESS_EXITED
+    assert (result.failure.retryable, result.failure.resumable) == (True, True)
+    await until(lambda: not list(living(house.work)))
+    await house.goes_on(session)
+
+
+async def test_who_starts_all_trees_is_killed_and_it_costs_nothing(house: House) -> None:
+    session, run = await in_a_tool(house)
+    warden, _, _ = _chain(house)
+    os.kill(warden, signal.SIGKILL)
+    await until(lambda: not _line_of(warden))
+    (house.work / "go").touch()
+    result = await run.result()
+    assert (result.status, result.text) == (RunStatus.COMPLETED, "well"), result.failure
+    await house.goes_on(session)  # with the child that is there
+    await house.goes_on(session, options=house.options(keep=False))  # and with another
+
+
+async def test_both_are_killed_and_nothing_is_left_of_the_run(house: House) -> None:
+    session, run = await in_a_tool(house)
+    warden, guard, _ = _chain(house)
+    for each in (warden, guard):
+        os.kill(each, signal.SIGKILL)
+    result = await run.result()
+    assert result.failure is not None
+    assert (result.failure.kind, result.failure.resumable) == (FailureKind.PROCESS_EXITED, True)
+    await until(lambda: not list(living(house.work)))
+    await house.goes_on(session)
+
+
+async def in_a_tool(house: House) -> tuple[SessionHandle, RunHandle]:
+    """Bring a new session to where a tool of it waits for a file called `go`."""
+    session = await house.session("full_auto")
+    await house.play([[Say(text="one")]], session)
+    waits = "touch begun; until [ -e go ]; do sleep 0.05; done"
+    run = await house.submit(
+        session, [[Call(tool="shell", input={"command": waits})], [Say(text="well")]]
+    )
+    await until((house.work / "begun").exists)
+    return session, run
+
+
+def _chain(house: House) -> tuple[int, int, int]:
+    """Return who started whom: the warden, the guard of the one tree, and its Claude Code."""
+    program = bytes(house.program)
+    (claude,) = [each for each in with_word(house.mark) if _line_of(each).startswith(program)]
+    guard = _parent_of(claude)
+    return _parent_of(guard), guard, claude
+
+
+def _line_of(pid: int) -> bytes:
+    """Return the command line of a process; that of a dead one is empty."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def _parent_of(pid: int) -> int:
+    status = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (found,) = [int(each.split()[1]) for each in status if each.startswith("PPid:")]
+    return found
 
 
 def _is_kept(house: House, text: str) -> bool:

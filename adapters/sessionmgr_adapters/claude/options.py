@@ -33,7 +33,7 @@ class ClaudeOptions(Options, frozen=True, kw_only=True):
     append_system_prompt: str | None = None
     """Added to the system prompt that Claude Code has by itself."""
     allow_rules: tuple[str, ...] = ()
-    """Permission rules that allow without a question, such as `Bash(git *)`."""
+    """Permission rules that allow without a question, such as `Bash(git *)`; refused in a plan."""
     ask_user: bool = True
     """Let the agent ask the user, where there is somebody to answer: an `approve` function."""
     mcp_servers: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])

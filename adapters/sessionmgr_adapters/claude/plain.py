@@ -22,6 +22,7 @@ from sessionmgr.model import (
 from sessionmgr.process import PrivateFiles, Pump
 from sessionmgr.process.ladder import Ladder, end_tree, open_tree
 from sessionmgr.provider.child_end import exit_failure, process_exited
+from sessionmgr_adapters.claude.allowed import allowed_of
 from sessionmgr_adapters.claude.failures import complaint_kind
 from sessionmgr_adapters.claude.fallback import OF_FRAMES
 from sessionmgr_adapters.claude.literal import misreading
@@ -128,6 +129,7 @@ class PlainRun:
 def _refused(run: RunContext, options: ClaudeOptions) -> Failure | None:
     """Return why a run cannot be had so: what there is nobody to ask about is not left out."""
     misread = misreading(run.prompt)
+    allowed = allowed_of(run.tools_allowed, options)
     reasons = {
         "plain text leaves nobody to grant edits: accept_edits needs frames": run.permission.asked
         is PermissionMode.ACCEPT_EDITS,
@@ -139,8 +141,8 @@ def _refused(run: RunContext, options: ClaudeOptions) -> Failure | None:
         f"in plain text a prompt is more than words: this one {misread}": not options.slash_commands
         and misread is not None,
         "in plain text nobody calls your functions": bool(options.tools or options.hooks),
-        "in plain text nobody keeps to some tools of a server: name its tools in frames": bool(
-            run.tools_allowed and options.mcp_servers
+        "in plain text nobody keeps to some tools of a server: tools_allowed needs frames": (
+            allowed is not None and any(map(allowed.needs, options.mcp_servers))
         ),
         "in plain text nobody knows who pays: billing needs frames": options.billing is not None,
     }

@@ -64,6 +64,7 @@ async def test_what_plain_text_does_not_have_is_refused_and_not_left_out(tmp_pat
         edits = await manager.open_session("claude", cwd=tmp_path, permission_mode="accept_edits")
         plans = await manager.open_session("claude", cwd=tmp_path, permission_mode="plan")
         with_tools = replace(options, tools=(ClaudeTool("add", "", add),))
+        served = replace(options, mcp_servers={"a": {"command": "a"}})
         for refused, why in (
             (await session.submit("/x", options=options), "'/'"),
             (await session.submit("see @a.png", options=options), "'@a.png'"),
@@ -71,6 +72,7 @@ async def test_what_plain_text_does_not_have_is_refused_and_not_left_out(tmp_pat
             (await session.submit("x", options=options, images=("a.png",)), "images"),
             (await session.submit("x", options=replace(options, billing="api")), "who pays"),
             (await session.submit("x", options=with_tools), "functions"),
+            (await session.submit("x", options=served, tools_allowed=["mcp__a__b"]), "server"),
             (await edits.submit("x", options=options), "accept_edits"),
             (await plans.submit("x", options=options), "plan"),
         ):

@@ -12,21 +12,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-DIRECTORIES: Final = frozenset(
-    {
-        *(
-            ".claude",
-            ".git",
-            ".vscode",
-            ".idea",
-            ".husky",
-            ".cargo",
-            ".devcontainer",
-            ".yarn",
-            ".mvn",
-        ),
-    }
-)
+DIRECTORIES: Final = frozenset({
+    *(".claude", ".git", ".vscode", ".idea", ".husky", ".cargo", ".devcontainer", ".yarn", ".mvn"),
+})  # fmt: skip
 FILES: Final = frozenset({
     *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".envrc"),
     *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout"),

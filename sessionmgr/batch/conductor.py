@@ -119,7 +119,7 @@ class Conductor:
             # Whoever waits for the end is cancelled with the whole block, which says what it was.
             log.error("event=batch_down why=%s", error)  # which goes on its way
             self.stop(str(error))
-            await self._wind_down()
+            await self._wind_down()  # shielded and bounded in there  # noqa: ASYNC120
             raise
         except BaseException:
             self.stop("the batch was left")

@@ -45,9 +45,9 @@ from sessionmgr_adapters.codex.frames import (
 )
 from sessionmgr_adapters.codex.hello import hello_of, introduced
 from sessionmgr_adapters.codex.launch import OPENING
-from sessionmgr_adapters.codex.loaded import IDLE_FOR, Loaded, Shelf, terms_of
 from sessionmgr_adapters.codex.orders import Call, Reply
 from sessionmgr_adapters.codex.requests import FULL, Requests
+from sessionmgr_adapters.codex.stock import Stock
 from sessionmgr_adapters.codex.threads import Threads, called_in
 
 if TYPE_CHECKING:
@@ -62,8 +62,6 @@ if TYPE_CHECKING:
     from sessionmgr.wire.json_rpc import Message
     from sessionmgr_adapters.codex.frames import Notice
 
-UNLOAD: Final = 10.0
-"""Seconds for a thread to be given back."""
 EARLY: Final = 1000
 """Frames that are kept for whoever comes first."""
 THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
@@ -112,9 +110,7 @@ class CodexConnection:
         self._calls: Final[dict[Id, _Theirs]] = {}
         self._conversations: Final[list[CodexConversation]] = []
         self._threads: Final = Threads()
-        self._closing: Final[dict[str, trio.Event]] = {}
-        self._loaded: Final[dict[str, Loaded]] = {}
-        self._shelf: Final = Shelf()
+        self._stock: Final = Stock(self._requests.ask, self.clear_away)
         self._early: Final[list[Frame]] = []
         self._hello: Hello | None = None
         self._nursery: trio.Nursery | None = None
@@ -143,6 +139,7 @@ class CodexConnection:
         """Greet it, and give threads back, until it is gone."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
+            self._stock.open(nursery)
             hello = await self._greet()
             self._hello = hello
             for each in self._conversations:
@@ -174,7 +171,7 @@ class CodexConnection:
 
     async def call(self, conversation: CodexConversation, call: Call) -> None:
         """Call something for a conversation, once there is room; its answer is a frame."""
-        if self._keeps_for(call):
+        if self._stock.keeps_for(call):
             # It may be dead, and nobody has noticed.
             await self._requests.ask("thread/loaded/list", {})
         if self._answered_from_memory(conversation, call):
@@ -193,32 +190,19 @@ class CodexConnection:
         else:
             self._calls[id_] = theirs
 
-    def _keeps_for(self, call: Call) -> bool:
-        """Whether a thread is kept that is as somebody wants to go on with it."""
-        thread = str(call.params.get("threadId"))
-        is_kept = call.method == "thread/resume" and thread in self._shelf
-        return is_kept and self._loaded[thread].terms == terms_of(call.params)
-
     def _answered_from_memory(self, conversation: CodexConversation, call: Call) -> bool:
         """Go on with a thread that is loaded still, if it is as it is wanted."""
-        if not self._keeps_for(call):
+        if not self._stock.keeps_for(call):
             return False
         thread = str(call.params["threadId"])
-        self._shelf.take(thread)
-        loaded = self._loaded[thread]
         conversation.thread = thread
         self._threads.claim(thread, conversation)
-        conversation.take([Answer(call.id, call.method, loaded.answer())], 0)
+        conversation.take([Answer(call.id, call.method, self._stock.take(thread))], 0)
         return True
 
     async def release(self, thread: str) -> None:
         """Keep a thread no longer, and wait until somebody else can have it."""
-        await trio.lowlevel.checkpoint()
-        if self._shelf.take(thread):
-            self._begin_to_unload(thread, None)
-        closing = self._closing.get(thread)
-        if closing is not None:
-            await closing.wait()
+        await self._stock.release(thread)
 
     def call_soon(self, method: str, params: dict[str, Json]) -> None:
         """Call something whose answer makes no difference."""
@@ -254,7 +238,7 @@ class CodexConnection:
                 continue
             if of.call.method in _BEGINNING:
                 if of.call.method != "thread/fork" and "threadId" in of.call.params:
-                    self._closing.setdefault(str(of.call.params["threadId"]), trio.Event())
+                    self._stock.expect_unwanted(str(of.call.params["threadId"]))
                 continue  # what was begun must be ended, once it is known what it is
             del self._calls[id_]
             self._requests.withdraw(id_)
@@ -264,43 +248,9 @@ class CodexConnection:
             return
         for name in names:
             if name != thread:
-                self._begin_to_unload(name, conversation.turns.get(name, ""))
-        if keep and turn is None and thread in self._loaded:
-            self._nursery.start_soon(self._keep, thread, self._shelf.put(thread))
-            for each in self._shelf.surplus():
-                self._shelf.take(each)
-                self._begin_to_unload(each, None)
-        else:
-            self._begin_to_unload(thread, turn)
-
-    async def _keep(self, thread: str, scope: trio.CancelScope) -> None:
-        with scope:
-            await trio.sleep(IDLE_FOR)
-            self._shelf.take(thread)
-            self._begin_to_unload(thread, None)
-
-    def _begin_to_unload(self, thread: str, turn: str | None) -> None:
-        """Give a thread back; with a `turn` end that before, and with "" what one has left."""
-        self._loaded.pop(thread, None)
-        if self._nursery is not None and not self.talk.has_ended:
-            self._closing.setdefault(thread, trio.Event())
-            self._nursery.start_soon(self._unload, thread, turn)
-
-    async def _unload(self, thread: str, turn: str | None) -> None:
-        closed = self._closing.setdefault(thread, trio.Event())
-        about: dict[str, Json] = {"threadId": thread}
-        with trio.move_on_after(UNLOAD):
-            if turn is not None:  # it was left in the middle of it
-                if turn:
-                    await self._requests.ask("turn/interrupt", {**about, "turnId": turn})
-                await self._requests.ask("thread/backgroundTerminals/clean", about)
-                await self.clear_away(thread)
-            answer = await self._requests.ask("thread/unsubscribe", about)
-            if isinstance(answer, Response):
-                await closed.wait()
-        closed.set()
-        if self._closing.get(thread) is closed:
-            del self._closing[thread]
+                self._stock.give_back(name, conversation.turns.get(name, ""))
+        if not (keep and turn is None and self._stock.keep(thread)):
+            self._stock.give_back(thread, turn)
 
     # --- what comes ------------------------------------------------------------------------------
 
@@ -343,13 +293,10 @@ class CodexConnection:
         """Take note of what is about a thread and not about a run."""
         match frame:
             case ThreadClosed():
-                self._shelf.take(thread)
-                self._loaded.pop(thread, None)
-                if thread in self._closing:
-                    self._closing[thread].set()
-            case SettingsChanged() if thread in self._loaded:
-                self._loaded[thread].told = frame
-            case TurnStarted(turn=turn) if thread in self._closing:  # nobody wants it any more
+                self._stock.note_closed(thread)
+            case SettingsChanged():
+                self._stock.note_settings(thread, frame)
+            case TurnStarted(turn=turn) if self._stock.is_unwanted(thread):
                 self.call_soon("turn/interrupt", {"threadId": thread, "turnId": turn.id})
             case _:
                 pass
@@ -360,13 +307,13 @@ class CodexConnection:
         conversation = self._threads.owner(caller)
         held: list[tuple[CodexConversation, Frame]] = []
         for agent in agents:
-            if agent in self._threads or agent in self._loaded or agent in self._closing:
+            if agent in self._threads or agent in self._stock:
                 continue
             if conversation is not None:
                 held += [(conversation, each) for each in self._threads.claim(agent, conversation)]
-            elif caller in self._closing:  # nobody wants it any more
+            elif self._stock.is_unwanted(caller):
                 begun = [each for each in self._threads.forget(agent) if _begins(each)]
-                self._begin_to_unload(agent, "")
+                self._stock.give_back(agent, "")
                 for each in begun:
                     self._note(agent, each)
         return held
@@ -378,7 +325,7 @@ class CodexConnection:
                 self._threads.forget(thread)
             return [(owner, frame)]
         if thread:
-            if self._conversations and thread not in self._loaded and thread not in self._closing:
+            if self._conversations and thread not in self._stock:
                 self._threads.hold(thread, frame)
             return []
         if not self._conversations:
@@ -409,16 +356,16 @@ class CodexConnection:
         if call.method == "turn/start" and begun is not None:
             self.call_soon("turn/interrupt", {"threadId": thread, "turnId": begun.turn.id})
         elif call.method in OPENING and opened is not None:
-            self._begin_to_unload(opened.thread.id, None)
-        elif call.method in OPENING and thread in self._closing:
-            self._closing.pop(thread).set()
+            self._stock.give_back(opened.thread.id)
+        elif call.method in OPENING:
+            self._stock.give_up(thread)
 
     def _bind(self, conversation: CodexConversation, call: Call, answer: Response) -> list[Frame]:
         opened = decoded(answer.result, _Opened)
         if opened is None:
             return []
         conversation.thread = opened.thread.id
-        self._loaded[opened.thread.id] = Loaded(terms_of(call.params), answer.result)
+        self._stock.note_opened(opened.thread.id, call, answer.result)
         return self._threads.claim(opened.thread.id, conversation)
 
     async def _room(self) -> None:
@@ -429,8 +376,7 @@ class CodexConnection:
     def _is_over(self) -> None:
         for each in self._conversations:
             each.arrivals.close()
-        for closed in self._closing.values():
-            closed.set()
+        self._stock.end()
         if self._nursery is not None:
             self._nursery.cancel_scope.cancel()
 

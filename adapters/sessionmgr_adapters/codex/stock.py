@@ -1,0 +1,147 @@
+"""The threads that an app-server has loaded: what is known of them, kept a while, and given back.
+
+A thread costs memory, and as long as it is loaded nobody else can go on with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.wire import Response
+from sessionmgr_adapters.codex.loaded import IDLE_FOR, Loaded, Shelf, terms_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import TypeAlias
+
+    from sessionmgr.model import Json
+    from sessionmgr.wire import ErrorResponse
+    from sessionmgr_adapters.codex.frames import SettingsChanged
+    from sessionmgr_adapters.codex.orders import Call
+
+    Ask: TypeAlias = Callable[[str, dict[str, Json]], Awaitable[Response | ErrorResponse]]
+
+UNLOAD: Final = 10.0
+"""Seconds for a thread to be given back."""
+
+
+class Stock:
+    """The threads of one app-server; it is asked by `ask`, and `clear_away` ends their commands."""
+
+    def __init__(self, ask: Ask, clear_away: Callable[[str], Awaitable[None]]) -> None:
+        self._ask: Final = ask
+        self._clear_away: Final = clear_away
+        self._loaded: Final[dict[str, Loaded]] = {}
+        self._shelf: Final = Shelf()
+        self._closing: Final[dict[str, trio.Event]] = {}
+        self._nursery: trio.Nursery | None = None
+
+    def open(self, nursery: trio.Nursery) -> None:
+        """Have a nursery for what takes time."""
+        self._nursery = nursery
+
+    def end(self) -> None:
+        """Hear that the app-server is gone, and all its threads with it."""
+        self._nursery = None
+        for closed in self._closing.values():
+            closed.set()
+
+    # --- what there is ---------------------------------------------------------------------------
+
+    def __contains__(self, thread: str) -> bool:
+        """Whether a thread is loaded, or about to be given back."""
+        return thread in self._loaded or thread in self._closing
+
+    def is_unwanted(self, thread: str) -> bool:
+        """Whether a thread is about to be given back: nobody wants it any more."""
+        return thread in self._closing
+
+    def note_opened(self, thread: str, call: Call, answer: bytes) -> None:
+        """Note that a thread was opened, by which call and with which answer."""
+        self._loaded[thread] = Loaded(terms_of(call.params), answer)
+
+    def note_settings(self, thread: str, told: SettingsChanged) -> None:
+        """Note what is in force in a thread."""
+        if thread in self._loaded:
+            self._loaded[thread].told = told
+
+    def note_closed(self, thread: str) -> None:
+        """Note that a thread is loaded no more."""
+        self._shelf.take(thread)
+        self._loaded.pop(thread, None)
+        if thread in self._closing:
+            self._closing[thread].set()
+
+    # --- for the next run ------------------------------------------------------------------------
+
+    def keep(self, thread: str) -> bool:
+        """Keep a thread for a while, if it is loaded; those that are too many are given back."""
+        if thread not in self._loaded or self._nursery is None:
+            return False
+        self._nursery.start_soon(self._keep, thread, self._shelf.put(thread))
+        for each in self._shelf.surplus():
+            self._shelf.take(each)
+            self.give_back(each)
+        return True
+
+    async def _keep(self, thread: str, scope: trio.CancelScope) -> None:
+        with scope:
+            await trio.sleep(IDLE_FOR)
+            self._shelf.take(thread)
+            self.give_back(thread)
+
+    def keeps_for(self, call: Call) -> bool:
+        """Whether a thread is kept that is as somebody wants to go on with it."""
+        thread = str(call.params.get("threadId"))
+        is_kept = call.method == "thread/resume" and thread in self._shelf
+        return is_kept and self._loaded[thread].terms == terms_of(call.params)
+
+    def take(self, thread: str) -> bytes:
+        """Have a thread that is kept be somebody's again; return what it is opened with."""
+        self._shelf.take(thread)
+        return self._loaded[thread].answer()
+
+    # --- given back ------------------------------------------------------------------------------
+
+    async def release(self, thread: str) -> None:
+        """Keep a thread no longer, and wait until somebody else can have it."""
+        await trio.lowlevel.checkpoint()
+        if self._shelf.take(thread):
+            self.give_back(thread)
+        closing = self._closing.get(thread)
+        if closing is not None:
+            await closing.wait()
+
+    def expect_unwanted(self, thread: str) -> None:
+        """Note that a thread is to be given back as soon as it is opened."""
+        self._closing.setdefault(thread, trio.Event())
+
+    def give_up(self, thread: str) -> None:
+        """Note that a thread was not opened after all."""
+        if thread in self._closing:
+            self._closing.pop(thread).set()
+
+    def give_back(self, thread: str, turn: str | None = None) -> None:
+        """Give a thread back; with a `turn` end that before, and with "" what one has left."""
+        self._loaded.pop(thread, None)
+        if self._nursery is not None:
+            self._closing.setdefault(thread, trio.Event())
+            self._nursery.start_soon(self._give_back, thread, turn)
+
+    async def _give_back(self, thread: str, turn: str | None) -> None:
+        closed = self._closing.setdefault(thread, trio.Event())
+        about: dict[str, Json] = {"threadId": thread}
+        with trio.move_on_after(UNLOAD):
+            if turn is not None:  # it was left in the middle of it
+                if turn:
+                    await self._ask("turn/interrupt", {**about, "turnId": turn})
+                await self._ask("thread/backgroundTerminals/clean", about)
+                await self._clear_away(thread)
+            answer = await self._ask("thread/unsubscribe", about)
+            if isinstance(answer, Response):
+                await closed.wait()
+        closed.set()
+        if self._closing.get(thread) is closed:
+            del self._closing[thread]

@@ -8,6 +8,16 @@ def written(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
+def told(seconds: float | None) -> str | None:
+    """Write a moment that somebody else has told, if it is one that can be written."""
+    if seconds is None:
+        return None
+    try:
+        return written(seconds)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
 def read(moment: str) -> float:
     """Return the seconds since 1970 of a written moment.
 

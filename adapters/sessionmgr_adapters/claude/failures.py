@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.model import Failure, FailureKind
-from sessionmgr.model.moment import written
+from sessionmgr.model import Failure, FailureKind, moment
 
 if TYPE_CHECKING:
     from sessionmgr_adapters.claude.frames import Assistant, RateLimitInfo, Result, System
@@ -86,7 +85,7 @@ def failure_of(
         or status >= _SERVERS_FAULT
         or (not status and kind is FailureKind.PROVIDER_ERROR and code in _UNREACHABLE),
         resumable=kind not in _FULL and kind is not FailureKind.SESSION_NOT_FOUND,
-        retry_at=None if resets_at is None else written(resets_at),
+        retry_at=moment.told(resets_at),
         provider_code=code,
         phase="turn",
     )

@@ -33,8 +33,8 @@ from sessionmgr.model import (
     ToolCallFailed,
     ToolCallStarted,
     TurnCompleted,
+    moment,
 )
-from sessionmgr.model.moment import written
 from sessionmgr.provider.no_frame import told
 from sessionmgr_adapters.claude.blocks import (
     ServerToolResult,
@@ -106,7 +106,7 @@ def _events(frame: Frame | NoFrame, state: State) -> list[Event]:
                 RateLimitUpdated(
                     bucket=info.rate_limit_type or "unknown",
                     state=info.status,
-                    resets_at=None if info.resets_at is None else written(info.resets_at),
+                    resets_at=moment.told(info.resets_at),
                     utilisation=info.utilization,
                 )
             ]

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.model import Failure, FailureKind
-from sessionmgr.model.moment import written
+from sessionmgr.model import Failure, FailureKind, moment
 from sessionmgr.process import Tail
 from sessionmgr_adapters.codex.paths import without_places
 
@@ -98,7 +97,7 @@ def failure_of(
         or name == "internalServerError"
         or (status or 0) >= _SERVERS_FAULT,
         resumable=kind is not FailureKind.CONTEXT_EXCEEDED,
-        retry_at=None if at is None else written(at),
+        retry_at=moment.told(at),
         provider_code=name if status is None else f"{name}:{status}",
         phase="turn",
     )

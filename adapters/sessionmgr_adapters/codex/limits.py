@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from sessionmgr.model import RateLimitUpdated
-from sessionmgr.model.moment import written
+from sessionmgr.model import RateLimitUpdated, moment
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event
@@ -44,6 +43,6 @@ def _limit(bucket: str, window: Window, limits: Limits) -> Event:
     return RateLimitUpdated(
         bucket=bucket,
         state=limits.rate_limit_reached_type or "allowed",
-        resets_at=None if window.resets_at is None else written(window.resets_at),
+        resets_at=moment.told(window.resets_at),
         utilisation=window.used_percent / 100,
     )

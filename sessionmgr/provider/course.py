@@ -16,6 +16,7 @@ from sessionmgr.errors import OtpError, RunCancelled, RunCrashed
 from sessionmgr.model import Cause, Failure, Kind, StallSuspected, encode_event, new_id
 from sessionmgr.otp import Run
 from sessionmgr.provider.latch import Latch
+from sessionmgr.provider.told import checked
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event, Json
@@ -32,6 +33,16 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True):
     cause: Cause
     detail: str | None = None
     failure: Failure | None = None
+
+
+def require_text(detail: object) -> None:
+    """Make sure that what a caller says of an end can be written down.
+
+    Raises:
+        TypeError: It is no text.
+    """
+    if not (detail is None or isinstance(detail, str)):
+        raise TypeError(f"the detail of an end is a text, and not {detail!r}")
 
 
 class Arrived(msgspec.Struct, frozen=True):
@@ -129,8 +140,13 @@ class Course:
         self._farewell: Run[None] | None = None
 
     def arrive(self, events: tuple[Event, ...], size: int | None = None) -> None:
-        """Take in events; a sign of life, too."""
+        """Take in events; a sign of life, too.
+
+        Raises:
+            TypeError: No adapter may tell this.
+        """
         self.alive()
+        events = checked(events)
         if size is None:
             size = sum(len(encode_event(event)) for event in events)
         self.intake.put(Arrived(self, events, size, self.last_sign), size)

@@ -267,7 +267,7 @@ class SessionBusy(StartRefused):
     """Another manager has the session, and lives: two would write one record."""
 
     def __init__(self, session_id: str, holder: object) -> None:
-        super().__init__(f"{session_id} is in use by another manager ({holder})")
+        super().__init__(f"{session_id} is in use by another manager")
         self.session_id = session_id
         self.holder = holder
 

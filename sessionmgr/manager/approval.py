@@ -39,16 +39,16 @@ async def _ask(entry: RunEntry, question: Question, approve: Approve | None) -> 
     patience = entry.clocks.of("approval")
     if not patience:
         return await _answer(entry, question, approve)
-    decision: Decision | None = None
+    late = Deny(reason=f"nobody answered within {patience:g} s", by="deadline")
+    clock = _Clock(patience)
+    decision: Decision = late
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_warn, entry, question, patience)
-        with trio.move_on_after(patience):  # noqa: ASYNC912  # approve() may answer at once
-            decision = await _answer(entry, question, approve)
+        nursery.start_soon(clock.strike, entry, question, late, nursery.cancel_scope)
+        answered = await _answer(entry, question, approve)
+        if not clock.has_struck:
+            decision = answered
         nursery.cancel_scope.cancel()
-    if decision is not None:
-        return decision
-    _note(entry, question, patience, patience)
-    return Deny(reason=f"nobody answered within {patience:g} s", by="deadline")
+    return decision
 
 
 async def _answer(entry: RunEntry, question: Question, approve: Approve) -> Decision:
@@ -62,9 +62,24 @@ async def _answer(entry: RunEntry, question: Question, approve: Approve) -> Deci
         return Deny(reason=message, by="default")
 
 
-async def _warn(entry: RunEntry, question: Question, patience: float) -> None:
-    await trio.sleep(patience / 2)
-    _note(entry, question, patience, patience / 2)
+class _Clock:
+    """The deadline of one question: it holds, however long whoever is asked takes to hear of it."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience: Final = patience
+        self.has_struck = False
+
+    async def strike(
+        self, entry: RunEntry, question: Question, late: Decision, asking: trio.CancelScope
+    ) -> None:
+        """Warn at half time, and decide at the end."""
+        await trio.sleep(self._patience / 2)
+        _note(entry, question, self._patience, self._patience / 2)
+        await trio.sleep(self._patience / 2)
+        self.has_struck = True
+        _note(entry, question, self._patience, self._patience)
+        entry.live.intake.put(Decided(entry, question, late))
+        asking.cancel()
 
 
 def _note(entry: RunEntry, question: Question, limit: float, waited: float) -> None:

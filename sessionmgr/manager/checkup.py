@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from sessionmgr.errors import AdapterBroken, OtpError, ProviderDown, RunCrashed
+from sessionmgr.errors import AdapterBroken, ManagerClosing, OtpError, ProviderDown, RunCrashed
 from sessionmgr.provider.discovery import installed
 from sessionmgr.provider.health import Health
 
@@ -36,10 +36,13 @@ async def check_up(
         except AdapterBroken as error:
             found[name] = Health(state="fail", detail=str(error))
 
+    if not tables.open:
+        raise ManagerClosing
+
     async def ask(tree: ProviderTree) -> None:
         try:
             await keeping.bring_up(tree.name)
-        except ProviderDown as error:
+        except (ProviderDown, ManagerClosing) as error:
             found[tree.name] = Health(state="fail", detail=str(error))
         else:
             found[tree.name] = await _ask(tree, tables.clocks.of("start"))

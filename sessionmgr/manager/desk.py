@@ -162,6 +162,8 @@ class Desk:
     def _approve(self, order: Order, entries: list[RunEntry]) -> bool:
         for entry in entries:
             for approval_id, question in list(entry.course.questions.items()):
+                if question.ruled is not None or approval_id not in entry.run.open_approvals:
+                    continue  # it is none of his, or nobody has seen it yet
                 if order.approval_id in {None, approval_id}:
                     question.scope.cancel()
                     decision = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.manager")
 
 RENEW_EVERY: Final = 30.0
+SWEEP_EVERY: Final = 30.0
 RELEASE: Final = 1.0
 """Seconds in which a lease is given back at the end; else it runs out by itself."""
 
@@ -143,6 +145,7 @@ class Keeping:
             stored = await self._tables.store.session(session.id)
         except UnknownId:
             return self._unstored(session)
+        self._tables.is_known(session.id)
         known = msgspec.convert(known_part(msgspec.json.decode(stored.body), Session), Session)
         is_closed = stored.state == "closed"
         known = replace(known, state="closed" if is_closed else "open")
@@ -201,6 +204,32 @@ class Keeping:
         live.asleep = True
         self._tables.tower.forget(live)
         live.ring()
+
+    async def settle(self, session_id: str, why: str) -> int:
+        """End all that is open in a session which nobody keeps; return how many runs that were.
+
+        Raises:
+            LeaseHeld: Another manager keeps it, and lives.
+            UnknownId: There is no such session.
+        """
+        async with self._alone(session_id):  # or we would take it from a keeper that is to come
+            if self._tables.is_kept(session_id):
+                return 0
+            return await self._reconciler.settle(session_id, why)
+
+    async def sweep(self) -> None:
+        """End now and then the runs of managers that have gone while we are there."""
+        while True:
+            await trio.sleep(SWEEP_EVERY)
+            try:
+                await self._sweep()
+            except StoreError as error:
+                log.warning("event=not_swept why=%s", error)
+
+    async def _sweep(self) -> None:
+        for session_id in await self._reconciler.left_open():
+            with suppress(LeaseHeld, UnknownId):  # whoever has it lives, or it was never stored
+                await self.settle(session_id, "its manager is no more")
 
     async def renew(self) -> None:
         """Keep the leases of all live sessions from running out."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 import msgspec
 import trio
 
-from sessionmgr.errors import StoreSilent, UnknownId
+from sessionmgr.errors import IdTaken, StoreSilent, UnknownId
 from sessionmgr.manager.asked import as_json, budget_of, clocks_of
 from sessionmgr.manager.checkup import check_up
 from sessionmgr.manager.clocks import Clocks
@@ -45,7 +45,7 @@ from sessionmgr.model import (
 )
 from sessionmgr.model.value import known_part
 from sessionmgr.provider.context import Budget
-from sessionmgr.provider.course import Stop
+from sessionmgr.provider.course import Stop, require_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -145,10 +145,13 @@ class Manager:
 
         Raises:
             ProviderUnknown: There is no such provider.
+            IdTaken: There is a session of that id.
         """
         self._tables.require_here()
         await trio.lowlevel.checkpoint()
         self._keeping.know(provider)
+        if session_id is not None and session_id not in self._tables.fresh:
+            await self._require_free(session_id)
         encode_json(metadata)  # what is no JSON is the caller's mistake, here and now
         session = Session(
             id=session_id or self._tables.new_id(Kind.SESSION),
@@ -163,6 +166,16 @@ class Manager:
         )
         self._tables.opened[session.id] = trio.Event()
         return self._handle(session, approve=approve)
+
+    async def _require_free(self, session_id: str) -> None:
+        tables = self._tables
+        is_ours = session_id in tables.opened or tables.is_kept(session_id)
+        try:
+            if not is_ours:
+                await tables.store.session(session_id)
+        except UnknownId:
+            return
+        raise IdTaken("session", session_id)
 
     def _handle(
         self,
@@ -251,6 +264,7 @@ class Manager:
             StoreSilent: It does not answer when it is asked for the id.
         """
         self._tables.require_here()
+        require_text(detail)
         await trio.lowlevel.checkpoint()
         stop = Stop(cause=Cause.CALLER, detail=detail)
         entry = self._tables.runs.get(id)
@@ -269,6 +283,7 @@ class Manager:
     async def cancel_all(self, *, detail: str | None = None) -> int:
         """End everything that is on or waits; return how many runs that were."""
         self._tables.require_here()
+        require_text(detail)
         await trio.lowlevel.checkpoint()
         stop = Stop(cause=Cause.CALLER, detail=detail)
         return sum(entry.course.end(stop) for entry in list(self._tables.runs.values()))
@@ -331,8 +346,7 @@ class Manager:
         """
         tables = self._tables
         tables.require_here()
-        if not tables.is_kept(session_id):
-            await self._reconciler.settle(session_id, "its manager is no more")
+        await self._keeping.settle(session_id, "its manager is no more")
         page = await tables.store.runs(session_id=session_id)
         return [decode_run(row.body) for row in page.rows]
 

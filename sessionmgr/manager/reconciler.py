@@ -79,15 +79,8 @@ class Reconciler:
             return 0
         spooled = await self._spool.read()
         self._ends.update(spooled)
-        ended, cursor = 0, None
-        sessions: dict[str, None] = {}
-        while True:
-            page = await self._tables.store.runs(statuses=UNENDED, cursor=cursor)
-            sessions.update(dict.fromkeys(run.session_id for run in page.rows))
-            cursor = page.cursor
-            if cursor is None:
-                break
-        for session_id in sessions:
+        ended = 0
+        for session_id in await self.left_open():
             if self._tables.is_kept(session_id):
                 continue  # it is ours, and kept
             try:
@@ -101,6 +94,17 @@ class Reconciler:
         if ended:
             log.warning("event=runs_reconciled runs=%d why=their manager is no more", ended)
         return ended
+
+    async def left_open(self) -> list[str]:
+        """Return the sessions with runs that have not ended."""
+        cursor = None
+        sessions: dict[str, None] = {}
+        while True:
+            page = await self._tables.store.runs(statuses=UNENDED, cursor=cursor)
+            sessions.update(dict.fromkeys(run.session_id for run in page.rows))
+            cursor = page.cursor
+            if cursor is None:
+                return list(sessions)
 
     async def watch(self) -> None:
         """End what the dead keepers of this manager leave open."""

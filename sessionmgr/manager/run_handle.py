@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -13,7 +14,7 @@ from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.entry import PauseOrder
 from sessionmgr.manager.news import Delivery, FollowUpSent
 from sessionmgr.model import UNSUPPORTED, Cause, Kind, RunResult, RunStatus, Snapshot, encode_json
-from sessionmgr.provider.course import Stop
+from sessionmgr.provider.course import Stop, require_text
 from sessionmgr.provider.latch import Latch
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class RunHandle:
     def cancel(self, detail: str | None = None) -> bool:
         """Have it end; False if that is settled already."""
         self._tables.require_here()
+        require_text(detail)
         return self._entry.course.end(Stop(cause=Cause.CALLER, detail=detail))
 
     def supersede(self, detail: str | None = None) -> bool:
@@ -163,7 +165,8 @@ class RunHandle:
         if not entry.is_over:
             detail = "its block was left by an exception" if early else "its block was left"
             entry.course.end(Stop(cause=Cause.CALLER, detail=detail))
-        limit = 2 * entry.clocks.of("close") + entry.clocks.of("store")
-        with trio.move_on_after(limit, shield=True):
+        store = entry.clocks.of("store") or math.inf
+        with trio.move_on_after(2 * entry.clocks.of("close") + store, shield=True):
             await entry.ended.wait()
-        await trio.lowlevel.checkpoint_if_cancelled()
+        if not early:  # else what leaves the block goes on its way, and no cancel takes its place
+            await trio.lowlevel.checkpoint_if_cancelled()

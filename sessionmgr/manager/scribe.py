@@ -29,7 +29,7 @@ from sessionmgr.model import (
     TurnCompleted,
 )
 from sessionmgr.provider.course import Arrived, Asked, Stop, Stopped, TaskEnded, Withdrawn
-from sessionmgr.provider.question import Allow
+from sessionmgr.provider.question import Allow, Deny
 
 if TYPE_CHECKING:
     from sessionmgr.manager.draft import Draft
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sessionmgr.provider.course import Course, Question
 
 
+RUN_IS_OVER: Final = Deny(reason="the run is over", by="default")
 State: TypeAlias = Literal["queued", "sent", "dropped", "unknown"]
 
 
@@ -163,6 +164,7 @@ class Scribe:
     def _consequential(self, draft: Draft, entry: RunEntry, event: Event) -> None:
         match event:
             case RunEnded():
+                self._deny_the_rest(draft, entry)
                 if draft.ended_by_provider(entry, event):
                     draft.effects.append(WindDown(entry))
             case RunStarted():
@@ -215,7 +217,16 @@ class Scribe:
 
     def _end(self, draft: Draft, entry: RunEntry) -> None:
         assert entry.course.stop is not None
+        self._deny_the_rest(draft, entry)
         draft.end(entry, entry.course.stop)
+
+    def _deny_the_rest(self, draft: Draft, entry: RunEntry) -> None:
+        """Let nobody wait for an answer in a run that ends."""
+        for question in entry.course.questions.values():
+            if draft.fold(entry).status not in TERMINAL:
+                self._decided(draft, news.Decided(entry, question, RUN_IS_OVER))
+            elif question.decision is None:
+                draft.effects.append(Answer(news.Decided(entry, question, RUN_IS_OVER)))
 
     def _close(self, draft: Draft) -> None:
         live = self._live
@@ -228,8 +239,10 @@ class Scribe:
     # --- questions -------------------------------------------------------------------------------
 
     def _asked(self, draft: Draft, entry: RunEntry, question: Question) -> None:
-        if draft.is_over:
-            return  # what cannot be stored is not asked; its task is cut
+        if draft.is_over or draft.fold(entry).status in TERMINAL:
+            # What cannot be stored is not asked, and neither is what is of no use any more.
+            draft.effects.append(Answer(news.Decided(entry, question, RUN_IS_OVER)))
+            return
         request = question.request
         draft.write(
             entry,
@@ -260,9 +273,14 @@ class Scribe:
 
     def _decided(self, draft: Draft, decided: news.Decided) -> None:
         request, decision = decided.question.request, decided.decision
-        run = draft.fold(decided.entry)
+        run, course = draft.fold(decided.entry), decided.entry.course
         if request.approval_id not in run.open_approvals or run.status in TERMINAL:
             return  # withdrawn meanwhile, or nobody is left who wants to know
+        if course.questions.get(request.approval_id) is not decided.question:
+            return  # it is about a former question of that name
+        if isinstance(decision, Allow) and course.stop is not None:
+            decided = news.Decided(decided.entry, decided.question, RUN_IS_OVER)
+            decision = RUN_IS_OVER
         tool_input = request.tool_input
         if isinstance(decision, Allow) and decision.tool_input is not UNSET:
             tool_input = decision.tool_input

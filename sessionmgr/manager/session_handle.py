@@ -14,7 +14,7 @@ from sessionmgr.manager.news import Admitted, Closing
 from sessionmgr.manager.plan import Plan, RunWish, Wishes, check
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.model import Cause, Kind
-from sessionmgr.provider.course import Stop
+from sessionmgr.provider.course import Stop, require_text
 from sessionmgr.provider.latch import Latch
 
 if TYPE_CHECKING:
@@ -167,6 +167,7 @@ class SessionHandle:
     async def cancel(self, detail: str | None = None) -> None:
         """End what runs, and what waits."""
         self._tables.require_here()
+        require_text(detail)
         await trio.lowlevel.checkpoint()
         live = self._tables.live.get(self.id)
         for entry in list(live.entries.values()) if live else []:

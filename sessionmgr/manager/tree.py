@@ -44,6 +44,7 @@ class Tree:
                 child(self._reconcile, id="reconciler"),
                 child(self._strike, id="clocks"),
                 child(keeping.renew, id="leases"),
+                child(keeping.sweep, id="sweep"),
                 child(desk.serve, id="desk"),
                 name="services",
             ),

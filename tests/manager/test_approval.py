@@ -314,6 +314,22 @@ async def test_an_answer_passes_by_a_flood_that_nobody_reads(autojump_clock: Moc
         assert place < names.index("tool_call_started")
 
 
+async def test_an_answer_passes_by_a_flood_while_an_interrupt_is_not_heard(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(clocks=Clocks(close=5)) as house:
+        session = await house.manager.open_session("actor", approve=answer(Deny(), after=1))
+        without_end = Repeat(times=1000, steps=(Flood(events=20, size=10_000), Wait(seconds=0.05)))
+        parts = ((RM, Say(text="answered")), (without_end,))
+        run = await session.submit(play(Together(parts=parts), interrupt="hang"))
+        await trio.sleep(0.5)
+        run.cancel()
+        await trio.sleep(0.6)
+        found = [event.type async for event in house.manager.events(run.id)]
+        assert {"tool_approval_denied", "tool_call_failed"} <= set(found)
+        assert run.status is RunStatus.RUNNING
+
+
 async def stored_types(house: House, run: RunHandle) -> list[str]:
     return [event.type async for event in await house.manager.events(run.id)]
 
@@ -406,6 +422,81 @@ async def test_an_adapter_knows_whether_somebody_answers(
         )
         await (await session.submit("x", approve=approve if whose == "run's" else None)).result()
     assert attended == [whose != "nobody's"]
+
+
+async def test_the_deadline_holds_whoever_is_asked_and_however_stubborn(
+    autojump_clock: MockClock,
+) -> None:
+    async def approve(request: ApprovalRequest) -> Decision:
+        if request.tool_name == "rm":
+            with trio.CancelScope(shield=True):
+                await trio.sleep(500)
+        return Allow()
+
+    async with open_house(clocks=Clocks(approval=5)) as house:
+        run = await asked(house, approve, RM, Say(text="on"), Ask(tool="ls", id="7"), Hang())
+        await trio.sleep(5.1)
+        [_, denied, *_] = questions(await house_events(house, run))
+        assert (denied.type, denied.by) == ("tool_approval_denied", "deadline")
+        await trio.sleep(600)
+        found = questions(await house_events(house, run))
+        assert [each.type for each in found if each.tool_name == "rm"] == [
+            "tool_approval_requested",
+            "tool_approval_denied",
+        ]
+        run.cancel()
+
+
+async def house_events(house: House, run: RunHandle) -> list[AnyEvent]:
+    return [event async for event in house.manager.events(run.id)]
+
+
+async def test_nothing_is_allowed_any_more_in_a_run_that_is_to_end(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor", approve=answer(Allow(), after=3))
+        run = await session.submit(play(RM, interrupt="ignore"))
+        await trio.sleep(1)
+        run.cancel()
+        result = await run.result()
+        assert "tool_call_completed" not in await stored(house, run.session_id)
+        assert [denial.reason for denial in result.permission_denials] == ["the run is over"]
+
+
+async def test_who_asks_after_the_end_is_answered_and_nobody_is_asked(
+    autojump_clock: MockClock,
+) -> None:
+    heard: list[Decision] = []
+    asked_for: list[str] = []
+
+    class AsksLate(ProviderAdapter):
+        name = "late"
+
+        async def run(self, run: RunContext) -> None:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.ask, run, "open at the end")
+                await trio.sleep(1)
+                await run.finish()
+                await trio.sleep(1)
+                nursery.start_soon(self.ask, run, "after it")
+
+        async def ask(self, run: RunContext, tool: str) -> None:
+            heard.append(await run.ask(ApprovalRequest(tool_name=tool)))
+
+    async def approve(request: ApprovalRequest) -> Decision:
+        asked_for.append(request.tool_name)
+        await trio.sleep(1000)
+        return Allow()
+
+    async with open_house(others={"late": AsksLate}) as house:
+        session = await house.manager.open_session("late", approve=approve)
+        run = await session.submit("x")
+        with trio.fail_after(4):
+            result = await run.result()
+        assert [(type(each), each.reason) for each in heard] == 2 * [(Deny, "the run is over")]
+        assert asked_for == ["open at the end"]
+        assert len(result.permission_denials) == 1
 
 
 async def test_a_stubborn_approve_does_not_hold_the_session_after_its_run(

@@ -19,6 +19,27 @@ class Mishap(Exception):
     pass
 
 
+@pytest.mark.parametrize("block", ["run", "none"])
+async def test_what_the_body_raises_while_it_is_cancelled_leaves_the_block_of_a_run_bare(
+    autojump_clock: MockClock, block: str
+) -> None:
+    async def clean_up_badly() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise Mishap
+
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+
+        async def within() -> None:
+            async with session.start(play(Hang())):
+                await clean_up_badly()
+
+        with pytest.raises(Mishap), trio.move_on_after(5):
+            await (within() if block == "run" else clean_up_badly())
+
+
 class BrokenClock:
     """A wall clock that can be told to fail: no keeper can go on without it."""
 

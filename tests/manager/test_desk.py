@@ -9,6 +9,7 @@ from sessionmgr.manager import Clocks
 from sessionmgr.model import Json, RunStatus, Usage
 from sessionmgr.provider import Allow, ApprovalRequest, Decision
 from sessionmgr.store import MemoryStore, Request
+from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Ask, Deaf, Fail, Hang, Hear, Say, Use, Wait
 from tests.manager.house import House, open_house, play
 
@@ -72,6 +73,22 @@ async def test_a_question_is_answered_from_elsewhere(
         result = await run.result()
         assert trio.current_time() < 10
         assert result.tool_calls.denied == (not allow)
+
+
+async def test_what_the_mode_decides_nobody_decides_from_elsewhere(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store) as house:
+        session = await house.manager.open_session("actor", permission_mode="plan")
+        run = await session.submit(play(Wait(seconds=5), Ask(tool="rm", effect="edit")))
+        await trio.sleep(1)
+        store.delay = lambda _: 2.0  # the answer of the mode takes a while to be on record
+        await trio.sleep(4.5)
+        answer = await ask(house, "approve", run.id, allow=True)
+        assert answer == {"ok": True, "answered": False}
+        result = await run.result()
+        assert [denial.by for denial in result.permission_denials] == ["mode"]
 
 
 async def test_what_cannot_be_done_is_answered_with_the_reason(autojump_clock: MockClock) -> None:

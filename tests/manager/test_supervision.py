@@ -5,6 +5,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.errors import (
+    IdTaken,
     KeeperLost,
     ProviderDown,
     SessionBusy,
@@ -13,10 +14,24 @@ from sessionmgr.errors import (
     StoreFull,
 )
 from sessionmgr.manager import Clocks, RunHandle
-from sessionmgr.model import AnyEvent, FailureKind, MessageSent, RunResult, RunStatus
+from sessionmgr.model import (
+    AnyEvent,
+    FailureKind,
+    MessageSent,
+    Run,
+    RunResult,
+    RunStarted,
+    RunStatus,
+    Session,
+    SessionCreated,
+    encode_event,
+    encode_json,
+    stamp,
+)
 from sessionmgr.otp import Continue
 from sessionmgr.provider import ProviderAdapter, RunContext
 from sessionmgr.store import MemoryStore
+from sessionmgr.store.row import Append, EventRow, NewSession, Owner, RunRow, StoredSession
 from sessionmgr.testing.faulty_store import ANY, FaultyStore
 from sessionmgr.testing.scripted import (
     CrashAdapter,
@@ -382,6 +397,74 @@ async def test_two_managers_do_not_end_each_others_runs(autojump_clock: MockCloc
         assert run.status is RunStatus.RUNNING
         assert (await run.result()).text == "well"
         assert "me too" not in first.saw("prompt")
+
+
+async def test_to_settle_a_session_ends_no_run_that_comes_meanwhile(
+    autojump_clock: MockClock,
+) -> None:
+    class Slow(MemoryStore):
+        async def session(self, session_id: str) -> StoredSession:
+            found = await super().session(session_id)
+            await trio.sleep(1)
+            return found
+
+    async with open_house(store=Slow()) as house:
+        session = await house.manager.open_session("actor")
+        await (await session.submit("first")).result()
+        await trio.sleep(60)  # it sleeps
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(house.manager.settled, session.id)
+            await trio.sleep(0.5)
+            run = await session.submit(play(Wait(seconds=5), Say(text="well")))
+            assert (await run.result()).text == "well"
+
+
+async def test_runs_of_a_manager_that_is_gone_are_ended_by_one_that_lives_on(
+    autojump_clock: MockClock,
+) -> None:
+    store = MemoryStore()
+    async with open_house(store=store) as house:
+        await house.result(Say(text="x"))
+        # Another one, in a process that is no more, has begun a run just now.
+        gone = Owner(boot_id="another", pid=1, start=1, name="gone")
+        lease = await store.acquire("ses_of_the_dead", gone, now=0, ttl=90_000)
+        await store.append(begun("ses_of_the_dead", "run_of_the_dead", lease.fence))
+        await trio.sleep(31)
+        assert (await store.run("run_of_the_dead")).status == RunStatus.FAILED
+
+
+def begun(session_id: str, run_id: str, fence: int) -> Append:
+    envelope = ("2026-01-01T00:00:00.000Z", session_id)
+    (created,) = stamp([SessionCreated()], 1, *envelope, None, "actor")
+    (started,) = stamp([RunStarted()], 2, *envelope, run_id, "actor")
+    run = Run(id=run_id, session_id=session_id, provider="actor", status=RunStatus.RUNNING)
+    session = Session(id=session_id, provider="actor", cwd="/")
+    return Append(
+        session_id=session_id,
+        fence=fence,
+        batch="b",
+        first=1,
+        at=0,
+        rows=(
+            EventRow(1, None, created.type, encode_event(created)),
+            EventRow(2, run_id, started.type, encode_event(started)),
+        ),
+        runs=(RunRow(run_id, "running", encode_json(run)),),
+        new_session=NewSession(
+            session_id=session_id, provider="actor", at=0, body=encode_json(session)
+        ),
+    )
+
+
+async def test_a_session_is_opened_once(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        first = await house.manager.open_session("actor", session_id="ses_mine")
+        with pytest.raises(IdTaken):
+            await house.manager.open_session("actor", session_id="ses_mine")
+        await (await first.submit("x")).result()
+        await trio.sleep(60)
+        with pytest.raises(IdTaken):
+            await house.manager.open_session("actor", session_id="ses_mine")
 
 
 async def test_a_session_goes_on_under_another_manager_when_the_first_has_let_go(

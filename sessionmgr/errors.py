@@ -241,10 +241,11 @@ class WishRefused(StartRefused):
 class WishInvalid(StartRefused, ValueError):
     """What a field of the wish says makes no sense to its provider, or to anybody."""
 
-    def __init__(self, provider: str, field: str, why: str) -> None:
+    def __init__(self, provider: str, fault: str) -> None:
+        field, _, why = fault.partition(": ")
         super().__init__(f"{provider} could not be given this {field}: {why}")
         self.provider = provider
-        self.field = field
+        self.field = field.partition(".")[0]
 
 
 class DirectoryMissing(StartRefused):

@@ -113,8 +113,7 @@ class Batch:
         self._first = ledger.last_end()
         board = self._board = Board(ledger, self._settings)
         if self._place is not None:
-            kept = (line for _, line in ledger.results())
-            self._results = ResultsFile(self._place.results, kept)
+            self._results = ResultsFile(self._place.results, ledger.kept())
         conductor = self._conductor = Conductor(
             batch_id=self.id,
             manager=self._manager,

@@ -5,6 +5,7 @@ A file is never in memory whole: a hundred thousand lines are read like ten.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
@@ -15,6 +16,7 @@ import msgspec
 import trio
 
 from sessionmgr.batch.job import FIELDS, Job
+from sessionmgr.errors import JobsInvalid
 from sessionmgr.model import PermissionMode
 
 if TYPE_CHECKING:
@@ -140,12 +142,23 @@ def _uncapitalised(text: str) -> str:
 
 
 async def spool(stream: ReceiveStream, directory: str | Path) -> Path:
-    """Store jobs that come as a stream in the batch's directory, and return the file."""
+    """Store jobs that come as a stream in the batch's directory, and return the file.
+
+    Raises:
+        JobsInvalid: There are none, and there were some before: it would be as if all were gone.
+    """
     path = trio.Path(directory) / "jobs.jsonl"
     await path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name("jobs.jsonl.part")
+    partial = path.with_name(f"jobs.jsonl.{os.getpid()}.part")
+    is_empty = True
     async with await trio.open_file(partial, "wb") as file:
         async for chunk in stream:
+            is_empty = is_empty and not chunk.strip()
             await file.write(chunk)
+    if is_empty and await path.exists():
+        await partial.unlink()
+        raise JobsInvalid([f"stdin: there are no jobs in it, and {path} has some"])
+    if await path.exists():  # it may turn out that those cannot be done which come in their stead
+        await path.replace(path.with_name("jobs.jsonl.before"))
     await partial.replace(path)
     return Path(path)

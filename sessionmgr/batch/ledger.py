@@ -289,6 +289,16 @@ class Ledger:
             (after, self.round, limit),
         )
 
+    def kept(self) -> Iterator[bytes]:
+        """Return the results that stand: of all jobs of this round, and whatever has completed."""
+        rows = self._execute(
+            "select result from job where ended is not null and (round = ? or state = 'completed')"
+            " order by ended",
+            (self.round,),
+        )
+        for (result,) in rows:
+            yield result
+
     def failures(self) -> dict[str, int]:
         """Return how many jobs ended with which kind of failure."""
         return dict(

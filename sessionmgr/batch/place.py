@@ -73,3 +73,14 @@ class Place:
     def summary(self) -> Path:
         """Where the summary is."""
         return self.path / "summary.json"
+
+
+def require_idle(out: str | Path) -> None:
+    """Make sure that nobody works in a batch's directory, if there is one.
+
+    Raises:
+        BatchBusy: Somebody does.
+        LedgerUnusable: It cannot be looked into.
+    """
+    if Place.is_begun(out):
+        Place(out).close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.cli.given import require_utf8
 from sessionmgr.cli.order import alive_run, give, tell
 from sessionmgr.cli.stored import with_store
 from sessionmgr.errors import CommandLineInvalid
@@ -33,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
         args.text = sys.stdin.read()
     if not args.text.strip():
         raise CommandLineInvalid("append: TEXT: there is nothing in it")
+    require_utf8("append: TEXT", args.text)
     return with_store(args, _append)
 
 

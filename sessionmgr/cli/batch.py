@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.batch import HowTo, dry_run, read_rules, run_batch, spool
+from sessionmgr.batch import HowTo, dry_run, read_rules, require_idle, run_batch, spool
 from sessionmgr.cli.batch_plan import show_plan
 from sessionmgr.cli.batch_show import BatchShow
 from sessionmgr.cli.capturing import capturing
@@ -72,9 +72,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _main(args: argparse.Namespace, defaults: Job, approve: Approve | None) -> int:
-    jobs, out = await _jobs_and_out(args)
     how = _how(args, defaults)
     try:
+        jobs, out = await _jobs_and_out(args)
         if args.dry_run:
             async with open_manager() as manager:  # what is stored does not matter
                 planned = dry_run(manager, jobs, out=out, **how)
@@ -132,6 +132,7 @@ async def _jobs_and_out(args: argparse.Namespace) -> tuple[Path, Path]:
         raise CommandLineInvalid("the jobs are to come from stdin, which is closed")
     name = time.strftime("stdin-%Y%m%d-%H%M%S")
     out = Path(args.out) if args.out is not None else Path("runs") / name
+    require_idle(out)
     async with trio.lowlevel.FdStream(sys.stdin.fileno()) as stream:
         return await spool(stream, out), out
 

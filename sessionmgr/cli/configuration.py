@@ -130,6 +130,8 @@ class _Gathered:
             except NotThis as error:
                 where = f"{path}:{line_of(text, (name, *error.within))}"
                 raise ConfigurationInvalid(where, f"{name}: {error}") from None
+            if setting is SETTINGS["options"]:
+                _check_options(cast("dict[str, dict[str, Json]]", checked), path, text)
             if isinstance(checked, Path):
                 checked = path.parent / checked  # as whoever wrote it sees it
             self._put(name, checked, f"{path}:{line_of(text, (name,))}")
@@ -181,6 +183,20 @@ class _Gathered:
             where = f"{self.sources[name]}, {where}"
         self.values[name] = value
         self.sources[name] = where
+
+
+def _check_options(tables: Mapping[str, Mapping[str, Json]], path: Path, text: str) -> None:
+    """Make sure that each provider could be given the options that a file sets for it."""
+    from sessionmgr.errors import OptionInvalid, ProviderUnknown
+    from sessionmgr.provider.discovery import find_adapter
+    from sessionmgr.provider.options import settle
+
+    for provider, options in tables.items():
+        try:
+            settle(provider, find_adapter(provider).options, options, {})
+        except (OptionInvalid, ProviderUnknown) as error:
+            where = f"{path}:{line_of(text, ('options', provider))}"
+            raise ConfigurationInvalid(where, str(error)) from None
 
 
 def _joined(before: dict[str, object], after: dict[str, object]) -> dict[str, object]:

@@ -13,7 +13,7 @@ from sessionmgr.cli.parser import one_of
 from sessionmgr.cli.stored import find, with_store
 from sessionmgr.cli.table import room, table
 from sessionmgr.cli.when import since
-from sessionmgr.errors import NothingStored
+from sessionmgr.errors import CommandLineInvalid, NothingStored
 from sessionmgr.manager.status import spent
 from sessionmgr.model import Usage
 from sessionmgr.store import Costs
@@ -57,6 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print them and return the exit code."""
+    flags = {"--by": args.by, "--since": args.since, "--provider": args.of_provider}
+    for flag, given in flags.items():
+        if args.ids and given:
+            raise CommandLineInvalid(f"costs: {flag} is for all sessions, and not with ids")
     try:
         return with_store(args, _costs)
     except NothingStored as nothing:
@@ -82,7 +86,13 @@ async def _costs(args: argparse.Namespace, store: Store) -> int:
 
 
 async def _of_ids(store: Store, ids: list[str]) -> dict[str, Costs]:
-    whole = [(await find(store, id, "session", "run"))[1] for id in ids]
+    found = dict([(await find(store, id, "session", "run"))[::-1] for id in ids])
+    sessions = {id for id, kind in found.items() if kind == "session"}
+    whole = [
+        id
+        for id, kind in found.items()
+        if kind == "session" or (await store.run(id)).session_id not in sessions  # counted there
+    ]
     known = await store.costs(whole)
     return {id: known.get(id, _NOTHING) for id in whole}
 

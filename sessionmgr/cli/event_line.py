@@ -42,7 +42,9 @@ def what_it_says(event: AnyEvent) -> str:
         name: getattr(event, name) for name in event.__struct_fields__ if name not in _ENVELOPE
     }
     match event.type:
-        case "message_sent" | "message_received" | "reasoning_received":
+        case "message_sent":
+            return f"({fields['state']}) {_text(fields['content'])}"
+        case "message_received" | "reasoning_received":
             return _text(fields["content"])
         case "message_streamed" | "reasoning_streamed":
             return _text(fields["delta"])

@@ -51,7 +51,20 @@ def prompt_of(given: str | None, path: str | None, stdin: TextIO | None) -> str:
         )
     if not prompt.strip():
         raise CommandLineInvalid(f"{where} is empty: there is nothing to do")
-    return prompt
+    return require_utf8(where, prompt)
+
+
+def require_utf8(where: str, text: str) -> str:
+    """Return a text, if what was typed is one.
+
+    Raises:
+        CommandLineInvalid: It is no UTF-8, and would become something else.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise CommandLineInvalid(f"{where} is no text in UTF-8") from None
+    return text
 
 
 def _read_all(stdin: TextIO | None) -> str:
@@ -78,7 +91,7 @@ def read_env(pairs: Iterable[str], path: str | None) -> dict[str, str]:
                 found[name] = _unquoted(value)
     for pair in pairs:
         name, value = _pair("--env", pair)
-        found[name] = value
+        found[name] = require_utf8(f"--env: {name}", value)
     return found
 
 

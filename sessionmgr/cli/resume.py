@@ -10,7 +10,7 @@ from sessionmgr.cli.asking import Terminal, find_terminal
 from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.configuration import add_setting_flags
 from sessionmgr.cli.place import make_private
-from sessionmgr.cli.showing import show_run
+from sessionmgr.cli.showing import show_runs
 from sessionmgr.cli.stopping import run_verb
 from sessionmgr.cli.stored import ALIVE, all_runs, find, fold, held_sessions, open_stored
 from sessionmgr.errors import CommandLineInvalid, NotResumable
@@ -74,7 +74,7 @@ async def _main(args: argparse.Namespace) -> int:
         open_manager(store=configuration.store, launcher=launcher) as manager,
     ):
         handle = await _start(manager, plan, args)
-        return await show_run(handle, args)
+        return await show_runs(handle, args)
 
 
 async def _plan(args: argparse.Namespace, store: Store) -> Plan:

@@ -13,7 +13,7 @@ from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.given import prompt_of
 from sessionmgr.cli.job_flags import add_job_flags, job_of, options_of
 from sessionmgr.cli.place import make_private
-from sessionmgr.cli.showing import show_run
+from sessionmgr.cli.showing import show_runs
 from sessionmgr.cli.stopping import run_verb
 from sessionmgr.cli.stored import find, open_stored
 from sessionmgr.errors import CommandLineInvalid
@@ -78,7 +78,7 @@ async def _main(args: argparse.Namespace, wish: RunWish) -> int:
                 options=options_of(args, session.provider),
             )
         async with RunBlock(session, wish) as handle:
-            return await show_run(handle, args)
+            return await show_runs(handle, args)
 
 
 async def _new_session(manager: Manager, args: argparse.Namespace) -> SessionHandle:

@@ -34,6 +34,14 @@ _WELL: Final = frozenset({RunStatus.COMPLETED, RunStatus.PAUSED})
 NOBODY_READS: Final = "nobody reads its output any more"
 
 
+async def show_runs(run: RunHandle, args: argparse.Namespace) -> int:
+    """Show a run, and whatever it was told from elsewhere that became runs of their own."""
+    code = await show_run(run, args)
+    while code != INTERRUPTED and (waiting := run.session.unended()):
+        code = await show_run(waiting[0], args) or code
+    return code
+
+
 async def show_run(run: RunHandle, args: argparse.Namespace) -> int:
     """Show a run to its end, and return the exit code; the first Ctrl-C cancels it, politely."""
     loudness = 0 if args.quiet or args.json else 1 + args.verbose

@@ -50,7 +50,9 @@ class Stopping:
             task_status.started()
             async for number in signals:
                 name = signal.Signals(number).name
-                await trio.sleep(ONCE)
+                with trio.move_on_after(ONCE):
+                    async for _ in signals:  # what is left there would strike at the end
+                        pass
                 for each in wanted:
                     # Not by way of the loop, which might be what does not answer.
                     signal.signal(each, self._leave)

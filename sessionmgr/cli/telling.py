@@ -154,7 +154,8 @@ def _(event: MessageSent) -> list[Note]:
     if event.state in {"dropped", "unknown"}:
         fate = "was not sent" if event.state == "dropped" else "may not have arrived"
         return [Note(f"a message {fate}: {fit(one_line(event.content), SHORT)}", "warning")]
-    return [Note(f"> {fit(one_line(event.content), SHORT)}")] if event.follow_up else []
+    is_told = event.follow_up and event.state == "sent"  # that it waits is said where it is typed
+    return [Note(f"> {fit(one_line(event.content), SHORT)}")] if is_told else []
 
 
 @notes.register
@@ -203,7 +204,15 @@ def _(event: RateLimitUpdated) -> list[Note]:
 
 @notes.register
 def _(event: StallSuspected) -> list[Note]:
-    return [Note(f"silent for {duration(event.silent_for)} ({one_line(event.state)})", "warning")]
+    said = f"silent for {duration(event.silent_for)}"
+    match event:
+        case StallSuspected(state="deadline", evidence={"running_for": gone, "limit": limit}):
+            said = f"on for {_seconds(gone)} of {_seconds(limit)}"
+        case StallSuspected(state="approval"):
+            said = f"a question waits for {duration(event.silent_for)}"
+        case _:
+            pass
+    return [Note(f"{said} ({one_line(event.state)})", "warning")]
 
 
 @notes.register
@@ -260,6 +269,10 @@ def why_it_ended(result: RunResult) -> str:
         return ""
     said = [str(result.reason)] if result.reason else []
     return ", ".join([*said, *([one_line(result.detail)] if result.detail else [])])
+
+
+def _seconds(told: Json) -> str:
+    return duration(told) if isinstance(told, int | float) else one_line(str(told))
 
 
 def failure_in_short(failure: Failure) -> str:

@@ -182,13 +182,12 @@ def check_content(tables: Tables, provider: str, spec: RunSpec) -> None:
     Raises:
         WishInvalid: It could never go well.
     """
-    faults = {
-        "prompt": tables.providers[provider].adapter_class.fault(spec.prompt, spec.options),
-        "schema": schema_fault(spec.schema),
-    }
-    for field, why in faults.items():
-        if why is not None:
-            raise WishInvalid(provider, field, why)
+    schema = schema_fault(spec.schema)
+    fault = tables.providers[provider].adapter_class.fault(spec)
+    if schema is not None:
+        fault = f"schema: {schema}"
+    if fault is not None:
+        raise WishInvalid(provider, fault)
 
 
 # What a wish takes of the provider by its mere being there.

@@ -63,6 +63,11 @@ class RunHandle:
         return self._entry.run.session_id
 
     @property
+    def session(self) -> SessionHandle:
+        """Its session."""
+        return self._session
+
+    @property
     def status(self) -> RunStatus:
         """How it stands in the store."""
         return self._entry.run.status
@@ -153,11 +158,11 @@ class RunHandle:
             raise NotPausable(self.id, f"it is {entry.run.status}")
         if entry.pause is not None:
             raise NotPausable(self.id, "it is being paused already")
-        if entry.run.provider_session_id is None:
-            raise NotPausable(self.id, "the provider has not named its session yet")
         tree = self._tables.providers[entry.run.provider]
         if tree.offered(entry.spec.options).resume is UNSUPPORTED:
             raise NotPausable(self.id, f"{tree.name} cannot resume")
+        if entry.run.provider_session_id is None:
+            raise NotPausable(self.id, "the provider has not named its session yet")
 
     async def leave(self, *, early: bool) -> None:
         """Leave the block of the run: what is not over is cancelled, and its end waited for."""

@@ -164,6 +164,12 @@ class SessionHandle:
             raise
         return entry
 
+    def unended(self) -> list[RunHandle]:
+        """Return its runs that are on or wait, in their order."""
+        live = self._tables.live.get(self.id)
+        entries = list(live.entries.values()) if live else []
+        return [RunHandle(self._tables, each, self) for each in entries if not each.is_over]
+
     async def cancel(self, detail: str | None = None) -> None:
         """End what runs, and what waits."""
         self._tables.require_here()

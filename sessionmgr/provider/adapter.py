@@ -14,7 +14,7 @@ from sessionmgr.provider.permission_map import HARMLESS, PermissionMap
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sessionmgr.provider.context import RunContext
+    from sessionmgr.provider.context import RunContext, RunSpec
 
 
 class ProviderAdapter(Actor):
@@ -61,8 +61,11 @@ class ProviderAdapter(Actor):
         return cls.environment
 
     @classmethod
-    def fault(cls, prompt: str, options: Options) -> str | None:
-        """Say why a prompt could be none, where that is known before anything is started."""
+    def fault(cls, spec: RunSpec) -> str | None:
+        """Say what could never go well, where that is known before anything is started.
+
+        As `field: why`; a run finds out for itself as well.
+        """
         return None
 
     @classmethod

@@ -131,14 +131,17 @@ async def test_what_is_not_asked_for_this_time_keeps_what_came_of_it(
         assert none.summary().statuses == {"completed": 1, "failed": 2}
 
 
-async def test_results_are_of_the_jobs_that_there_are(
+async def test_no_result_is_there_of_a_job_that_has_failed_and_is_gone(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_hall() as hall:
-        await collect(run_batch(hall.manager, [job("a"), job("b", Fail())], out=tmp_path))
-        await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
-    (line,) = (tmp_path / "results.jsonl").read_text().splitlines()
-    assert json.loads(line)["job"] == "a"
+        jobs = [job("a"), job("b", Fail()), job("c")]
+        await collect(run_batch(hall.manager, jobs, out=tmp_path))
+        again = run_batch(hall.manager, jobs[:1], out=tmp_path)
+        await collect(again)
+    lines = (tmp_path / "results.jsonl").read_text().splitlines()
+    assert sorted(json.loads(each)["job"] for each in lines) == ["a", "c"]  # what is done stays
+    assert again.summary().statuses == {"completed": 1}
 
 
 async def test_a_directory_of_other_jobs_is_warned_about(

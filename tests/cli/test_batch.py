@@ -91,6 +91,53 @@ def test_jobs_from_stdin_become_a_batch_that_can_go_on(tmp_path: Path, terminal:
     assert terminal.bare(*again)[0] == 0
 
 
+def test_jobs_from_stdin_lose_none_that_were_there_before(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+    words = ("batch", "-p", "shell", "-", "-o", "out")
+    jobs = "".join(json.dumps({"id": each, "prompt": "true"}) + "\n" for each in "ab")
+    assert sessionmgr(*words, env=env, cwd=tmp_path, stdin=jobs).returncode == 0
+    none = sessionmgr(*words, env=env, cwd=tmp_path, stdin="")
+    assert (none.returncode, none.stderr) == (
+        *(1, "sessionmgr: error: stdin: there are no jobs in it, and out/jobs.jsonl has some\n"),
+    )
+    fewer = sessionmgr(*words, env=env, cwd=tmp_path, stdin=jobs.splitlines()[0])
+    assert fewer.returncode == 0
+    assert results_in(tmp_path / "out") == {"a": "completed", "b": "completed"}
+    assert sessionmgr(*words, env=env, cwd=tmp_path, stdin="{").returncode == 1
+    assert (tmp_path / "out/jobs.jsonl.before").read_text() == jobs.splitlines()[0]
+
+
+def test_jobs_from_stdin_do_not_touch_a_batch_that_is_on(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+    write_jobs(tmp_path, "sleep 60")
+    with subprocess.Popen(
+        [*COMMAND, "batch", "jobs.jsonl", "-o", "out"],
+        env=env,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as process:
+        while not (tmp_path / "out/results.jsonl").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        jobs = json.dumps({"id": "a", "prompt": "true", "provider": "shell"})
+        ran = sessionmgr("batch", "-", "-o", "out", env=env, cwd=tmp_path, stdin=jobs)
+        assert ran.returncode == 1
+        assert "is being worked on by process" in ran.stderr
+        assert not (tmp_path / "out/jobs.jsonl").exists()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+
+
+def test_what_an_agent_would_refuse_is_told_before_anything_runs(
+    tmp_path: Path, terminal: Terminal
+) -> None:
+    write_jobs(tmp_path, "hello", provider="claude", effort="bogus")
+    code, _, err = terminal.bare("batch", "jobs.jsonl", "--dry-run")
+    assert code == 1
+    assert "jobs.jsonl:1: effort: claude could not be given this effort" in err
+
+
 def test_a_part_that_is_asked_for_is_all_there_is_to_do(tmp_path: Path, terminal: Terminal) -> None:
     write_jobs(tmp_path, "echo one", "echo two", "ls /nope")
     chosen = ["batch", "jobs.jsonl", "--only", "job-[23]", "--skip", "job-3"]

@@ -76,7 +76,7 @@ def test_tables_are_joined_name_by_name(
     users.write_text("[clocks]\nidle = 600\ntool = 60\n[options.shell]\nshell = true\n")
     nearest = terminal.home / "sessionmgr.toml"
     nearest.write_text(
-        "clocks.idle = 5\n[options.shell]\ntimeout = 3\n[options.claude]\neffort_of = 1\n"
+        "clocks.idle = 5\n[options.shell]\ntimeout = 3\n[options.claude]\ntext = true\n"
     )
     monkeypatch.setenv("SESSIONMGR_CLOCKS", "close=2,model=0")
     told = settings(terminal)
@@ -84,7 +84,7 @@ def test_tables_are_joined_name_by_name(
     assert told["clocks"][1] == f"{users}:1, {nearest}:1, SESSIONMGR_CLOCKS"
     assert told["options"][0] == {
         "shell": {"shell": True, "timeout": 3},
-        "claude": {"effort_of": 1},
+        "claude": {"text": True},
     }
 
 
@@ -157,6 +157,12 @@ WRONG_FILES = {
         "{file}:3: clocks: start: expected seconds, 0 for never, not -3"
     ),
     "clocks = 3": "{file}:1: clocks: expected a table (clock = …), not 3",
+    "\n[options.shell]\ntimeuot = 1": (
+        "{file}:2: options of shell: there is no 'timeuot'; did you mean 'timeout'?"
+    ),
+    "[options.shel]\ntimeout = 1": (
+        "{file}:1: options: there is no provider 'shel'; did you mean shell?"
+    ),
     "[per_provider]\nclaude = 0": (
         "{file}:2: per_provider: claude: expected a whole number, 1 or more, not 0"
     ),

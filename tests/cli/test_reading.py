@@ -251,7 +251,13 @@ def test_costs_are_summed_by_session_run_provider_and_day(terminal: Terminal) ->
     assert [(each["key"], each["usd"]) for each in told("--by", "provider")] == [("actor", 0.75)]
     assert [each["usd"] for each in told("--by", "day")] == [0.75]
     assert [each["key"] for each in told(two.id, one.session_id)] == [two.id, one.session_id]
+    assert [each["key"] for each in told(one.id, one.session_id)] == [one.session_id]
+    assert [each["key"] for each in told(one.id, one.id)] == [one.id]
     assert told(two.id)[0]["unpriced"] == 1
+    code, _, err = terminal("costs", "--by", "day", one.id)
+    assert (code, err) == (
+        *(1, "sessionmgr: error: costs: --by is for all sessions, and not with ids"),
+    )
     assert told("--since", "2200-01-01") == []
     _, out, _ = terminal("costs")
     lines = out.splitlines()

@@ -269,6 +269,57 @@ def test_ctrl_c_twice_leaves_at_once_and_leaves_no_process(tmp_path: Path) -> No
     assert_nothing_is_left_of(number)
 
 
+def test_what_it_is_told_meanwhile_is_done_before_it_leaves(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "run", "-p", "shell", "--option", "shell=true", "echo first; read < fifo"],
+        env=env,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        os.mkfifo(tmp_path / "fifo")
+        assert process.stdout is not None
+        assert process.stdout.readline() == "first\n"
+        assert process.stderr is not None
+        (run,) = re.findall(r"run_\w+", process.stderr.readline())
+        for text in ("echo second", "echo third; exit 4"):
+            told = sessionmgr("append", run, text, env=env)
+            assert "will hear it afterwards" in told.stdout, told.stderr
+        (tmp_path / "fifo").write_text("go\n")
+        out, err = process.communicate(timeout=60)
+    assert out == "second\nthird\n"
+    assert process.returncode == 3, err
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.02])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_comes_twice_at_once_is_one(
+    number: signal.Signals, gap: float, env: dict[str, str]
+) -> None:
+    seconds = mark()
+    with subprocess.Popen(
+        [*COMMAND, "run", "-p", "shell", f"sleep {seconds}"],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        assert process.stderr is not None
+        while "· bash" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(number)
+        time.sleep(gap)
+        process.send_signal(number)
+        said = process.stderr.read()
+        assert process.wait(60) == 130
+    assert "cancelled: user" in said
+    assert "to look closer" in said
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_as_good_as_ctrl_c(number: signal.Signals, env: dict[str, str]) -> None:
     seconds = mark()
@@ -329,6 +380,8 @@ def test_a_run_goes_on_in_the_session_of_another(prompt: Terminal) -> None:
         (["hello"], "say who is to do it: -p PROVIDER"),
         (["-p", "shel", "x"], "there is no provider 'shel'; did you mean 'shell'?"),
         (["-p", "shell", " "], "the prompt is empty"),
+        (["-p", "shell", "echo a\udcff"], "the prompt is no text in UTF-8"),
+        (["-p", "shell", "--env", "A=\udcff", "x"], "--env: A is no text in UTF-8"),
         (["-p", "shell", "x", "--prompt-file", "y"], "a prompt and --prompt-file: one of them"),
         (["-p", "shell", "--prompt-file", "nope"], "--prompt-file: nope: No such file"),
         (["-p", "shell", "--env", "sEcret", "x"], "--env: expected NAME=VALUE"),

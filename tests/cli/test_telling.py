@@ -149,6 +149,16 @@ def text(*events: AnyEvent) -> str:
             "rate limit week: rejected, resets at 2030-01-01",
         ),
         (StallSuspected(state="model", silent_for=900.0), "silent for 15 min 00 s (model)"),
+        (
+            StallSuspected(state="approval", silent_for=60.0),
+            "a question waits for 1 min 00 s (approval)",
+        ),
+        (
+            StallSuspected(
+                state="deadline", silent_for=0.2, evidence={"running_for": 45.0, "limit": 90.0}
+            ),
+            "on for 45 s of 1 min 30 s (deadline)",
+        ),
         (PolicyViolation(rule="plan"), "rule broken: plan"),
         (PolicyViolation(rule="plan", detail="it wrote"), "rule broken: plan: it wrote"),
         (CompactionStarted(), "the context is full and is being shortened"),
@@ -175,6 +185,7 @@ def test_what_a_run_goes_without_is_told_at_its_start() -> None:
         ToolCallCompleted(tool_call_id="1", tool_name="Bash"),
         ToolApprovalGranted(approval_id="1", tool_name="Bash", by="mode"),
         MessageSent(message_id="1", content="the prompt"),
+        MessageSent(message_id="1", content="and then?", follow_up=True, state="queued"),
         TokenUsageUpdated(usage=Usage(input=3)),
         ProcessExited(exit_code=0),
         UnknownEvent(type="of_tomorrow", body=b"{}"),

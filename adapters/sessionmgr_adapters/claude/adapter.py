@@ -20,6 +20,7 @@ from sessionmgr.provider import (
     PermissionMap,
     ProviderAdapter,
     RunContext,
+    RunSpec,
 )
 from sessionmgr.provider.child_end import process_exited, start_failure
 from sessionmgr.provider.connection_pool import ConnectionPool
@@ -110,6 +111,11 @@ class ClaudeAdapter(ProviderAdapter):
         self._plain: Final[dict[str, PlainRun]] = {}
 
     # --- a run -----------------------------------------------------------------------------------
+
+    @classmethod
+    def fault(cls, spec: RunSpec) -> str | None:
+        """Say why a run would not be begun."""
+        return refusal(spec, spec.options) if isinstance(spec.options, ClaudeOptions) else None
 
     async def run(self, run: RunContext) -> None:
         """Have a prompt answered, and tell what happens."""

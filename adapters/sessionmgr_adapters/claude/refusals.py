@@ -10,14 +10,14 @@ from sessionmgr_adapters.claude.allowed import server_name, unknown_tool
 from sessionmgr_adapters.claude.functions import SERVER
 
 if TYPE_CHECKING:
-    from sessionmgr.provider import RunContext
+    from sessionmgr.provider import RunContext, RunSpec
     from sessionmgr_adapters.claude.options import ClaudeOptions
 
 EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
 """The levels of effort; a model that lacks one thinks as hard as it can below that."""
 
 
-def refusal(run: RunContext, options: ClaudeOptions) -> str | None:
+def refusal(run: RunContext | RunSpec, options: ClaudeOptions) -> str | None:
     """Say why a run is not begun, naming the field; None if nothing is against it."""
     schema = schema_fault(run.schema)
     if schema is not None:

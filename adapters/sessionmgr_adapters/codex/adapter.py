@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessionmgr.process.environment import Declared
-    from sessionmgr.provider import Options
+    from sessionmgr.provider import Options, RunSpec
     from sessionmgr.provider.connection import Connect, ConnectionSpec
     from sessionmgr.provider.connection_pool import Lease
     from sessionmgr_adapters.codex.policy import Bounds
@@ -128,6 +128,11 @@ class CodexAdapter(ProviderAdapter):
         """Say what a run with these options can have."""
         assert isinstance(options, CodexOptions)
         return cls.by_exec if options.exec else cls.capabilities
+
+    @classmethod
+    def fault(cls, spec: RunSpec) -> str | None:
+        """Say why a run would not be begun."""
+        return _odd(spec.options) if isinstance(spec.options, CodexOptions) else None
 
     # --- a run -----------------------------------------------------------------------------------
 
@@ -301,10 +306,14 @@ async def _fault(run: RunContext, options: CodexOptions) -> str | None:
         return "options.fork: there is nothing to fork, the session has no thread yet"
     if options.home is not None and not await (trio.Path(run.cwd) / options.home).is_dir():
         return f"options.home: there is no directory {options.home}"
+    fault = schema_fault(run.schema)
+    return _odd(options) if fault is None else f"schema: {fault}"
+
+
+def _odd(options: CodexOptions) -> str | None:
     if options.exec and options.tools:
         return "options.tools: codex exec calls no functions of ours"
-    fault = schema_fault(run.schema)
-    return None if fault is None else f"schema: {fault}"
+    return None
 
 
 def _let_out(run: RunContext, rules: Path) -> Failure:

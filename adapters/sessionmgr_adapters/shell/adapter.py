@@ -22,10 +22,10 @@ from sessionmgr.provider import (
     NATIVE,
     Capabilities,
     Mapped,
-    Options,
     PermissionMap,
     ProviderAdapter,
     RunContext,
+    RunSpec,
 )
 from sessionmgr.provider.child_end import exit_failure, start_failure
 from sessionmgr_adapters.shell.options import ShellOptions
@@ -63,15 +63,15 @@ class ShellAdapter(ProviderAdapter):
         self._playing: dict[str, Performance] = {}
 
     @classmethod
-    def fault(cls, prompt: str, options: Options) -> str | None:
+    def fault(cls, spec: RunSpec) -> str | None:
         """Say why a prompt is no command."""
-        if "\0" in prompt:
-            return "it holds a NUL"
+        if "\0" in spec.prompt:
+            return "prompt: it holds a NUL"
         try:
-            is_shell = isinstance(options, ShellOptions) and options.shell
-            return None if is_shell or split(prompt) else "it holds no command"
+            is_shell = isinstance(spec.options, ShellOptions) and spec.options.shell
+            return None if is_shell or split(spec.prompt) else "prompt: it holds no command"
         except ValueError as error:
-            return str(error)
+            return f"prompt: {error}"
 
     async def run(self, run: RunContext) -> None:
         """Run one command, to its end or to that of its time."""

@@ -27,6 +27,8 @@ class Words(NamedTuple):
 
     flags: dict[str, str]
     arguments: list[str]
+    valued: list[str]
+    """The flags that a value follows."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +64,12 @@ class _Listening(Parser):
             if action.help != argparse.SUPPRESS
         }
 
+    def valued(self) -> list[str]:
+        """Return the flags that a value follows."""
+        return [
+            flag for action in self._actions for flag in action.option_strings if action.nargs != 0
+        ]
+
 
 def _words(name: str) -> Words:
     module = load(VERBS[name])
@@ -69,19 +77,26 @@ def _words(name: str) -> Words:
     module.add_arguments(parser)
     parser.add_global_flags()
     providers = installed() if name == "adapters" else []
-    return Words(parser.flags(), [*_ARGUMENTS.get(name, []), *providers])
+    return Words(parser.flags(), [*_ARGUMENTS.get(name, []), *providers], parser.valued())
+
+
+def _with_files(words: dict[str, Words]) -> list[str]:
+    """Return the flags that a file, or what nobody can guess, follows."""
+    valued = {flag for each in words.values() for flag in each.valued}
+    return sorted(valued - {"-p", "--provider", "--permission"})
 
 
 def _bash(words: dict[str, Words], providers: list[str]) -> str:
     cases = "\n".join(
-        f"        {name}) words={_quoted(' '.join([*each.arguments, *each.flags]))} ;;"
+        f"        {name}) words={_quoted(' '.join(each.arguments))}"
+        f" flags={_quoted(' '.join(each.flags))} ;;"
         for name, each in words.items()
     )
     return f"""\
 # Completion of {PROGRAM} for bash: source <({PROGRAM} completion bash)
 _{PROGRAM}() {{
     local word="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}"
-    local verb="" each value="" words=""
+    local verb="" each value="" words="" flags="" IFS=$' \\t\\n'
     for each in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
         if [ "$value" ]; then value=""; continue; fi
         case "$each" in
@@ -93,17 +108,21 @@ _{PROGRAM}() {{
     case "$before" in
         -p|--provider) words={_quoted(" ".join(providers))} ;;
         --permission) words={_quoted(" ".join(PermissionMode))} ;;
-        --store|--log-file|--capture) COMPREPLY=($(compgen -f -- "$word")); return ;;
+        {"|".join(_with_files(words))})
+            IFS=$'\\n'; COMPREPLY=($(compgen -f -- "$word" || true)); return ;;
+        options|output)
+            if [ "$verb" = schema ]; then words={_quoted(" ".join(providers))}; fi ;;
         *)
             case "$verb" in
         "") words={_quoted(" ".join(words))} ;;
 {cases}
             esac ;;
     esac
-    COMPREPLY=($(compgen -W "$words" -- "$word"))
-    if [ "${{#COMPREPLY[@]}}" = 0 ]; then COMPREPLY=($(compgen -f -- "$word")); fi
+    case "$word" in -*) words="$flags" ;; esac
+    COMPREPLY=($(compgen -W "$words" -- "$word" || true))
+    if [ "${{#COMPREPLY[@]}}" = 0 ]; then IFS=$'\\n'; COMPREPLY=($(compgen -f -- "$word" || true)); fi
 }}
-complete -F _{PROGRAM} {PROGRAM}"""
+complete -o filenames -F _{PROGRAM} {PROGRAM}"""
 
 
 def _zsh(words: dict[str, Words], providers: list[str]) -> str:
@@ -127,7 +146,7 @@ _{PROGRAM}() {{
     case "${{words[CURRENT-1]}}" in
         -p|--provider) compadd -- {" ".join(providers)}; return ;;
         --permission) compadd -- {" ".join(PermissionMode)}; return ;;
-        --store|--log-file|--capture) _files; return ;;
+        {"|".join(_with_files(words))}) _files; return ;;
     esac
     case "$verb" in
         "") _describe command verbs ;;
@@ -144,6 +163,8 @@ def _fish(words: dict[str, Words], providers: list[str]) -> str:
         summary = _quoted(VERBS[name].summary)
         lines.append(f"complete -c {PROGRAM} -n __fish_use_subcommand -a {name} -d {summary}")
         seen = f"'__fish_seen_subcommand_from {name}'"
+        if name in ("batch", "rehearse"):
+            lines.append(f"complete -c {PROGRAM} -n {seen} -F")
         if each.arguments:
             lines.append(f"complete -c {PROGRAM} -n {seen} -a {_quoted(' '.join(each.arguments))}")
         for flag, meaning in each.flags.items():
@@ -152,7 +173,7 @@ def _fish(words: dict[str, Words], providers: list[str]) -> str:
                 spelled += f" -x -a {_quoted(' '.join(providers))}"
             if flag == "--permission":
                 spelled += f" -x -a {_quoted(' '.join(PermissionMode))}"
-            if flag in ("--store", "--log-file", "--capture"):
+            elif flag in each.valued and flag not in ("-p", "--provider"):
                 spelled += " -r -F"
             lines.append(f"complete -c {PROGRAM} -n {seen} {spelled} -d {_quoted(meaning)}")
     return "\n".join(lines)

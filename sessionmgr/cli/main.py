@@ -66,7 +66,7 @@ def _answer(words: list[str]) -> int:
     parser.add_global_flags()
     if "--print-config" in words:
         parser.require_nothing()
-    args = parser.parse_args(words)
+    args = parser.parse_intermixed_args(words)  # flags may stand between, too
     args.typed = typed
     if _settle(args):
         return COMPLETED

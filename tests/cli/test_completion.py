@@ -29,8 +29,8 @@ def completed(terminal: Terminal, *words: str) -> list[str]:
         timeout=60,
     )
     assert ran.returncode == 0, ran.stderr
-    assert ran.stderr == "complete -F _sessionmgr sessionmgr\n"
-    return ran.stdout.split()
+    assert ran.stderr == "complete -o filenames -F _sessionmgr sessionmgr\n"
+    return ran.stdout.splitlines()
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
@@ -43,12 +43,17 @@ def test_bash_completes_commands_flags_and_providers(terminal: Terminal) -> None
     assert completed(terminal, "run", "--permission", "pl") == ["plan"]
     assert completed(terminal, "schema", "o") == ["options", "output"]
     assert completed(terminal, "approve", "run_1", "al") == ["allow"]
+    assert completed(terminal, "schema", "options", "") == installed()
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
 def test_bash_completes_files_where_nothing_else_would_do(terminal: Terminal) -> None:
     (terminal.home / "jobs.jsonl").touch()
-    assert completed(terminal, "--store", "jo") == ["jobs.jsonl"]
+    (terminal.home / "jobs of mine.jsonl").touch()
+    both = ["jobs of mine.jsonl", "jobs.jsonl"]
+    for words in (["--store"], ["batch"], ["run", "--schema"], ["batch", "-o"]):
+        assert sorted(completed(terminal, *words, "jo")) == both
+        assert set(both) <= set(completed(terminal, *words, ""))
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

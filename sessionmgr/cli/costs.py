@@ -86,11 +86,11 @@ async def _costs(args: argparse.Namespace, store: Store) -> int:
 
 
 async def _of_ids(store: Store, ids: list[str]) -> dict[str, Costs]:
-    found = dict([(await find(store, id, "session", "run"))[::-1] for id in ids])
-    sessions = {id for id, kind in found.items() if kind == "session"}
+    named = dict.fromkeys([await find(store, id, "session", "run") for id in ids])
+    sessions = {id for kind, id in named if kind == "session"}
     whole = [
         id
-        for id, kind in found.items()
+        for kind, id in named
         if kind == "session" or (await store.run(id)).session_id not in sessions  # counted there
     ]
     known = await store.costs(whole)

@@ -120,7 +120,8 @@ _{PROGRAM}() {{
     esac
     case "$word" in -*) words="$flags" ;; esac
     COMPREPLY=($(compgen -W "$words" -- "$word" || true))
-    if [ "${{#COMPREPLY[@]}}" = 0 ]; then IFS=$'\\n'; COMPREPLY=($(compgen -f -- "$word" || true)); fi
+    if [ "${{#COMPREPLY[@]}}" != 0 ]; then return; fi
+    IFS=$'\\n'; COMPREPLY=($(compgen -f -- "$word" || true))
 }}
 complete -o filenames -F _{PROGRAM} {PROGRAM}"""
 

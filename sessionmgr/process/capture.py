@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from itertools import count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 Direction: TypeAlias = Literal[">", "<", "!", "#"]
 LONGEST: Final = 16 * 1024 * 1024
 """A line that is longer is written in pieces."""
+_NUMBERS: Final = count(1)  # of this process: several launchers may keep files in one directory
 
 
 class CapturingLauncher:
@@ -37,12 +39,10 @@ class CapturingLauncher:
     def __init__(self, within: Launcher, directory: Path) -> None:
         self._within: Final = within
         self._directory: Final = directory
-        self._started = 0
 
     async def spawn(self, command: Command) -> ChildTree:
         """Start a child; see `Launcher.spawn`."""
-        self._started += 1
-        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{self._started}"
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{next(_NUMBERS)}"
         path = self._directory / f"{name}-{Path(command.argv[0]).name}.jsonl"
         capture = Capture(path)
         try:

@@ -69,6 +69,16 @@ async def test_a_child_that_does_not_start_is_noted(tmp_path: Path) -> None:
     assert "no-such-program-here" in json.dumps(told["msg"])
 
 
+async def test_launchers_that_share_a_directory_keep_files_of_their_own(tmp_path: Path) -> None:
+    command = Command(argv=("no-such-program-here",), cwd="/", env={})
+    async with open_launcher(state_dir=tmp_path / "state") as launcher:
+        for _ in range(3):
+            with pytest.raises(ProgramNotFound):
+                await CapturingLauncher(launcher, tmp_path / "captures").spawn(command)
+    files = (tmp_path / "captures").iterdir()
+    assert len(list(files)) == 3
+
+
 @given(data=st.binary(max_size=60), cuts=st.lists(st.integers(0, 60)))
 async def test_where_it_is_cut_does_not_matter(
     data: bytes, cuts: list[int], tmp_path_factory: pytest.TempPathFactory

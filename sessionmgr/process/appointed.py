@@ -20,6 +20,9 @@ from sessionmgr.process.mark import VARIABLE
 
 READY_WITHIN: Final = 30.0
 """Seconds that a bare interpreter may take to start; on a quiet machine it takes 0.1."""
+TRIES: Final = 5
+"""How often a warden is started that a signal from the terminal has struck as it was born."""
+_FROM_TERMINALS: Final = {-signal.SIGINT, -signal.SIGQUIT, -signal.SIGHUP, -signal.SIGTERM}
 _PROGRAM: Final = str(Path(standalone.__file__).absolute())
 _PASSED_ON: Final = ("LD_LIBRARY_PATH", "PATH", VARIABLE)
 """What the warden sees of our environment: what its interpreter may need, and whose we are."""
@@ -53,6 +56,15 @@ class AppointedWarden:
                 else:
                     return True
         return False
+
+    @property
+    def was_struck(self) -> bool:
+        """Whether it has died of a signal that was meant for who is at the terminal.
+
+        A process is one of its parent's group until it has a session of its own, and heeds what
+        comes for that group until then.
+        """
+        return self._process.returncode in _FROM_TERMINALS
 
     async def wait(self) -> None:
         """Wait for its end."""
@@ -90,6 +102,15 @@ async def appoint(launcher: int, open_files: int) -> AppointedWarden:
     """
     if not sys.executable:
         raise LauncherFailed("sys.executable is empty: there is no Python to run a warden with")
+    for _ in range(TRIES):
+        warden = await _appoint(launcher, open_files)
+        if warden is not None:
+            return warden
+    raise LauncherFailed("the warden did not come up: signals strike it again and again")
+
+
+async def _appoint(launcher: int, open_files: int) -> AppointedWarden | None:
+    """Start a warden; None if it was struck before it could do anything about it."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         ours.setblocking(False)
@@ -109,6 +130,8 @@ async def appoint(launcher: int, open_files: int) -> AppointedWarden:
             raise ConnectionResetError
     except (ConnectionError, trio.TooSlowError) as error:
         await warden.end()  # shielded  # noqa: ASYNC120
+        if warden.was_struck:
+            return None
         raise LauncherFailed(f"the warden did not come up ({error!r})") from error
     except BaseException:
         await warden.end()  # shielded, and a kill is quick  # noqa: ASYNC102

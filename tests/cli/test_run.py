@@ -230,9 +230,9 @@ def test_ctrl_c_ends_the_run_and_its_processes_and_says_so(tmp_path: Path) -> No
     with at_terminal("run", "-p", "shell", f"sleep {number}", home=tmp_path) as terminal:
         terminal.wait_for("· bash: sleep")
         terminal.type("\x03")
-        assert terminal.wait() == 130
+        assert terminal.wait() == 130, terminal.said
     assert "Ctrl-C: ending the run (once more: at once)" in terminal.said
-    assert "cancelled: user, Ctrl-C" in terminal.said
+    assert "cancelled: user, Ctrl-C" in terminal.said, terminal.said
     assert_nothing_is_left_of(number)
 
 
@@ -269,11 +269,14 @@ def test_ctrl_c_twice_leaves_at_once_and_leaves_no_process(tmp_path: Path) -> No
     assert_nothing_is_left_of(number)
 
 
+WAITS = "echo first; until [ -e go ]; do sleep 0.02; done"
+
+
 def test_what_it_is_told_meanwhile_is_done_before_it_leaves(
     env: dict[str, str], tmp_path: Path
 ) -> None:
     with subprocess.Popen(
-        [*COMMAND, "run", "-p", "shell", "--option", "shell=true", "echo first; read < fifo"],
+        [*COMMAND, "run", "-p", "shell", "--option", "shell=true", WAITS],
         env=env,
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
@@ -281,7 +284,6 @@ def test_what_it_is_told_meanwhile_is_done_before_it_leaves(
         stderr=subprocess.PIPE,
         encoding="utf-8",
     ) as process:
-        os.mkfifo(tmp_path / "fifo")
         assert process.stdout is not None
         assert process.stdout.readline() == "first\n"
         assert process.stderr is not None
@@ -289,7 +291,7 @@ def test_what_it_is_told_meanwhile_is_done_before_it_leaves(
         for text in ("echo second", "echo third; exit 4"):
             told = sessionmgr("append", run, text, env=env)
             assert "will hear it afterwards" in told.stdout, told.stderr
-        (tmp_path / "fifo").write_text("go\n")
+        (tmp_path / "go").touch()
         out, err = process.communicate(timeout=60)
     assert out == "second\nthird\n"
     assert process.returncode == 3, err

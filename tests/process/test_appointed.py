@@ -1,0 +1,59 @@
+"""A warden takes office, though the terminal's Ctrl-C may strike it as it is born."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.errors import LauncherFailed
+from sessionmgr.process import Command, open_launcher, open_tree
+
+
+def interpreter(place: Path, strikes: int, number: str) -> str:
+    """Make an interpreter of which the first few are struck by a signal."""
+    path = place / "python"
+    path.write_text(
+        "#!/bin/sh\n"
+        f"for n in $(seq {strikes}); do\n"
+        f'  if mkdir "{place}/struck-$n" 2>/dev/null; then kill -{number} $$; sleep 9; fi\n'
+        "done\n"
+        f'exec {shlex.quote(sys.executable)} "$@"\n'
+    )
+    path.chmod(0o755)
+    return str(path)
+
+
+def struck(place: Path) -> int:
+    return len(list(place.glob("struck-*")))
+
+
+@pytest.mark.parametrize("number", ["INT", "TERM", "HUP", "QUIT"])
+async def test_one_that_is_struck_is_followed_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str
+) -> None:
+    monkeypatch.setattr(sys, "executable", interpreter(tmp_path, 2, number))
+    command = Command(argv=("/bin/sh", "-c", "echo well"), cwd="/", env={"PATH": "/usr/bin:/bin"})
+    async with (
+        open_launcher(state_dir=tmp_path / "state") as launcher,
+        open_tree(launcher, command) as tree,
+    ):
+        assert await tree.stdout.receive_some() == b"well\n"
+    assert struck(tmp_path) == 2
+
+
+async def test_it_is_not_tried_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", interpreter(tmp_path, 100, "INT"))
+    with pytest.raises(LauncherFailed, match="again and again"):
+        async with open_launcher(state_dir=tmp_path / "state"):
+            pytest.fail("it is open")
+
+
+async def test_what_fails_for_another_reason_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", interpreter(tmp_path, 100, "ABRT"))
+    with pytest.raises(LauncherFailed, match="did not come up"):
+        async with open_launcher(state_dir=tmp_path / "state"):
+            pytest.fail("it is open")
+    assert struck(tmp_path) == 1

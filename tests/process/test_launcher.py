@@ -345,7 +345,7 @@ async def test_a_guard_whose_tree_is_empty_is_asked_for_the_next(tmp_path: Path)
     async with launching(tmp_path, Kind.WARDED) as launcher:
         guards: list[tuple[int, int]] = []
         marks: list[str] = []
-        for each in range(3):
+        for each in range(6):
             async with open_tree(launcher, shell(f"read x; exit {each}")) as tree:
                 assert isinstance(tree, GuardedTree)
                 guards.append(tree.guard)
@@ -357,8 +357,9 @@ async def test_a_guard_whose_tree_is_empty_is_asked_for_the_next(tmp_path: Path)
             assert (facts.exit_code, facts.emptied) == (each, Emptied.NO_CHILD)
             assert not facts.forced
             await trio.testing.wait_all_tasks_blocked()
-        assert guards[1] == guards[2]
-        assert len(set(marks)) == 3
+        # One was there for the first; the next was asked for then, and may come at any time.
+        assert len(set(guards)) <= 2
+        assert len(set(marks)) == 6
 
 
 async def test_a_signal_that_comes_too_late_does_not_hit_the_next_program(tmp_path: Path) -> None:

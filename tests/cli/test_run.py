@@ -297,12 +297,8 @@ def test_what_it_is_told_meanwhile_is_done_before_it_leaves(
     assert process.returncode == 3, err
 
 
-@pytest.mark.parametrize("gap", [0.0, 0.02])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_that_comes_twice_at_once_is_one(
-    number: signal.Signals, gap: float, env: dict[str, str]
-) -> None:
-    seconds = mark()
+def struck(env: dict[str, str], seconds: str, *numbers: signal.Signals, gap: float = 0.0) -> str:
+    """Run what sleeps, and have signals strike it; return what it says to that."""
     with subprocess.Popen(
         [*COMMAND, "run", "-p", "shell", f"sleep {seconds}"],
         env=env,
@@ -313,11 +309,20 @@ def test_a_signal_that_comes_twice_at_once_is_one(
         assert process.stderr is not None
         while "· bash" not in process.stderr.readline():
             assert process.poll() is None
-        process.send_signal(number)
-        time.sleep(gap)
-        process.send_signal(number)
+        for number in numbers:
+            process.send_signal(number)
+            time.sleep(gap)
         said = process.stderr.read()
         assert process.wait(60) == 130
+    return said
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.02])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_comes_twice_at_once_is_one(
+    number: signal.Signals, gap: float, env: dict[str, str]
+) -> None:
+    said = struck(env, mark(), number, number, gap=gap)
     assert "cancelled: user" in said
     assert "to look closer" in said
 
@@ -325,20 +330,7 @@ def test_a_signal_that_comes_twice_at_once_is_one(
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_as_good_as_ctrl_c(number: signal.Signals, env: dict[str, str]) -> None:
     seconds = mark()
-    with subprocess.Popen(
-        [*COMMAND, "run", "-p", "shell", f"sleep {seconds}"],
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    ) as process:
-        assert process.stderr is not None
-        while "· bash" not in process.stderr.readline():
-            assert process.poll() is None
-        process.send_signal(number)
-        said = process.stderr.read()
-        assert process.wait(60) == 130
-    assert f"cancelled: user, {number.name}" in said
+    assert f"cancelled: user, {number.name}" in struck(env, seconds, number)
     assert_nothing_is_left_of(seconds)
 
 

@@ -24,7 +24,7 @@ MOST_EVENTS: Final = 20
 async def a_run_that_is_cancelled_ends_in_time_and_keeps_what_it_said(stage: Stage) -> None:
     assert stage.case.hangs is not None
     run = await stage.submit(stage.case.hangs)
-    await stage.until_it_speaks(run)
+    await stage.until_it_says(run, stage.case.hangs.text)
     assert run.cancel("enough")
     await _is_cancelled(stage, run, stage.case.hangs)
 
@@ -33,7 +33,7 @@ async def a_run_that_is_cancelled_ends_in_time_and_keeps_what_it_said(stage: Sta
 async def a_run_that_hears_nothing_is_cut_in_time(stage: Stage) -> None:
     assert stage.case.deaf is not None
     run = await stage.submit(stage.case.deaf)
-    await stage.until_it_speaks(run)
+    await stage.until_it_says(run, stage.case.deaf.text)
     assert run.cancel("enough")
     await _is_cancelled(stage, run, stage.case.deaf)
 
@@ -43,7 +43,7 @@ async def after_a_run_that_heard_nothing_the_next_goes_well(stage: Stage) -> Non
     assert stage.case.deaf is not None
     session = await stage.session()
     run = await stage.submit(stage.case.deaf, session)
-    await stage.until_it_speaks(run)
+    await stage.until_it_says(run, stage.case.deaf.text)
     run.cancel()
     await run.result()
     played = await stage.play(stage.case.answers, session)
@@ -55,7 +55,7 @@ async def after_a_cancel_the_next_run_goes_well(stage: Stage) -> None:
     assert stage.case.hangs is not None
     session = await stage.session()
     run = await stage.submit(stage.case.hangs, session)
-    await stage.until_it_speaks(run)
+    await stage.until_it_says(run, stage.case.hangs.text)
     run.cancel()
     await run.result()
     played = await stage.play(stage.case.answers, session)
@@ -113,7 +113,7 @@ async def a_deadline_ends_a_run(stage: Stage) -> None:
 async def a_run_can_be_paused_and_goes_on(stage: Stage) -> None:
     assert stage.case.hangs is not None
     run = await stage.submit(stage.case.hangs)
-    await stage.until_it_speaks(run)
+    await stage.until_it_says(run, stage.case.hangs.text)
     snapshot = await run.pause(node="half way")
     assert (await run.result()).status == RunStatus.PAUSED
     resumed = await stage.manager.submit_resume(snapshot, stage.case.answers.prompt)
@@ -127,7 +127,7 @@ async def a_run_can_be_paused_and_goes_on(stage: Stage) -> None:
 async def what_runs_when_the_manager_goes_is_cancelled(stage: Stage) -> None:
     assert stage.case.hangs is not None
     run = await stage.submit(stage.case.hangs)
-    await stage.until_it_speaks(run)
+    await stage.until_it_says(run, stage.case.hangs.text)
 
     def look() -> None:
         assert run.status == RunStatus.CANCELLED, f"the manager went, and it is {run.status}"

@@ -28,7 +28,7 @@ async def _bear(chaos: Chaos, stage: Stage) -> None:
     options[stage.case.command_option] = list(command)
     run = await stage.submit(Play(prompt=stage.case.answers.prompt, options=options))
     if chaos.cancel:
-        await stage.until_it_speaks(run)
+        await stage.until_it_says(run, chaos.text)
         run.cancel()
         await stage.result_in_time(run)
     played = await stage.see(run)

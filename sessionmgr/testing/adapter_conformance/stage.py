@@ -90,16 +90,26 @@ class Stage:
         _look_at(played)
         return played
 
-    async def until_it_speaks(self, run: RunHandle) -> None:
-        """Wait until a run has said something.
+    async def until_it_says(self, run: RunHandle, text: str | None) -> None:
+        """Wait until a run has said this text, or anything at all.
 
         Raises:
-            AssertionError: It ended before it did.
+            AssertionError: It ended before it did, or did not within patience.
         """
-        async for event in run:
-            if isinstance(event, MessageStreamed | MessageReceived):
-                return
-        raise AssertionError(f"it ended, and was to hang: {(await run.result())}")
+        said = ""
+        with trio.move_on_after(PATIENCE):
+            async for event in run:
+                match event:
+                    case MessageStreamed(delta=delta):
+                        said += delta
+                    case MessageReceived(role="assistant", content=content):
+                        said = content
+                    case _:
+                        continue
+                if text is None or text in said:
+                    return
+            raise AssertionError(f"it ended, and was to hang: {(await run.result())}")
+        raise AssertionError(f"it was to say {text!r} and said {said!r}")
 
     async def result_in_time(self, run: RunHandle) -> RunResult:
         """Wait for the result of a run that was told to end.

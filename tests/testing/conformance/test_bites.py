@@ -144,6 +144,29 @@ class Complete(Sound):
         await run.emit(MessageReceived(content="hi"), RunCompleted())
 
 
+class Slow(Sound):
+    """It pauses in the middle of a word."""
+
+    async def play(self, run: RunContext) -> None:
+        if run.prompt != "hang":
+            await super().play(run)
+            return
+        await run.emit(MessageStreamed(delta="ha"))
+        await trio.sleep(1)
+        await run.emit(MessageStreamed(delta="lf"))
+        await trio.sleep_forever()
+
+
+class Dropping(Sound):
+    """It loses the second half of a word."""
+
+    async def play(self, run: RunContext) -> None:
+        if run.prompt == "hang":
+            await run.emit(MessageStreamed(delta="ha"))
+            await trio.sleep_forever()
+        await super().play(run)
+
+
 async def broken(adapter: type[ProviderAdapter], place: Path) -> set[str]:
     """Return the laws that an adapter breaks."""
     case = AdapterCase(
@@ -169,7 +192,7 @@ async def broken(adapter: type[ProviderAdapter], place: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("adapter", [Sound, Complete])
+@pytest.mark.parametrize("adapter", [Sound, Complete, Slow])
 async def test_what_breaks_no_law_is_not_blamed(
     autojump_clock: MockClock, tmp_path: Path, adapter: type[ProviderAdapter]
 ) -> None:
@@ -187,6 +210,7 @@ async def test_what_breaks_no_law_is_not_blamed(
         (Promiscuous, "runs_at_the_same_time_do_not_mix"),
         (Boastful, "it_has_a_name_and_polite_ends_and_steering_only_as_it_says"),
         (Swallowing, "a_run_that_is_cancelled_ends_in_time_and_keeps_what_it_said"),
+        (Dropping, "a_run_that_is_cancelled_ends_in_time_and_keeps_what_it_said"),
         (Mixing, "runs_at_the_same_time_do_not_mix"),
         (Demanding, "its_options_are_a_frozen_struct_that_refuses_what_it_does_not_know"),
         (Disobedient, "what_is_allowed_is_done"),

@@ -72,7 +72,11 @@ class Connection:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._watch, gone, nursery.cancel_scope)
-                again = await self._answer(http, exchange, self._stream.send_all)
+                try:
+                    again = await self._answer(http, exchange, self._stream.send_all)
+                except trio.BrokenResourceError:
+                    gone.set()  # who writes may hear of it before who reads
+                    raise
                 nursery.cancel_scope.cancel()
         finally:
             # Only now: a client that had all may be gone before we know that we have sent it.

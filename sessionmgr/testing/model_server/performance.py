@@ -34,6 +34,9 @@ from sessionmgr.testing.model_server.script import (
 )
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
+_AFTER_ONE: Final = 2
+"""What a text begins with, and its first delta, come before what has this number."""
+_LOOK_EVERY: Final = 0.02
 
 
 async def send_plain(plain: Plain, exchange: Exchange, send: Send, *, head: bool = False) -> None:
@@ -44,6 +47,11 @@ async def send_plain(plain: Plain, exchange: Exchange, send: Send, *, head: bool
     begun = answer_head(plain.status, headers, length=len(data))
     await send(begun if head else begun + data)
     exchange.ending = "whole"
+
+
+async def _until_there_is(file: trio.Path) -> None:
+    while not await file.exists():  # noqa: ASYNC110  # whoever makes it tells nobody
+        await trio.sleep(_LOOK_EVERY)
 
 
 def _headers_of(moves: Sequence[AnyMove], face: Face) -> dict[str, str]:
@@ -114,11 +122,15 @@ class Performance:
 
     async def _speak(self, move: Say | Think | Call) -> None:
         held = bytearray()
-        for paused in self._speaker.speak(move):
-            if paused.pause:
+        file = move.until if isinstance(move, Say) else None
+        for number, paused in enumerate(self._speaker.speak(move)):
+            waits = file is not None and number == _AFTER_ONE
+            if paused.pause or waits:
                 await self._write(bytes(held))
                 held.clear()
                 await trio.sleep(paused.pause)
+            if waits:
+                await _until_there_is(trio.Path(str(file)))
             held += paused.data
         await self._write(bytes(held))
 

@@ -50,6 +50,8 @@ class Say(Move, frozen=True, kw_only=True):
     pause: float = 0.0
     whole: bool = True
     """False: it is never told that this was all; an error is to follow, say."""
+    until: str | None = None
+    """A file: all but the first delta is said once it is there, and not by the clock."""
 
 
 class Think(Move, frozen=True, kw_only=True):

@@ -1,6 +1,9 @@
 """What the two APIs are read as, and how they are spoken."""
 
+from pathlib import Path
+
 import pytest
+import trio
 
 from sessionmgr.model import Json, encode_json
 from sessionmgr.testing.model_server import (
@@ -228,3 +231,24 @@ async def test_what_is_no_request_for_a_response_is_told_so() -> None:
     async with open_model_server() as server, client_of(server) as client:
         answer = await client.ask("POST", "/v1/responses", ["no", "object"])
         assert answer.status == 400
+
+
+@pytest.mark.parametrize("deltas", [1, 3])
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/responses"])
+async def test_what_follows_the_first_delta_of_a_text_waits_for_a_file(
+    tmp_path: Path, path: str, deltas: int
+) -> None:
+    gate = tmp_path / "gate"
+    reply: Reply = [Say(text="abc", deltas=deltas, until=str(gate)), Say(text="and so on")]
+    body = (messages if path == "/v1/messages" else response)(prompt_with([reply]))
+    async with open_model_server() as server, client_of(server) as client:
+        await client.send("POST", path, body)
+        await client.heard(b'"a' if deltas == 3 else b'"abc')
+        with trio.move_on_after(0.1):
+            await client.heard(b"and so on")
+            raise AssertionError("it did not wait")
+        gate.touch()
+        answer = await client.receive()
+    assert answer.whole
+    assert answer.body.count(b"delta") >= deltas
+    assert b"and so on" in answer.body

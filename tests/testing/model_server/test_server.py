@@ -29,8 +29,10 @@ from sessionmgr.testing.model_server import (
     open_model_server,
     prompt_with,
 )
+from sessionmgr.testing.model_server.connection import Connection
 from sessionmgr.testing.model_server.http import HttpRequest
-from sessionmgr.testing.model_server.log import KEPT, KEPT_BYTES, Log
+from sessionmgr.testing.model_server.log import KEPT, KEPT_BYTES, Exchange, Log
+from sessionmgr.testing.model_server.performance import Send
 from tests.testing.model_server.client import client_of, message, messages
 
 MESSAGES = "/v1/messages?beta=true"
@@ -234,6 +236,20 @@ async def test_a_model_that_hangs_is_left_by_its_client(reply: Reply) -> None:
             await server.log.reached(1)
         await server.log.settled()
     assert [each.ending for each in server.log] == ["left"]
+
+
+async def test_a_client_has_left_as_well_where_that_is_heard_first_by_writing_to_him() -> None:
+    async def answer(http: HttpRequest, exchange: Exchange, send: Send) -> bool:
+        await trio.lowlevel.checkpoint()
+        raise trio.BrokenResourceError
+
+    log = Log()
+    ours, theirs = map(trio.SocketStream, trio.socket.socketpair())
+    async with ours, theirs:
+        await theirs.send_all(b"HEAD / HTTP/1.1\r\n\r\n")
+        with pytest.RaisesGroup(trio.BrokenResourceError):
+            await Connection(ours, log, answer).run()
+    assert [each.ending for each in log] == ["left"]
 
 
 async def test_who_goes_at_the_end_that_the_events_tell_has_heard_all() -> None:

@@ -78,7 +78,9 @@ async def serve(it: Talk) -> tuple[str, str, object]:
     return call.method, thread, call.params.get("turnId")
 
 
-async def test_what_agents_do_is_told_as_their_callers_and_booked() -> None:
+async def test_what_agents_do_is_told_as_their_callers_and_booked(
+    autojump_clock: MockClock,
+) -> None:
     async def calls(it: Talk) -> None:
         call = await opening(it)
         thread = thread_of(call)
@@ -119,7 +121,9 @@ async def test_what_agents_do_is_told_as_their_callers_and_booked() -> None:
     assert booked[:2] == ["started child", "started deep"]
 
 
-async def test_a_run_is_open_as_long_as_its_agents_work_and_then_gives_them_back() -> None:
+async def test_a_run_is_open_as_long_as_its_agents_work_and_then_gives_them_back(
+    autojump_clock: MockClock,
+) -> None:
     heard: list[object] = []
 
     async def leaves(it: Talk) -> None:
@@ -169,7 +173,9 @@ async def test_an_agent_that_was_told_something_is_given_a_moment_to_act_on_it(
     assert call.tool_name == "message_agent"
 
 
-async def test_a_cancel_ends_all_that_agents_do_whoever_has_called_them() -> None:
+async def test_a_cancel_ends_all_that_agents_do_whoever_has_called_them(
+    autojump_clock: MockClock,
+) -> None:
     heard: list[object] = []
 
     async def busy(it: Talk) -> None:
@@ -212,7 +218,9 @@ async def test_a_cancel_ends_all_that_agents_do_whoever_has_called_them() -> Non
     assert failed.parent_tool_call_id == "started child"
 
 
-async def test_a_cancel_ends_agents_that_work_after_the_turn_as_well() -> None:
+async def test_a_cancel_ends_agents_that_work_after_the_turn_as_well(
+    autojump_clock: MockClock,
+) -> None:
     heard: list[object] = []
 
     async def leaves(it: Talk) -> None:
@@ -237,7 +245,7 @@ async def test_a_cancel_ends_agents_that_work_after_the_turn_as_well() -> None:
     ]
 
 
-async def test_agents_of_a_turn_that_fails_are_not_waited_for() -> None:
+async def test_agents_of_a_turn_that_fails_are_not_waited_for(autojump_clock: MockClock) -> None:
     heard: list[object] = []
 
     async def fails(it: Talk) -> None:
@@ -254,7 +262,9 @@ async def test_agents_of_a_turn_that_fails_are_not_waited_for() -> None:
     assert heard[0] == ("turn/interrupt", "child", "of child")
 
 
-async def test_what_an_agent_asks_is_asked_and_its_trouble_is_not_the_runs() -> None:
+async def test_what_an_agent_asks_is_asked_and_its_trouble_is_not_the_runs(
+    autojump_clock: MockClock,
+) -> None:
     asked: list[ApprovalRequest] = []
     answers: list[object] = []
 

@@ -228,6 +228,7 @@ async def test_agents_of_a_run_that_cannot_be_brought_to_its_end_are_ended_all_t
         turn_of(THREAD, "t"),
         agent("started", CHILD),
         turn_of(CHILD, "u"),
+        message("both are at work"),
         hears(interrupt, threadId=THREAD, turnId="t"),
         # It does not say that it is interrupted. When its grace is over both are.
         hears(interrupt),
@@ -255,7 +256,7 @@ async def test_agents_of_a_run_that_cannot_be_brought_to_its_end_are_ended_all_t
         session = await manager.open_session("codex", cwd=tmp_path)
         run = await session.submit("one", options=options)
         async for event in run:
-            if event.type == "tool_call_completed":
+            if event.type == "message_received":
                 run.cancel()
         assert (await run.result()).status == "cancelled"
         result = await other.result()

@@ -45,7 +45,7 @@ from tests.adapters.codex.mocked import (
 from tests.adapters.codex.playing import manager_of, play
 
 
-async def test_text_that_was_given_up_is_part_of_nothing() -> None:
+async def test_text_that_was_given_up_is_part_of_nothing(autojump_clock: MockClock) -> None:
     async def retry(it: Talk) -> None:
         call = await opening(it)
         thread = thread_of(call)
@@ -81,7 +81,7 @@ def usage(thread: str, turn: str, total: int, last: int) -> TokensUsed:
     )
 
 
-async def test_what_was_used_before_is_not_counted_again() -> None:
+async def test_what_was_used_before_is_not_counted_again(autojump_clock: MockClock) -> None:
     async def count(it: Talk) -> None:
         call = await opening(it)
         thread = thread_of(call)
@@ -97,7 +97,7 @@ async def test_what_was_used_before_is_not_counted_again() -> None:
 
 @pytest.mark.parametrize("answers", [False, True])
 async def test_what_was_tried_again_explains_a_failure_unless_the_model_has_answered_since(
-    *, answers: bool
+    autojump_clock: MockClock, *, answers: bool
 ) -> None:
     async def cut(it: Talk) -> None:
         call = await opening(it)
@@ -115,7 +115,9 @@ async def test_what_was_tried_again_explains_a_failure_unless_the_model_has_answ
 
 
 @pytest.mark.parametrize("status", ["failed", "interrupted", "completed"])
-async def test_a_context_that_was_not_shortened_when_the_turn_ends_never_is(status: str) -> None:
+async def test_a_context_that_was_not_shortened_when_the_turn_ends_never_is(
+    autojump_clock: MockClock, status: str
+) -> None:
     async def shortens(it: Talk) -> None:
         call = await opening(it)
         thread = thread_of(call)
@@ -137,7 +139,7 @@ async def test_a_context_that_was_not_shortened_when_the_turn_ends_never_is(stat
     ]
 
 
-async def test_a_used_up_limit_says_when_it_is_over() -> None:
+async def test_a_used_up_limit_says_when_it_is_over(autojump_clock: MockClock) -> None:
     async def limited(it: Talk) -> None:
         call = await opening(it)
         begin(it, call)
@@ -154,7 +156,7 @@ async def test_a_used_up_limit_says_when_it_is_over() -> None:
     assert "rate_limit_updated" in [each.type for each in events]
 
 
-async def test_what_nobody_knows_is_told_as_it_came() -> None:
+async def test_what_nobody_knows_is_told_as_it_came(autojump_clock: MockClock) -> None:
     async def odd(it: Talk) -> None:
         call = await opening(it)
         begin(it, call)
@@ -189,7 +191,7 @@ async def test_commands_that_still_run_are_ended_with_the_turn(autojump_clock: M
     ]
 
 
-async def test_a_cancel_interrupts_and_ends_what_runs() -> None:
+async def test_a_cancel_interrupts_and_ends_what_runs(autojump_clock: MockClock) -> None:
     heard: list[object] = []
 
     async def busy(it: Talk) -> None:
@@ -215,7 +217,9 @@ async def test_a_cancel_interrupts_and_ends_what_runs() -> None:
     assert heard == [INTERRUPTED, "thread/backgroundTerminals/clean"]
 
 
-async def test_an_app_server_that_goes_fails_its_runs_which_can_go_on() -> None:
+async def test_an_app_server_that_goes_fails_its_runs_which_can_go_on(
+    autojump_clock: MockClock,
+) -> None:
     async def short_lived(it: Talk) -> None:
         call = await opening(it)
         begin(it, call)
@@ -238,7 +242,7 @@ async def test_an_app_server_that_goes_fails_its_runs_which_can_go_on() -> None:
     ],
 )
 async def test_output_by_a_schema_is_looked_at(
-    said: str, schema: Json, kind: FailureKind | None
+    autojump_clock: MockClock, said: str, schema: Json, kind: FailureKind | None
 ) -> None:
     pytest.importorskip("jsonschema_rs")
 

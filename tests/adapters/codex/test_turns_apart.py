@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from sessionmgr.manager import open_manager
 from sessionmgr.manager.plan import RunWish
@@ -28,7 +29,9 @@ from tests.adapters.codex.mocked import (
 from tests.adapters.codex.playing import failure, manager_of, play
 
 
-async def test_the_end_of_an_earlier_turn_is_not_that_of_this_one() -> None:
+async def test_the_end_of_an_earlier_turn_is_not_that_of_this_one(
+    autojump_clock: MockClock,
+) -> None:
     async def haunted(it: Talk) -> None:
         call = await opening(it)
         end(it, thread_of(call), "interrupted", turn="turn-0")
@@ -42,7 +45,9 @@ async def test_the_end_of_an_earlier_turn_is_not_that_of_this_one() -> None:
     assert [each.content for each in events if isinstance(each, MessageReceived)] == ["well"]
 
 
-async def test_a_second_run_on_a_thread_that_was_begun_here_is_refused() -> None:
+async def test_a_second_run_on_a_thread_that_was_begun_here_is_refused(
+    autojump_clock: MockClock,
+) -> None:
     async def long(it: Talk) -> None:
         call = await opening(it)
         begin(it, call)
@@ -71,7 +76,9 @@ async def test_a_second_run_on_a_thread_that_was_begun_here_is_refused() -> None
 
 
 @pytest.mark.parametrize("dies", [False, True])
-async def test_a_message_that_was_taken_and_never_heard_is_told_of(dies: bool) -> None:
+async def test_a_message_that_was_taken_and_never_heard_is_told_of(
+    autojump_clock: MockClock, dies: bool
+) -> None:
     async def distracted(it: Talk) -> None:
         call = await opening(it)
         begin(it, call)
@@ -95,7 +102,9 @@ async def test_a_message_that_was_taken_and_never_heard_is_told_of(dies: bool) -
     assert [(each.content, each.state) for each in said][-1] == ("more", "dropped")
 
 
-async def test_functions_are_not_dropped_in_silence_where_none_can_be_called() -> None:
+async def test_functions_are_not_dropped_in_silence_where_none_can_be_called(
+    autojump_clock: MockClock,
+) -> None:
     async def unused(it: Talk) -> None:
         raise AssertionError(it)
 
@@ -109,7 +118,9 @@ async def test_functions_are_not_dropped_in_silence_where_none_can_be_called() -
     assert message.startswith("options.tools: ")
 
 
-async def test_functions_are_refused_where_it_is_not_known_what_a_thread_was_begun_with() -> None:
+async def test_functions_are_refused_where_it_is_not_known_what_a_thread_was_begun_with(
+    autojump_clock: MockClock,
+) -> None:
     heard: list[Call] = []
 
     async def nothing(given: dict[str, Json]) -> Json:

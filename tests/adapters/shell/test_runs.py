@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from sessionmgr.errors import OptionInvalid, PermissionRefused
 from sessionmgr.manager import Clocks, Manager, open_manager
@@ -122,8 +123,19 @@ async def test_a_command_that_kills_itself_has_failed(do: Do) -> None:
     assert exited.signal == signal.SIGSEGV
 
 
-async def test_at_its_timeout_a_run_is_timed_out_and_keeps_what_it_said(do: Do) -> None:
-    result, events = await do("echo partial; sleep 1000", shell=True, timeout=0.5)
+async def test_at_its_timeout_a_run_is_timed_out_and_keeps_what_it_said(
+    mock_clock: MockClock, manager: Manager, tmp_path: Path
+) -> None:
+    mock_clock.rate = 1.0  # the child is a real one; but its time is over when it has been heard
+    session = await manager.open_session("shell", cwd=tmp_path)
+    options: dict[str, Json] = {"shell": True, "timeout": FAIL_AFTER / 2}
+    events: list[AnyEvent] = []
+    async with session.start("echo partial; sleep 1000", options=options) as run:
+        async for event in run:
+            events.append(event)
+            if isinstance(event, MessageStreamed):
+                mock_clock.jump(FAIL_AFTER / 2)
+        result = await run.result()
     assert (result.status, result.reason) == (RunStatus.TIMED_OUT, Reason.DEADLINE)
     assert result.text == "partial\n"
     (occurred,) = (each for each in events if isinstance(each, ErrorOccurred))

@@ -10,6 +10,7 @@ import trio
 
 from sessionmgr.errors import CapabilityMissing, OptionInvalid
 from sessionmgr.manager import Clocks, Manager, RunHandle, open_manager
+from sessionmgr.manager.clocks import NOTHING_SAID
 from sessionmgr.model import (
     AnyEvent,
     ErrorOccurred,
@@ -22,6 +23,7 @@ from sessionmgr.model import (
 )
 from sessionmgr.provider.images import LARGEST
 from sessionmgr_adapters.codex import CodexAdapter, CodexOptions
+from sessionmgr_adapters.codex.one_shot import play
 
 PNG = b"\x89PNG\r\n\x1a\n"
 BEGIN = 'cat > prompt; say \'{"type":"thread.started","thread_id":"t-1"}\''
@@ -31,6 +33,8 @@ DONE = 'say \'{"type":"turn.completed","usage":{"input_tokens":10,"output_tokens
 LEAVE = """leave() {
     for each; do case $each in --output-last-message=*) cat > "${each#*=}";; esac; done
 }"""
+ENOUGH = 30.0
+"""Seconds in which a script comes to its end on any machine."""
 SAY = 'say() { printf "%s\\n" "$1"; }'
 
 
@@ -41,7 +45,9 @@ async def manager() -> AsyncGenerator[Manager]:
         yield manager
 
 
-async def started(manager: Manager, place: Path, *script: str, **wishes: Json) -> RunHandle:
+async def started(
+    manager: Manager, place: Path, *script: str, clocks: Clocks = NOTHING_SAID, **wishes: Json
+) -> RunHandle:
     """Start a run on a program that is this script."""
     program = place / "codex"
     program.write_text("\n".join([SAY, LEAVE, *script]))
@@ -51,7 +57,12 @@ async def started(manager: Manager, place: Path, *script: str, **wishes: Json) -
     for name in CodexOptions.__struct_fields__:
         if name in wishes:
             options[name] = wishes.pop(name)
-    return await session.submit("héllo", options=options, **wishes)  # type: ignore[arg-type]
+    return await session.submit(
+        "héllo",
+        options=options,
+        clocks=clocks,
+        **wishes,  # type: ignore[arg-type]
+    )
 
 
 async def played(
@@ -63,8 +74,9 @@ async def played(
 
 
 async def test_a_prompt_is_written_to_it_and_its_answer_told(
-    manager: Manager, tmp_path: Path
+    manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(play, "LAST_MOMENTS", ENOUGH)  # it goes by itself
     result, events = await played(manager, tmp_path, BEGIN, ANSWER, DONE)
     assert (result.status, result.text, result.exit_code) == ("completed", '{"n":1}', 0)
     assert (tmp_path / "prompt").read_text() == "héllo"
@@ -93,7 +105,10 @@ async def test_what_is_wished_stands_on_its_command_line(manager: Manager, tmp_p
     assert (tmp_path / "argv").read_text().splitlines()[-2:] == ["t-1", "-"]
 
 
-async def test_a_turn_that_fails_is_a_run_that_fails(manager: Manager, tmp_path: Path) -> None:
+async def test_a_turn_that_fails_is_a_run_that_fails(
+    manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(play, "LAST_MOMENTS", ENOUGH)
     said = '{"type":"turn.failed","error":{"message":"Quota exceeded. Check your plan"}}'
     result, _ = await played(manager, tmp_path, BEGIN, f"say '{said}'", "exit 1")
     assert result.failure is not None
@@ -249,11 +264,15 @@ async def test_what_cannot_be_begun_is_refused(manager: Manager, tmp_path: Path)
 
 @pytest.mark.parametrize("obeys", [True, False])
 async def test_a_cancel_is_over_soon_whether_it_obeys_or_not(
-    manager: Manager, tmp_path: Path, obeys: bool
+    manager: Manager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, obeys: bool
 ) -> None:
+    if obeys:  # then it has all the time that it needs, however slow the machine is
+        monkeypatch.setattr(play, "POLITE", ENOUGH)
     trap = "trap 'exit 1' INT" if obeys else "trap '' INT TERM"
     forever = "while :; do sleep 0.05; done"
-    run = await started(manager, tmp_path, trap, BEGIN, f"(setsid sh -c '{forever}' &)", forever)
+    script = (trap, BEGIN, f"(setsid sh -c '{forever}' &)", forever)
+    clocks = Clocks(close=2 * ENOUGH if obeys else 1.0)
+    run = await started(manager, tmp_path, *script, clocks=clocks)
     async for event in run:
         if event.type == "run_started":
             break
@@ -261,7 +280,7 @@ async def test_a_cancel_is_over_soon_whether_it_obeys_or_not(
     assert run.cancel("enough")
     result = await run.result()
     assert result.status == "cancelled"
-    assert trio.current_time() - before < 10
+    assert trio.current_time() - before < ENOUGH
     [exited] = [each async for each in run if isinstance(each, ProcessExited)]
     assert exited.emptied
     assert exited.exit_code == (1 if obeys else None)

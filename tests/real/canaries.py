@@ -89,7 +89,7 @@ class Canaries:
         assert played.result.status == "completed", played.result
         read = [each.text for asked in self.house.server.log.asked for each in asked.results]
         was_read = any(cage.secret(turn) in each for each in read)
-        with trio.move_on_after(5 if any(f"went as {name}" in each for each in read) else 0):
+        with trio.move_on_after(60 if any(f"went as {name}" in each for each in read) else 0):
             await self.visitors[name].wait()  # who has come may not have been let in yet
         found = {READ: was_read, NETWORK: self.visitors[name].is_set()}
         return cage.done(turn) | {each for each, is_so in found.items() if is_so}, played.result

@@ -13,14 +13,15 @@ from sessionmgr.provider import ApprovalRequest, Decision
 from sessionmgr.testing.model_server import Call, Hang, ModelRequest, Refuse, Reply, Say, Script
 from tests.real.house import CLOSE, House, until, until_event, with_word
 
-LIMIT: Final = CLOSE + 1
+LIMIT: Final = CLOSE + 20
+"""Seconds for an end that may have to be forced, on a machine with much else to do."""
 Case: TypeAlias = Callable[[House, str], Awaitable[tuple[SessionHandle, RunHandle]]]
 """Brings a new session to where it is cancelled; what its tools run carries the word."""
 
 
 async def a_text_streams(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
     session = await house.session()
-    run = await house.submit(session, [[Say(text=word * 100, deltas=100, pause=0.1)]])
+    run = await house.submit(session, [[Say(text=word * 100, deltas=100, pause=0.1), Hang()]])
     await until_event(run, "message_streamed")
     return session, run
 
@@ -105,7 +106,7 @@ async def cancelled_in_time(house: House, case: Case) -> None:
     told = f"{case.__name__}: {result.status} after {took:.2f} s: {result.failure}"
     assert (result.status, result.reason, result.detail) == ("cancelled", "user", "enough"), told
     assert took < LIMIT, told
-    await until(lambda: not with_word(word), LIMIT - took)
+    await until(lambda: not with_word(word), LIMIT)
     await house.goes_on(session)
 
 

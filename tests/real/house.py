@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -19,7 +19,8 @@ from sessionmgr.store import MemoryStore, Store
 from sessionmgr.testing.laws import broken_laws
 from sessionmgr.testing.model_server import ModelRequest, ModelServer, Say, Script, prompt_with
 
-PATIENCE = 120.0
+PATIENCE = 240.0
+"""Within this a test must be over: several times what it takes, and less than pytest waits."""
 CLOSE = 5.0
 MARK: Final = "SESSIONMGR_HOUSE"
 """A variable that everything finds which is started in a house."""
@@ -59,6 +60,10 @@ class House:
 
     def options(self, **more: Json) -> dict[str, Json]:
         return {"command": [str(self.program)], **more}
+
+    def gate(self) -> Path:
+        """Return a file that is not there, for which something is to wait."""
+        return self.work.parent / f"gate{next(self.numbers)}"
 
     def word(self) -> str:
         """Make a word that nobody has said before."""
@@ -154,7 +159,48 @@ def with_word(word: str) -> list[int]:
     return found
 
 
-async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def programs_of(house: House) -> list[int]:
+    """Return the processes that run the agent's program, but for those that it starts itself."""
+    return roots(
+        pid for pid in with_word(house.mark) if line_of(pid).startswith(bytes(house.program))
+    )
+
+
+def line_of(pid: int) -> bytes:
+    """Return the command line of a process; that of a dead one is empty."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def roots(pids: Iterable[int]) -> list[int]:
+    """Return those of these processes that none of them has started.
+
+    Who is about to start another program is two for a moment, which look the same.
+    """
+    parents = {pid: parent_of(pid) for pid in pids}
+    return [pid for pid, parent in parents.items() if parent is not None and parent not in parents]
+
+
+def parent_of(pid: int) -> int | None:
+    """Return who has started a process; None if it is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return None
+    return int(status.partition("\nPPid:")[2].split(maxsplit=1)[0])
+
+
+def is_kept(home: Path, words: str) -> bool:
+    """Whether an agent has written these words down in a session below its home."""
+    kept = (
+        each for name in ("projects", "sessions") for each in home.glob(f"**/{name}/**/*.jsonl")
+    )
+    return any(words in each.read_text(errors="replace") for each in kept)
+
+
+async def until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
     """Wait until something holds."""
     with trio.fail_after(seconds):
         await trio.lowlevel.checkpoint()

@@ -11,7 +11,7 @@ import trio
 
 from sessionmgr.model import RunStatus
 from sessionmgr.testing.model_server import Call, prompt_with
-from tests.real.house import House, living, until
+from tests.real.house import PATIENCE, House, is_kept, living, until
 
 PROGRAM = """
 import sys, trio
@@ -31,7 +31,11 @@ trio.run(main, *sys.argv[1:])
 async def kill_owner(
     provider: str, program: Path, store: Path, work: Path, env: dict[str, str]
 ) -> None:
-    """Have a run get into a tool, and kill who owns it; see that nothing of it lives there."""
+    """Have a run get into a tool, and kill who owns it; see that nothing of it lives there.
+
+    By then its owner has stored how it began, and the agent has written its prompt down: without
+    that there is nothing to go on with.
+    """
     prompt = prompt_with([[Call(tool="shell", input={"command": "touch begun; sleep 1000; true"})]])
     argv = [sys.executable, "-c", PROGRAM, provider, str(program), str(store), str(work), prompt]
     path = os.pathsep.join(sys.path)
@@ -39,12 +43,24 @@ async def kill_owner(
         argv, stdout=-1, env={**env, "PYTHONPATH": path}, cwd=work.parent
     )
     try:
-        await until(lambda: any("sleep 1000" in each for each in living(work)), 60)
+        await _until_said(owner, b"tool_call_started")
+        await until(lambda: any("sleep 1000" in each for each in living(work)))
+        await until(lambda: is_kept(work.parent, "touch begun"))
     finally:
         owner.send_signal(signal.SIGKILL)
         with trio.CancelScope(shield=True):
             await owner.wait()
-    await until(lambda: not list(living(work)), 10)
+    await until(lambda: not list(living(work)))
+
+
+async def _until_said(owner: trio.Process, words: bytes) -> None:
+    assert owner.stdout is not None
+    said = b""
+    with trio.fail_after(PATIENCE):
+        while words not in said:
+            more = await owner.stdout.receive_some()
+            assert more, f"it went, and had said {said!r}"
+            said += more
 
 
 async def goes_on_after_that(house: House) -> None:

@@ -138,6 +138,10 @@ async def test_a_thread_is_resumed_by_another_process(codex: Agent, server: Mode
     assert {each.session for each in server.log.asked} == {thread}
 
 
+def _is_end(line: Line) -> bool:
+    return line.get("method") == "turn/completed"
+
+
 class Client:
     """What speaks to `codex app-server`, one request after the other."""
 
@@ -166,11 +170,14 @@ class Client:
     async def turn(self, thread: str, prompt: str) -> Line:
         """Take a turn, and return its end."""
         inputs = [{"type": "text", "text": prompt}]
-        await self.ask("turn/start", {"threadId": thread, "input": inputs})
-        return await self.ended()
+        return await self.to_its_end("turn/start", {"threadId": thread, "input": inputs})
 
-    async def ended(self) -> Line:
-        end = await self._talk.until(lambda line: line.get("method") == "turn/completed")
+    async def to_its_end(self, method: str, params: Line) -> Line:
+        """Ask for what is done in a turn, and return its end, be that before the answer."""
+        before = len(self._talk.heard)
+        await self.ask(method, params)
+        ends = [line for line in self._talk.heard[before:] if _is_end(line)]
+        end = ends[0] if ends else await self._talk.until(_is_end)
         turn: Line = end["params"]["turn"]
         return turn
 
@@ -209,8 +216,7 @@ async def test_a_script_goes_on_after_a_compaction(codex: Agent, server: ModelSe
         client = Client(talk)
         thread = await client.open(codex)
         await client.turn(thread, prompt_with(script))
-        await client.ask("thread/compact/start", {"threadId": thread})
-        await client.ended()
+        await client.to_its_end("thread/compact/start", {"threadId": thread})
         await client.turn(thread, "Go on.")
         assert client.texts() == ["first", "second"]
         assert await talk.close() == 0

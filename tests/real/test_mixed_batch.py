@@ -29,11 +29,10 @@ from sessionmgr.testing.model_server import (
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from tests.cli.command import COMMAND, environment
 from tests.real.agents import CLAUDE, CODEX, program_of
-from tests.real.house import until, with_word
+from tests.real.house import PATIENCE, is_kept, roots, until, with_word
 
 PROVIDERS = ("claude", "codex")
 EACH = 3
-PATIENCE = 120.0
 
 
 def went_on(request: ModelRequest) -> Reply | None:
@@ -112,8 +111,11 @@ async def test_each_job_ends_once_although_its_program_is_killed(
     )
     try:
         await until(lambda: all(is_asked(server, f"{each}-killed is here") for each in PROVIDERS))
+        await until(
+            lambda: all(is_kept(hermitage.root, f"{each}-killed is here") for each in PROVIDERS)
+        )
         await until(lambda: len(results_in(out)) == len(jobs) - len(PROVIDERS))
-        killed = list(agents_of(hermitage))
+        killed = roots(agents_of(hermitage))
         assert len(killed) == len(PROVIDERS)
         for pid in killed:
             os.kill(pid, signal.SIGKILL)
@@ -136,7 +138,8 @@ async def test_each_job_ends_once_although_its_program_is_killed(
 def results_in(out: Path) -> list[dict[str, Any]]:
     """Return the results that are there by now."""
     file = out / "results.jsonl"
-    return [json.loads(each) for each in file.read_text().splitlines()] if file.exists() else []
+    lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+    return [json.loads(each) for each in lines if each.endswith("\n")]  # the last may be half done
 
 
 def is_asked(server: ModelServer, words: str) -> bool:

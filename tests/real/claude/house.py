@@ -17,12 +17,16 @@ from sessionmgr_adapters.claude.launch import ClaudeSpec
 from sessionmgr_adapters.claude.sdk import ClaudeConnection, connect
 from tests.real.house import (
     CLOSE as CLOSE,
-    PATIENCE,
+    PATIENCE as PATIENCE,
     House as House,
     Played as Played,
     allow as allow,
+    is_kept as is_kept,
+    line_of as line_of,
     living as living,
     nothing_is_left,
+    parent_of as parent_of,
+    programs_of as programs_of,
     see as see,
     until as until,
     until_event as until_event,

@@ -32,7 +32,7 @@ from sessionmgr.testing.model_server import (
 )
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr.testing.model_server.server import ModelServer
-from tests.real.claude.house import House, living, open_house
+from tests.real.claude.house import House, is_kept, living, open_house, until
 
 K = FailureKind
 TOO_LONG: Final = "prompt is too long: 300000 tokens > 200000 maximum"
@@ -162,7 +162,7 @@ async def test_work_in_the_background_is_not_waited_for_beyond_the_clock(any_hou
     assert (played.result.status, failure.kind) == (RunStatus.TIMED_OUT, K.STALLED)
     assert "drain" in failure.message
     assert (failure.retryable, failure.resumable) == (True, True)
-    assert not any("sleep" in each for each in living(any_house.work))
+    await until(lambda: not any("sleep" in each for each in living(any_house.work)))
     await any_house.goes_on(session)
 
 
@@ -238,6 +238,7 @@ async def test_a_session_that_nobody_knows_is_not_found(house: House) -> None:
     session = await house.manager.open_session("claude", cwd=house.work)
     run = await session.submit("hi", options=house.options(keep=False))
     first = await run.result()
+    await until(lambda: not list(living(house.work)))  # it writes to its end
     for each in house.work.parent.glob("home/.claude/projects/*/*.jsonl"):
         each.unlink()
     played = await house.play([[Say(text="x")]], session, options=house.options(keep=False))
@@ -248,7 +249,9 @@ async def test_a_session_that_nobody_knows_is_not_found(house: House) -> None:
 
 async def test_an_agent_that_hangs_is_stalled_and_replaced(house: House) -> None:
     session = await house.session()
-    played = await house.play([[Hang()]], session, clocks=Clocks(start=2.0, model=1.0))
+    await house.play([[Say(text="one")]], session)
+    await until(lambda: is_kept(house.work.parent, '"one"'))
+    played = await house.play([[Hang()]], session, clocks=Clocks(model=1.0))
     failure = played.result.failure
     assert failure is not None
     assert (played.result.status, failure.kind) == (RunStatus.TIMED_OUT, K.STALLED)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import trio
@@ -13,6 +14,21 @@ from sessionmgr.testing.model_server import Call, Prompt, Say, Script, prompt_wi
 from tests.real.claude.house import House, until_event
 
 SLOW = "one two three four five six seven eight nine ten "
+
+
+def in_text(gate: Path) -> Script:
+    """Be in the middle of a text until there is a file."""
+    return [[Say(text=SLOW, deltas=10, until=str(gate))]]
+
+
+def in_a_tool(gate: Path) -> Script:
+    """Be in a tool until there is a file."""
+    waits = f"until [ -e {gate} ]; do sleep 0.05; done"
+    return [[Call(tool="shell", input={"command": waits})], [Say(text="I heard")]]
+
+
+SIGNS = {in_text: "message_streamed", in_a_tool: "tool_call_started"}
+"""What tells that they are there."""
 
 
 async def started(
@@ -47,10 +63,10 @@ async def ends(run: RunHandle, follow_ups: list[FollowUp]) -> None:
 
 
 async def test_in_text_it_is_answered_in_a_turn_of_its_own(any_house: House) -> None:
-    run = await started(
-        any_house, [[Say(text=SLOW * 2, deltas=20, pause=0.05)]], "message_streamed"
-    )
+    gate = any_house.gate()
+    run = await started(any_house, in_text(gate), "message_streamed")
     follow_up = await run.append("and then this")
+    gate.touch()
     assert follow_up.accepted
     assert follow_up.run.id == run.id
     await ends(run, [follow_up])
@@ -60,12 +76,10 @@ async def test_in_text_it_is_answered_in_a_turn_of_its_own(any_house: House) -> 
 
 
 async def test_in_a_tool_it_is_heard_within_the_turn(any_house: House) -> None:
-    script: Script = [
-        [Call(tool="shell", input={"command": "sleep 1; echo slept"})],
-        [Say(text="I heard")],
-    ]
-    run = await started(any_house, script, "tool_call_started")
+    gate = any_house.gate()
+    run = await started(any_house, in_a_tool(gate), "tool_call_started")
     follow_up = await run.append("use blue")
+    gate.touch()
     assert follow_up.accepted
     await ends(run, [follow_up])
     assert any("use blue" in str(each.body["messages"]) for each in any_house.server.log.asked)
@@ -73,9 +87,8 @@ async def test_in_a_tool_it_is_heard_within_the_turn(any_house: House) -> None:
 
 
 async def test_several_at_once_are_each_heard_once(any_house: House) -> None:
-    run = await started(
-        any_house, [[Say(text=SLOW * 2, deltas=20, pause=0.05)]], "message_streamed"
-    )
+    gate = any_house.gate()
+    run = await started(any_house, in_text(gate), "message_streamed")
     follow_ups: list[FollowUp] = []
 
     async def one(text: str) -> None:
@@ -84,6 +97,7 @@ async def test_several_at_once_are_each_heard_once(any_house: House) -> None:
     async with trio.open_nursery() as nursery:
         for text in ("first more", "second more", "third more"):
             nursery.start_soon(one, text)
+    gate.touch()
     assert all(each.accepted for each in follow_ups)
     await ends(run, follow_ups)
     for text in ("first more", "second more", "third more"):
@@ -91,11 +105,7 @@ async def test_several_at_once_are_each_heard_once(any_house: House) -> None:
 
 
 async def test_one_that_is_for_now_ends_the_turn(house: House) -> None:
-    script: Script = [
-        [Call(tool="shell", input={"command": "sleep 1; echo slept"})],
-        [Say(text="never said")],
-    ]
-    run = await started(house, script, "tool_call_started", follow_up="now")
+    run = await started(house, in_a_tool(house.gate()), "tool_call_started", follow_up="now")
     follow_up = await run.append("stop that")
     assert follow_up.accepted
     await ends(run, [follow_up])
@@ -138,25 +148,17 @@ async def test_one_that_comes_at_the_end_is_not_lost(any_house: House) -> None:
         assert prompts[-1].text == late
 
 
-IN_TEXT: Final[tuple[Script, str]] = (
-    [[Say(text=SLOW * 2, deltas=20, pause=0.05)]],
-    "message_streamed",
-)
-IN_A_TOOL: Final[tuple[Script, str]] = (
-    [[Call(tool="shell", input={"command": "sleep 1"})], [Say(text="well")]],
-    "tool_call_started",
-)
-
-
-@pytest.mark.parametrize("when", [IN_TEXT, IN_A_TOOL], ids=["in text", "in a tool"])
+@pytest.mark.parametrize("where", [in_text, in_a_tool])
 async def test_an_older_one_is_given_no_words_that_it_would_take_for_something_else(
-    old_house: House, when: tuple[Script, str]
+    old_house: House, where: Callable[[Path], Script]
 ) -> None:
     (old_house.work / "secret.txt").write_text("what nobody has asked for")
 
     async def one(text: str) -> None:
-        run = await started(old_house, *when)
+        gate = old_house.gate()
+        run = await started(old_house, where(gate), SIGNS[where])
         follow_up = await run.append(text)
+        gate.touch()
         assert not follow_up.accepted
         assert (await run.result()).status is RunStatus.COMPLETED
         failure = (await follow_up.run.result()).failure
@@ -169,13 +171,15 @@ async def test_an_older_one_is_given_no_words_that_it_would_take_for_something_e
     assert "nobody has asked for" not in str([each.body for each in old_house.server.log.asked])
 
 
-@pytest.mark.parametrize("when", [IN_TEXT, IN_A_TOOL], ids=["in text", "in a tool"])
+@pytest.mark.parametrize("where", [in_text, in_a_tool])
 async def test_a_command_to_a_running_turn_is_done_and_the_run_is_over(
-    any_house: House, when: tuple[Script, str]
+    any_house: House, where: Callable[[Path], Script]
 ) -> None:
     async def one(text: str) -> None:
-        run = await started(any_house, *when, slash_commands=True)
+        gate = any_house.gate()
+        run = await started(any_house, where(gate), SIGNS[where], slash_commands=True)
         follow_up = await run.append(text)
+        gate.touch()
         assert follow_up.accepted
         await ends(run, [follow_up])
 

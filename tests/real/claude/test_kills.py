@@ -13,7 +13,15 @@ from sessionmgr.manager import RunHandle, SessionHandle
 from sessionmgr.model import ErrorOccurred, FailureKind, RunStatus
 from sessionmgr.testing.model_server import Call, Say, Script, prompt_with
 from sessionmgr_adapters.claude import ClaudeAdapter
-from tests.real.claude.house import House, living, until, with_word
+from tests.real.claude.house import (
+    House,
+    is_kept,
+    line_of,
+    living,
+    parent_of,
+    programs_of,
+    until,
+)
 
 SLEEP = "touch begun; sleep 1000; echo over"
 
@@ -26,6 +34,7 @@ async def test_a_child_that_is_killed_in_a_tool_costs_its_run(any_house: House, 
         work.mkdir()
     session = await any_house.session("full_auto", cwd=work)
     first = await any_house.play([[Say(text="one")]], session)
+    await until(lambda: _is_kept(any_house, "one"))
     script: Script = [[Call(tool="shell", input={"command": SLEEP})]]
     run = await session.submit(prompt_with(script), options=any_house.options())
     await until(lambda: any("sleep" in each for each in living(work)))
@@ -84,7 +93,7 @@ async def test_who_starts_all_trees_is_killed_and_it_costs_nothing(house: House)
     session, run = await in_a_tool(house)
     warden, _, _ = _chain(house)
     os.kill(warden, signal.SIGKILL)
-    await until(lambda: not _line_of(warden))
+    await until(lambda: not line_of(warden))
     (house.work / "go").touch()
     result = await run.result()
     assert (result.status, result.text) == (RunStatus.COMPLETED, "well"), result.failure
@@ -108,6 +117,7 @@ async def in_a_tool(house: House) -> tuple[SessionHandle, RunHandle]:
     """Bring a new session to where a tool of it waits for a file called `go`."""
     session = await house.session("full_auto")
     await house.play([[Say(text="one")]], session)
+    await until(lambda: _is_kept(house, "one"))
     waits = "touch begun; until [ -e go ]; do sleep 0.05; done"
     run = await house.submit(
         session, [[Call(tool="shell", input={"command": waits})], [Say(text="well")]]
@@ -118,30 +128,17 @@ async def in_a_tool(house: House) -> tuple[SessionHandle, RunHandle]:
 
 def _chain(house: House) -> tuple[int, int, int]:
     """Return who started whom: the warden, the guard of the one tree, and its Claude Code."""
-    program = bytes(house.program)
-    (claude,) = [each for each in with_word(house.mark) if _line_of(each).startswith(program)]
-    guard = _parent_of(claude)
-    return _parent_of(guard), guard, claude
-
-
-def _line_of(pid: int) -> bytes:
-    """Return the command line of a process; that of a dead one is empty."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
-
-
-def _parent_of(pid: int) -> int:
-    status = Path(f"/proc/{pid}/status").read_text().splitlines()
-    (found,) = [int(each.split()[1]) for each in status if each.startswith("PPid:")]
-    return found
+    (claude,) = programs_of(house)
+    guard = parent_of(claude)
+    assert guard is not None
+    warden = parent_of(guard)
+    assert warden is not None
+    return warden, guard, claude
 
 
 def _is_kept(house: House, text: str) -> bool:
     """Whether a session with this text in it is on disk."""
-    kept = house.work.parent.glob("home/.claude/projects/*/*.jsonl")
-    return any(f'"{text}"' in each.read_text() for each in kept)
+    return is_kept(house.work.parent, f'"{text}"')
 
 
 def _send(house: House, blow: signal.Signals, work: Path | None = None) -> None:

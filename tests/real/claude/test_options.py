@@ -10,7 +10,7 @@ from sessionmgr.model import FailureKind, Json, RunStatus
 from sessionmgr.provider import Allow, ApprovalRequest, Decision
 from sessionmgr.testing.model_server import Call, Refuse, Say, Script
 from sessionmgr_adapters.claude.refusals import EFFORTS
-from tests.real.claude.house import House, living
+from tests.real.claude.house import House, programs_of
 
 SCHEMA: Json = {
     "type": "object",
@@ -23,20 +23,16 @@ def last(house: House) -> dict[str, Json]:
     return dict(house.server.log.asked[-1].body)
 
 
-def pid_count(house: House) -> int:
-    return sum(str(house.program) in each for each in living(house.work))
-
-
 async def test_model_and_effort_are_changed_in_the_running_child(any_house: House) -> None:
     session = await any_house.session()
     script: Script = [[Say(text="x")]]
     await any_house.play(script, session, model="claude-sonnet-4-5", effort="low")
     assert last(any_house)["model"] == "claude-sonnet-4-5"
-    first = pid_count(any_house)
+    first = programs_of(any_house)
     await any_house.play(script, session, model="claude-opus-4-5", effort="high")
     assert last(any_house)["model"] == "claude-opus-4-5"
     assert last(any_house).get("output_config") == {"effort": "high"}
-    assert pid_count(any_house) == first
+    assert programs_of(any_house) == first
 
 
 async def test_each_level_of_effort_is_known_to_it(any_house: House) -> None:
@@ -113,7 +109,7 @@ async def test_what_must_be_started_anew_is_and_the_session_goes_on(house: House
     assert second.result.status is RunStatus.COMPLETED, second.result.failure
     assert second.result.provider_session_id == first.result.provider_session_id
     assert any("one" in str(item) for item in house.server.log.asked[-1].items)
-    assert pid_count(house) <= 2
+    assert len(programs_of(house)) <= 2
 
 
 async def test_a_question_of_the_agent_is_put_and_answered(house: House) -> None:

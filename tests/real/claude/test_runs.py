@@ -13,10 +13,10 @@ from sessionmgr.model import (
     RunStatus,
     ToolCallCompleted,
 )
-from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
+from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny, child_talk
 from sessionmgr.testing.model_server import Call, Say, Script, Think, prompt_with
 from sessionmgr_adapters.claude import turn
-from tests.real.claude.house import House
+from tests.real.claude.house import PATIENCE, House
 
 
 async def test_a_run_is_told_from_its_start_to_its_end(any_house: House) -> None:
@@ -161,7 +161,10 @@ async def test_plain_text_is_a_last_resort(house: House) -> None:
     assert again.result.text == "framed again", again.result.failure
 
 
-async def test_a_child_of_the_runs_own_is_told_of_to_its_end(house: House) -> None:
+async def test_a_child_of_the_runs_own_is_told_of_to_its_end(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_talk, "POLITE", PATIENCE)  # it is to go by itself, however slow
     session = await house.session()
     options = house.options(keep=False)
     played = await house.play([[Say(text="x")]], session, options=options)

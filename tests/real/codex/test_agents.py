@@ -26,7 +26,7 @@ from sessionmgr.testing.model_server import (
 )
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from tests.real.codex.house import open_house
-from tests.real.house import House, until, with_word
+from tests.real.house import House, roots, see, until, until_event, with_word
 
 MODEL: Final = "gpt-6.1-sol"
 FURTHER: Final = Call(
@@ -79,7 +79,7 @@ async def at_work(house: House, word: str) -> tuple[SessionHandle, RunHandle]:
     """Bring a run to where its agent and an agent of that one both have a command running."""
     session = await house.session("dangerously_skip_permissions")
     run = await house.submit(session, [[calls("OUTER")], [WAITS]], model=MODEL)
-    await until(lambda: len(with_word(word)) >= 2)
+    await until(lambda: len(roots(with_word(word))) >= 2)
     return session, run
 
 
@@ -92,7 +92,7 @@ async def test_a_cancel_ends_agents_and_what_they_do(newest: Path, tmp_path: Pat
         run.cancel("enough")
         result = await run.result()
         assert (result.status, result.detail) == ("cancelled", "enough"), result.failure
-        assert with_word(word) == []
+        await until(lambda: not with_word(word))
         before = len(house.server.log.asked)
         slow: Script = [[Say(text="All is well.", deltas=10, pause=0.1)]]
         after = await house.play(slow, session, model=MODEL)
@@ -107,15 +107,20 @@ async def test_a_run_waits_for_its_agents_and_leaves_nothing_of_theirs(
 ) -> None:
     word = f"word-{uuid.uuid4().hex}"
     idle = runs(f"tail -f /dev/null; : {word}")
-    short = Call(tool="exec_command", input={"cmd": "sleep 1"})
-    tasks: dict[str, Script] = {"OUTER": [[idle, SPENT], [short, SPENT], [Say(text="ha"), SPENT]]}
+    short = Call(tool="exec_command", input={"cmd": "true"})
+    gate = tmp_path / "gate"
+    last = Say(text="ha", until=str(gate))
+    tasks: dict[str, Script] = {"OUTER": [[idle, SPENT], [short, SPENT], [last, SPENT]]}
     async with a_house(tasks, newest, tmp_path) as house:
         session = await house.session("dangerously_skip_permissions")
         script: Script = [[calls("OUTER"), SPENT], [Say(text="Mine is done."), SPENT]]
-        played = await house.play(script, session, model=MODEL)
+        run = await house.submit(session, script, model=MODEL)
+        await until_event(run, "turn_completed")
+        gate.touch()
+        played = await see(run)
         result = played.result
         assert (result.status, result.text) == ("completed", "Mine is done."), result.failure
-        assert with_word(word) == []
+        await until(lambda: not with_word(word))
         assert (result.usage.input, result.usage.output) == (5000, 50)
         called = next(each for each in played.events if isinstance(each, ToolCallStarted))
         assert called.tool_name == "spawn_agent"

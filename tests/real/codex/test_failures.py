@@ -176,7 +176,8 @@ async def test_a_thread_that_nobody_knows_is_not_found(house: House) -> None:
 async def test_an_agent_that_hangs_is_stalled_and_replaced(house: House) -> None:
     for once in (False, True):
         session, options = await house.session(), house.options(exec=once)
-        clocks = Clocks(start=5.0, model=1.0)
+        await house.goes_on(session, options=options)
+        clocks = Clocks(model=1.0)
         played = await house.play([[Hang()]], session, clocks=clocks, options=options)
         assert (played.result.status, played.result.failure and played.result.failure.kind) == (
             RunStatus.TIMED_OUT,

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import trio
 
 from sessionmgr.manager import FollowUp, RunHandle
-from sessionmgr.model import MessageReceived, MessageSent, RunStatus
+from sessionmgr.model import MessageReceived, MessageSent, RunStarted, RunStatus
 from sessionmgr.testing.model_server import Call, ModelRequest, Prompt, Say, Script
 from tests.real.house import House, until, until_event
 
 SLOW = "one two three four five six seven eight nine ten "
+
+
+def in_text(gate: Path) -> Script:
+    """Be in the middle of a text until there is a file."""
+    return [[Say(text=SLOW, deltas=10, until=str(gate))]]
 
 
 async def started(house: House, script: Script, sign: str, **options: str) -> RunHandle:
@@ -40,23 +47,27 @@ async def ends(run: RunHandle, follow_ups: list[FollowUp]) -> None:
 
 
 async def in_text_it_is_answered_after_that(house: House) -> None:
-    run = await started(house, [[Say(text=SLOW * 2, deltas=20, pause=0.05)]], "message_streamed")
+    gate = house.gate()
+    run = await started(house, in_text(gate), "message_streamed")
     follow_up = await run.append("and then this")
+    gate.touch()
     assert follow_up.accepted
     await ends(run, [follow_up])
     assert (await follow_up.run.result()).text == "You said: and then this"
     assert await heard(house, follow_up.run, "and then this") == 1
     told = [each.content async for each in run if isinstance(each, MessageReceived)]
-    assert told.count(SLOW * 2) == 1  # nothing of it was lost, or said twice
+    assert told.count(SLOW) == 1  # nothing of it was lost, or said twice
 
 
 async def in_a_tool_it_is_heard_within_the_turn(house: House) -> None:
+    gate = house.gate()
     script: Script = [
-        [Call(tool="shell", input={"command": "sleep 1; echo slept"})],
+        [Call(tool="shell", input={"command": f"until [ -e {gate} ]; do sleep 0.05; done"})],
         [Say(text="I heard")],
     ]
     run = await started(house, script, "tool_call_started")
     follow_up = await run.append("use blue")
+    gate.touch()
     assert follow_up.accepted
     await ends(run, [follow_up])
     assert follow_up.run.id == run.id
@@ -64,7 +75,8 @@ async def in_a_tool_it_is_heard_within_the_turn(house: House) -> None:
 
 
 async def several_at_once_are_each_heard_once(house: House) -> None:
-    run = await started(house, [[Say(text=SLOW * 2, deltas=20, pause=0.05)]], "message_streamed")
+    gate = house.gate()
+    run = await started(house, in_text(gate), "message_streamed")
     follow_ups: list[FollowUp] = []
 
     async def one(text: str) -> None:
@@ -74,6 +86,7 @@ async def several_at_once_are_each_heard_once(house: House) -> None:
     async with trio.open_nursery() as nursery:
         for text in texts:
             nursery.start_soon(one, text)
+    gate.touch()
     await ends(run, follow_ups)
     for text in texts:
         assert await heard(house, run, text) == 1, text
@@ -81,9 +94,13 @@ async def several_at_once_are_each_heard_once(house: House) -> None:
 
 async def one_that_is_for_now_ends_what_is_said(house: House) -> None:
     """The model begins anew, and says the same in this script: what was dropped is not told."""
-    script: Script = [[Say(text=SLOW, deltas=20, pause=0.05)]]
-    run = await started(house, script, "message_streamed", follow_up="now")
+    gate = house.gate()
+    run = await started(house, in_text(gate), "message_streamed", follow_up="now")
+    begun = await until_event(run, "run_started")
+    assert isinstance(begun, RunStarted)
     follow_up = await run.append("stop that")
+    await until(lambda: len(house.asked(begun.provider_session_id)) == 2)
+    gate.touch()
     assert follow_up.accepted
     await ends(run, [follow_up])
     assert len(await asked(house, run)) == 2
@@ -105,9 +122,11 @@ async def one_that_comes_at_the_end_is_not_lost(house: House) -> None:
 async def one_to_a_process_of_its_own_is_the_next_run(house: House) -> None:
     session = await house.session("full_auto")
     options = house.options(exec=True)
-    run = await house.submit(session, [[Say(text=SLOW, deltas=5, pause=0.1)]], options=options)
-    await until(lambda: len(house.server.log) > 0)
+    gate = house.gate()
+    run = await house.submit(session, in_text(gate), options=options)
+    await until_event(run, "run_started")
     follow_up = await run.append("then this")
+    gate.touch()
     assert not follow_up.accepted
     assert (await follow_up.run.result()).text == "You said: then this"
 

@@ -11,14 +11,22 @@ import trio
 
 from sessionmgr.manager import RunHandle, SessionHandle
 from sessionmgr.model import Event, FailureKind, RunEnded, RunStatus
-from sessionmgr.testing.model_server import Call, Hang, ModelServer, Say, Script
+from sessionmgr.testing.model_server import Call, Hang, ModelServer, Say, Script, prompt_with
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr_adapters.codex import turn
 from sessionmgr_adapters.codex.frames import Frame
 from sessionmgr_adapters.codex.normalise import normalise
 from sessionmgr_adapters.codex.state import State
 from tests.real.codex.house import open_house
-from tests.real.house import House, living, until_event, with_word
+from tests.real.house import (
+    House,
+    is_kept,
+    line_of,
+    living,
+    programs_of,
+    until,
+    until_event,
+)
 from tests.real.owner import goes_on_after_that, kill_owner
 
 AT_ONCE = 20
@@ -26,26 +34,19 @@ KILLED = {FailureKind.KILLED_BY_OS, FailureKind.PROCESS_EXITED}
 
 
 def app_servers(house: House) -> list[int]:
-    """Return the app-servers of a house: they carry its mark."""
-    found: list[int] = []
-    for pid in with_word(house.mark):
-        try:
-            line = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if line.startswith(bytes(house.program)) and b"\0app-server\0" in line:
-            found.append(pid)
-    return found
+    """Return the app-servers of a house."""
+    return [pid for pid in programs_of(house) if b"\0app-server\0" in line_of(pid)]
 
 
 async def at_work(house: House, number: int) -> tuple[SessionHandle, RunHandle]:
     """Bring a session to where it is in the middle of something."""
     session = await house.session("full_auto")
-    word = f"{house.mark}-{number}"
+    word = f"{house.mark}-{number:02}"
     shell = Call(tool="shell", input={"command": f"sleep 1000; : {word}"})
     script: Script = [[shell]] if number % 2 else [[Say(text="So", deltas=2), Hang()]]
-    run = await house.submit(session, script)
+    run = await house.submit(session, prompt_with(script, word))
     await until_event(run, "tool_call_started" if number % 2 else "message_streamed")
+    await until(lambda: is_kept(house.work.parent, word))  # else there is nothing to go on with
     return session, run
 
 
@@ -76,7 +77,7 @@ async def test_an_app_server_that_is_killed_costs_its_turns_and_no_more(house: H
             nursery.start_soon(ends_once_and_goes_on, house, session, run)
     [another] = app_servers(house)
     assert another != server
-    assert not any("sleep 1000" in each for each in living(house.work))
+    await until(lambda: not any("sleep 1000" in each for each in living(house.work)))
     os.kill(another, signal.SIGKILL)  # at rest
     await house.goes_on(runs[0][0])
 
@@ -92,12 +93,15 @@ async def test_a_run_that_crashes_costs_its_neighbours_nothing(
         return normalise(frame, state)
 
     monkeypatch.setattr(turn, "normalise", crash)
-    beside = await house.submit(await house.session(), [[Say(text="So", deltas=20, pause=0.1)]])
+    gate = house.gate()
+    long = Say(text="So", deltas=2, until=str(gate))
+    beside = await house.submit(await house.session(), [[long]])
     await until_event(beside, "message_streamed")
     session = await house.session()
     played = await house.play([[Say(text=word)]], session)
     assert played.result.failure is not None
     assert played.result.failure.kind is FailureKind.ADAPTER_CRASHED
+    gate.touch()
     assert (await beside.result()).text == "So"
     await house.goes_on(await house.session())
     assert len(app_servers(house)) == 1

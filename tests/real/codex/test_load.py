@@ -37,7 +37,9 @@ async def test_sessions_at_the_same_time_do_not_mix(house: House) -> None:
         session = await house.session("full_auto", cwd=house.place())
         for turn in range(2):
             name = f"s{number}t{turn}-{house.mark}"
-            command = f"until [ -e {gate} ]; do sleep 0.5; done; echo tool-{name}"
+            # Codex itself waits for no more than half a minute, however slow the machine is.
+            waits = f"until [ -e {gate} ] || [ $SECONDS -ge 15 ]; do sleep 0.5; done"
+            command = f"{waits}; echo tool-{name}"
             script: Script = [
                 [Call(tool="exec_command", input={"cmd": command, "yield_time_ms": 30_000})],
                 [Say(text=f"text-{name}", deltas=4)],

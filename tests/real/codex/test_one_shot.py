@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 
+import pytest
 import trio
 
 from sessionmgr.model import (
@@ -16,7 +17,8 @@ from sessionmgr.model import (
     RunStatus,
 )
 from sessionmgr.testing.model_server import Call, Refuse, Say, Script, Think
-from tests.real.house import House
+from sessionmgr_adapters.codex.one_shot import play
+from tests.real.house import PATIENCE, House
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
@@ -99,7 +101,10 @@ async def a_prompt_may_be_long_and_begin_with_anything(house: House) -> None:
     assert result.text == f"You said: {prompt}", result.failure
 
 
-async def test_it_does_what_an_app_server_does(any_house: House) -> None:
+async def test_it_does_what_an_app_server_does(
+    any_house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(play, "LAST_MOMENTS", PATIENCE)  # each goes by itself, however slow
     config = any_house.work.parent / "codex" / "config.toml"
     before = config.read_text()
     async with trio.open_nursery() as nursery:

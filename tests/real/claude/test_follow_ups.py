@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import pytest
 import trio
@@ -27,7 +28,10 @@ def in_a_tool(gate: Path) -> Script:
     return [[Call(tool="shell", input={"command": waits})], [Say(text="I heard")]]
 
 
-SIGNS = {in_text: "message_streamed", in_a_tool: "tool_call_started"}
+SIGNS: Final[dict[Callable[[Path], Script], str]] = {
+    in_text: "message_streamed",
+    in_a_tool: "tool_call_started",
+}
 """What tells that they are there."""
 
 

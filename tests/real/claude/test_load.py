@@ -5,12 +5,15 @@ from __future__ import annotations
 import gc
 from pathlib import Path
 
+import pytest
 import trio
 
+from sessionmgr.manager import Clocks
 from sessionmgr.model import Json, RunStatus
 from sessionmgr.testing.model_server import Call, ModelServer, Say, Script
 from sessionmgr.testing.model_server.hermetic import Hermitage
-from tests.real.claude.house import House, open_house, until
+from sessionmgr_adapters.claude import ClaudeAdapter
+from tests.real.claude.house import PATIENCE, House, open_house, until
 from tests.real.owner import goes_on_after_that, kill_owner
 
 MEGABYTE = 1024 * 1024
@@ -18,7 +21,13 @@ AT_ONCE = 32
 TURNS = 500
 
 
-async def test_sessions_at_the_same_time_do_not_mix(house: House) -> None:
+async def test_sessions_at_the_same_time_do_not_mix(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # All of them start at once: none hangs that has to wait for the others.
+    monkeypatch.setattr(ClaudeAdapter, "patience", PATIENCE)
+    clocks = Clocks(start=PATIENCE)
+
     async def one(number: int) -> None:
         session = await house.session("full_auto")
         for turn in range(2):
@@ -27,7 +36,7 @@ async def test_sessions_at_the_same_time_do_not_mix(house: House) -> None:
                 [Call(tool="shell", input={"command": f"echo tool-{name}"})],
                 [Say(text=f"text-{name}", deltas=4)],
             ]
-            played = await house.play(script, session)
+            played = await house.play(script, session, clocks=clocks)
             assert played.result.status is RunStatus.COMPLETED, played.result.failure
             assert played.result.text == f"text-{name}"
             outputs = [getattr(each, "tool_output", None) for each in played.events]

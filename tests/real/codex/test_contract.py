@@ -39,6 +39,14 @@ async def test_whatever_is_not_as_agreed_is_found_out(codex_program: tuple[str, 
         assert wrong is None or any(wrong in each for each in faults), (talk, faults)
 
 
+async def test_a_line_that_is_cut_by_a_signal_is_no_fault(codex_program: tuple[str, Path]) -> None:
+    contract = await contract_of(codex_program[1])
+    cut = Entry(t=0.0, dir="<", line='{"meth', note="without a newline")
+    ends: list[Json] = [{"exit_code": 0, "signal": None}, {"exit_code": None, "signal": 9}]
+    found = [contract.faults([cut, Entry(t=0.0, dir="#", msg=end)]) for end in ends]
+    assert [bool(faults) for faults in found] == [True, False]
+
+
 @pytest.mark.parametrize("line", ["noise", ""])
 async def test_what_is_no_message_is_found_out(codex_program: tuple[str, Path], line: str) -> None:
     contract = await contract_of(codex_program[1])

@@ -10,7 +10,6 @@ import trio
 
 from sessionmgr.errors import CapabilityMissing, OptionInvalid
 from sessionmgr.manager import Clocks, Manager, RunHandle, open_manager
-from sessionmgr.manager.clocks import NOTHING_SAID
 from sessionmgr.model import (
     AnyEvent,
     ErrorOccurred,
@@ -45,9 +44,7 @@ async def manager() -> AsyncGenerator[Manager]:
         yield manager
 
 
-async def started(
-    manager: Manager, place: Path, *script: str, clocks: Clocks = NOTHING_SAID, **wishes: Json
-) -> RunHandle:
+async def started(manager: Manager, place: Path, *script: str, **wishes: Json) -> RunHandle:
     """Start a run on a program that is this script."""
     program = place / "codex"
     program.write_text("\n".join([SAY, LEAVE, *script]))
@@ -57,12 +54,7 @@ async def started(
     for name in CodexOptions.__struct_fields__:
         if name in wishes:
             options[name] = wishes.pop(name)
-    return await session.submit(
-        "héllo",
-        options=options,
-        clocks=clocks,
-        **wishes,  # type: ignore[arg-type]
-    )
+    return await session.submit("héllo", options=options, **wishes)  # type: ignore[arg-type]
 
 
 async def played(
@@ -272,7 +264,7 @@ async def test_a_cancel_is_over_soon_whether_it_obeys_or_not(
     forever = "while :; do sleep 0.05; done"
     script = (trap, BEGIN, f"(setsid sh -c '{forever}' &)", forever)
     clocks = Clocks(close=2 * ENOUGH if obeys else 1.0)
-    run = await started(manager, tmp_path, *script, clocks=clocks)
+    run = await started(manager, tmp_path, *script, clocks=clocks)  # type: ignore[arg-type]
     async for event in run:
         if event.type == "run_started":
             break

@@ -198,6 +198,8 @@ def _is_own(thread_id: str, state: State) -> bool:
 
 def _begun(frame: ItemStarted, state: State) -> list[Event]:
     item, parent = frame.item, parent_of(frame.thread_id, state)
+    if parent is UNSET and not isinstance(item, UserMessage | ContextCompaction):
+        state.unanswered.clear()
     match item:
         case AgentMessage():
             state.begin(item.id)
@@ -205,6 +207,7 @@ def _begun(frame: ItemStarted, state: State) -> list[Event]:
         case UserMessage(client_id=name):
             if name is not None:
                 state.heard.add(name)
+                state.unanswered.add(name)
             return []
         case ContextCompaction():
             state.compacting[item.id] = frame.thread_id
@@ -325,6 +328,7 @@ def _used(frame: TokensUsed, state: State) -> list[Event]:
         state.usage = used
         if frame.turn_id != state.turn:
             return []
+        state.unanswered.clear()
     if known is None:
         known = _minus(used.total, used.last) if state.is_resumed or not is_own else TokenCounts()
     delta = _usage(used.total, known)

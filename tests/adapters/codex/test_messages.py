@@ -10,6 +10,8 @@ from sessionmgr.model import (
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter
+from sessionmgr_adapters.codex.frames import ItemStarted
+from sessionmgr_adapters.codex.items import UserMessage
 from sessionmgr_adapters.codex.orders import Call
 from tests.adapters.codex.mocked import (
     TURN,
@@ -50,6 +52,38 @@ async def test_a_message_that_was_taken_and_not_heard_is_said_again() -> None:
             if isinstance(event, MessageReceived) and event.content == "one":
                 follow_up = await run.append("more")
                 assert follow_up.run is run
+        done = await run.result()
+    assert (done.status, done.text, done.turns) == ("completed", "two", 2)
+
+
+async def test_a_message_that_was_written_down_at_the_end_of_a_turn_is_answered_in_another() -> (
+    None
+):
+    """Codex takes one after the model's last word, and does not ask the model about it."""
+
+    async def late(it: Talk) -> None:
+        call = await opening(it)
+        thread = thread_of(call)
+        begin(it, call)
+        it.says(*text(thread, "one"))
+        steer = await it.heard()
+        assert isinstance(steer, Call)
+        name = str(steer.params["clientUserMessageId"])
+        it.says(result(steer, {"turnId": TURN}))
+        it.says(ItemStarted(thread_id=thread, item=UserMessage(id="u", client_id=name)))
+        end(it, thread)
+        again = await it.heard()
+        assert isinstance(again, Call)
+        assert (again.method, again.params["input"]) == ("turn/start", [])  # it is in the thread
+        begin(it, again, "turn-2")
+        it.says(*text(thread, "two"))
+        end(it, thread, turn="turn-2")
+
+    async with manager_of(late) as manager:
+        run = await (await manager.open_session("codex")).submit("hi")
+        async for event in run:
+            if isinstance(event, MessageReceived) and event.content == "one":
+                assert (await run.append("more")).accepted
         done = await run.result()
     assert (done.status, done.text, done.turns) == ("completed", "two", 2)
 

@@ -162,7 +162,7 @@ async def test_work_in_the_background_is_not_waited_for_beyond_the_clock(any_hou
     assert (played.result.status, failure.kind) == (RunStatus.TIMED_OUT, K.STALLED)
     assert "drain" in failure.message
     assert (failure.retryable, failure.resumable) == (True, True)
-    await until(lambda: not any("sleep" in each for each in living(any_house.work)))
+    await until(lambda: not any("sleep 1000" in each for each in living(any_house.work)))
     await any_house.goes_on(session)
 
 

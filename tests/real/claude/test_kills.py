@@ -37,14 +37,14 @@ async def test_a_child_that_is_killed_in_a_tool_costs_its_run(any_house: House, 
     await until(lambda: _is_kept(any_house, "one"))
     script: Script = [[Call(tool="shell", input={"command": SLEEP})]]
     run = await session.submit(prompt_with(script), options=any_house.options())
-    await until(lambda: any("sleep" in each for each in living(work)))
+    await until(lambda: any("sleep 1000" in each for each in living(work)))
     _send(any_house, signal.SIGKILL, work)
     result = await run.result()
     assert result.status is RunStatus.FAILED
     assert result.failure is not None
     assert result.failure.kind in {FailureKind.KILLED_BY_OS, FailureKind.PROCESS_EXITED}
     assert (result.failure.retryable, result.failure.resumable) == (True, True)
-    await until(lambda: not any("sleep" in each for each in living(work)))
+    await until(lambda: not any("sleep 1000" in each for each in living(work)))
     again = await any_house.play([[Say(text="two")]], session)
     assert again.result.text == "two", again.result.failure
     assert again.result.provider_session_id == first.result.provider_session_id

@@ -57,6 +57,7 @@ async def _until_said(owner: trio.Process, words: bytes) -> None:
     assert owner.stdout is not None
     said = b""
     with trio.fail_after(PATIENCE):
+        await trio.lowlevel.checkpoint()
         while words not in said:
             more = await owner.stdout.receive_some()
             assert more, f"it went, and had said {said!r}"

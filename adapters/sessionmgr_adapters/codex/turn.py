@@ -316,16 +316,14 @@ class Turn:
     # --- its end ---------------------------------------------------------------------------------
 
     async def _wind_up(self) -> None:
-        """Go on with what was added and not answered; or end what still runs, and be over.
-
-        What Codex took in the last moment is in the thread already, and is not said again.
-        """
+        """Go on with what was added and not answered; or end what still runs, and be over."""
         assert self.end is not None
         with trio.move_on_after(CLEANING):
             await trio.lowlevel.checkpoint()
             for offer in list(self._offered.values()):  # it may have been taken in the last moment
                 await offer.wait()
         unheard = self._unheard()
+        # What Codex took in the last moment is in the thread already, and is not said again.
         is_open = bool(unheard) or not self.state.unanswered.isdisjoint(self._taken)
         if is_open and self.end.status == "completed" and not self._is_interrupted:
             self.end = None

@@ -10,9 +10,19 @@ import pytest
 import trio
 
 from sessionmgr.manager import FollowUp, RunHandle, SessionHandle
-from sessionmgr.model import CompactionCompleted, Json, MessageSent, RunStatus
-from sessionmgr.testing.model_server import Call, Prompt, Say, Script, prompt_with
-from tests.real.claude.house import House, until_event
+from sessionmgr.model import Json, MessageSent, RunStatus
+from sessionmgr.testing.model_server import (
+    Call,
+    ModelRequest,
+    Prompt,
+    Reply,
+    Say,
+    Script,
+    open_model_server,
+    prompt_with,
+)
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from tests.real.claude.house import House, open_house, until_event
 
 SLOW = "one two three four five six seven eight nine ten "
 
@@ -118,22 +128,38 @@ async def test_one_that_is_for_now_ends_the_turn(house: House) -> None:
 
 
 async def test_one_that_comes_while_the_context_is_shortened_is_heard_after_that(
-    house: House,
+    newest: Path, tmp_path: Path
 ) -> None:
+    gate = tmp_path / "gate"
+
+    def held(request: ModelRequest) -> Reply | None:
+        summary = Say(text="<summary>It was short.</summary>", until=str(gate))
+        return [summary] if request.purpose == "compaction" else None
+
+    async with open_model_server(held) as server:
+        hermitage = Hermitage(tmp_path, server.url)
+        env = {**hermitage.claude(retries=1), "IS_SANDBOX": "1"}
+        async with open_house(server, newest, hermitage.work, env) as house:
+            await _hear_after_compaction(house, gate)
+    assert server.log.strangers == []
+
+
+async def _hear_after_compaction(house: House, gate: Path) -> None:
     session = await house.session()
     options = house.options(slash_commands=True)
     await house.play([[Say(text="one")]], session, options=options)
     run = await house.submit(session, "/compact", options=options)
     await until_event(run, "compaction_started")
     follow_up = await run.append("and then this")
+    gate.touch()
     types = [event.type async for event in run]
     assert follow_up.accepted
     await ends(run, [follow_up])
     assert (await run.result()).text == "You said: and then this"
     assert heard(house, "and then this") == 1
     assert "compaction_completed" in types
-    told = [event async for event in run if isinstance(event, CompactionCompleted | MessageSent)]
-    assert isinstance(told[-1], MessageSent)  # it was sent when that was over
+    last = [(each.purpose, "and then this" in str(each.body)) for each in house.server.log.asked]
+    assert last[-2:] == [("compaction", False), ("turn", True)]
 
 
 async def test_one_that_comes_at_the_end_is_not_lost(any_house: House) -> None:

@@ -7,6 +7,7 @@ The end of the child is not the end of its pipes, because a child of its own may
 What the child itself has written is in the pipe when it ends, and a pipe holds 1 MiB at most. So
 from then on each reader has a `grace` of silence and 1 MiB, and who still holds the pipe after that
 is reported. The grace is counted only while we read: a full store must not cost the last words.
+Nor must a machine that stands still for a while: when patience is up, it is looked once more.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 READ: Final = 64 * 1024
 GRACE: Final = 2.0
 LAST_WORDS: Final = 1024 * 1024
+TURNS: Final = 4
+"""How often the scheduler goes round while we look whether there is anything to read."""
 
 
 class Pumped(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,35 +160,62 @@ class _Reader:
     async def run(self) -> None:
         """Read to the end, or until patience or budget are used up."""
         with self._scope:
-            while self._budget > 0:
-                data = await self._receive()
-                if not data:
-                    self.ended = True
-                    break
-                self._budget -= len(data)
-                self._hand_on(data)
-                if self._room is not None:
-                    await self._room()
+            while self._is_worth_while():
+                await self._hand_on(await self._receive())
+        if self._scope.cancelled_caught:
+            await self._take_what_is_there()
         if self._take is not None and (last := self._decoder.close()):
             self._take(last)
         self.over.set()
+
+    def _is_worth_while(self) -> bool:
+        return not self.ended and self._budget > 0
+
+    async def _take_what_is_there(self) -> None:
+        """Read what lay in the pipe all the time, should we have come to it too late."""
+        while self._is_worth_while():
+            found: list[bytes | bytearray] = []
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_give_a_turn, nursery.cancel_scope)
+                found.append(await self._read())
+                nursery.cancel_scope.cancel()
+            if not found:
+                break
+            await self._hand_on(found[0])
 
     async def _receive(self) -> bytes | bytearray:
         self._since = trio.current_time()
         if self._patience < math.inf:
             self._scope.deadline = self._since + self._patience
         try:
-            return await self._stream.receive_some(READ)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            return b""
+            return await self._read()
         finally:
             if self._patience < math.inf:
                 self._scope.deadline = math.inf
                 self._patience -= trio.current_time() - self._since
             self._since = None
 
-    def _hand_on(self, data: bytes | bytearray) -> None:
+    async def _read(self) -> bytes | bytearray:
+        try:
+            return await self._stream.receive_some(READ)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return b""
+
+    async def _hand_on(self, data: bytes | bytearray) -> None:
+        if not data:
+            self.ended = True
+            return
+        self._budget -= len(data)
         if self._tail is not None:
             self._tail.feed(data)
         if self._take is not None:
             self._take(self._decoder.feed(data))
+        if self._room is not None:
+            await self._room()
+
+
+async def _give_a_turn(scope: trio.CancelScope) -> None:
+    """Cancel a read that finds nothing; one that finds something is over by then."""
+    for _ in range(TURNS):
+        await trio.lowlevel.checkpoint()
+    scope.cancel()

@@ -20,7 +20,17 @@ LOOPS = {
         "store.append(append)",
         "store.put_snapshot(self._snapshot(draft, entry, append.at))",
     ],
-    "sessionmgr.process.pump:_Reader.run": ["self._receive()", "self._room()"],
+    "sessionmgr.process.pump:_Reader.run": [
+        "self._hand_on(await self._receive())",
+        "self._receive()",
+        "self._take_what_is_there()",
+    ],
+    "sessionmgr.process.pump:_Reader._take_what_is_there": [
+        "async with trio.open_nursery() as nursery",
+        "self._hand_on(found[0])",
+        "self._read()",
+    ],
+    "sessionmgr.process.pump:_Reader._hand_on": ["self._room()"],
 }
 
 

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 import trio
-from trio.testing import memory_stream_one_way_pair, wait_all_tasks_blocked
+from trio.testing import MockClock, memory_stream_one_way_pair, wait_all_tasks_blocked
 
 from sessionmgr.process.pump import LAST_WORDS, Pump, Pumped
 from sessionmgr.process.tail import Tail
@@ -263,6 +263,38 @@ async def test_the_last_words_are_not_lost_to_a_store_that_is_full(
     assert said.lines == [b"first", b"last"]
     assert played.pumped == [HELD]
     assert trio.current_time() >= 7200
+
+
+class Sluggish(trio.abc.ReceiveStream):
+    """A pipe that is full of things, on a machine that stands still whenever it is to be read."""
+
+    def __init__(self, clock: MockClock, *pieces: bytes) -> None:
+        self._clock = clock
+        self._pieces = list(pieces)
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        self._clock.jump(60)
+        await trio.lowlevel.checkpoint()
+        return self._pieces.pop(0) if self._pieces else b""
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+async def test_the_last_words_are_not_lost_to_a_machine_that_stands_still(
+    mock_clock: MockClock,
+) -> None:
+    said = Said()
+    pump = Pump(said.take, grace=2.0)
+    pumped = await pump.run(
+        stdin=None,
+        stdout=Sluggish(mock_clock, b"one\n", b"two\n"),
+        stderr=Sluggish(mock_clock, b"sorry"),
+        exited=trio.lowlevel.checkpoint,
+    )
+    assert said.lines == [b"one", b"two"]
+    assert pump.tail.text() == "sorry"
+    assert pumped == GONE
 
 
 async def test_the_grace_is_for_silence_and_not_for_life(autojump_clock: trio.abc.Clock) -> None:

@@ -159,13 +159,14 @@ def _look_at(path: Path, found: _Findings) -> None:
         stack.callback(os.close, file)
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise OSError("it is no file")
-        locked = _lock(file)
         if path.name.endswith(_NEW):
-            if locked and time.time() - os.fstat(file).st_mtime > _NEW_FOR:
+            # The lock of a new one is its owner's to take, who does not wait for us to drop it.
+            if time.time() - os.fstat(file).st_mtime > _NEW_FOR and _lock(file):
                 path.unlink(missing_ok=True)
             return
         if path.suffix != SUFFIX:
             raise OSError("it is none of ours")
+        locked = _lock(file)
         entry = msgspec.json.decode(os.read(file, _LARGEST), type=_Entry)
         if os.fstat(file).st_nlink and _is_dead(entry, locked=locked):
             _bury(path, entry, found)

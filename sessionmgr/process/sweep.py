@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _QUIET: Final = 3
 """How many looks and chases without a find stand in for a proof."""
+_LEAST: Final = 50
+"""So many looks there are, though time be up: a machine that stands still uses it for nothing."""
 _CHASE: Final = 60
 _BORN: Final = 512
 _NEWEST: Final = 8
@@ -51,16 +53,17 @@ class Sweep:
     def run(self, seconds: float) -> Sweep:
         """Kill again and again, until there is nothing to kill or time is up."""
         end = time.monotonic() + seconds
-        quiet = 0
+        looks = quiet = 0
         self.chase()
         while quiet < _QUIET:
             newest = proc.newest()
             found = self.look()
+            looks += 1
             if not found and newest and newest == proc.newest():
                 break
             found += self.catch_up(newest) + self.chase()
             quiet = 0 if found else quiet + 1
-            if time.monotonic() > end:
+            if looks >= _LEAST and time.monotonic() > end:
                 return self
         self.clean = True
         return self

@@ -50,6 +50,8 @@ WARDENS: Final = 10
 WARDENS_WITHIN: Final = 10.0
 KILL_WITHIN: Final = 5.0
 """Seconds for the trees that are left when the block ends."""
+BURY_WITHIN: Final = 30.0
+"""Seconds for the kernel to end a warden that was killed."""
 SWEEP_FOR: Final = 5.0
 
 
@@ -129,19 +131,21 @@ class WardedLauncher:
         raise LauncherFailed(f"{ATTEMPTS} wardens or guards in a row were killed")
 
     async def _new_guard(self) -> GuardedTree | None:
-        """Have a guard made; None if it, or the warden, died over that."""
+        """Have a guard made; None if it, or the warden that was asked, died over that."""
         warden = await self._present_warden()
         near, far = socket.socketpair()
         with far:
             near.setblocking(False)
             tree = self._new_tree(near, warden.pid)
             try:
-                sent = await warden.ask_for_guard(far.fileno())
-                far.close()
-                if sent and await tree.wait_ready():
-                    return tree
-                if not sent:
+                while not await warden.ask_for_guard(far.fileno()):
+                    # It was dead before: that costs no attempt, the next one is asked.
                     await warden.gone.wait()
+                    warden = await self._present_warden()
+                    tree.warden = warden.pid
+                far.close()
+                if await tree.wait_ready():
+                    return tree
             except BaseException:
                 tree.close()
                 raise
@@ -332,6 +336,8 @@ async def _dismiss(warden: AppointedWarden) -> None:
             await warden.gone.wait()
     if not warden.gone.is_set():
         warden.kill()
+        with trio.move_on_after(BURY_WITHIN):
+            await warden.gone.wait()
 
 
 def _request(command: Command, number: int, around: str) -> bytes:

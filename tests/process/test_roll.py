@@ -53,7 +53,7 @@ def test_what_a_dead_launcher_left_is_killed_and_its_file_removed(tmp_path: Path
         report = roll.call(tmp_path)
         assert report.dead == (f"{launcher:010x}",)
         assert [each.pid for each in report.killed] == [ours.pid]
-        assert ours.wait(10) == -9
+        assert ours.wait(60) == -9
         assert foreign.poll() is None
     assert list(tmp_path.iterdir()) == []
 
@@ -113,7 +113,7 @@ def test_a_pid_that_was_reused_is_never_killed(tmp_path: Path) -> None:
         kill_if_it_is(innocent.pid, 1)
         assert innocent.poll() is None
         kill_if_it_is(innocent.pid, proc.start_time(innocent.pid))
-        assert innocent.wait(10) == -9
+        assert innocent.wait(60) == -9
 
 
 def test_a_number_that_passes_to_another_while_it_is_looked_at_is_not_killed() -> None:
@@ -133,6 +133,15 @@ def test_a_number_that_passes_to_another_while_it_is_looked_at_is_not_killed() -
         sweep.look()
         assert asked == [number]
         assert sweep.killed == {}
+
+
+def test_a_sweep_comes_to_its_end_though_the_machine_has_used_up_its_time() -> None:
+    number = mark.mark_of(mark.new_launcher(), 1)
+    with marked(number) as left:
+        sweep = Sweep(lambda each: each == number).run(0)
+        assert left.wait(60) == -9
+    assert sweep.clean
+    assert sweep.left == {}
 
 
 @pytest.mark.parametrize(
@@ -183,6 +192,22 @@ def test_a_file_that_is_being_born_is_not_strange_and_an_old_one_goes(tmp_path: 
         assert new.exists()
     roll.call(tmp_path)
     assert not new.exists()
+
+
+def test_a_file_that_is_being_born_is_not_locked_by_who_looks_at_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Its owner does not wait for the lock, and whoever looks may be slow to drop it.
+    new = tmp_path / ".ff.launcher.new"
+    new.write_text("")
+    locked: list[int] = []
+
+    def flock(file: int, operation: int) -> None:
+        locked.append(operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    assert roll.call(tmp_path) == roll.BootReport()
+    assert locked == []
 
 
 async def test_managers_that_start_at_once_sweep_once_and_spare_each_other(tmp_path: Path) -> None:

@@ -10,7 +10,17 @@ import trio
 
 from sessionmgr.process.mark import launcher_of, marks_of
 from sessionmgr.process.proc import owner_of, stat
-from tests.process.stage import USERS, carriers, crew, is_alive, kill, open_way, owner, until
+from tests.process.stage import (
+    PATIENCE,
+    USERS,
+    carriers,
+    crew,
+    is_alive,
+    kill,
+    open_way,
+    owner,
+    until,
+)
 
 FAMILY = "plain,own_session,own_group,daemon,bare_environment,deep,namespaced,deaf"
 NOTES = 18
@@ -87,7 +97,7 @@ async def test_after_all_three_the_next_launcher_sweeps_and_says_so(
             assert second.boot["left_running"] == []
             await run.until_nothing()
             await second.tell("leave")
-            await second.until_nothing(10)
+            await second.until_nothing()
         assert list(state.iterdir()) == []
 
 
@@ -116,7 +126,7 @@ async def test_an_owner_that_is_asked_to_end_leaves_nothing(
     async with owner(tmp_path, USERS[-1], FAMILY, *ENDLESS) as run:
         await run.until_noted(NOTES)
         os.kill(run.pid, number)
-        await run.until_nothing(10)
+        await run.until_nothing()
 
 
 @pytest.mark.parametrize("user", USERS)
@@ -138,7 +148,7 @@ async def test_a_forked_copy_of_the_owner_keeps_nothing_alive(tmp_path: Path) ->
         kill(run.pid)
         await run.until_empty()
         assert is_alive(copy)
-        await until(lambda: not crew(run.launcher), 1.0)
+        await until(lambda: not crew(run.launcher))
         async with owner(tmp_path / "2", USERS[-1], state=tmp_path / "state") as second:
             assert second.boot["dead"] == [f"{run.launcher:010x}"]
 
@@ -198,14 +208,14 @@ async def test_a_process_of_another_user_is_reported_and_not_waited_for(tmp_path
         await until(lambda: any(_is_sleep_of_root(pid) for pid in run.left()))
         await run.tell("kill")
         await run.tell("facts")
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             (facts,) = (await run.hear())["facts"]
         (other,) = facts["left_running"]
         assert (other["name"], other["uid"]) == ("sleep", 0)
         assert is_alive(other["pid"])
         assert facts["emptied"] == "unproved"
         await run.tell("leave")
-        await until(lambda: not is_alive(run.pid), 10)
+        await until(lambda: not is_alive(run.pid))
 
 
 def _is_sleep_of_root(pid: int) -> bool:

@@ -7,10 +7,11 @@ has started is ended by the launcher, and written down by the next command on th
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Final, TypeVarTuple
 
 import trio
@@ -42,31 +43,47 @@ class Stopping:
         """The signal that asked to stop, by its name."""
         self._ask: Final = ask
         self._last_words: Final = last_words
+        self._since = math.inf
 
     async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Call `ask` with the name of the first signal; leave the process at the second."""
-        wanted = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
-        with trio.open_signal_receiver(*wanted) as signals:
+        token = trio.lowlevel.current_trio_token()
+        struck = trio.Event()
+
+        def strike(number: int, frame: FrameType | None) -> None:
+            # The second does not go by way of the loop, which might be what does not answer.
+            del frame
+            now = trio.current_time()
+            if self.asked_by is None:
+                self.asked_by, self._since = signal.Signals(number).name, now
+                token.run_sync_soon(struck.set)
+            elif now - self._since > ONCE:
+                self._leave()
+
+        with _handled_by(strike):
             task_status.started()
-            async for number in signals:
-                name = signal.Signals(number).name
-                with trio.move_on_after(ONCE):
-                    async for _ in signals:  # what is left there would strike at the end
-                        pass
-                for each in wanted:
-                    # Not by way of the loop, which might be what does not answer.
-                    signal.signal(each, self._leave)
-                self.asked_by = name
-                self._ask(name)
-                break
+            await struck.wait()
+            await trio.sleep(ONCE)  # who reads that once more is at once, and strikes, means it
+            self._ask(self.asked_by or "")
             await trio.sleep_forever()
 
-    def _leave(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
+    def _leave(self) -> None:
         with contextlib.suppress(OSError):
             if select.select([], [2], [], 0)[1]:  # nobody is waited for
                 os.write(2, self._last_words().encode(errors="replace"))
         os._exit(INTERRUPTED)
+
+
+@contextlib.contextmanager
+def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Generator[None]:
+    """Have our signals go to a handler, but not those that whoever started us wants ignored."""
+    wanted = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {each: signal.signal(each, handler) for each in wanted}
+    try:
+        yield
+    finally:
+        for number, each in before.items():
+            signal.signal(number, each)
 
 
 def called(signal_name: str) -> str:

@@ -38,5 +38,5 @@ def sessionmgr(
         capture_output=True,
         encoding="utf-8",
         check=False,
-        timeout=60,
+        timeout=240,
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.cli import order
+from sessionmgr.cli import order, stored
 from tests.cli.command import environment
 from tests.cli.terminal import Terminal
 
@@ -21,5 +21,6 @@ def terminal(
     for name, value in environment(tmp_path).items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(order, "PATIENCE", 60.0)  # this machine may do much else
+    for module in (order, stored):  # this machine may do much else
+        monkeypatch.setattr(module, "PATIENCE", 60.0)
     return Terminal(capfd, tmp_path)

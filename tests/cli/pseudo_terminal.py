@@ -1,5 +1,6 @@
 """The installed command at a terminal: typed at, resized, looked at, proved to leave nothing."""
 
+import codecs
 import fcntl
 import os
 import select
@@ -29,6 +30,7 @@ class PseudoTerminal:
         self.columns, self.rows = columns, rows
         self.screen = Screen(columns, rows)
         self.said = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._fd, theirs = os.openpty()
         self._set_size(theirs)
         self.process = subprocess.Popen(
@@ -85,7 +87,7 @@ class PseudoTerminal:
             data = os.read(self._fd, 65536)
         except OSError:  # EIO: nobody is at the other end any more
             return False
-        text = data.decode(errors="replace")
+        text = self._decoder.decode(data)  # a character may come in pieces
         self.said += text
         self.screen.feed(text)
         return bool(data)
@@ -121,6 +123,15 @@ def at_terminal(
         yield terminal
     finally:
         terminal.close()
+
+
+def stop(pid: int) -> None:
+    """Have a process stand still, and wait until it does."""
+    os.kill(pid, signal.SIGSTOP)
+    deadline = time.monotonic() + PATIENCE
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 def mark() -> str:

@@ -1,9 +1,11 @@
 """Stores with something in them, and programs that look after runs in them."""
 
+import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import trio
 from sessionmgr import RunResult, open_manager
 from sessionmgr.testing.scripted import Step, scripted
 from tests.cli.command import environment
+from tests.cli.pseudo_terminal import stop
 from tests.manager.house import play
 
 
@@ -29,6 +32,17 @@ def fill(store: Path, *scripts: str) -> list[RunResult]:
     return trio.run(main)
 
 
+@contextmanager
+def nobody_writes(store: Path, patience: float = 60) -> Generator[None]:
+    """Let nobody write into a store, as a disk that hangs would; nobody is at it before that."""
+    with closing(sqlite3.connect(store, timeout=patience, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        finally:
+            other.execute("ROLLBACK")
+
+
 @dataclass
 class Keeper:
     """A program that looks after one run."""
@@ -42,6 +56,16 @@ class Keeper:
         """Wait until the run has asked somebody something."""
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "asked\n"
+
+    def stand_still(self) -> None:
+        """Stop the program, while it does not write into the store: it would lock us out."""
+        while True:
+            stop(self.process.pid)
+            try:
+                with nobody_writes(self.store, patience=0.1):
+                    return
+            except sqlite3.OperationalError:
+                self.process.send_signal(signal.SIGCONT)
 
     def ending(self) -> str:
         """Wait for the run's end; return what the program says of it."""

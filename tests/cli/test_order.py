@@ -4,16 +4,26 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from sessionmgr.cli import order
 from sessionmgr.testing.scripted import Ask, Hang, Hear, Say, Wait
-from tests.cli.command import environment, sessionmgr
+from tests.cli.command import environment
 from tests.cli.room import Keeper, fill, keeping
 from tests.cli.terminal import Terminal
 from tests.manager.house import play
+
+PATIENT = """
+import sys
+from sessionmgr.cli import order, start, stored
+order.PATIENCE = stored.PATIENCE = 60.0
+sys.exit(start.start())
+"""
+"""The command, on a machine that may do much else."""
 
 
 def until_asked(terminal: Terminal, keeper: Keeper) -> str:
@@ -126,7 +136,7 @@ def test_a_program_that_does_not_answer_is_named_within_seconds(
     terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with keeping(tmp_path, Hang()) as keeper:
-        os.kill(keeper.process.pid, signal.SIGSTOP)
+        keeper.stand_still()
         with monkeypatch.context() as impatient:
             impatient.setattr(order, "PATIENCE", 1.0)
             code, out, err = terminal("cancel", keeper.run_id)
@@ -141,8 +151,14 @@ def test_a_program_that_does_not_answer_is_named_within_seconds(
 
 def test_an_order_from_a_process_of_its_own_reaches_the_run(tmp_path: Path) -> None:
     with keeping(tmp_path, Hang()) as keeper:
-        ran = sessionmgr(
-            "cancel", keeper.run_id, "--store", str(keeper.store), env=environment(tmp_path)
+        words = ["cancel", keeper.run_id, "--store", str(keeper.store)]
+        ran = subprocess.run(
+            [sys.executable, "-c", PATIENT, *words],
+            env=environment(tmp_path),
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=240,
         )
         assert (ran.returncode, ran.stderr) == (0, "")
         assert keeper.ending().startswith("cancelled user")

@@ -53,7 +53,7 @@ def test_what_is_typed_prints_what_is_said(block: str, tmp_path: Path) -> None:
             capture_output=True,
             encoding="utf-8",
             check=False,
-            timeout=60,
+            timeout=240,
         )
         assert (ran.returncode, ran.stderr) == (0, "")
         assert re.fullmatch(pattern(printed), ran.stdout), ran.stdout

@@ -61,7 +61,7 @@ def test_a_program_of_the_readme_does_what_the_readme_says(
         capture_output=True,
         encoding="utf-8",
         check=False,
-        timeout=60,
+        timeout=240,
     )
     assert ran.returncode == 0, ran.stderr
     if program.prints is not None:

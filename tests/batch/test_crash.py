@@ -1,6 +1,7 @@
 """A batch whose record cannot be kept says so at once, and leaves nothing running behind."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tests.batch.hall import job, open_hall, results_of
 
 def spoil(ledger: Path) -> None:
     """Have no end of an attempt be written down any more, as on a disk that is full."""
-    with sqlite3.connect(ledger) as connection:
+    with closing(sqlite3.connect(ledger)) as connection:
         connection.execute(
             "create trigger full before update of usage on attempt"
             " begin select raise(abort, 'database or disk is full'); end"

@@ -14,6 +14,7 @@ from sessionmgr import Allow, ApprovalRequest, Decision, Deny, Manager, open_man
 from sessionmgr.batch import Batch, ChildHost, Ended, Host, InProcessHost, JobResult, Report, Work
 from sessionmgr.errors import BatchDown
 from sessionmgr.model import FailureKind, RunStatus
+from sessionmgr.provider import Approve
 from sessionmgr.store import open_sqlite_store
 from sessionmgr.testing.laws import broken_laws
 from sessionmgr.testing.scripted import Ask, Fail, Hang, Say, Tool, Use, Wait
@@ -36,7 +37,9 @@ async def approve(asked: ApprovalRequest) -> Decision:
 
 
 @asynccontextmanager
-async def open_place(path: Path, kind: str) -> AsyncGenerator[Place, None]:
+async def open_place(
+    path: Path, kind: str, approve: Approve = approve
+) -> AsyncGenerator[Place, None]:
     store = path / "store.db"
     async with open_manager(store=store, adapters={"actor": Actor}) as manager:
 
@@ -121,11 +124,18 @@ async def test_what_was_cut_goes_on_next_time(tmp_path: Path, kind: str) -> None
 async def test_a_refusal_at_the_start_is_a_result(tmp_path: Path, kind: str) -> None:
     place_of_job = tmp_path / "work"
     place_of_job.mkdir()
-    async with open_place(tmp_path, kind) as place:
-        jobs = [job("a", Wait(seconds=0.2)), job("b", Say(text="x"), cwd=str(place_of_job))]
+    removed = trio.Event()
+
+    async def wait(_: ApprovalRequest) -> Decision:
+        await removed.wait()
+        return Allow()
+
+    async with open_place(tmp_path, kind, wait) as place:
+        jobs = [job("a", Ask(tool="Read")), job("b", Say(text="x"), cwd=str(place_of_job))]
         batch = run_batch(place.manager, jobs, host=place.new_host(), concurrency=1)
         async with batch as results:
             place_of_job.rmdir()
+            removed.set()
             found = {each.job: each async for each in results}
     failure = found["b"].failure
     assert failure is not None
@@ -135,6 +145,8 @@ async def test_a_refusal_at_the_start_is_a_result(tmp_path: Path, kind: str) -> 
 
 async def test_a_child_that_is_killed_costs_no_job(tmp_path: Path) -> None:
     jobs = [job(f"j{n}", Say(text="hi"), Wait(seconds=0.05 + n % 5 / 10)) for n in range(40)]
+    # One that is on for sure when the child dies, however late that is; it goes on with a word.
+    jobs[0] = job("j0", Say(text="hi"), Wait(seconds=60))
     found: list[JobResult] = []
     async with open_place(tmp_path, "child") as place:
         host = ChildHost(tmp_path / "store.db", adapters=ADAPTERS)

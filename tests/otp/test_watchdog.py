@@ -17,14 +17,16 @@ THRESHOLD = 0.05
 
 
 class Ear(logging.Handler):
-    """Hears, in the watchdog's thread, what it reports of one child, and wakes the test.
+    """Hears, in the watchdog's thread, what it reports of one blockage, and wakes the test.
 
-    On a busy machine others may be late as well, through no fault of theirs.
+    On a busy machine others may be late as well, through no fault of theirs, and the child that
+    is listened for may be late with something else.
     """
 
-    def __init__(self, child: str) -> None:
+    def __init__(self, child: str, block: str) -> None:
         super().__init__()
         self.child = child
+        self.block = f"in {block}\n"
         self.records: list[logging.LogRecord] = []
         self.heard = trio.Event()
         self.reported = threading.Event()
@@ -32,16 +34,17 @@ class Ear(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         said = vars(record)
-        if (said.get("event"), said.get("child")) == ("loop_blocked", self.child):
+        heard = (said.get("event"), said.get("child"))
+        if heard == ("loop_blocked", self.child) and self.block in said["stack"]:
             self.records.append(record)
             self.reported.set()
             self.token.run_sync_soon(self.heard.set)
 
 
 @contextmanager
-def listening(child: str) -> Generator[Ear]:
+def listening(child: str, block: str = "hog") -> Generator[Ear]:
     log = logging.getLogger("sessionmgr.otp")
-    ear = Ear(child)
+    ear = Ear(child, block)
     log.addHandler(ear)
     try:
         yield ear
@@ -55,7 +58,7 @@ def watchdogs() -> list[threading.Thread]:
 
 def hog(until: threading.Event) -> None:
     """Keep the thread until the watchdog has said so, but not for ever."""
-    assert until.wait(10)
+    assert until.wait(60)
 
 
 def spin(until: threading.Event) -> None:
@@ -74,14 +77,12 @@ async def test_a_handler_that_blocks_the_loop_is_reported_with_its_child_and_its
         block(ear.reported)
 
     watch = child(watchdog, THRESHOLD, shutdown="brutal_kill")
-    with listening("root/busy") as ear:
+    with listening("root/busy", block.__name__) as ear:
         async with Supervisor(watch, child(Puppet, id="busy"), name="root") as sup:
             sup.ref("busy", Puppet).cast(Tell(handler))
-            with trio.fail_after(10):
+            with trio.fail_after(60):
                 await ear.heard.wait()
-    record = vars(ear.records[0])
-    assert f"in {block.__name__}" in record["stack"]
-    assert "in handle_cast" in record["stack"]
+    assert "in handle_cast" in vars(ear.records[0])["stack"]
     assert ear.records[0].levelno == logging.ERROR
     assert ear.records[0].getMessage().startswith("loop_blocked child=root/busy seconds=")
 
@@ -94,7 +95,7 @@ async def test_a_long_blockage_is_reported_once() -> None:
     with listening("supervisor/busy") as ear:
         async with Supervisor(child(watchdog, THRESHOLD), child(Puppet, id="busy")) as sup:
             sup.ref("busy", Puppet).cast(Tell(handler))
-            with trio.fail_after(10):
+            with trio.fail_after(60):
                 await ear.heard.wait()
     assert len(ear.records) == 1
 
@@ -103,9 +104,9 @@ async def test_whoever_is_no_child_is_reported_as_such() -> None:
     with listening("none: code outside of supervised children") as ear:
         async with Supervisor(child(watchdog, THRESHOLD)):
             hog(ear.reported)
-            with trio.fail_after(10):
+            with trio.fail_after(60):
                 await ear.heard.wait()
-    assert "in hog" in vars(ear.records[0])["stack"]
+    assert len(ear.records) == 1
 
 
 async def test_the_watchdogs_thread_ends_with_it() -> None:
@@ -114,7 +115,7 @@ async def test_the_watchdogs_thread_ends_with_it() -> None:
     async with Supervisor(child(watchdog, THRESHOLD)):
         threads += [thread for thread in watchdogs() if thread not in before]
         assert len(threads) == 1
-    threads[0].join(10)
+    threads[0].join(60)
     assert not threads[0].is_alive()
 
 

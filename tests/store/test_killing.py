@@ -15,7 +15,7 @@ def test_fifty_kills_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
         capture_output=True,
         encoding="utf-8",
         check=False,
-        timeout=120,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)

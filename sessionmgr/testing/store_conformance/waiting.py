@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sessionmgr.store.contract import Store
 
 WAITING: Final = Chapter()
-PATIENCE: Final = 10  # seconds, for what is to happen
+PATIENCE: Final = 60  # seconds, for what is to happen
 SILENCE: Final = 0.05  # seconds, for what is not
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections import deque
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final, TextIO, cast
 
 import trio
@@ -34,8 +36,9 @@ class Scoreboard:
         self._stream = stream
         self._quiet: Final = quiet
         self._painter: Final = _painter_for(stream)
-        self._queue: list[tuple[str, str]] = []
+        self._queue: Final = deque[tuple[str, str]]()
         self._one_at_a_time: Final = threading.Lock()
+        self._turn = self._shown = 0
         self._next_line_at = FIRST_GAP
 
     @property
@@ -55,7 +58,7 @@ class Scoreboard:
 
     async def clear(self) -> None:
         """Show what lines there still are, and no progress any more."""
-        await trio.to_thread.run_sync(self._write, None, abandon_on_cancel=True)
+        await self._take_turn(None)
 
     async def refresh(self, progress: Progress) -> None:
         """Show how it stands now, if it is time for that."""
@@ -65,11 +68,20 @@ class Scoreboard:
             self.say(plain_line(progress))
         if self._painter is None and not self._queue:
             return
-        await trio.to_thread.run_sync(self._write, progress, abandon_on_cancel=True)
+        await self._take_turn(progress)
 
-    def _write(self, progress: Progress | None) -> None:
+    async def _take_turn(self, progress: Progress | None) -> None:
+        self._turn += 1
+        work = partial(self._write, self._turn, progress)
+        await trio.to_thread.run_sync(work, abandon_on_cancel=True)
+
+    def _write(self, turn: int, progress: Progress | None) -> None:
         with self._one_at_a_time:
-            said, self._queue = self._queue, []
+            if turn < self._shown:
+                return  # it was given up, and its thread comes too late: the picture is an old one
+            self._shown = turn
+            # Lines may be said meanwhile: they go into the same queue, and are taken one by one.
+            said = [self._queue.popleft() for _ in range(len(self._queue))]
             try:
                 if self._painter is not None:
                     shown = progress if not self._quiet else None

@@ -200,8 +200,8 @@ def test_a_question_that_nobody_answers_is_a_no_at_its_deadline(
         env=env,
     ) as terminal:
         assert terminal.wait() == 0
-    # Should its time have been up before it could be asked, it is not.
-    assert ("asks to use Bash" in terminal.said) == ("(no longer asked)" in terminal.said)
+    # Should its time have been up before it could be asked, it was not.
+    assert "asks to use Bash" not in terminal.said or "(no longer asked)" in terminal.said
     assert "✗ denied: Bash: x (nobody answered within 2 s)" in terminal.said
 
 

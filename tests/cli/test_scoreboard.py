@@ -2,7 +2,11 @@
 
 import logging
 import os
+import threading
+from collections.abc import Callable
+from functools import partial
 
+import pytest
 import trio
 
 from sessionmgr.batch import Progress
@@ -64,3 +68,52 @@ async def test_a_reader_that_is_gone_does_not_end_the_batch() -> None:
         await shown_for(30, scoreboard)
         scoreboard.say("still there")
         await scoreboard.clear()
+
+
+async def test_no_line_is_lost_that_is_said_while_others_are_shown() -> None:
+    class Slow(str):
+        """While it is looked at, another thread shows what there is."""
+
+        __slots__ = ()
+
+        def isascii(self) -> bool:
+            thread = threading.Thread(target=trio.run, args=(scoreboard.clear,))
+            thread.start()
+            thread.join(60)
+            return super().isascii()
+
+    with pipe() as (ours, stream):
+        scoreboard = Scoreboard(stream, quiet=True)
+        scoreboard.say("one")
+        scoreboard.say(Slow("two"))
+        await scoreboard.clear()
+        assert os.read(ours, 65536) == b"one\ntwo\n"
+
+
+async def test_a_picture_that_comes_too_late_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    given_up: list[Callable[[], object]] = []
+
+    async def never(work: Callable[..., object], *given: object, abandon_on_cancel: bool) -> None:
+        assert abandon_on_cancel
+        given_up.append(partial(work, *given))
+        await trio.sleep_forever()
+
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "rb", buffering=0), os.fdopen(theirs, "w", encoding="utf-8") as stream:
+        scoreboard = Scoreboard(stream, quiet=False)
+        with monkeypatch.context() as late:
+            late.setattr(trio.to_thread, "run_sync", never)
+            with trio.move_on_after(0):
+                await scoreboard.refresh(Progress(total=9))
+        scoreboard.say("all is over")
+        await scoreboard.clear()
+        for work in given_up:
+            work()
+        os.write(theirs, b"\x05")
+        said = b""
+        while not said.endswith(b"\x05"):
+            said += os.read(ours, 65536)
+    assert len(given_up) == 1
+    assert b"all is over" in said
+    assert b"of 9 jobs" not in said

@@ -34,7 +34,7 @@ from sessionmgr.process.opening import (
 )
 from sessionmgr.process.packet import pack
 from sessionmgr.process.warded import AT_ONCE, WardedLauncher
-from tests.process.stage import until
+from tests.process.stage import is_alive, until
 
 HASTY = Ladder(polite=0.2, term=0.2, linger=0.2, kill=60.0)
 PATIENT = Ladder(term=60.0)
@@ -58,14 +58,6 @@ def command(
 
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
-
-
-def is_gone(pid: str) -> bool:
-    """Whether nothing but a zombie has this number."""
-    try:
-        return not Path("/proc", pid, "cmdline").read_bytes()
-    except OSError:
-        return True
 
 
 def shell(text: str) -> Command:
@@ -264,10 +256,11 @@ async def test_a_start_that_is_cancelled_leaves_nothing(tmp_path: Path, kind: Ki
     async with launching(tmp_path, kind) as launcher:
         for step in range(30):
             with trio.move_on_after(step * 0.0002):
-                await launcher.spawn(shell(f"echo $$ >>{notes}; exec sleep 1000"))
+                await launcher.spawn(shell(f"cat /proc/$$/stat >>{notes}; exec sleep 1000"))
         # Those that came through are ended with the launcher.
-    pids = notes.read_text().split() if notes.exists() else []
-    assert all(map(is_gone, pids))
+    for stat in notes.read_text().splitlines() if notes.exists() else []:
+        # Its number may be another's by now; the start is not.
+        assert not is_alive(int(stat.split()[0]), int(stat.rpartition(")")[2].split()[19]))
 
 
 @BOTH
@@ -312,10 +305,10 @@ async def test_a_cancelled_block_ends_its_trees_and_is_cancelled_alone(
 @BOTH
 async def test_a_tree_that_is_given_up_is_killed(tmp_path: Path, kind: Kind) -> None:
     async with launching(tmp_path, kind) as launcher:
-        tree = await launcher.spawn(shell("echo $$; exec sleep 1000"))
-        pid = (await tree.stdout.receive_some()).decode().strip()
+        tree = await launcher.spawn(shell("exec sleep 1000"))
+        started = proc.start_time(tree.pid)
         await tree.aclose()
-        await until(lambda: is_gone(pid))
+        await until(lambda: not is_alive(tree.pid, started))
 
 
 async def test_a_guard_that_somebody_stopped_is_killed_and_its_tree_with_it(
@@ -390,7 +383,7 @@ async def test_a_guard_that_had_to_kill_is_asked_for_nothing_more(tmp_path: Path
         facts = await tree.wait_empty()
         assert facts.emptied is Emptied.NO_CHILD
         assert facts.forced
-        await until(lambda: is_gone(str(tree.guard[0])))
+        await until(lambda: not is_alive(*tree.guard))
 
 
 async def test_an_idle_guard_that_was_killed_is_not_asked(tmp_path: Path) -> None:
@@ -399,8 +392,7 @@ async def test_an_idle_guard_that_was_killed_is_not_asked(tmp_path: Path) -> Non
             assert isinstance(tree, GuardedTree)
             await tree.wait_empty()
         os.kill(tree.guard[0], signal.SIGKILL)
-        # Not `is_gone`: a process loses its memory before its line is closed.
-        await until(lambda: (at := proc.stat(tree.guard[0])) is None or at.state == b"Z")
+        await until(lambda: not is_alive(*tree.guard))
         assert await said(launcher, shell("echo on")) == b"on\n"
 
 
@@ -411,7 +403,7 @@ async def test_idle_guards_go_with_their_warden(tmp_path: Path) -> None:
             assert isinstance(tree, GuardedTree)
             await tree.wait_empty()
         os.kill(launcher.warden, signal.SIGKILL)
-        await until(lambda: is_gone(str(tree.guard[0])))
+        await until(lambda: not is_alive(*tree.guard))
         assert await said(launcher, shell("echo on")) == b"on\n"
 
 

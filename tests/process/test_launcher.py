@@ -471,11 +471,12 @@ async def test_a_start_outlives_several_wardens(tmp_path: Path) -> None:
         seen = {0}
         for _ in range(3):
             await until(lambda: launcher.warden not in seen)
-            seen.add(launcher.warden)
-            os.kill(launcher.warden, signal.SIGSTOP)  # what it is asked for it does not do
+            warden = launcher.warden
+            seen.add(warden)
+            os.kill(warden, signal.SIGSTOP)  # what it is asked for it does not do
             nursery.start_soon(start, launcher)
             await trio.testing.wait_all_tasks_blocked()
-            os.kill(launcher.warden, signal.SIGKILL)
+            os.kill(warden, signal.SIGKILL)
 
 
 async def test_wardens_that_keep_dying_are_given_up_and_what_runs_runs_on(

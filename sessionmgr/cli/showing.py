@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -34,12 +35,45 @@ _WELL: Final = frozenset({RunStatus.COMPLETED, RunStatus.PAUSED})
 NOBODY_READS: Final = "nobody reads its output any more"
 
 
+@dataclass
+class _Shown:
+    """A run that is to be shown; `is_followed` says that those which come of it stand behind it."""
+
+    run: RunHandle
+    is_followed: trio.Event = field(default_factory=trio.Event)
+
+
 async def show_runs(run: RunHandle, args: argparse.Namespace) -> int:
     """Show a run, and whatever it was told from elsewhere that became runs of their own."""
-    code = await show_run(run, args)
-    while code != INTERRUPTED and (waiting := run.session.unended()):
-        code = await show_run(waiting[0], args) or code
+    code = COMPLETED
+    waiting = [run]
+    while waiting and code != INTERRUPTED:
+        code = await _show_line([_Shown(each) for each in waiting], args) or code
+        waiting = run.session.unended()
     return code
+
+
+async def _show_line(line: list[_Shown], args: argparse.Namespace) -> int:
+    """Show runs, and those that come of them meanwhile."""
+    code = COMPLETED
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_look_ahead, line)
+        for each in line:
+            code = await show_run(each.run, args) or code
+            if code == INTERRUPTED:
+                break
+            await each.is_followed.wait()
+        nursery.cancel_scope.cancel()
+    return code
+
+
+async def _look_ahead(line: list[_Shown]) -> None:
+    """Have runs stand in line as they come: by the time that one is shown, it may be over."""
+    for each in line:
+        await each.run.result()
+        known = {other.run.id for other in line}
+        line += [_Shown(run) for run in each.run.session.unended() if run.id not in known]
+        each.is_followed.set()
 
 
 async def show_run(run: RunHandle, args: argparse.Namespace) -> int:

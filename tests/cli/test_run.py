@@ -301,6 +301,32 @@ def test_what_it_is_told_meanwhile_is_done_before_it_leaves(
     assert process.returncode == 3, err
 
 
+def test_what_it_is_told_is_shown_though_it_is_over_before_it_can_be(
+    env: dict[str, str], prompt: Terminal, tmp_path: Path
+) -> None:
+    # More than a pipe takes: nothing more can be shown until somebody reads.
+    flood = "echo first; yes flood | head -n 60000; until [ -e go ]; do sleep 0.02; done"
+    with subprocess.Popen(
+        [*COMMAND, "run", "-q", "-p", "shell", "--option", "shell=true", flood],
+        env=env,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "first\n"
+        _, said, _ = prompt.bare("sessions", "--json")
+        run = json.loads(said)["run_id"]
+        _, said, err = prompt.bare("append", run, "echo second; exit 4")
+        (second,) = re.findall(r"as (run_\w+)", said) or [err]
+        (tmp_path / "go").touch()
+        prompt.bare("events", second, "--follow")
+        out, _ = process.communicate(timeout=60)
+    assert out == "flood\n" * 60000 + "second\n"
+    assert process.returncode == 3
+
+
 def struck(env: dict[str, str], seconds: str, *numbers: signal.Signals) -> str:
     """Run what sleeps, have signals strike it all at once, and return what it says to that."""
     with subprocess.Popen(

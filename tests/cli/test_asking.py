@@ -10,6 +10,7 @@ import trio
 from sessionmgr.cli.asking import Terminal, question
 from sessionmgr.model import Json
 from sessionmgr.provider import Allow, ApprovalRequest, Deny
+from tests.cli.pipes import said_at
 
 
 def asked(tool_input: Json, reason: str | None = None) -> str:
@@ -94,8 +95,4 @@ async def test_questions_are_asked_one_at_a_time_and_always_answers_the_next(
             await trio.lowlevel.wait_readable(ours)
             os.write(ours, b"a\n")
     assert decisions == [Allow(reason="always")] * 2
-    os.write(theirs, b"\x05")  # comes after all that was said
-    said = b""
-    while not said.endswith(b"\x05"):
-        said += os.read(ours, 4096)
-    assert said.count(b"asks to use") == 1
+    assert said_at(ours, theirs).count(b"asks to use") == 1

@@ -1,7 +1,6 @@
 """Pictures stay at the bottom of a terminal, through resizing and with lines that go by above."""
 
 import fcntl
-import os
 import struct
 import termios
 from collections.abc import Generator
@@ -11,19 +10,8 @@ import pytest
 
 from sessionmgr.cli.display import Line, Piece
 from sessionmgr.cli.painter import Painter
+from tests.cli.pipes import pseudo_terminal, said_at
 from tests.cli.screen import Screen
-
-END = b"\x05"
-"""What no painter says."""
-
-
-def said_at(ours: int, theirs: TextIO) -> bytes:
-    """Return all that was written to a terminal: the kernel hands it on when it has time."""
-    os.write(theirs.fileno(), END)
-    said = b""
-    while not said.endswith(END):
-        said += os.read(ours, 65536)
-    return said.removesuffix(END)
 
 
 class Easel:
@@ -49,7 +37,7 @@ class Easel:
         self.painter.paint(
             [(Piece(line, "good"),) for line in lines], [(line, "bad") for line in above]
         )
-        said = said_at(self._ours, self._theirs)
+        said = said_at(self._ours, self._theirs.fileno())
         self.writes += bool(said)
         self.screen.feed(said.decode())
         shown = self.screen.lines()
@@ -65,8 +53,7 @@ def easel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ge
         monkeypatch.setenv("NO_COLOR", "1")
     else:
         monkeypatch.delenv("NO_COLOR", raising=False)
-    ours, theirs = os.openpty()
-    with os.fdopen(ours, "rb", buffering=0), os.fdopen(theirs, "w", encoding="utf-8") as terminal:
+    with pseudo_terminal() as (ours, terminal):
         yield Easel(ours, terminal)
 
 
@@ -114,8 +101,7 @@ def test_a_terminal_that_tells_no_size_is_taken_for_a_usual_one(easel: Easel) ->
 
 
 def test_who_has_no_such_characters_gets_others() -> None:
-    ours, theirs = os.openpty()
-    with os.fdopen(ours, "rb", buffering=0), os.fdopen(theirs, "w", encoding="ascii") as terminal:
+    with pseudo_terminal("ascii") as (ours, terminal):
         lines: list[Line] = [(Piece("━━─ …"),)]
         Painter(terminal).paint(lines)
-        assert b"##- ~" in said_at(ours, terminal)
+        assert b"##- ~" in said_at(ours, terminal.fileno())

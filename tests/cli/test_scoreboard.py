@@ -11,7 +11,7 @@ import trio
 
 from sessionmgr.batch import Progress
 from sessionmgr.cli.scoreboard import Scoreboard, log_shown_on
-from tests.cli.pipes import pipe, unread_pipe
+from tests.cli.pipes import pipe, pseudo_terminal, said_at, unread_pipe
 
 
 async def shown_for(seconds: int, scoreboard: Scoreboard) -> None:
@@ -99,8 +99,7 @@ async def test_a_picture_that_comes_too_late_is_not_shown(monkeypatch: pytest.Mo
         given_up.append(partial(work, *given))
         await trio.sleep_forever()
 
-    ours, theirs = os.openpty()
-    with os.fdopen(ours, "rb", buffering=0), os.fdopen(theirs, "w", encoding="utf-8") as stream:
+    with pseudo_terminal() as (ours, stream):
         scoreboard = Scoreboard(stream, quiet=False)
         with monkeypatch.context() as late:
             late.setattr(trio.to_thread, "run_sync", never)
@@ -110,10 +109,7 @@ async def test_a_picture_that_comes_too_late_is_not_shown(monkeypatch: pytest.Mo
         await scoreboard.clear()
         for work in given_up:
             work()
-        os.write(theirs, b"\x05")
-        said = b""
-        while not said.endswith(b"\x05"):
-            said += os.read(ours, 65536)
+        said = said_at(ours, stream.fileno())
     assert len(given_up) == 1
     assert b"all is over" in said
     assert b"of 9 jobs" not in said

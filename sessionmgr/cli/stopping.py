@@ -7,7 +7,6 @@ has started is ended by the launcher, and written down by the next command on th
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import select
 import signal
@@ -43,28 +42,29 @@ class Stopping:
         """The signal that asked to stop, by its name."""
         self._ask: Final = ask
         self._last_words: Final = last_words
-        self._since = math.inf
 
     async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Call `ask` with the name of the first signal; leave the process at the second."""
         token = trio.lowlevel.current_trio_token()
+        first: list[tuple[int, float]] = []
         struck = trio.Event()
 
         def strike(number: int, frame: FrameType | None) -> None:
             # The second does not go by way of the loop, which might be what does not answer.
             del frame
             now = trio.current_time()
-            if self.asked_by is None:
-                self.asked_by, self._since = signal.Signals(number).name, now
+            if not first:
+                first.append((number, now))
                 token.run_sync_soon(struck.set)
-            elif now - self._since > ONCE:
+            elif now - first[0][1] > ONCE:
                 self._leave()
 
         with _handled_by(strike):
             task_status.started()
             await struck.wait()
             await trio.sleep(ONCE)  # who reads that once more is at once, and strikes, means it
-            self._ask(self.asked_by or "")
+            self.asked_by = signal.Signals(first[0][0]).name
+            self._ask(self.asked_by)
             await trio.sleep_forever()
 
     def _leave(self) -> None:

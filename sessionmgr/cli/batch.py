@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import time
@@ -130,7 +131,7 @@ async def _jobs_and_out(args: argparse.Namespace) -> tuple[Path, Path]:
         return jobs, Path(args.out) if args.out is not None else Path("runs") / jobs.stem
     if sys.stdin is None:
         raise CommandLineInvalid("the jobs are to come from stdin, which is closed")
-    name = time.strftime("stdin-%Y%m%d-%H%M%S")
+    name = f"{time.strftime('stdin-%Y%m%d-%H%M%S')}-{os.getpid()}"  # others may begin just now
     out = Path(args.out) if args.out is not None else Path("runs") / name
     require_idle(out)
     async with trio.lowlevel.FdStream(sys.stdin.fileno()) as stream:

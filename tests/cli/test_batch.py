@@ -92,6 +92,24 @@ def test_jobs_from_stdin_become_a_batch_that_can_go_on(tmp_path: Path, terminal:
     assert terminal.bare(*again)[0] == 0
 
 
+def test_batches_from_stdin_that_begin_at_once_are_several(tmp_path: Path) -> None:
+    job = json.dumps({"id": "a", "prompt": "true"})
+    processes = [
+        subprocess.Popen(
+            [*COMMAND, "batch", "-q", "-p", "shell", "-"],
+            env=environment(tmp_path),
+            cwd=tmp_path,
+            stdin=subprocess.PIPE,
+            encoding="utf-8",
+        )
+        for _ in range(3)
+    ]
+    for process in processes:
+        process.communicate(job, timeout=240)
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert len(list((tmp_path / "runs").iterdir())) == 3
+
+
 def test_jobs_from_stdin_lose_none_that_were_there_before(tmp_path: Path) -> None:
     env = environment(tmp_path)
     words = ("batch", "-p", "shell", "-", "-o", "out")

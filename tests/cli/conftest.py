@@ -1,12 +1,14 @@
 """What tests of the command line are handed."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from sessionmgr.cli import order, stored
 from tests.cli.command import environment
+from tests.cli.scripted_agent import installed_in
 from tests.cli.terminal import Terminal
 
 
@@ -24,3 +26,19 @@ def terminal(
     for module in (order, stored):  # this machine may do much else
         monkeypatch.setattr(module, "PATIENCE", 60.0)
     return Terminal(capfd, tmp_path)
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """The environment of a command for which the scripted provider is installed."""
+    path = installed_in(tmp_path / "agents")
+    made = environment(tmp_path)
+    made["PYTHONPATH"] = os.pathsep.join([path, made["PYTHONPATH"]])
+    return made
+
+
+@pytest.fixture
+def prompt(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal where the scripted provider is installed."""
+    monkeypatch.setattr(sys, "path", [installed_in(terminal.home / "agents"), *sys.path])
+    return terminal

@@ -1,0 +1,181 @@
+"""The verb `run` as it is installed: Ctrl-C, signals, what it is told, readers that go away."""
+
+import json
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import COMMAND
+from tests.cli.pseudo_terminal import (
+    assert_nothing_is_left_of,
+    at_terminal,
+    mark,
+    processes_with,
+    stop,
+)
+from tests.cli.room import nobody_writes
+from tests.cli.terminal import Terminal
+
+
+def test_ctrl_c_ends_the_run_and_its_processes_and_says_so(tmp_path: Path) -> None:
+    number = mark()
+    with at_terminal("run", "-p", "shell", f"sleep {number}", home=tmp_path) as terminal:
+        terminal.wait_for("· bash: sleep")
+        terminal.type("\x03")
+        assert terminal.wait() == 130, terminal.said
+    assert "Ctrl-C: ending the run (once more: at once)" in terminal.said
+    assert "cancelled: user, Ctrl-C" in terminal.said, terminal.said
+    assert_nothing_is_left_of(number)
+
+
+def test_after_ctrl_c_it_is_said_how_to_go_on_and_that_works(
+    env: dict[str, str], prompt: Terminal, tmp_path: Path
+) -> None:
+    with at_terminal(
+        "run", "-p", "scripted", '[{"do": "hang"}]', home=tmp_path, env=env
+    ) as terminal:
+        terminal.wait_for(": scripted")
+        terminal.type("\x03")
+        assert terminal.wait() == 130
+    typed = re.search(r"to go on: sessionmgr (resume run_\w+)", terminal.said)
+    assert typed is not None, terminal.said
+    code, out, err = prompt.bare(*typed[1].split(), "Hello again")
+    assert (code, out) == (0, "Hello again"), err
+
+
+def test_ctrl_c_twice_leaves_at_once_and_leaves_no_process(tmp_path: Path) -> None:
+    number = mark()
+    command = f"trap '' TERM; sleep {number} & wait; sleep {number}"
+    store = tmp_path / "state/sessionmgr/sessionmgr.db"
+    words = ["run", "-p", "shell", "--option", "shell=true", command]
+    with at_terminal(*words, home=tmp_path) as terminal:
+        terminal.wait_for("· bash:")
+        while not processes_with(number):
+            time.sleep(0.01)
+        with nobody_writes(store):  # the run cannot end before the second one comes
+            terminal.type("\x03")
+            terminal.wait_for("once more: at once")
+            terminal.type("\x03")
+            assert terminal.wait() == 130
+    assert "stopped at once" in terminal.said
+    assert "cancelled" not in terminal.said
+    assert_nothing_is_left_of(number)
+
+
+WAITS = "echo first; until [ -e go ]; do sleep 0.02; done"
+
+
+def test_what_it_is_told_meanwhile_is_done_before_it_leaves(
+    env: dict[str, str], prompt: Terminal, tmp_path: Path
+) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "run", "-p", "shell", "--option", "shell=true", WAITS],
+        env=env,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "first\n"
+        assert process.stderr is not None
+        (run,) = re.findall(r"run_\w+", process.stderr.readline())
+        for text in ("echo second", "echo third; exit 4"):
+            _, said, err = prompt.bare("append", run, text)
+            assert "will hear it afterwards" in said, err
+        (tmp_path / "go").touch()
+        out, err = process.communicate(timeout=60)
+    assert out == "second\nthird\n"
+    assert process.returncode == 3, err
+
+
+def test_what_it_is_told_is_shown_though_it_is_over_before_it_can_be(
+    env: dict[str, str], prompt: Terminal, tmp_path: Path
+) -> None:
+    # More than a pipe takes: nothing more can be shown until somebody reads.
+    flood = "echo first; yes flood | head -n 60000; until [ -e go ]; do sleep 0.02; done"
+    with subprocess.Popen(
+        [*COMMAND, "run", "-q", "-p", "shell", "--option", "shell=true", flood],
+        env=env,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "first\n"
+        _, said, _ = prompt.bare("sessions", "--json")
+        run = json.loads(said)["run_id"]
+        _, said, err = prompt.bare("append", run, "echo second; exit 4")
+        (second,) = re.findall(r"as (run_\w+)", said) or [err]
+        (tmp_path / "go").touch()
+        prompt.bare("events", second, "--follow")
+        out, _ = process.communicate(timeout=60)
+    assert out == "flood\n" * 60000 + "second\n"
+    assert process.returncode == 3
+
+
+def struck(env: dict[str, str], seconds: str, *numbers: signal.Signals) -> str:
+    """Run what sleeps, have signals strike it all at once, and return what it says to that."""
+    with subprocess.Popen(
+        [*COMMAND, "run", "-p", "shell", f"sleep {seconds}"],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        assert process.stderr is not None
+        while "· bash" not in process.stderr.readline():
+            assert process.poll() is None
+        stop(process.pid)
+        for number in (*numbers, signal.SIGCONT):
+            process.send_signal(number)
+        said = process.stderr.read()
+        assert process.wait(60) == 130
+    return said
+
+
+@pytest.mark.parametrize(
+    "numbers", [(signal.SIGINT, signal.SIGTERM), (signal.SIGTERM, signal.SIGHUP)]
+)
+def test_signals_that_come_at_once_are_one(
+    numbers: tuple[signal.Signals, ...], env: dict[str, str]
+) -> None:
+    said = struck(env, mark(), *numbers)
+    assert "cancelled: user" in said
+    assert "to look closer" in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_is_as_good_as_ctrl_c(number: signal.Signals, env: dict[str, str]) -> None:
+    seconds = mark()
+    assert f"cancelled: user, {number.name}" in struck(env, seconds, number)
+    assert_nothing_is_left_of(seconds)
+
+
+def test_a_reader_that_goes_away_ends_the_run(env: dict[str, str], tmp_path: Path) -> None:
+    number = mark()
+    command = f"echo one; until [ -e gone ]; do sleep 0.02; done; echo two; sleep {number}"
+    with subprocess.Popen(
+        [*COMMAND, "run", "-p", "shell", "--option", "shell=true", command],
+        env=env,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "one\n"
+        process.stdout.close()
+        (tmp_path / "gone").touch()
+        said = process.stderr.read()
+        assert process.wait(60) == 3
+    assert "nobody reads its output any more" in said
+    assert_nothing_is_left_of(number)

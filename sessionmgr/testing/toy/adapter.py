@@ -112,6 +112,8 @@ class Turn:
         self.ended: TurnEnded | None = None
         """How it ended; None if the agent went before it did."""
         self._run: Final = run
+        self._is_asked = False
+        """Whether the agent has the prompt: before that, no other message is to reach it."""
         self._state: Final = State()
         self._questions: Final[dict[str, trio.CancelScope]] = {}
         self._offers: Final[dict[str, Offer]] = {}
@@ -121,6 +123,7 @@ class Turn:
         if self._run.cancelling is not None:
             return  # nobody is to be asked any more
         await self.conversation.send(Say(self._run.prompt))
+        self._is_asked = True
         try:
             async with trio.open_nursery() as nursery:
                 async for frames in self.conversation.events():
@@ -167,7 +170,7 @@ class Turn:
 
     async def add(self, content: str, message_id: str) -> bool:
         """Offer another message, and say whether it was taken."""
-        if self.ended is not None:
+        if self.ended is not None or not self._is_asked:
             return False
         offer = self._offers[message_id] = Offer()
         await self.conversation.send(More(message_id, content))

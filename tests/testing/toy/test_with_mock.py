@@ -230,6 +230,25 @@ async def test_another_message_goes_into_the_turn_or_becomes_a_run(
     assert len(sdk.conversations) == (1 if taken else 2)
 
 
+async def test_the_prompt_comes_first_however_early_another_message_is_sent(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        heard = await it.heard()
+        assert isinstance(heard, Say)
+        it.says(Hello("s1"), TurnEnded())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        for number in range(400):  # the scheduler's dice decide who is first
+            run = await session.submit("hi")
+            if number % 2:
+                await trio.lowlevel.checkpoint()
+            follow_up = await run.append("and this")
+            assert (await run.result()).status is RunStatus.COMPLETED
+            assert (await follow_up.run.result()).status is RunStatus.COMPLETED
+
+
 async def test_a_message_to_an_agent_that_goes_is_not_lost(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
         if it.opening == Open("s1"):

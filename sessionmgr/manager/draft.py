@@ -69,7 +69,7 @@ _BEFORE_START: Final = TRANSITIONS[RunStatus.PENDING]
 _NAMES: Final[dict[type[Event], str]] = {of: name for name, of in EVENT_TYPES.items()}
 _NANO: Final = 10**9
 # What stands round the envelope of every record at least: there is nothing to redact in that.
-_FRAME: Final = len(encode_event(SessionCreated())) - len("session_creatednull}")
+_FRAME: Final = len(encode_event(SessionCreated())) - len("session_created0null}")
 
 
 class Draft:
@@ -133,10 +133,11 @@ class Draft:
         envelope = (self.at, self._session_id, run_id, self._provider)
         stamped = stamp(events, first, *envelope)
         plain, exact = encode_events(stamped)
-        ours = _FRAME + sum([len(each) for each in envelope if each])
+        names = [_NAMES[type(event)] for event in events]
+        ours = _FRAME + min(map(len, set(names)), default=0) + len(str(first))
+        ours += sum([len(each) for each in envelope if each])
         # Whoever sends more than we know may have it stand first.
         bodies = self._redactor.redact_all(plain, ours if exact else 0)
-        names = [_NAMES[type(event)] for event in events]
         self.rows += map(EventRow, range(first, self.seq + 1), repeat(run_id), names, bodies)
         # A result is made of what is stored, and so without what was taken out of that.
         seen = (

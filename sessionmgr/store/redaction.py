@@ -37,12 +37,15 @@ _SHORTEST_PLAIN: Final = 6
 _BEGIN: Final = rb"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4}))"
 _DIGIT_SOON: Final = rb"(?=[A-Za-z_.~+/=-]{0,80}[0-9])"  # prose has words, keys have digits
 _TEXT: Final = rb"(?:[^\"\\]|\\.)"  # one character inside a JSON string
-# All that is found by a shape has one of these in it. To look for each by itself takes a tenth of
-# the time of a pattern that has them all: that stops at every byte.
-_HINTS: Final = (
-    *(rb"sk-", rb"gh[pousr]_", rb"github_pat_", rb"A(?:KIA|SIA|Iza)"),
-    *(rb"xox", rb"earer ", rb"PRIVATE KEY-----"),
-)
+# All that is found by a shape has one of these in it, and so the byte that it stands under: few
+# records have that, and a byte is found, or not, in no time. To look for each by itself takes a
+# tenth of the time of a pattern that has them all: that stops at every byte.
+_HINTS: Final = {
+    b"-": (rb"sk-", rb"xox[a-z]-", rb"PRIVATE KEY-----"),
+    b"_": (rb"gh[pousr]_", rb"github_pat_"),
+    b"A": (rb"A(?:KIA|SIA|Iza)",),
+    b" ": (rb"earer ",),
+}
 _SHAPES: Final = (
     _BEGIN + rb"sk-" + _DIGIT_SOON + rb"[A-Za-z0-9_-]{16,}",
     _BEGIN + rb"gh[pousr]_[A-Za-z0-9]{20,}",
@@ -67,7 +70,10 @@ class Redactor:
         literals = [re.escape(form) for form in sorted(forms, key=len, reverse=True)]
         # Each begins with plain bytes: such a pattern is searched for by leaps.
         parts = {re.escape(part) for secret in used for part in _plain_parts(secret)}
-        self._hints = tuple(re.compile(hint).search for hint in (*_HINTS, *parts))
+        hints: dict[bytes, Iterable[bytes]] = {**_HINTS, b"": parts}  # b"" is in everything
+        self._hints = tuple(
+            (byte, re.compile(hint).search) for byte, some in hints.items() for hint in some
+        )
         self._pattern = re.compile(b"|".join([*literals, *_SHAPES]), re.DOTALL)
         self._text = re.compile(
             "|".join(
@@ -94,8 +100,8 @@ class Redactor:
 
     def is_clean(self, block: bytes) -> bool:
         """Say whether there is no secret in it for sure; `block` may be many records in one."""
-        for search in self._hints:  # noqa: SIM110  # half the time that `all` takes
-            if search(block) is not None:
+        for byte, search in self._hints:  # half the time that `all` takes
+            if byte in block and search(block) is not None:
                 return False
         return True
 

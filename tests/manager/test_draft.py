@@ -11,6 +11,7 @@ from sessionmgr.model import (
     FailureKind,
     MessageReceived,
     MessageStreamed,
+    ToolApprovalRequested,
     encode_event,
 )
 from sessionmgr.store.redaction import REDACTED, Redactor
@@ -18,7 +19,7 @@ from sessionmgr.store.redaction import REDACTED, Redactor
 SECRET = "tops3cret-of-all"
 
 
-@pytest.mark.parametrize(
+TELLING = pytest.mark.parametrize(
     "event",
     [
         MessageStreamed(delta=SECRET),
@@ -29,12 +30,23 @@ SECRET = "tops3cret-of-all"
     ],
     ids=lambda event: event.type,
 )
+
+
+@TELLING
 def test_a_secret_is_found_behind_the_shortest_of_envelopes(event: Event) -> None:
     redactor = Redactor([SECRET])
     draft = Draft(last_seq=0, at="", session_id="", provider="", redactor=redactor)
     draft.write(None, event)
     assert SECRET.encode() not in draft.rows[0].body
     assert REDACTED.encode() in draft.rows[0].body
+
+
+@TELLING
+def test_a_secret_is_found_behind_envelopes_that_grow(event: Event) -> None:
+    longest = ToolApprovalRequested(approval_id="", tool_name="", tool_input=None)
+    draft = Draft(last_seq=98, at="", session_id="", provider="", redactor=Redactor([SECRET]))
+    draft.write(None, event, longest, event)  # the numbers 99, 100 and 101
+    assert SECRET.encode() not in b"".join(row.body for row in draft.rows)
 
 
 def test_a_secret_is_found_in_what_we_do_not_know() -> None:

@@ -148,6 +148,9 @@ class Scribe:
         draft.effects.append(Next(entry))
 
     def _arrived(self, draft: Draft, entry: RunEntry, events: tuple[Event, ...]) -> None:
+        if _CONSEQUENTIAL.isdisjoint(map(type, events)):  # as in nearly all reads
+            self._plain(draft, entry, events)
+            return
         begin = 0
         for end, event in enumerate(events):
             if type(event) in _CONSEQUENTIAL:

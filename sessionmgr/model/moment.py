@@ -1,11 +1,22 @@
 """Moments as they are written: RFC 3339, UTC, milliseconds."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
+from math import floor
 
 
 def written(seconds: float) -> str:
     """Write a moment, given in seconds since 1970."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+    second = floor(seconds)
+    milliseconds = round((seconds - second) * 1_000_000) // 1000  # as `datetime` has it
+    second, millisecond = divmod(second * 1000 + milliseconds, 1000)
+    return f"{_to_the_second(second)}.{millisecond:03}Z"
+
+
+@lru_cache(maxsize=2)
+def _to_the_second(second: int) -> str:
+    # What happens, happens many times a second, and the calendar is most of the work.
+    return datetime.fromtimestamp(second, UTC).isoformat()[:-6]
 
 
 def told(seconds: float | None) -> str | None:

@@ -2,6 +2,7 @@
 
 import json
 import random
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -182,6 +183,12 @@ def test_a_moment_is_read_as_it_was_written(milliseconds: int) -> None:
     assert text.endswith("Z")
     assert len(text) == len("2026-01-01T00:00:00.000Z")
     assert abs(read(text) * 1000 - milliseconds) <= 1
+
+
+@given(st.floats(-6e10, 2.5e11) | st.integers(0, 4 * 10**15).map(lambda micros: micros / 1e6))
+def test_a_moment_is_written_as_the_calendar_has_it(seconds: float) -> None:
+    there = datetime.fromtimestamp(seconds, UTC)
+    assert written(seconds) == there.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def test_a_moment_without_a_zone_is_refused() -> None:

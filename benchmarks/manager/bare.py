@@ -9,7 +9,7 @@ from typing import Final
 
 from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
 from benchmarks.manager.claude import normalised
-from benchmarks.wire.frame import LENGTH, written
+from benchmarks.wire.frame import LENGTH, line_of, written
 from benchmarks.wire.ours import DECODER, EVENTS, chunks_of
 from sessionmgr.model import Event, MessageStreamed, encode_event
 
@@ -57,8 +57,8 @@ def executemany(effort: Effort, events: int = EVENTS) -> Figures:
 
 
 def example() -> bytes:
-    """Return the record of an event such as is measured."""
-    event = MessageStreamed(delta="x" * (LENGTH // 3)).stamped(
+    """Return the record of an event such as is measured, with all of its text and no more."""
+    event = MessageStreamed(delta="x" * (LENGTH + 1 - len(line_of("")))).stamped(
         seq=123_456,
         at="2026-01-02T03:04:05.678Z",
         session_id="ses_0123456789abcdefghjk",

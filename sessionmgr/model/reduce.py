@@ -62,6 +62,8 @@ def reduce_all(run: Run, events: Iterable[Event | UnknownEvent]) -> Run:
     """Return the record after all the `events`: what reducing one by one gives, for less."""
     run_id = run.id
     own = [event for event in events if event.run_id == run_id]
+    if len(own) == 1:
+        return reduce(run, own[0])
     if not _CHANGES.keys().isdisjoint(map(type, own)):
         run = _changed_by_all(run, own)
     numbers = [event.seq for event in own if event.seq]

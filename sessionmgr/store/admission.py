@@ -151,8 +151,6 @@ def check_runs(append: Append, ends: Mapping[str, int], stored: Mapping[str, Run
 
 def named_runs(append: Append) -> set[str]:
     """Return the runs whose events, records or costs the append holds."""
-    named = {row.run_id for row in append.rows}
-    named.update(run.run_id for run in append.runs)
-    named.update(row.run_id for row in append.ledger)
-    named.discard(None)
+    rows = (append.rows, append.runs, append.ledger)
+    named = {row.run_id for some in rows for row in some}
     return {each for each in named if each is not None}

@@ -31,6 +31,7 @@ CONTESTANTS: Final = (
     _ours("whole", "whole:through_sqlite", 1),
     Contestant("bare.executemany", "benchmarks.manager.bare:executemany"),
     _ours("whole_100", "whole:through_sqlite", 100),
+    *(_ours(f"underway_{size}", "whole:underway", size) for size in (1, 100)),
     _ours("unheard", "whole:unheard", 1),
     _ours("memory_store", "whole:through_memory", 1),
     _ours("followers", "fan_out:followers"),
@@ -152,6 +153,13 @@ GOALS: Final[tuple[Goal, ...]] = (
         "runs at once, cost each at 1, 100, 10 k; anchor: trio's tasks",
         tuple(figure(f"ours.runs_{size}/run") for size in AT_ONCE),
         tuple(figure(f"trio.population_{size}/start") for size in EVENTS),
+        None,
+    ),
+    _ratio(
+        "sessions",
+        "whole way, 100 sessions ÷ 1, without their starts and ends",
+        "ours.underway_100/event",
+        "ours.underway_1/event",
         None,
     ),
     _ratio(

@@ -46,6 +46,19 @@ def unheard(effort: Effort, sessions: int, events: int = EVENTS) -> Figures:
     return trio.run(_main, effort, sessions, events, 0, True)
 
 
+def underway(effort: Effort, sessions: int) -> Figures:
+    """Take what an event costs without what it takes to start and to end its session."""
+    return trio.run(_underway, effort, sessions)
+
+
+async def _underway(effort: Effort, sessions: int) -> Figures:
+    once = partial(_once, sessions, SUBSCRIBERS, True)
+    all_in_all = await effort.time_part(once, EVENTS)
+    with_one_event = await effort.time_part(once, sessions)
+    share = effort.operations(sessions) / effort.operations(EVENTS)
+    return {"event": all_in_all - with_one_event * share}
+
+
 async def _main(
     effort: Effort, sessions: int, events: int, subscribers: int, sqlite: bool
 ) -> Figures:

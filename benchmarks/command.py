@@ -12,7 +12,6 @@ from benchmarks.batch.suite import BATCH
 from benchmarks.claude.suite import CLAUDE
 from benchmarks.cli.suite import CLI
 from benchmarks.codex.suite import CODEX
-from benchmarks.contestant import Contestant
 from benchmarks.goal import exit_code
 from benchmarks.manager.suite import MANAGER
 from benchmarks.otp.suite import OTP
@@ -20,7 +19,7 @@ from benchmarks.process.suite import PROCESS
 from benchmarks.report import as_json, conditions, table, verdicts
 from benchmarks.stage import Stage
 from benchmarks.store.suite import STORE
-from benchmarks.suite import Suite, UnknownNameError, choose
+from benchmarks.suite import Suite, UnknownNameError, cast, choose
 from benchmarks.wire.suite import WIRE
 
 SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, BATCH, CLI, CLAUDE, CODEX)
@@ -88,9 +87,8 @@ def run(suites: Sequence[Suite], *, rounds: int, smoke: bool, plain_json: bool) 
     """Measure the suites, print what was found and return the exit status."""
     goals = [goal for suite in suites for goal in suite.goals]
     notes = list(dict.fromkeys(note for suite in suites for note in suite.notes))
-    cast: dict[str, Contestant] = {each.name: each for suite in suites for each in suite.entrants()}
     at_once = os.cpu_count() or 1 if smoke else 1  # only a smoke may disturb itself
-    stage = Stage(list(cast.values()), rounds, smoke, sys.stderr, at_once)
+    stage = Stage(cast(suites), rounds, smoke, sys.stderr, at_once)
     stopped = False
     try:
         trio.run(stage.play)

@@ -55,3 +55,16 @@ def choose(names: Sequence[str], suites: Sequence[Suite]) -> list[Suite]:
         if name not in by_name:
             raise UnknownNameError("benchmark", name, list(by_name))
     return [by_name[name] for name in dict.fromkeys(names or by_name)]
+
+
+def cast(suites: Sequence[Suite]) -> list[Contestant]:
+    """Return all who are measured for the suites, each once.
+
+    Raises:
+        ValueError: Two of them have one name, and so one would be taken for the other.
+    """
+    by_name: dict[str, Contestant] = {}
+    for each in (entrant for suite in suites for entrant in suite.entrants()):
+        if by_name.setdefault(each.name, each) != each:
+            raise ValueError(f"two contestants are called {each.name}")
+    return list(by_name.values())

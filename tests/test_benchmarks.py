@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from benchmarks.agent import WithAgent, program as newest
 from benchmarks.claude.suite import CLAUDE
 from benchmarks.codex.suite import CODEX
-from benchmarks.command import main
+from benchmarks.command import SUITES, main
 from benchmarks.contestant import Contestant, OtherPython, ThisPython
 from benchmarks.goal import (
     Curve,
@@ -31,7 +31,7 @@ from benchmarks.otp.suite import OTP
 from benchmarks.process.suite import PROCESS, Excess
 from benchmarks.report import as_json, table, verdicts
 from benchmarks.stage import Stage
-from benchmarks.suite import Suite, UnknownNameError, choose
+from benchmarks.suite import Suite, UnknownNameError, cast, choose
 from benchmarks.wire.suite import WIRE
 
 OURS = figure("ours/cost")
@@ -205,6 +205,16 @@ def test_every_goal_of_the_manager_has_a_contestant_for_each_figure() -> None:
     assert {each.name for each in MANAGER.entrants()} == names
     wanted = {*(f"G-E{n}" for n in range(1, 9)), "G-E10", "G-M2", "G-lin", "run"}
     assert wanted <= {each.id for each in MANAGER.goals}
+
+
+def test_nobody_is_measured_in_the_place_of_another() -> None:
+    names = [each.name for each in cast(SUITES)]
+    assert sorted(names) == sorted({each.name for suite in SUITES for each in suite.entrants()})
+    others = Suite("others", (GOAL,), (Contestant("ours", "m:f"), Contestant("theirs", "m:f")))
+    assert cast([others, others]) == list(others.contestants)
+    false = Suite("false", (GOAL,), (Contestant("ours", "m:g"), Contestant("theirs", "m:f")))
+    with pytest.raises(ValueError, match="two contestants are called ours"):
+        cast([others, false])
 
 
 @pytest.mark.parametrize("suite", [CLAUDE, CODEX], ids=lambda suite: suite.name)

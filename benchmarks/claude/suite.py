@@ -24,7 +24,7 @@ THERE: Final = WithAgent(
 
 def _contestants(name: str, module: str, runtime: WithAgent) -> tuple[Contestant, ...]:
     return tuple(
-        Contestant(f"{name}.{each}", f"benchmarks.claude.{module}:{each}", runtime=runtime)
+        Contestant(f"claude.{name}.{each}", f"benchmarks.claude.{module}:{each}", runtime=runtime)
         for each in ("turns", "one_shots", "stream")
     )
 
@@ -33,19 +33,21 @@ CONTESTANTS: Final = (
     *_contestants("ours", "ours", HERE),
     *_contestants("raw", "raw", HERE),
     *_contestants("sdk", "agent_sdk", THERE),
-    Contestant("ours.memory", "benchmarks.claude.ours:memory", runtime=HERE),
+    Contestant("claude.ours.memory", "benchmarks.claude.ours:memory", runtime=HERE),
 )
 
 
 def _ratio(
     name: str, what: str, key: str, bound: float | None, *, than: str = "raw", unit: str = "ms"
 ) -> Ratio:
-    ours, theirs = figure(f"ours.{key}"), figure(f"{than}.{key}")
-    return Ratio(name, what, ours, (theirs,), bound, unit=unit)
+    ours, theirs = figure(f"claude.ours.{key}"), figure(f"claude.{than}.{key}")
+    return Ratio(f"claude-{name}", what, ours, (theirs,), bound, unit=unit)
 
 
 def _excess(name: str, what: str, key: str, bound: float) -> Excess:
-    return Excess(name, what, figure(f"ours.{key}"), figure(f"raw.{key}"), bound)
+    return Excess(
+        f"claude-{name}", what, figure(f"claude.ours.{key}"), figure(f"claude.raw.{key}"), bound
+    )
 
 
 GOALS: Final[tuple[Goal, ...]] = (
@@ -62,9 +64,19 @@ GOALS: Final[tuple[Goal, ...]] = (
     _ratio("interrupt", "cancel of a text that streams ÷ raw interrupt", "turns/interrupt", None),
     _ratio("interrupt", "the same ÷ claude-agent-sdk", "turns/interrupt", None, than="sdk"),
     Weight(
-        "cancel", "cancel in a tool that ignores TERM", figure("ours.turns/cancel"), 6000, unit="ms"
+        "claude-cancel",
+        "cancel in a tool that ignores TERM",
+        figure("claude.ours.turns/cancel"),
+        6000,
+        unit="ms",
     ),
-    Weight("memory", "memory of a kept session, on our side", figure("ours.memory/kib"), 256, None),
+    Weight(
+        "claude-memory",
+        "memory of a kept session, on our side",
+        figure("claude.ours.memory/kib"),
+        256,
+        None,
+    ),
 )
 
 CLAUDE: Final = Suite(

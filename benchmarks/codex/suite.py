@@ -26,7 +26,7 @@ def _contestants(
     name: str, module: str, runtime: WithAgent, *functions: str
 ) -> tuple[Contestant, ...]:
     return tuple(
-        Contestant(f"{name}.{each}", f"benchmarks.codex.{module}:{each}", runtime=runtime)
+        Contestant(f"codex.{name}.{each}", f"benchmarks.codex.{module}:{each}", runtime=runtime)
         for each in functions
     )
 
@@ -42,13 +42,19 @@ CONTESTANTS: Final = (
 def _ratio(
     name: str, what: str, key: str, bound: float | None, *, than: str = "raw", unit: str = "ms"
 ) -> Ratio:
-    ours, theirs = figure(f"ours.{key}"), figure(f"{than}.{key}")
-    return Ratio(name, what, ours, (theirs,), bound, unit=unit)
+    ours, theirs = figure(f"codex.ours.{key}"), figure(f"codex.{than}.{key}")
+    return Ratio(f"codex-{name}", what, ours, (theirs,), bound, unit=unit)
 
 
 GOALS: Final[tuple[Goal, ...]] = (
     _ratio("turn", "warm turn ÷ raw", "turns/turn", 1.15),
-    Excess("turn", "warm turn, over raw", figure("ours.turns/turn"), figure("raw.turns/turn"), 5.0),
+    Excess(
+        "codex-turn",
+        "warm turn, over raw",
+        figure("codex.ours.turns/turn"),
+        figure("codex.raw.turns/turn"),
+        5.0,
+    ),
     _ratio("turn", "warm turn ÷ openai-codex", "turns/turn", None, than="sdk"),
     _ratio("first", "spawn to first event ÷ raw", "turns/first", 1.1),
     _ratio("first", "the same ÷ openai-codex", "turns/first", None, than="sdk"),
@@ -57,13 +63,17 @@ GOALS: Final[tuple[Goal, ...]] = (
     _ratio("interrupt", "cancel of a text that streams ÷ raw interrupt", "turns/interrupt", None),
     _ratio("interrupt", "the same ÷ openai-codex", "turns/interrupt", None, than="sdk"),
     Weight(
-        "cancel", "cancel in a tool that ignores TERM", figure("ours.turns/cancel"), 6000, unit="ms"
+        "codex-cancel",
+        "cancel in a tool that ignores TERM",
+        figure("codex.ours.turns/cancel"),
+        6000,
+        unit="ms",
     ),
     Ratio(
-        "import",
+        "codex-import",
         "import ÷ openai-codex",
-        figure("ours.importing/import"),
-        (figure("sdk.turns/import"),),
+        figure("codex.ours.importing/import"),
+        (figure("codex.sdk.turns/import"),),
         None,
         unit="ms",
     ),

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from sessionmgr_adapters.codex.failures import request_failure
 from sessionmgr_adapters.codex.frames import Answer, Refusal
 from sessionmgr_adapters.codex.orders import Call
+from sessionmgr_adapters.codex.races import is_half_made
 
 if TYPE_CHECKING:
     from sessionmgr.model import Failure, FailureKind, Json
@@ -80,7 +81,9 @@ def _is_for_the_moment(answer: Answer) -> bool:
     refusal = answer.refusal
     if refusal is None:
         return False
-    return refusal.code == OVERLOADED or any(each in refusal.message for each in _AGAIN)
+    if refusal.code == OVERLOADED or is_half_made(refusal.message):
+        return True
+    return any(each in refusal.message for each in _AGAIN)
 
 
 def refused(answer: Answer, kind: FailureKind | None = None) -> Failure:

@@ -1,7 +1,8 @@
 """Starts of Codex that come to nothing because another one was just making the same home.
 
 Its databases are made by whoever is there first, and some versions give up when somebody else is
-at it. Nothing has been asked then, and the next start finds all of it made.
+at it: as a whole, or on a thread that is begun or gone on with. Nothing has been asked then, and
+the next time finds all of it made.
 """
 
 from __future__ import annotations
@@ -14,12 +15,21 @@ from sessionmgr.model import ErrorOccurred, Failure, FailureKind
 
 TRIES: Final = 5
 PAUSE: Final = 0.1
-_WORDS: Final = ("failed to initialize", "state runtime")
+_WORDS: Final = (
+    ("failed to initialize", "state runtime"),
+    ("failed to migrate", "DB"),
+    ("thread history projection", "is behind"),
+)
+
+
+def is_half_made(complaint: str) -> bool:
+    """Whether Codex complains of a home that somebody else is making."""
+    return any(all(each in complaint for each in words) for words in _WORDS)
 
 
 def has_lost(stderr: str, tries: int) -> bool:
     """Whether that is what it died of, and it makes sense to start it again."""
-    return tries < TRIES and all(each in stderr for each in _WORDS)
+    return tries < TRIES and is_half_made(stderr)
 
 
 def notice(tries: int) -> ErrorOccurred:

@@ -30,6 +30,7 @@ from tests.adapters.codex.mocked import (
     thread_of,
 )
 from tests.adapters.codex.playing import failure, play
+from tests.adapters.codex.test_races import BEHIND, MIGRATION
 
 
 async def test_a_version_that_is_too_old_is_refused_by_name() -> None:
@@ -179,7 +180,14 @@ async def test_a_thread_that_is_not_opened_says_why(message: str, kind: FailureK
     assert failure(await play(refuse))[0] == kind
 
 
-async def test_a_busy_server_is_asked_again(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [("Server overloaded", -32001), (MIGRATION, -32603), (BEHIND, -32603)],
+    ids=["busy", "half made", "behind"],
+)
+async def test_who_cannot_do_it_for_the_moment_is_asked_again(
+    autojump_clock: MockClock, message: str, code: int
+) -> None:
     times: list[float] = []
 
     async def busy(it: Talk) -> None:
@@ -188,7 +196,7 @@ async def test_a_busy_server_is_asked_again(autojump_clock: MockClock) -> None:
             call = await it.heard()
             assert isinstance(call, Call)
             times.append(trio.current_time())
-            it.says(refusal(call, "Server overloaded", -32001))
+            it.says(refusal(call, message, code))
         call = await it.heard()
         assert isinstance(call, Call)
         it.says(refusal(call, "no"))

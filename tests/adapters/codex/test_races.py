@@ -14,6 +14,11 @@ from sessionmgr_adapters.codex.races import TRIES, has_lost
 from tests.adapters.codex.dialect import CODEX
 
 LOST = "Error: failed to initialize sqlite state runtime under /home"
+MIGRATION = (
+    "failed to open thread history database: failed to migrate thread history DB at /home/x.sqlite:"
+    " while executing migration 2: error returned from database: (code: 1) duplicate column name: a"
+)
+BEHIND = "internal error: thread history projection for x is behind durable rollout"
 ONCE = f"[ -e tried ] || {{ touch tried; echo '{LOST}' >&2; exit 1; }}; exec \"$@\""
 ALWAYS = f"echo '{LOST}' >&2; exit 1"
 
@@ -52,6 +57,8 @@ async def test_it_is_not_started_for_ever(tmp_path: Path) -> None:
     [
         (LOST, 1, True),
         (LOST, TRIES, False),
+        (f"Error: thread/fork: thread/fork failed: {MIGRATION} (code -32603)", 1, True),
+        (f"Error: thread/fork: thread/fork failed: {BEHIND} (code -32603)", 1, True),
         ("Error loading config.toml", 1, False),
         ("", 1, False),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from functools import partial
 
 import pytest
 import trio
@@ -117,6 +118,23 @@ async def test_it_does_what_an_app_server_does(
         ):
             nursery.start_soon(case, any_house)
     assert config.read_text() == before
+
+
+async def test_threads_are_forked_at_once_in_a_home_that_has_not_seen_that_before(
+    any_house: House,
+) -> None:
+    """Who comes first makes a database of the home, and some versions trip over each other."""
+    house = any_house
+    sessions = [await house.session() for _ in range(6)]
+    for each in sessions:
+        await house.goes_on(each)
+    for file in (house.work.parent / "codex").glob("thread_history_*"):
+        file.unlink()
+    async with trio.open_nursery() as nursery:
+        for number, each in enumerate(sessions):
+            options = house.options(fork=True, exec=number % 2 == 0)
+            server = {"NUMBER": str(number)}  # each a process of its own
+            nursery.start_soon(partial(house.goes_on, each, options=options, env=server))
 
 
 async def test_a_warning_of_its_own_is_no_failure(house: House) -> None:

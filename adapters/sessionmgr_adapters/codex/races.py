@@ -18,6 +18,7 @@ PAUSE: Final = 0.1
 _WORDS: Final = (
     ("failed to initialize", "state runtime"),
     ("failed to migrate", "DB"),
+    ("database is locked",),
     ("thread history projection", "is behind"),
 )
 

@@ -59,6 +59,7 @@ async def test_it_is_not_started_for_ever(tmp_path: Path) -> None:
         (LOST, TRIES, False),
         (f"Error: thread/fork: thread/fork failed: {MIGRATION} (code -32603)", 1, True),
         (f"Error: thread/fork: thread/fork failed: {BEHIND} (code -32603)", 1, True),
+        ("failed to open DB at x.sqlite: (code: 5) database is locked (code -32603)", 1, True),
         ("Error loading config.toml", 1, False),
         ("", 1, False),
     ],

@@ -69,18 +69,29 @@ def test_ctrl_c_twice_leaves_at_once_and_leaves_no_process(tmp_path: Path) -> No
 WAITS = "echo first; until [ -e go ]; do sleep 0.02; done"
 
 
+def running(
+    env: dict[str, str],
+    place: Path,
+    command: str,
+    *flags: str,
+    stderr: int | None = subprocess.PIPE,
+) -> subprocess.Popen[str]:
+    """Start a run of a shell's command whose output is read here."""
+    return subprocess.Popen(
+        [*COMMAND, "run", *flags, "-p", "shell", "--option", "shell=true", command],
+        env=env,
+        cwd=place,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        encoding="utf-8",
+    )
+
+
 def test_what_it_is_told_meanwhile_is_done_before_it_leaves(
     env: dict[str, str], prompt: Terminal, tmp_path: Path
 ) -> None:
-    with subprocess.Popen(
-        [*COMMAND, "run", "-p", "shell", "--option", "shell=true", WAITS],
-        env=env,
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    ) as process:
+    with running(env, tmp_path, WAITS) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "first\n"
         assert process.stderr is not None
@@ -99,14 +110,7 @@ def test_what_it_is_told_is_shown_though_it_is_over_before_it_can_be(
 ) -> None:
     # More than a pipe takes: nothing more can be shown until somebody reads.
     flood = "echo first; yes flood | head -n 60000; until [ -e go ]; do sleep 0.02; done"
-    with subprocess.Popen(
-        [*COMMAND, "run", "-q", "-p", "shell", "--option", "shell=true", flood],
-        env=env,
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        encoding="utf-8",
-    ) as process:
+    with running(env, tmp_path, flood, "-q", stderr=None) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "first\n"
         _, said, _ = prompt.bare("sessions", "--json")
@@ -161,15 +165,7 @@ def test_a_signal_is_as_good_as_ctrl_c(number: signal.Signals, env: dict[str, st
 def test_a_reader_that_goes_away_ends_the_run(env: dict[str, str], tmp_path: Path) -> None:
     number = mark()
     command = f"echo one; until [ -e gone ]; do sleep 0.02; done; echo two; sleep {number}"
-    with subprocess.Popen(
-        [*COMMAND, "run", "-p", "shell", "--option", "shell=true", command],
-        env=env,
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    ) as process:
+    with running(env, tmp_path, command) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.readline() == "one\n"

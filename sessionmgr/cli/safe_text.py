@@ -21,7 +21,6 @@ _BEGUN: Final = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*\Z"
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\n\x07\x1b\x9c]*\x1b?\Z"
     r"|\x1b[ -/]*\Z"
-    r"|\r\Z"
 )
 _LONGEST_SEQUENCE: Final = 4096
 # Control characters but newline and tab; marks that turn the direction of text; lone surrogates.
@@ -39,6 +38,7 @@ class SafeStream:
 
     def __init__(self) -> None:
         self._held = ""
+        self._after_return = False  # A newline now would belong to the carriage return before it.
 
     def feed(self, text: str) -> str:
         """Return what is safe of the text so far, less what a cut may have divided."""
@@ -46,20 +46,28 @@ class SafeStream:
         begun = _BEGUN.search(text, max(0, len(text) - _LONGEST_SEQUENCE))
         at = begun.start() if begun else len(text)
         self._held = text[at:]
-        return safe(text[:at])
+        return self._safe(text[:at])
 
     def close(self) -> str:
         """Return what was held back: no more is coming."""
         held, self._held = self._held, ""
-        return safe(held)
+        return self._safe(held)
+
+    def _safe(self, text: str) -> str:
+        text = _SEQUENCE.sub("", text)
+        if not text:  # Sequences alone may stand between a carriage return and its newline.
+            return ""
+        if self._after_return:
+            text = text.removeprefix("\n")
+        self._after_return = text.endswith("\r")
+        return _without_controls(text)
 
 
 def safe(text: str) -> str:
     """Return text without escape sequences; other control characters are written as `^G`."""
     if text.isascii() and text.isprintable():
         return text
-    text = _SEQUENCE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
-    return _UNSAFE.sub(_shown, text)
+    return _without_controls(_SEQUENCE.sub("", text))
 
 
 def one_line(text: str) -> str:
@@ -113,6 +121,11 @@ def fill(text: str, width: int) -> str:
     """Return a line of exactly `width` columns: cut, or followed by blanks."""
     text = fit(text, width)
     return text + " " * (width - cells(text))
+
+
+def _without_controls(text: str) -> str:
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _UNSAFE.sub(_shown, text)
 
 
 def _shown(found: re.Match[str]) -> str:

@@ -56,7 +56,8 @@ class EventDecoder:
         # The unfinished line; of a comment the colon only, of an event too long nothing.
         self._held: bytearray = bytearray()
         self._line_size = 0
-        self._first = True
+        # The first bytes of the stream while they may be a byte order mark; None once that is known.
+        self._opening: bytes | None = b""
         self._after_cr = False
         self.last_id = ""
         """What a client sends as `Last-Event-ID` when it connects again."""
@@ -65,7 +66,7 @@ class EventDecoder:
 
     def feed(self, data: bytes | bytearray) -> Sequence[Found]:
         """Return the events that `data` completes, in their order."""
-        data = bytes(data)
+        data = self._after_mark(bytes(data))
         if self._after_cr and data:
             data = data.removeprefix(b"\n")
             self._after_cr = False
@@ -85,6 +86,9 @@ class EventDecoder:
 
     def close(self) -> Unfinished | Oversized | None:
         """Return the event that the end of the stream has cut, if any: nothing more is to come."""
+        if self._opening:  # less than a byte order mark, so it is text
+            self._hold(self._opening)
+        self._opening = None
         if self._line_size:
             self._end_line()
         lines, size, head = self._lines, self._size, self._head
@@ -95,6 +99,17 @@ class EventDecoder:
             return None
         name, data = self._read(lines)
         return Unfinished(name, data or b"")
+
+    def _after_mark(self, data: bytes) -> bytes:
+        """Return the text to decode now: a byte order mark at the start of the stream is no text."""
+        if self._opening is None:
+            return data
+        opening = self._opening + data
+        if len(opening) < len(codecs.BOM_UTF8) and codecs.BOM_UTF8.startswith(opening):
+            self._opening = opening
+            return b""
+        self._opening = None
+        return opening.removeprefix(codecs.BOM_UTF8)
 
     def _hold(self, piece: bytes) -> None:
         began, self._line_size = self._line_size == 0, self._line_size + len(piece)
@@ -118,10 +133,6 @@ class EventDecoder:
     def _end_line(self) -> Found | None:
         line, size = bytes(self._held), self._line_size
         self._held, self._line_size = bytearray(), 0
-        if self._first:
-            self._first = False
-            if line.startswith(codecs.BOM_UTF8):
-                line, size = line[3:], size - 3
         if size == 0:
             return self._end_event()
         if self._head is None and not line.startswith(b":"):

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from sessionmgr.cli.safe_text import SafeStream, cells, fill, fit, one_line, safe
 
@@ -40,7 +40,10 @@ def test_nothing_but_text_newlines_and_tabs_goes_through(said: str) -> None:
     shown.encode()
 
 
-@given(HOSTILE, st.lists(st.integers(0, 40)))
+@given(said=HOSTILE, cuts=st.lists(st.integers(0, 40)))
+@example(said="\r\x1b]\x07\n", cuts=[2])
+@example(said="\r\x1b[K\n\n", cuts=[4])
+@example(said="\r\n\n", cuts=[1, 2])
 def test_where_a_stream_is_cut_does_not_matter(said: str, cuts: list[int]) -> None:
     stream = SafeStream()
     places = [0, *sorted(min(cut, len(said)) for cut in cuts), len(said)]

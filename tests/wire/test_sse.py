@@ -76,11 +76,19 @@ def test_every_single_cut_and_every_size_of_pieces_gives_the_same(data: bytes) -
 
 
 @given(data=STREAM, cuts=st.lists(st.integers(0, 200)), limit=st.integers(1, 24))
+@example(data="\ufeffdata\ndata".encode(), cuts=[], limit=7)
+@example(data="\ufeff".encode()[:2], cuts=[1], limit=1)
 def test_the_cut_does_not_matter_to_what_is_too_long_either(
     data: bytes, cuts: list[int], limit: int
 ) -> None:
     assert read(cut(data, cuts), limit) == read([data], limit)
     assert read(map(bytearray, pieces(data, 1)), limit) == read([data], limit)
+
+
+def test_a_byte_order_mark_does_not_count_towards_the_limit() -> None:
+    stream = "\ufeffdata: ab\n\n".encode()
+    for parts in ([stream], pieces(stream, 1)):
+        assert read(parts, limit=8)[0] == [ServerEvent("message", b"ab", "")]
 
 
 def test_an_event_of_many_lines_is_joined_by_newlines() -> None:

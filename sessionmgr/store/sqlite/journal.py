@@ -33,9 +33,9 @@ def create_session(connection: Connection, new: NewSession) -> None:
     """Store a new session, unless the very same is there."""
     made = connection.execute(
         "INSERT INTO sessions (session_id, provider, created, fence, last, first_body) VALUES"
-        " (?1, ?2, ?3, coalesce((SELECT fence FROM leases WHERE name = ?1), 0), 0, ?4)"
+        " (?, ?, ?, coalesce((SELECT fence FROM leases WHERE name = ?), 0), 0, ?)"
         " ON CONFLICT (session_id) DO NOTHING",
-        (new.session_id, new.provider, new.at, new.body),
+        (new.session_id, new.provider, new.at, new.session_id, new.body),
     )
     if made.rowcount:
         return
@@ -184,20 +184,19 @@ def _write_events(
 ) -> None:
     for at in range(0, len(append.rows), TOGETHER):
         rows = append.rows[at : at + TOGETHER]
-        values: list[int | str | bytes | None] = [session]
-        if not at:
-            values.append(identity(append))
+        values: list[int | str | bytes | None] = []
         for row in rows:
-            values += (row.seq, keys[row.run_id], row.type, row.body)
+            values += (session, row.seq, keys[row.run_id], row.type, row.body)
+        if not at:
+            values.insert(1, identity(append))
         connection.execute(_insert_events(len(rows), begins=not at), values)
 
 
 @cache
 def _insert_events(count: int, *, begins: bool) -> str:
-    # What all rows share is handed over once, and the batch that none but the first one names is
-    # written out as none: each argument costs as much as a tenth of its row.
-    first = "(?1, ?2, ?, ?, ?, ?)" if begins else "(?1, NULL, ?, ?, ?, ?)"
-    places = ", ".join([first, *["(?1, NULL, ?, ?, ?, ?)"] * (count - 1)])
+    # Only the first row names the batch; an argument costs more than a NULL in the statement.
+    row = "(?, NULL, ?, ?, ?, ?)"
+    places = ", ".join(["(?, ?, ?, ?, ?, ?)" if begins else row, *[row] * (count - 1)])
     return f"INSERT INTO events (session, batch, seq, run, type, body) VALUES {places}"
 
 
@@ -235,9 +234,9 @@ def prune_some(
     """
     runs = connection.execute(
         "SELECT key, session, pruned, last FROM runs"
-        " WHERE ended IS NOT NULL AND pruned < last AND ended < ?1 AND"
-        " (?2 IS NULL OR session = (SELECT key FROM sessions WHERE session_id = ?2)) LIMIT ?3",
-        (before, session_id, PRUNED_RUNS),
+        " WHERE ended IS NOT NULL AND pruned < last AND ended < ? AND"
+        " (? IS NULL OR session = (SELECT key FROM sessions WHERE session_id = ?)) LIMIT ?",
+        (before, session_id, session_id, PRUNED_RUNS),
     ).fetchall()
     dropped: dict[int, tuple[int, int]] = {}
     total = 0

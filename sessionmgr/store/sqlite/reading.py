@@ -230,10 +230,10 @@ def _holes(connection: Connection, key: int, low: int, high: int, wanted: Where)
     conditions = str(wanted).replace(" WHERE ", " AND ", 1)
     # Holes do not overlap, so only the last that begins before the range can reach into it.
     cursor = connection.execute(
-        "SELECT first, last FROM holes WHERE session = ?1 AND first <= ?3 AND last > ?2"
-        " AND first >= coalesce((SELECT max(first) FROM holes WHERE session = ?1"
-        f" AND first <= ?2 + 1), 0){conditions} ORDER BY first",
-        (key, low, high, *wanted.values),
+        "SELECT first, last FROM holes WHERE session = ? AND first <= ? AND last > ?"
+        " AND first >= coalesce((SELECT max(first) FROM holes WHERE session = ?"
+        f" AND first <= ? + 1), 0){conditions} ORDER BY first",
+        (key, high, low, key, low, *wanted.values),
     )
     for first, last in cursor:
         yield Hole(max(first, low + 1), min(last, high))

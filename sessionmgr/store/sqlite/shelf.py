@@ -89,9 +89,9 @@ def costs(connection: Connection, ids: Collection[str]) -> dict[str, Costs]:
         row = connection.execute(
             "SELECT count(*), sum(input), sum(cached_input), sum(cache_write), sum(output),"
             " sum(reasoning), coalesce(sum(nano_usd), 0), sum(nano_usd IS NULL) FROM ledger"
-            " WHERE session = (SELECT key FROM sessions WHERE session_id = ?1)"
-            " OR run = (SELECT key FROM runs WHERE run_id = ?1) OR provider_session_id = ?1",
-            (each,),
+            " WHERE session = (SELECT key FROM sessions WHERE session_id = :id)"
+            " OR run = (SELECT key FROM runs WHERE run_id = :id) OR provider_session_id = :id",
+            {"id": each},
         ).fetchone()
         if row[0]:
             sums[each] = Costs(**dict(zip(Costs.__struct_fields__, row, strict=True)))

@@ -56,7 +56,7 @@ class EventDecoder:
         # The unfinished line; of a comment the colon only, of an event too long nothing.
         self._held: bytearray = bytearray()
         self._line_size = 0
-        # The first bytes of the stream while they may be a byte order mark; None once that is known.
+        # The stream's first bytes while they may be a byte order mark; None once that is known.
         self._opening: bytes | None = b""
         self._after_cr = False
         self.last_id = ""
@@ -101,7 +101,7 @@ class EventDecoder:
         return Unfinished(name, data or b"")
 
     def _after_mark(self, data: bytes) -> bytes:
-        """Return the text to decode now: a byte order mark at the start of the stream is no text."""
+        """Return what is to be decoded now, without a byte order mark at the stream's start."""
         if self._opening is None:
             return data
         opening = self._opening + data

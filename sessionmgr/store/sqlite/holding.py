@@ -17,7 +17,8 @@ def acquire(
     """Take the lease; also from a living owner whose fence is `over`."""
     known, last, expires, *held_by = connection.execute(
         "SELECT (SELECT fence FROM sessions WHERE session_id = :name),"
-        " fence, expires, boot_id, pid, start, owner FROM (SELECT 1) LEFT JOIN leases ON name = :name",
+        " fence, expires, boot_id, pid, start, owner"
+        " FROM (SELECT 1) LEFT JOIN leases ON name = :name",
         {"name": name},
     ).fetchone()
     if expires is not None and expires > now and last != over and Owner(*held_by) != owner:

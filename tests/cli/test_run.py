@@ -166,14 +166,14 @@ def test_a_question_that_nobody_answers_is_a_no_at_its_deadline(
 ) -> None:
     script = json.dumps([ask("Bash", input="x")])
     with at_terminal(
-        *["run", "-p", "scripted", "--clock", "approval=2", script],
+        *["run", "-p", "scripted", "--clock", "approval=6", script],
         home=tmp_path,
         env=env,
     ) as terminal:
         assert terminal.wait() == 0
-    # Should its time have been up before it could be asked, it was not.
-    assert "asks to use Bash" not in terminal.said or "(no longer asked)" in terminal.said
-    assert "✗ denied: Bash: x (nobody answered within 2 s)" in terminal.said
+    assert "asks to use Bash" in terminal.said
+    assert "(no longer asked)" in terminal.said
+    assert "✗ denied: Bash: x (nobody answered within 6 s)" in terminal.said
 
 
 def test_nothing_of_what_an_agent_says_moves_the_terminal(

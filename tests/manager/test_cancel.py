@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.errors import UnknownId
-from sessionmgr.manager import Clocks, RunHandle
+from sessionmgr.manager import Clocks, RunHandle, SessionHandle
 from sessionmgr.model import (
     NATIVE,
     Capabilities,
@@ -334,17 +334,27 @@ async def test_a_run_that_never_came_to_the_provider_is_not_said_to_be_sent(
 async def test_a_start_that_is_cancelled_is_recorded_whole_or_not_at_all(
     autojump_clock: MockClock,
 ) -> None:
+    outcomes: set[tuple[bool | str, ...]] = set()
     for ticks in range(30):
         async with open_house() as house:
             session = await house.manager.open_session("actor")
+            submitted: list[RunHandle] = []
+
+            async def submit(
+                session: SessionHandle = session, submitted: list[RunHandle] = submitted
+            ) -> None:
+                submitted.append(await session.submit(play(Hang())))
+
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(session.submit, play(Hang()))
+                nursery.start_soon(submit)
                 for _ in range(ticks):
                     await trio.lowlevel.checkpoint()
                 nursery.cancel_scope.cancel()
             await trio.sleep(20)
             runs = (await house.store.runs()).rows
-            assert [run.status for run in runs] in ([], ["cancelled"], ["running"])
+            outcomes.add((bool(submitted), *(run.status for run in runs)))
+    # Cancelled before it was stored, while it was being stored, and after it was handed over.
+    assert outcomes == {(False,), (False, "cancelled"), (True, "running")}
 
 
 async def test_the_first_reason_wins_over_a_shutdown(autojump_clock: MockClock) -> None:

@@ -22,7 +22,7 @@ from sessionmgr.batch.results import (
 from sessionmgr.batch.tally import Tally
 from sessionmgr.errors import BatchDown, JobsInvalid, OtpError, SessionmgrError
 from sessionmgr.manager.plight import in_words
-from sessionmgr.model import Kind
+from sessionmgr.model import Cost, Kind
 from sessionmgr.model.moment import written
 from sessionmgr.otp import Supervisor, child
 
@@ -228,15 +228,15 @@ class Batch:
         counts = ledger.counts()
         statuses = {state: count for state, count in counts.items() if state not in UNENDED}
         not_run = sum(counts.values()) - sum(statuses.values())
-        attempts, usage, cost = ledger.spent()
+        spent = ledger.spent()
         return Summary(
             batch=self.id,
             jobs=sum(counts.values()),
             statuses={**statuses, "not_run": not_run} if not_run else statuses,
             failures=ledger.failures(),
-            attempts=attempts,
-            tokens=usage,
-            cost=cost,
+            attempts=spent.attempts,
+            tokens=spent.usage,
+            cost=spent.cost or Cost(),
             started_at=self._started_at,
             ended_at=written(self._manager.now()),
             duration=tally.elapsed(trio.current_time()),

@@ -12,15 +12,17 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import trio
+from msgspec.structs import replace
 
 from sessionmgr.batch import ledger as states
+from sessionmgr.batch.budget import over_budget, within_budget
 from sessionmgr.batch.host import LEASE, RENEW_EVERY, Ended, Resume, Work
 from sessionmgr.batch.item import item_path
 from sessionmgr.batch.recovery import recover
 from sessionmgr.batch.results import decode_job_result, job_result
 from sessionmgr.batch.retry import STOPS_THE_PROVIDER, Rule, delay, is_parked, pause, was_cut
 from sessionmgr.errors import BatchError, HostLost
-from sessionmgr.model import Failure, FailureKind, Kind, RunResult, RunStatus, encode_json
+from sessionmgr.model import Cost, Failure, FailureKind, Kind, RunResult, RunStatus, encode_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -223,22 +225,32 @@ class Conductor:
             for job in dropped:
                 self._drop(job)
             while chosen is not None:
-                works.append(self._prepare(chosen, now))
+                work = self._prepare(chosen, now)
+                if work is not None:
+                    works.append(work)
                 chosen = self._board.next(now)
         return works
 
-    def _prepare(self, chosen: Chosen, now: float) -> Work:
+    def _prepare(self, chosen: Chosen, now: float) -> Work | None:
+        """Put on record that an attempt begins; None if the job's budget allows no other."""
         ledger = self._ledger
         job, attempts, resume = ledger.job(chosen.job)
+        before = states.RETRYING if chosen.retried else states.WAITING
+        allowed = within_budget(job, ledger.spent_on(job.id))
+        if allowed is None:
+            result = over_budget(job, ledger.spent_on(job.id))
+            line = self._line(result, job.id, attempts)
+            self._end(job.id, result.status, line, was=before, resume=resume)
+            return None
         number = attempts + 1
         last = ledger.last_run(job.id) if resume else None
         session = last.session if last else self._manager.new_id(Kind.SESSION)
         ledger.begin(job.id, number, session)
         self._board.begin(chosen, number, now)
-        self._tally.move(states.RETRYING if chosen.retried else states.WAITING, states.RUNNING)
+        self._tally.move(before, states.RUNNING)
         return Work(
             batch=self._batch_id,
-            job=job,
+            job=allowed,
             attempt=number,
             session_id=session,
             resume=Resume(last.run, last.provider_session) if last else None,
@@ -263,18 +275,28 @@ class Conductor:
         result, now = ended.result, trio.current_time()
         self._ledger.end_attempt(ended.job, ended.attempt, result)
         self._tally.spend(result)
-        line = encode_json(job_result(result, ended.job, ended.attempt))
         if result.failure is not None and result.failure.kind in STOPS_THE_PROVIDER:
             self._board.stop(left.provider, result.failure.kind)
         if result.status is not RunStatus.RATE_LIMITED:
             self._board.relieve(left)
         due = self._due(ended, left, now)
+        job = self._ledger.job(ended.job)[0]
+        spent = self._ledger.spent_on(ended.job)
+        if due is not None and within_budget(job, spent) is None:
+            due, result = None, over_budget(job, spent, result)
+        line = self._line(result, ended.job, ended.attempt)
         if due is None or self._board.closed is not None or left.provider in self._board.stopped:
             self._end(ended.job, result.status, line, was=states.RUNNING, resume=ended.resumable)
             return
         self._ledger.retry(ended.job, line, resume=ended.resumable)
         self._board.wait(ended.job, left.provider, due)
         self._tally.move(states.RUNNING, states.RETRYING)
+
+    def _line(self, result: RunResult, job: str, attempt: int) -> bytes:
+        """Return a job's line of results: its last attempt's, with what all of them have used."""
+        spent = self._ledger.spent_on(job)
+        total = replace(result, usage=spent.usage, cost=spent.cost or Cost())
+        return encode_json(job_result(total, job, attempt))
 
     def _due(self, ended: Ended, left: OnNow, now: float) -> float | None:
         """Return when the job is to be tried again, if it is."""
@@ -336,7 +358,7 @@ class Conductor:
         self._tally.spend(result)
         kept = self._settings.keep_failed and result.status in _KEPT and not was_cut(ended)
         if result.status is RunStatus.COMPLETED or kept:
-            line = encode_json(job_result(result, job, attempt))
+            line = self._line(result, job, attempt)
             self._end(job, result.status, line, was=state, resume=ended.resumable)
         else:
             self._ledger.put_back(job, resume=ended.resumable)
@@ -364,7 +386,7 @@ class Conductor:
         result = RunResult(
             id="", session_id="", provider=on.provider, status=RunStatus.FAILED, failure=NOT_BEGUN
         )
-        line = encode_json(job_result(result, on.job, on.attempt))
+        line = self._line(result, on.job, on.attempt)
         self._ledger.retry(on.job, line, resume=self._ledger.job(on.job)[2])
         self._board.wait(on.job, on.provider, trio.current_time())
         self._tally.move(states.RUNNING, states.RETRYING)

@@ -42,6 +42,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     deadline: Positive | None = None
     """Seconds for each attempt."""
     budget_usd: Positive | None = None
+    """Dollars for all attempts together: each is given what is left."""
     schema: dict[str, Json] | None = None
     """JSON Schema of the structured output."""
     images: tuple[str, ...] | None = None

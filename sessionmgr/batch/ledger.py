@@ -15,10 +15,10 @@ import msgspec
 from sessionmgr.batch.job import Job
 from sessionmgr.batch.ledger_schema import open_ledger_file
 from sessionmgr.errors import LedgerUnusable
-from sessionmgr.model import Cost, Provenance, RunResult, Usage, encode_json
+from sessionmgr.model import Cost, Provenance, RunResult, Usage, encode_json, total_cost
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterable, Iterator
     from pathlib import Path
 
 WAITING: Final = "waiting"
@@ -58,6 +58,15 @@ class LastRun(msgspec.Struct, frozen=True):
     session: str
     run: str
     provider_session: str
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """How many attempts there were, and what they have used."""
+
+    attempts: int
+    usage: Usage
+    cost: Cost | None
+    """None: no attempt has started."""
 
 
 class Ledger:
@@ -240,14 +249,15 @@ class Ledger:
         ).fetchall()
 
     def end_attempt(self, job: str, number: int, result: RunResult) -> None:
-        """Note what came of an attempt."""
+        """Note what came of an attempt; one that never started has no cost, known or unknown."""
         failure = result.failure.kind.value if result.failure else None
+        provenance = result.cost.provenance.value if may_have_cost(result) else None
         self._execute(
             "update attempt set run = ?, status = ?, failure = ?, provider_session = ?, usage = ?,"
             " usd = ?, provenance = ? where job = ? and number = ?",
             (
                 *(result.id or None, result.status.value, failure, result.provider_session_id),
-                *(encode_json(result.usage), result.cost.usd, result.cost.provenance.value),
+                *(encode_json(result.usage), result.cost.usd, provenance),
                 *(job, number),
             ),
         )
@@ -303,26 +313,44 @@ class Ledger:
         """Return how many jobs ended with which kind of failure."""
         return dict(
             self._execute(
-                "select failure, count(*) from job join attempt on attempt.job = job.id"
-                " and attempt.number = job.attempts where job.round = ? and job.ended is not null"
-                " and failure is not null group by failure order by 2 desc, 1",
+                "select json_extract(cast(result as text), '$.failure.kind') as kind, count(*)"
+                " from job where round = ? and ended is not null and kind is not null"
+                " group by kind order by 2 desc, 1",
                 (self.round,),
             ).fetchall()
         )
 
-    def spent(self) -> tuple[int, Usage, Cost]:
-        """Return how many attempts this round's jobs had, and what all of them used."""
-        attempts, usage, cost = 0, Usage(), Cost()
-        for used, usd, provenance in self._execute(
-            "select usage, usd, provenance from attempt join job on job.id = attempt.job"
-            " where job.round = ?",
-            (self.round,),
-        ):
-            attempts += 1
-            if used is not None:
-                usage += _usage.decode(used)
-                cost += Cost(usd=usd, provenance=Provenance(provenance))
-        return attempts, usage, cost
+    def spent(self) -> Spent:
+        """Return what all attempts of this round's jobs have used."""
+        return _sum_of(
+            self._execute(
+                "select usage, usd, provenance from attempt join job on job.id = attempt.job"
+                " where job.round = ?",
+                (self.round,),
+            )
+        )
+
+    def spent_on(self, job: str) -> Spent:
+        """Return what all attempts of one job have used."""
+        return _sum_of(
+            self._execute("select usage, usd, provenance from attempt where job = ?", (job,))
+        )
+
+
+def may_have_cost(result: RunResult) -> bool:
+    """Say whether an attempt came so far that it may have cost something."""
+    return result.started_at is not None or result.usage != Usage() or result.cost != Cost()
+
+
+def _sum_of(rows: Iterable[tuple[bytes | None, float | None, str | None]]) -> Spent:
+    attempts, usage, costs = 0, Usage(), list[Cost]()
+    for used, usd, provenance in rows:
+        attempts += 1
+        if used is not None:
+            usage += _usage.decode(used)
+        if provenance is not None:
+            costs.append(Cost(usd=usd, provenance=Provenance(provenance)))
+    return Spent(attempts=attempts, usage=usage, cost=total_cost(costs) if costs else None)
 
 
 _job: Final = msgspec.json.Decoder(Job)

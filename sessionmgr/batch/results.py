@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 class JobResult(RunResult, frozen=True, kw_only=True):
     """What became of a job: the result of its last attempt's run.
 
-    A job that was refused when it was to start has no run, and its result's `id` is empty.
+    `usage` and `cost` are those of all attempts. A job that was refused when it was to start has
+    no run, and its result's `id` is empty.
     """
 
     job: str
     attempt: int
+    """How many attempts there were."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

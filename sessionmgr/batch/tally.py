@@ -6,8 +6,9 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.batch import ledger as states
+from sessionmgr.batch.ledger import may_have_cost
 from sessionmgr.batch.progress import Progress, RunningJob
-from sessionmgr.model import Cost
+from sessionmgr.model import Cost, Provenance, total_cost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,14 +35,16 @@ class Tally:
         self.failures = 0
         """How many jobs have ended now otherwise than well, and not because they were stopped."""
         self.tokens = 0
-        self.cost = Cost()
+        self.cost: Cost | None = None
+        """What the attempts have cost that have ended; None while there are none."""
         self._last_ends: Final[deque[float]] = deque(maxlen=MOST)
 
     def open(self, ledger: Ledger) -> None:
         """Begin with what stands in the ledger."""
         self.counts = Counter(ledger.counts())
-        _, usage, self.cost = ledger.spent()
-        self.tokens = usage.input + usage.cache_write + usage.output
+        spent = ledger.spent()
+        self.tokens = spent.usage.input + spent.usage.cache_write + spent.usage.output
+        self.cost = spent.cost
 
     def close(self, now: float) -> None:
         """Stop the watch."""
@@ -66,12 +69,14 @@ class Tally:
         """Count what an attempt has used."""
         usage = result.usage
         self.tokens += usage.input + usage.cache_write + usage.output
-        self.cost += result.cost
+        if may_have_cost(result):
+            self.cost = result.cost if self.cost is None else self.cost + result.cost
 
     def progress(self, board: Board, host: Host, now: float) -> Progress:
         """Say how the batch stands."""
         counts = self.counts
-        jobs, tokens, usd = _running(board.on.values(), host, now)
+        jobs, tokens, costs = _running(board.on.values(), host, now)
+        cost = total_cost([*([] if self.cost is None else [self.cost]), *costs])
         paused = board.pauses(now)
         waiting, running, retrying = (counts[each] for each in _OPEN)
         rate = self._rate(now)
@@ -85,8 +90,8 @@ class Tally:
             waiting=waiting,
             retrying=retrying,
             tokens=self.tokens + tokens,
-            usd=self.cost.usd if usd is None else usd + (self.cost.usd or 0.0),
-            provenance=self.cost.provenance,
+            usd=cost.usd,
+            provenance=cost.provenance,
             elapsed=self.elapsed(now),
             rate=rate,
             eta=left / rate if rate and left and not paused else None,
@@ -109,10 +114,10 @@ _OPEN: Final = (states.WAITING, states.RUNNING, states.RETRYING)
 
 def _running(
     on: Iterable[OnNow], host: Host, now: float
-) -> tuple[tuple[RunningJob, ...], int, float | None]:
+) -> tuple[tuple[RunningJob, ...], int, list[Cost]]:
     """Return what is on, and what it has used beside what has ended."""
     jobs: list[RunningJob] = []
-    tokens, usd = 0, None
+    tokens, costs = 0, list[Cost]()
     for each in on:
         activity = host.activity(each.job, each.attempt)
         age = now - each.since
@@ -129,5 +134,5 @@ def _running(
         if activity is not None:
             tokens += activity.tokens
             if activity.usd is not None:
-                usd = (usd or 0.0) + activity.usd
-    return tuple(jobs), tokens, usd
+                costs.append(Cost(usd=activity.usd, provenance=Provenance.REPORTED))
+    return tuple(jobs), tokens, costs

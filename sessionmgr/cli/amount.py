@@ -53,10 +53,12 @@ def plural(number: int, one: str, many: str | None = None) -> str:
 
 
 def money(usd: float | None, provenance: Provenance = Provenance.REPORTED) -> str:
-    """Say how much: `$0.0312`, `$3.41`; with a tilde where it was worked out; else nothing."""
+    """Say how much: `$0.0312`, `~$3.41` (priced), `$3.41+ (partial)`; nothing if unknown."""
     if usd is None:
         return ""
     digits = 4 if 0 < usd < 1 else 2
+    if provenance is Provenance.PARTIAL:
+        return f"${usd:.{digits}f}+ (partial)"
     return f"{'~' if provenance is not Provenance.REPORTED else ''}${usd:.{digits}f}"
 
 

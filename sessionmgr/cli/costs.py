@@ -15,7 +15,7 @@ from sessionmgr.cli.table import room, table
 from sessionmgr.cli.when import since
 from sessionmgr.errors import CommandLineInvalid, NothingStored
 from sessionmgr.manager.status import spent
-from sessionmgr.model import Usage
+from sessionmgr.model import Provenance, Usage
 from sessionmgr.store import Costs
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 HELP: Final = """\
 Print tokens and money, summed over the ids that are given (sessions, runs), or over
 all sessions. A cost is what was reported; where some of it has no price, the sum is
-marked with a plus, and "unpriced" counts the entries without one.
+marked "+ (partial)", and "unpriced" counts the entries without one.
 
   sessionmgr costs --since 7d --by day
   sessionmgr costs ses_3k9w run_7hq2"""
@@ -43,6 +43,8 @@ class CostLine(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
     usd: float | None
     unpriced: int
+    provenance: Provenance
+    """`partial` where some entries have no price, `unknown` where none has one."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -138,17 +140,22 @@ _NOTHING: Final = _sum(())
 
 def _line(key: str, costs: Costs) -> CostLine:
     told = spent(costs)
-    return CostLine(key=key, usage=told.usage, usd=told.cost.usd, unpriced=costs.unpriced)
+    return CostLine(
+        key=key,
+        usage=told.usage,
+        usd=told.cost.usd,
+        unpriced=costs.unpriced,
+        provenance=told.cost.provenance,
+    )
 
 
 def _row(line: CostLine) -> list[str]:
     used = line.usage
-    plus = "+" if line.unpriced and line.usd is not None else ""
     return [
         line.key,
         count(used.input),
         count(used.cached_input),
         count(used.cache_write),
         count(used.output),
-        f"{money(line.usd) or '-'}{plus}",
+        money(line.usd, line.provenance) or "-",
     ]

@@ -23,6 +23,7 @@ from sessionmgr.cli.stored import (
 from sessionmgr.cli.table import labelled, room, table
 from sessionmgr.cli.when import ago
 from sessionmgr.manager.status import spent
+from sessionmgr.model import Provenance
 
 if TYPE_CHECKING:
     import argparse
@@ -247,7 +248,10 @@ def _took(run: Run) -> str:
 def _used(usage: Usage, cost: Cost) -> list[str]:
     lines = [_line("tokens", tokens(usage))]
     if cost.usd is not None:
-        lines.append(_line("cost", f"{money(cost.usd, cost.provenance)} ({cost.provenance})"))
+        said = money(cost.usd, cost.provenance)
+        if cost.provenance is not Provenance.PARTIAL:  # which `money` says itself
+            said += f" ({cost.provenance})"
+        lines.append(_line("cost", said))
     return lines
 
 

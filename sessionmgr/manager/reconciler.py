@@ -19,6 +19,7 @@ from sessionmgr.manager.draft import terminal
 from sessionmgr.manager.identity import is_gone
 from sessionmgr.model import (
     Cause,
+    Cost,
     Failure,
     FailureKind,
     MessageSent,
@@ -371,4 +372,6 @@ def _crashed(run: Run, why: str) -> RunFailed:
         retryable=True,
         resumable=run.provider_session_id is not None and not run.open_tools,
     )
-    return RunFailed(failure=failure, usage=run.usage, cost=run.cost, synthetic=True)
+    # What it used after its last report is unknown.
+    cost = run.cost + Cost()
+    return RunFailed(failure=failure, usage=run.usage, cost=cost, synthetic=True)

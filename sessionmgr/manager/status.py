@@ -60,8 +60,9 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def spent(costs: Costs) -> Spent:
-    """Read the store's sums. Where a part has no price, the sum is what is known of it."""
+    """Read the store's sums. Where a part has no price, the sum is partial."""
     priced = costs.rows - costs.unpriced
+    provenance = Provenance.PARTIAL if costs.unpriced else Provenance.REPORTED
     return Spent(
         usage=Usage(
             input=costs.input,
@@ -70,7 +71,7 @@ def spent(costs: Costs) -> Spent:
             output=costs.output,
             reasoning=costs.reasoning,
         ),
-        cost=Cost(usd=costs.nano_usd / _NANO, provenance=Provenance.REPORTED) if priced else Cost(),
+        cost=Cost(usd=costs.nano_usd / _NANO, provenance=provenance) if priced else Cost(),
     )
 
 

@@ -136,4 +136,5 @@ from sessionmgr.model.usage import (
     Cost as Cost,
     Provenance as Provenance,
     Usage as Usage,
+    total_cost as total_cost,
 )

@@ -78,7 +78,10 @@ class UsageLedger(Value, frozen=True, kw_only=True):
             usd = None if usd is None else added["usd"]
         total = self.total + usage
         provenance = Provenance.UNKNOWN if usd is None else report.provenance
-        cost = self.cost + Cost(usd=usd, provenance=provenance)
+        cost = self.cost
+        if usd is not None:  # a later reading covers what a silent one has left out
+            booked = Cost(usd=usd, provenance=provenance)
+            cost = booked if cost == NOTHING_SAID else cost + booked
         ledger = UsageLedger(total=total, cost=cost, meters=meters)
         return ledger, Booking(usage=usage, usd=usd, provenance=provenance, total=total)
 

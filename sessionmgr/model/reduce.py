@@ -45,7 +45,7 @@ from sessionmgr.model.moment import between
 from sessionmgr.model.permission import PermissionDenial
 from sessionmgr.model.run import Image, Run, ToolCalls
 from sessionmgr.model.status import STEPS, TERMINAL, TRANSITIONS
-from sessionmgr.model.usage import Cost
+from sessionmgr.model.usage import NOTHING_SAID, NOTHING_USED, Cost
 
 _STREAMED: Final = {MessageStreamed}
 _PARENT: Final = attrgetter("parent_tool_call_id")
@@ -235,8 +235,17 @@ def _pictured(run: Run, event: ImageReceived) -> Run:
 
 
 def _used(run: Run, event: TokenUsageUpdated) -> Run:
-    cost = Cost(usd=event.cost, provenance=event.provenance)
-    return replace(run, usage=run.usage + event.usage, cost=run.cost + cost)
+    return replace(run, usage=run.usage + event.usage, cost=_cost_with(run, event))
+
+
+def _cost_with(run: Run, event: TokenUsageUpdated) -> Cost:
+    """Return a run's cost with what was used now: tokens without a price make it partial."""
+    added = Cost(usd=event.cost, provenance=event.provenance)
+    if added.usd is None:
+        return run.cost if event.usage == NOTHING_USED else run.cost + NOTHING_SAID
+    if run.cost == NOTHING_SAID and run.usage == NOTHING_USED:
+        return added
+    return run.cost + added
 
 
 # --- the tools ---------------------------------------------------------------------------------

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sessionmgr.model.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Usage(Value, frozen=True, kw_only=True, gc=False):
@@ -35,29 +38,47 @@ class Provenance(StrEnum):
     """The provider said so."""
     PRICED = "priced"
     """We worked it out from tokens and a price list."""
+    PARTIAL = "partial"
+    """A part of the cost is unknown: the figure is a lower bound."""
     UNKNOWN = "unknown"
     """Nobody said."""
 
 
 # A sum is as good as its worst part.
-_WORSE: Final = (Provenance.REPORTED, Provenance.PRICED, Provenance.UNKNOWN)
+_WORSE: Final = (Provenance.REPORTED, Provenance.PRICED, Provenance.PARTIAL)
 
 
 class Cost(Value, frozen=True, kw_only=True, gc=False):
-    """Money; with no `usd`, nobody has said."""
+    """Money; with no `usd`, the cost is unknown, and that is the only unknown cost."""
 
     usd: float | None = None
     provenance: Provenance = Provenance.UNKNOWN
 
     def __add__(self, other: Cost) -> Cost:
-        """Sum both; who says nothing adds nothing."""
-        if self.usd is None:
-            return other
-        if other.usd is None:
-            return self
-        provenance = max(self.provenance, other.provenance, key=_WORSE.index)
-        return Cost(usd=self.usd + other.usd, provenance=provenance)
+        """Sum both; a known and an unknown cost make a partial one."""
+        if self.usd is None and other.usd is None:
+            return NOTHING_SAID
+        known = [each for each in (self, other) if each.usd is not None]
+        provenance = max((each._known_as for each in known), key=_WORSE.index)
+        return Cost(
+            usd=sum(each.usd or 0.0 for each in known),
+            provenance=provenance if len(known) == 2 else Provenance.PARTIAL,
+        )
+
+    @property
+    def _known_as(self) -> Provenance:
+        """The provenance of a figure; one that says of none is as good as partial."""
+        return self.provenance if self.provenance in _WORSE else Provenance.PARTIAL
 
 
 NOTHING_USED: Final = Usage()
 NOTHING_SAID: Final = Cost()
+
+
+def total_cost(costs: Iterable[Cost]) -> Cost:
+    """Sum costs. The sum of none is unknown, as `Cost()` is: it is no neutral element."""
+    parts = iter(costs)
+    total = next(parts, NOTHING_SAID)
+    for each in parts:
+        total += each
+    return total

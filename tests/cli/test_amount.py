@@ -41,6 +41,7 @@ def test_money_says_whether_it_was_reported_or_worked_out() -> None:
     assert money(0.0312) == "$0.0312"
     assert money(3.411) == "$3.41"
     assert money(3.411, Provenance.PRICED) == "~$3.41"
+    assert money(0.0047, Provenance.PARTIAL) == "$0.0047+ (partial)"
 
 
 @pytest.mark.parametrize(

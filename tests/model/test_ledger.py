@@ -1,11 +1,12 @@
 """Usage is booked as deltas, each thing once, however the provider reports it."""
 
 from itertools import accumulate
+from random import Random
 
 import msgspec
 from hypothesis import given, strategies as st
 
-from sessionmgr.model import Cost, Provenance, Usage, UsageLedger, UsageReport
+from sessionmgr.model import Cost, Provenance, Usage, UsageLedger, UsageReport, total_cost
 from sessionmgr.model.ledger import COUNTERS
 
 STEPS = st.lists(st.integers(0, 1000), min_size=1, max_size=12)
@@ -111,8 +112,32 @@ def test_a_sum_is_as_good_as_its_worst_part() -> None:
     said = Cost(usd=1, provenance=Provenance.REPORTED)
     priced = Cost(usd=2, provenance=Provenance.PRICED)
     assert said + priced == priced + said == Cost(usd=3, provenance=Provenance.PRICED)
-    assert said + Cost() == Cost() + said == said
+    partial = Cost(usd=1, provenance=Provenance.PARTIAL)
+    assert said + Cost() == Cost() + said == partial
+    assert priced + partial == Cost(usd=3, provenance=Provenance.PARTIAL)
     assert Cost() + Cost() == Cost()
+
+
+COSTS = st.one_of(
+    st.just(Cost()),
+    st.builds(
+        Cost,
+        usd=st.integers(0, 50).map(float),
+        provenance=st.sampled_from([Provenance.REPORTED, Provenance.PRICED, Provenance.PARTIAL]),
+    ),
+)
+
+
+@given(st.lists(COSTS, min_size=1, max_size=6), st.randoms())
+def test_a_sum_of_costs_does_not_depend_on_their_order(costs: list[Cost], random: Random) -> None:
+    shuffled = random.sample(costs, len(costs))
+    cut = random.randint(1, len(costs))
+    halves = [total_cost(each) for each in (shuffled[:cut], shuffled[cut:]) if each]
+    assert total_cost(costs) == total_cost(shuffled) == total_cost(halves)
+    is_unknown = [each.usd is None for each in costs]
+    assert (total_cost(costs).usd is None) == all(is_unknown)
+    if any(is_unknown) and not all(is_unknown):
+        assert total_cost(costs).provenance is Provenance.PARTIAL
 
 
 def test_a_ledger_goes_on_after_it_was_written_and_read() -> None:

@@ -1,0 +1,46 @@
+"""A job's budget: it is over all attempts, and each attempt is given what is left of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from sessionmgr.model import Failure, FailureKind, Reason, RunResult, RunStatus
+
+if TYPE_CHECKING:
+    from sessionmgr.batch.job import Job
+    from sessionmgr.batch.ledger import Spent
+
+
+def within_budget(job: Job, spent: Spent) -> Job | None:
+    """Return the job as its next attempt may do it; None if nothing is left of its budget."""
+    if job.budget_usd is None:
+        return job
+    left = job.budget_usd - _known(spent)
+    return replace(job, budget_usd=left) if left > 0 else None
+
+
+def over_budget(job: Job, spent: Spent, last: RunResult | None = None) -> RunResult:
+    """Make the result of a job that is not tried again because its budget is used up."""
+    attempts = "1 attempt" if spent.attempts == 1 else f"{spent.attempts} attempts"
+    message = (
+        f"${_known(spent):.4f} of budget_usd {job.budget_usd:g} was used by {attempts}; "
+        "to go on, raise budget_usd"
+    )
+    if last is not None and last.failure is not None:
+        message += f" (the last attempt failed: {last.failure.kind}: {last.failure.message})"
+    if last is None:
+        last = RunResult(
+            id="", session_id="", provider=job.provider or "", metadata=job.metadata or {}
+        )
+    return replace(
+        last,
+        status=RunStatus.FAILED,
+        reason=Reason.BUDGET,
+        failure=Failure(kind=FailureKind.BUDGET_EXCEEDED, message=message),
+    )
+
+
+def _known(spent: Spent) -> float:
+    return 0.0 if spent.cost is None or spent.cost.usd is None else spent.cost.usd

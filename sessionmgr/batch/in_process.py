@@ -162,9 +162,13 @@ class InProcessHost:
         self._reports.append((self._last, ended))
         self._told.set()
         # Afterwards: nobody has to wait for that, and another job can be begun meanwhile.
-        if session is not None and not ended.resumable:
-            with trio.move_on_after(CLOSE, shield=True):
-                await self._close(session)
+        if session is None:
+            return
+        if ended.resumable:  # whether it goes on soon, or ever, is not known here
+            session.release()
+            return
+        with trio.move_on_after(CLOSE, shield=True):
+            await self._close(session)
 
     async def _close(self, session: SessionHandle) -> None:
         try:

@@ -64,6 +64,8 @@ class Cursor:
         self._events: Iterator[AnyEvent] = iter(())
         self._done = False
         """Whether what is at hand is all there is to come."""
+        self._more_stored = False
+        """Whether the store had more than what was read last."""
 
     def __aiter__(self) -> Cursor:
         """Iterate over what is left."""
@@ -104,11 +106,13 @@ class Cursor:
         if _LAST.isdisjoint(map(type, events)):
             return events
         for place, event in enumerate(events, 1):
-            if event.type == "session_closed" or (
-                self._ended and event.run_id == self._run_id and event.type in TERMINAL_TYPES
-            ):
+            if self._ended and event.run_id == self._run_id and event.type in TERMINAL_TYPES:
                 self._done = True
                 return events[:place]
+        # A session that was reopened has more to say after it was closed.
+        last = events[-1]
+        is_end = last.type == "session_closed" and last.seq == self._after
+        self._done = is_end and not self._more_stored
         return events
 
     async def _fetch(self) -> Sequence[AnyEvent]:
@@ -123,6 +127,7 @@ class Cursor:
         recent = None if live is None else live.recent(self._after)
         if live is not None and recent is not None and self._after < live.last_seq:
             self._after = live.last_seq
+            self._more_stored = False
             return recent if self._wants_all else list(filter(self._wanted, recent))
         opened = self._tables.opened.get(self._session_id)
         if self._session_id in self._tables.closed or (was_over and opened is not None):
@@ -134,6 +139,7 @@ class Cursor:
             return ()
         if live is None or (live.stored and self._after < live.last_seq):
             page = await self._read()
+            self._more_stored = page.more
             self._after = max(self._after, page.last)
             if page.rows or page.more:
                 return [decode_event(row.body) for row in page.rows]

@@ -97,6 +97,8 @@ class Draft:
         self.size = 0
         self.closes = False
         """Whether the session ends with it."""
+        self.reopens = False
+        """Whether the session, which was closed, takes runs again with it."""
         self._was_closed: Final = closed
         self.written: list[AnyEvent] = []
         """The events of the rows, as whoever reads the rows finds them."""
@@ -107,7 +109,7 @@ class Draft:
     @property
     def is_over(self) -> bool:
         """Whether the record is closed: nobody reads on after that."""
-        return self.closes or self._was_closed
+        return self.closes or (self._was_closed and not self.reopens)
 
     def fold(self, entry: RunEntry) -> Run:
         """Return a run's record as this draft leaves it."""

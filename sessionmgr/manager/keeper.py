@@ -56,7 +56,7 @@ class Keeper:
         """Write down what comes in, for as long as the session is live; then say `asleep`."""
         await self._keep()
         if not self._put_off:
-            asleep()
+            self._leave(asleep)
             return
         # Few sessions need tasks beside their keeper, and a nursery weighs as much as a session.
         async with trio.open_nursery() as nursery:
@@ -66,13 +66,19 @@ class Keeper:
             await self._keep()
             # From here on nobody reads the session's news: it must not be found any more, even
             # if a task beside us does not let itself be stopped.
-            asleep()
+            self._leave(asleep)
             nursery.cancel_scope.cancel()
+
+    def _leave(self, asleep: Callable[[], None]) -> None:
+        """Have nothing kept for a run that is not expected, and say that the session sleeps."""
+        if self._closed or self._live.let_go:
+            self._tables.release(self._live)
+        asleep()
 
     async def _keep(self) -> None:
         """Write down what comes in, as long as there is work, or until a nursery is needed."""
         live, is_quiet = self._live, False
-        while live.has_work or not (is_quiet or self._closed):
+        while live.has_work or not (is_quiet or self._closed or live.let_go):
             if self._put_off:
                 break
             if not live.has_work:
@@ -87,7 +93,7 @@ class Keeper:
         if draft.rows:
             await self._commit(draft)
         self._adopt(draft)
-        self._closed = self._closed or draft.closes
+        self._closed = draft.closes or (self._closed and not draft.reopens)
         for each in draft.effects:
             self._let(each)
         return news.QUIET in items
@@ -135,6 +141,7 @@ class Keeper:
             session=self._session_record(draft),
             new_session=None if live.stored else self._new_session(at),
             closes=draft.closes,
+            reopens=draft.reopens,
         )
         patience = self._tables.clocks.of("store") or float("inf")
         while True:
@@ -161,7 +168,8 @@ class Keeper:
         live, named = self._live, self._live.provider_session_id
         for run in draft.folds.values():
             named = run.provider_session_id or named
-        if named == live.session.provider_session_id and not draft.closes:
+        is_same = named == live.session.provider_session_id
+        if is_same and not (draft.closes or draft.reopens):
             return None
         live.session = replace(live.session, provider_session_id=named)
         return live.redactor.redact(encode_json(live.session))

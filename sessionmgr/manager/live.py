@@ -44,6 +44,7 @@ class Live:
         "entries",
         "intake",
         "last_seq",
+        "let_go",
         "nap_number",
         "provider_session_id",
         "queue",
@@ -70,6 +71,8 @@ class Live:
         self._secrets = NO_SECRETS
         self.closing = False
         """Whether it takes no more runs, or has taken its last."""
+        self.let_go = False
+        """Whether no further run is expected: it goes to sleep as soon as it has no work."""
         self._promised: Final[list[Latch]] = []
         self.nap_number = 0
         """Under which the clock tower has it."""

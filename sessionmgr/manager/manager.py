@@ -184,6 +184,7 @@ class Manager:
         clocks: Clocks | None = None,
         budget: Budget | None = None,
         approve: Approve | None = None,
+        reopen: bool = False,
     ) -> SessionHandle:
         return SessionHandle(
             self._tables,
@@ -192,6 +193,7 @@ class Manager:
             clocks=(clocks or Clocks()).over(clocks_of(session)),
             budget=(budget or Budget()).over(budget_of(session)),
             approve=approve,
+            reopens=reopen,
         )
 
     async def session(
@@ -201,10 +203,12 @@ class Manager:
         clocks: Clocks | None = None,
         budget: Budget | None = None,
         approve: Approve | None = None,
+        reopen: bool = False,
     ) -> SessionHandle:
         """Take up a session that is stored, with the clocks and the budget it was opened with.
 
-        Clocks and budgets that are given here come before those, for this handle's runs.
+        Clocks and budgets that are given here come before those, for this handle's runs. With
+        `reopen`, a session that is closed takes runs of this handle: the first one opens it again.
 
         Raises:
             UnknownId: There is none of that id.
@@ -215,7 +219,7 @@ class Manager:
         self._tables.fresh.discard(session_id)  # another manager may have used an id of ours
         found = _session_of(stored.body)
         self._keeping.know(found.provider)
-        return self._handle(found, clocks=clocks, budget=budget, approve=approve)
+        return self._handle(found, clocks=clocks, budget=budget, approve=approve, reopen=reopen)
 
     async def resume(
         self, snapshot: Snapshot | str, message: str | None = None, **wishes: Unpack[Wishes]

@@ -22,6 +22,7 @@ from sessionmgr.model import (
     RunStatus,
     SessionClosed,
     SessionCreated,
+    SessionReopened,
     TokenUsageUpdated,
     ToolApprovalDenied,
     ToolApprovalGranted,
@@ -120,6 +121,10 @@ class Scribe:
     def _admitted(self, draft: Draft, entry: RunEntry) -> None:
         if draft.seq == 0:
             draft.write(None, SessionCreated())
+        if self._live.session.state == "closed":  # a closed session admits nothing else
+            self._live.session = replace(self._live.session, state="open", closed_at=None)
+            draft.reopens = True
+            draft.write(None, SessionReopened())
         draft.effects.append(Tell(entry.admitted))
         if entry.at_once and entry.course.stop is None:
             self._dispatch(draft, entry)

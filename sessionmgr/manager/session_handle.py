@@ -10,7 +10,7 @@ import trio
 
 from sessionmgr.errors import KeeperLost, ManagerClosing, SessionIsClosed
 from sessionmgr.manager.entry import RunEntry
-from sessionmgr.manager.news import Admitted, Closing
+from sessionmgr.manager.news import QUIET, Admitted, Closing
 from sessionmgr.manager.plan import Plan, RunWish, Wishes, check
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.model import Cause, Kind
@@ -34,7 +34,7 @@ ATTEMPTS: Final = 3
 class SessionHandle:
     """One conversation with one provider."""
 
-    __slots__ = ("_approve", "_budget", "_clocks", "_keeping", "_session", "_tables")
+    __slots__ = ("_approve", "_budget", "_clocks", "_keeping", "_reopens", "_session", "_tables")
 
     def __init__(
         self,
@@ -45,7 +45,9 @@ class SessionHandle:
         clocks: Clocks,
         budget: Budget,
         approve: Approve | None,
+        reopens: bool = False,
     ) -> None:
+        self._reopens: Final = reopens
         self._tables: Final = tables
         self._keeping: Final = keeping
         self._session: Final = session
@@ -135,7 +137,7 @@ class SessionHandle:
 
     async def _admit(self, plan: Plan, follow_up: bool) -> RunEntry:
         live = await self._keeping.live(self._session)
-        if live.closing:
+        if live.closing and not self._reopens:
             raise SessionIsClosed(self.id)
         if not self._tables.open:  # closed while the session was woken
             raise ManagerClosing
@@ -152,6 +154,7 @@ class SessionHandle:
             secrets=plan.secrets,
             follow_up=follow_up,
         )
+        live.closing = live.let_go = False
         live.hide(plan.secrets)
         live.entries[entry.id] = self._tables.runs[entry.id] = entry
         live.line_up(entry)
@@ -178,6 +181,18 @@ class SessionHandle:
         live = self._tables.live.get(self.id)
         for entry in list(live.entries.values()) if live else []:
             entry.course.end(Stop(cause=Cause.CALLER, detail=detail))
+
+    def release(self) -> None:
+        """End what its provider keeps for its next run: none is expected soon.
+
+        It stays open. A run that comes all the same starts what it needs, and another manager may
+        take the session up.
+        """
+        self._tables.require_here()
+        live = self._tables.live.get(self.id)
+        if live is not None:
+            live.let_go = True
+            live.intake.put(QUIET)
 
     async def close(self) -> None:
         """Have it take no more runs; it is closed when those that are on or wait are over."""

@@ -170,6 +170,12 @@ class Tables:
         self.tower.watch(entry)
         return True
 
+    def release(self, live: Live) -> None:
+        """End what a session's provider keeps for its next run."""
+        tree = self.providers.get(live.session.provider)
+        if tree is not None and live.provider_session_id is not None:
+            tree.release(live.provider_session_id)
+
     def why_down(self, provider: str) -> str:
         """Say why a provider starts no run."""
         tree = self.providers.get(provider)

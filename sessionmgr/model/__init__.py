@@ -55,6 +55,7 @@ from sessionmgr.model.event import (
     RunTimedOut as RunTimedOut,
     SessionClosed as SessionClosed,
     SessionCreated as SessionCreated,
+    SessionReopened as SessionReopened,
     SessionStatsUpdated as SessionStatsUpdated,
     StallSuspected as StallSuspected,
     TokenUsageUpdated as TokenUsageUpdated,

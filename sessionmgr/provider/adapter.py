@@ -51,6 +51,13 @@ class ProviderAdapter(Actor):
         """Give a message to the turn that runs; False if there is no turn for it any more."""
         raise NotImplementedError
 
+    def release(self, provider_session_id: str) -> None:
+        """End what is kept for the next run of a provider's session: none is expected soon.
+
+        It does not wait, and a run that comes all the same starts what it needs.
+        """
+        return
+
     async def health(self) -> Health:
         """Say whether a run could be started now."""
         return Health()

@@ -21,7 +21,7 @@ from sessionmgr.otp import child
 from sessionmgr.provider.connection import Keyed, Living
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Hashable
 
     from sessionmgr.otp import DynamicSupervisor
     from sessionmgr.provider.connection import Connect
@@ -130,6 +130,15 @@ class ConnectionPool(Generic[Spec, C]):
     def states(self) -> list[State]:
         """Return what each connection does, the least recently used first."""
         return [held.state for held in sorted(self._all, key=lambda held: held.used)]
+
+    def retire(self, key: Hashable) -> None:
+        """Close the idle connections of that key, and those in use when they are given back."""
+        for held in [each for each in self._all if each.spec.key == key]:
+            if held.state is State.IDLE:
+                self._lose(held)
+                held.live_until(trio.current_time())
+            else:
+                held.abandoned = True
 
     @asynccontextmanager
     async def lease(self, spec: Spec, owner: DynamicSupervisor) -> AsyncGenerator[Lease[C], None]:

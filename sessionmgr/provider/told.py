@@ -18,6 +18,7 @@ from sessionmgr.model import (
     RunPaused,
     SessionClosed,
     SessionCreated,
+    SessionReopened,
     TokenUsageUpdated,
     ToolCallCompleted,
     ToolCallFailed,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 MOST_TOKENS: Final = 10**12
 MOST_USD: Final = 10.0**6
 _CALLS: Final = (ToolCallStarted, ToolCallUpdated, ToolCallCompleted, ToolCallFailed)
-_OURS: Final = (SessionCreated, SessionClosed, RunPaused)
+_OURS: Final = (SessionCreated, SessionClosed, SessionReopened, RunPaused)
 _LOOKED_AT: Final = frozenset({TokenUsageUpdated, *_CALLS, *_OURS})
 
 
@@ -53,7 +54,7 @@ def _checked(event: Event) -> tuple[Event, ...]:
             return _of_figures(event)
         case ToolCallStarted() | ToolCallUpdated() | ToolCallCompleted() | ToolCallFailed():
             _require_text(event.type, event.tool_call_id)
-        case SessionCreated() | SessionClosed() | RunPaused():
+        case SessionCreated() | SessionClosed() | SessionReopened() | RunPaused():
             raise TypeError(f"{event.type} is not an adapter's to tell")
         case _:
             pass

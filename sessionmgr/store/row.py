@@ -78,6 +78,8 @@ class Append(Struct, frozen=True, kw_only=True):
     """The session itself, where it may be new: it is stored with the batch or not at all."""
     closes: bool = False
     """Whether the session is closed with it, at `at`, if it is not yet."""
+    reopens: bool = False
+    """Whether the session, if it is closed, is open again with it."""
 
 
 class Appended(Struct, frozen=True, gc=False):

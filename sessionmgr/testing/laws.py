@@ -119,8 +119,23 @@ def _numbers(session: StoredSession, rows: list[EventRow]) -> Iterator[str]:
         yield f"{session.session_id} begins with {rows[0].type}"
     created = sum(row.type == "session_created" for row in rows)
     closed = sum(row.type == "session_closed" for row in rows)
-    if created != 1 or closed > 1:
-        yield f"{session.session_id} was created {created} times and closed {closed} times"
+    reopened = sum(row.type == "session_reopened" for row in rows)
+    if created != 1 or closed - reopened not in {0, 1}:
+        yield (
+            f"{session.session_id} was created {created} times, closed {closed} times and "
+            f"reopened {reopened} times"
+        )
+    yield from _while_closed(session.session_id, rows)
+
+
+def _while_closed(session_id: str, rows: list[EventRow]) -> Iterator[str]:
+    """Look whether a run began in a session that was closed."""
+    is_closed = False
+    for row in rows:
+        if row.type in {"session_closed", "session_reopened"}:
+            is_closed = row.type == "session_closed"
+        elif row.type == "run_started" and is_closed:
+            yield f"{session_id}: {row.run_id} starts while the session is closed"
 
 
 def _run(run: StoredRun, rows: list[EventRow], *, settled: bool) -> Iterator[str]:

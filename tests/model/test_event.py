@@ -32,6 +32,7 @@ from tests.model.sample import minimal
 FIELDS = {
     "session_created": "",
     "session_closed": "",
+    "session_reopened": "",
     "run_started": "provider_session_id model cwd permission negotiation credential cli_version "
     "resumed_from metadata",
     "message_sent": "message_id content follow_up state",

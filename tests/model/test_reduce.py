@@ -59,7 +59,8 @@ HISTORY = histories(longest=25)
 
 # What neither ends a run nor is needed to tell what became of it.
 INERT = frozenset(
-    "session_created session_closed reasoning_streamed reasoning_received tool_call_updated "
+    "session_created session_closed session_reopened reasoning_streamed reasoning_received "
+    "tool_call_updated "
     "plan_updated compaction_started compaction_completed compaction_failed rate_limit_updated "
     "stall_suspected policy_violation session_stats_updated error_occurred output_received "
     "raw_received events_pruned".split()

@@ -159,6 +159,35 @@ async def test_of_the_idle_ones_five_are_kept_and_the_least_recently_used_goes(
     assert exchange.open() == [3, 5, 6, 7, 8]
 
 
+async def test_a_retired_connection_is_closed_at_once_if_it_is_idle(
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+) -> None:
+    pool = ConnectionPool(exchange.connect)
+    for key in "ab":
+        async with pool.lease(Spec(key), owner):
+            pass
+    pool.retire("a")
+    await settle()
+    assert exchange.open() == [1]
+    pool.retire("a")
+    pool.retire("c")
+    assert pool.states() == [State.IDLE]
+
+
+async def test_a_retired_connection_in_use_is_closed_when_it_is_given_back(
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+) -> None:
+    pool = ConnectionPool(exchange.connect)
+    async with pool.lease(Spec(), owner):
+        pool.retire("a")
+        await settle()
+        assert exchange.open() == [0]
+        async with pool.lease(Spec(), owner) as another:
+            assert another.connection.number == 1
+    await settle()
+    assert exchange.open() == [1]
+
+
 async def test_a_connection_that_ends_by_itself_is_leased_no_more(
     autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
 ) -> None:

@@ -259,6 +259,10 @@ class ClaudeAdapter(ProviderAdapter):
         turn = self._turns.get(run.run_id)
         return turn is not None and await turn.add(content, message_id)
 
+    def release(self, provider_session_id: str) -> None:
+        """Have the child that is kept for a session end."""
+        self._pool.retire(provider_session_id)
+
     async def health(self) -> Health:
         """Say whether the program is there, under its usual name."""
         return await health_of(PROGRAM)

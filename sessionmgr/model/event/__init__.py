@@ -43,6 +43,7 @@ from sessionmgr.model.event.life import (
     RunTimedOut as RunTimedOut,
     SessionClosed as SessionClosed,
     SessionCreated as SessionCreated,
+    SessionReopened as SessionReopened,
     TurnCompleted as TurnCompleted,
 )
 from sessionmgr.model.event.talk import (

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 KnownEvent: TypeAlias = (
     life.SessionCreated
     | life.SessionClosed
+    | life.SessionReopened
     | life.RunStarted
     | talk.MessageSent
     | talk.MessageStreamed

@@ -23,6 +23,10 @@ class SessionClosed(Event, frozen=True, kw_only=True):
     """A session takes no more runs."""
 
 
+class SessionReopened(Event, frozen=True, kw_only=True):
+    """A session that was closed takes runs again: its caller has asked for one more."""
+
+
 class RunStarted(Event, frozen=True, kw_only=True):
     """The provider has taken up a run; what only the manager knows, it completes."""
 

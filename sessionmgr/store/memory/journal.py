@@ -174,6 +174,8 @@ class MemoryJournal:
         self._ledger += [(append.session_id, row) for row in append.ledger]
         if append.session is not None:
             session.body = append.session
+        if append.reopens:
+            session.closed = None
         if append.closes and session.closed is None:
             session.closed = append.at
         self._bells.ring(("session", append.session_id), len(session.events))

@@ -72,9 +72,9 @@ def append(connection: Connection, append: Append) -> Appended:
     _write_events(connection, append, session, keys)
     connection.execute(
         "UPDATE sessions SET last = ?, fence = ?, body = coalesce(?, body),"
-        " closed = coalesce(closed, ?) WHERE key = ?",
+        " closed = coalesce(CASE WHEN ? THEN NULL ELSE closed END, ?) WHERE key = ?",
         (
-            *(append.rows[-1].seq, append.fence, append.session),
+            *(append.rows[-1].seq, append.fence, append.session, append.reopens),
             *(append.at if append.closes else None, session),
         ),
     )

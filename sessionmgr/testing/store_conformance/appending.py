@@ -270,6 +270,26 @@ async def a_batch_may_close_its_session_once(store: Store) -> None:
 
 
 @APPENDING.of_one_store
+async def a_batch_may_reopen_a_closed_session_and_a_later_one_close_it(store: Store) -> None:
+    await new_session(store)
+    await store.append(replace(batch(1, "session_closed"), at=5000, closes=True))
+    await store.append(replace(batch(2, "session_reopened"), at=6000, reopens=True))
+    session = await store.session(SESSION)
+    assert (session.state, session.closed) == ("open", None)
+    assert [each.session_id for each in (await store.sessions(state="open")).rows] == [SESSION]
+    await store.append(replace(batch(3, "session_closed"), at=7000, closes=True))
+    session = await store.session(SESSION)
+    assert (session.state, session.closed) == ("closed", 7000)
+
+
+@APPENDING.of_one_store
+async def a_batch_that_reopens_an_open_session_leaves_it_open(store: Store) -> None:
+    await new_session(store)
+    await store.append(replace(batch(1, "a"), reopens=True))
+    assert (await store.session(SESSION)).state == "open"
+
+
+@APPENDING.of_one_store
 async def a_batch_that_is_refused_closes_nothing(store: Store) -> None:
     await new_session(store)
     with refused(NumberGap):

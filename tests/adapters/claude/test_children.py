@@ -5,9 +5,12 @@ from __future__ import annotations
 import trio
 from trio.testing import MockClock
 
+from sessionmgr import Job, run_batch
+from sessionmgr.manager import open_manager
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.provider import Budget
-from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk
+from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk, with_sdk
+from sessionmgr_adapters.claude import ClaudeAdapter
 from sessionmgr_adapters.claude.frames import ConversationReset, System
 from sessionmgr_adapters.claude.launch import ClaudeSpec
 from sessionmgr_adapters.claude.orders import Request, Say
@@ -64,6 +67,71 @@ async def test_a_child_of_a_session_is_kept_for_five_minutes(autojump_clock: Moc
         await ran(session, keep=False)
         await trio.sleep(0.1)
         assert sdk.connections[1].is_closed
+
+
+async def test_a_child_ends_with_its_session(autojump_clock: MockClock) -> None:
+    sdk: Mock = MockSdk(answer)  # type: ignore[arg-type]
+    async with stage(sdk) as session:
+        await ran(session)
+        await session.close()
+        await trio.sleep(0.1)
+        assert sdk.connections[0].is_closed
+
+
+async def test_a_session_that_is_let_go_keeps_no_child_and_takes_another_run(
+    autojump_clock: MockClock,
+) -> None:
+    sdk: Mock = MockSdk(answer)  # type: ignore[arg-type]
+    async with stage(sdk) as session:
+        await ran(session)
+        session.release()
+        await trio.sleep(0.1)
+        assert sdk.connections[0].is_closed
+        session.release()
+        assert (await ran(session)).status is RunStatus.COMPLETED
+        first, second = (each.spec for each in sdk.connections)
+        assert isinstance(first, ClaudeSpec)
+        assert isinstance(second, ClaudeSpec)
+        assert second.resumes == first.session
+
+
+async def test_a_session_that_is_let_go_during_a_run_keeps_no_child_after_it(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)))
+        await it.gate("half way")
+        it.says(*text("well"), result(prompt.uuid), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        await sdk.reached("half way")
+        session.release()
+        sdk.open_gate("half way")
+        assert (await run.result()).status is RunStatus.COMPLETED
+        await trio.sleep(0.1)
+        assert sdk.connections[0].is_closed
+
+
+async def test_a_batch_keeps_the_child_of_no_job_that_is_over(autojump_clock: MockClock) -> None:
+    most = 0
+
+    async def script(it: Talk) -> None:
+        nonlocal most
+        most = max(most, sum(not each.is_closed for each in sdk.connections))
+        await answer(it)
+
+    sdk: Mock = MockSdk(script)
+    adapter = with_sdk(ClaudeAdapter, sdk)
+    jobs = [Job(id=str(number), prompt="hi", provider="claude") for number in range(6)]
+    async with sdk, open_manager(adapters={"claude": adapter}) as manager:
+        async with run_batch(manager, jobs, concurrency=1) as results:
+            assert [result.status async for result in results] == [RunStatus.COMPLETED] * 6
+        await trio.sleep(0.1)
+        assert [each.is_closed for each in sdk.connections] == [True] * 6
+    assert most <= 2
 
 
 async def test_a_child_that_died_meanwhile_is_replaced(autojump_clock: MockClock) -> None:

@@ -3,8 +3,7 @@ import subprocess
 import pytest
 from hypothesis import given, strategies as st
 
-from sessionmgr_adapters.shell.script import Plain, read_script
-from sessionmgr_adapters.shell.words import NotPlainError, split
+from sessionmgr.provider.command_line import NotPlainError, Plain, read_script, split
 
 # What a shell takes for itself in an argv as well as in a script.
 LETTERS = st.text(st.sampled_from("ab '\"\\\t=-é"), max_size=12)

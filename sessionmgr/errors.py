@@ -209,6 +209,19 @@ class CapabilityMissing(StartRefused):
         self.negotiation = negotiation
 
 
+class BudgetUnenforceable(CapabilityMissing):
+    """A budget was set for a provider that does not report what the budget counts."""
+
+    def __init__(self, provider: str, negotiation: Negotiation, unit: str, amount: float) -> None:
+        super().__init__(provider, negotiation)
+        counts, kind = ("cost", "dollar") if unit == "usd" else ("usage", "token")
+        self.why = (
+            f"{provider} reports no {counts}, so a {kind} budget cannot be enforced; "
+            f"remove the budget for {provider}"
+        )
+        self.args = (f"budget of {amount:g} {unit}: {self.why}",)
+
+
 class PermissionRefused(StartRefused):
     """The provider has no mode that would be no wider than the one asked for."""
 

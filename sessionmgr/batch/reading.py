@@ -17,6 +17,7 @@ from sessionmgr.batch.ledger import Entered, Known, Ledger
 from sessionmgr.batch.wish import field_to_blame, wish_of
 from sessionmgr.errors import (
     AdapterBroken,
+    BudgetUnenforceable,
     JobsInvalid,
     ProcessError,
     ProviderUnknown,
@@ -119,6 +120,8 @@ class Reader:
 
     def _complain(self, *problems: Problem) -> None:
         for problem in problems:
+            if str(problem) in self._problems:
+                continue
             if len(self._problems) < SHOWN:
                 self._problems.append(str(problem))
             else:
@@ -127,6 +130,7 @@ class Reader:
     def _read(self, line: int, job: Job) -> Read | None:
         """Check one job and enter it; None if there is something wrong with it."""
         where, ledger = self._source.place(line), self._ledger
+        own_budget = job.budget_usd is not None
         job = job.over(self._settings.defaults)
         known = ledger.known(job.id)
         if known is not None and known.round == ledger.round:
@@ -145,7 +149,7 @@ class Reader:
             grant = self._manager.check(provider, wish_of(complete), cwd=cwd)
             digests = meaning(complete, cwd)
         except (StartRefused, ProcessError) as error:
-            self._complain(Problem(where, field_to_blame(error, complete), str(error)))
+            self._complain(self._refused(error, where, complete, is_own=own_budget))
             return None
         entered = Entered(
             job=complete,
@@ -160,6 +164,15 @@ class Reader:
             self._complain(_change(where, known, entered, ledger.job(job.id)[0]))
             return None
         return self._entered(entered, None if changed else known, grant)
+
+    def _refused(self, error: Exception, where: str, job: Job, *, is_own: bool) -> Problem:
+        """Say what is wrong with a job; a default is named with its source, not with a line."""
+        if not isinstance(error, BudgetUnenforceable) or job.budget_usd is None:
+            return Problem(where, field_to_blame(error, job), str(error))
+        if is_own:
+            return Problem(where, f"budget_usd ({job.budget_usd})", error.why)
+        source = self._settings.sources.get("budget_usd", "the batch's defaults")
+        return Problem("", f"budget_usd ({job.budget_usd}, from {source})", error.why)
 
     def _entered(self, entered: Entered, known: Known | None, grant: Grant) -> Read:
         state = states.WAITING if known is None else self._state(known.state)

@@ -47,6 +47,8 @@ class HowTo(TypedDict, total=False):
     """Patterns of ids: not these, this time."""
     defaults: Job | None
     """What jobs are like that do not say otherwise; its id is of no account."""
+    sources: Mapping[str, str]
+    """Where the defaults come from, field by field: a file, a flag; for messages."""
     options: Mapping[str, Mapping[str, Json]]
     """The same, for the options of each provider."""
 
@@ -105,5 +107,6 @@ def _settings(how: HowTo) -> Settings:
         only=tuple(how.get("only", ())),
         skip=tuple(how.get("skip", ())),
         defaults=how.get("defaults"),
+        sources=how.get("sources", {}),
         options=how.get("options", {}),
     )

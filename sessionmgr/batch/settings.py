@@ -36,6 +36,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     defaults: Job | None = None
+    sources: Mapping[str, str] = {}
+    """Where the defaults come from, field by field."""
     options: Mapping[str, Mapping[str, Json]]
     """What each provider is given where a job says nothing else."""
 

@@ -119,6 +119,7 @@ def _how(args: argparse.Namespace, defaults: Job) -> HowTo:
         only=args.only or (),
         skip=args.skip or (),
         defaults=defaults,
+        sources=configuration.sources,
         options=configuration.options,
     )
 

@@ -9,6 +9,7 @@ import msgspec
 from sessionmgr.cli.asking import Terminal, find_terminal
 from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.configuration import add_setting_flags
+from sessionmgr.cli.job_flags import budget_named
 from sessionmgr.cli.place import make_private
 from sessionmgr.cli.showing import show_runs
 from sessionmgr.cli.stopping import run_verb
@@ -73,7 +74,8 @@ async def _main(args: argparse.Namespace) -> int:
         capturing(configuration.capture) as launcher,
         open_manager(store=configuration.store, launcher=launcher) as manager,
     ):
-        handle = await _start(manager, plan, args)
+        with budget_named(configuration):
+            handle = await _start(manager, plan, args)
         return await show_runs(handle, args)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 import msgspec
 
 from sessionmgr.errors import (
+    BudgetUnenforceable,
     CapabilityMissing,
     DirectoryMissing,
     ManagerClosing,
@@ -238,13 +239,22 @@ def _options(adapter: type[ProviderAdapter], wish: RunWish, model: str | None) -
     return settle(adapter.name, adapter.options, wish.options, normalised)
 
 
+def _missing(provider: str, negotiation: Negotiation, wish: RunWish) -> CapabilityMissing:
+    """Make the error for what is missing: about the budget, if that alone needs it."""
+    for limit, need in _KEPT_BY.items():
+        amount = getattr(wish.budget, limit)
+        if amount is not None and negotiation.missing == (need,) and need not in wish.require:
+            return BudgetUnenforceable(provider, negotiation, limit, amount)
+    return CapabilityMissing(provider, negotiation)
+
+
 def _negotiated(
     provider: str, offered: Capabilities, wish: RunWish, model: str | None
 ) -> tuple[RunWish, Negotiation]:
     """Negotiate; what the caller only prefers, and the provider lacks, is left out of the wish."""
     negotiation = negotiate_wish(offered, wish, model)
     if negotiation.missing:
-        raise CapabilityMissing(provider, negotiation)
+        raise _missing(provider, negotiation, wish)
     preferred = set(wish.prefer)
     default = RunWish(prompt=wish.prompt)
     lacking = {

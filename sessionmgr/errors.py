@@ -16,6 +16,7 @@ SessionmgrError
 │   │   ├── ProviderUnknown         no adapter of that name (a LookupError too)
 │   │   ├── AdapterBroken           an installed adapter cannot be loaded
 │   │   ├── CapabilityMissing       the provider cannot do what is required
+│   │   │   └── BudgetUnenforceable the provider does not report what the budget counts
 │   │   ├── PermissionRefused       the provider has no such mode
 │   │   ├── OptionInvalid           an option is unknown or of a wrong type (a ValueError too)
 │   │   ├── WishRefused             the provider cannot be told that

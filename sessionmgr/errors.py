@@ -109,6 +109,10 @@ if TYPE_CHECKING:
     from sessionmgr.otp.exit import ExitReason
 
 
+_MOST_SHOWN = 200
+"""Characters of a value that a message shows; the whole value is the error's attribute."""
+
+
 class SessionmgrError(Exception):
     """Whatever this library raises on purpose."""
 
@@ -257,9 +261,10 @@ class WishInvalid(StartRefused, ValueError):
 
     def __init__(self, provider: str, fault: str) -> None:
         field, _, why = fault.partition(": ")
-        super().__init__(f"{provider} could not be given this {field}: {why}")
+        super().__init__(fault)
         self.provider = provider
         self.field = field.partition(".")[0]
+        self.why = why
 
 
 class DirectoryMissing(StartRefused):
@@ -646,7 +651,8 @@ class SpawnFailed(ProcessError):
     """The system would not start a program: `path` is what it was about, `errno` the reason."""
 
     def __init__(self, what: str, path: str, errno: int) -> None:
-        super().__init__(f"{what}: {path!r} ({os.strerror(errno)})")
+        shown = path if len(path) <= _MOST_SHOWN else f"{path[:_MOST_SHOWN]}…"
+        super().__init__(f"{what}: {shown!r} ({os.strerror(errno)})")
         self.path = path
         self.errno = errno
 

@@ -22,6 +22,7 @@ from sessionmgr.errors import (
     ProcessError,
     ProviderUnknown,
     StartRefused,
+    WishInvalid,
 )
 from sessionmgr.model import PermissionMode, encode_json
 
@@ -168,7 +169,8 @@ class Reader:
     def _refused(self, error: Exception, where: str, job: Job, *, is_own: bool) -> Problem:
         """Say what is wrong with a job; a default is named with its source, not with a line."""
         if not isinstance(error, BudgetUnenforceable) or job.budget_usd is None:
-            return Problem(where, field_to_blame(error, job), str(error))
+            what = error.why if isinstance(error, WishInvalid) else str(error)
+            return Problem(where, field_to_blame(error, job), what)
         if is_own:
             return Problem(where, f"budget_usd ({job.budget_usd})", error.why)
         source = self._settings.sources.get("budget_usd", "the batch's defaults")

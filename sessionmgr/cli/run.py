@@ -78,6 +78,7 @@ async def _main(args: argparse.Namespace, wish: RunWish) -> int:
                 options=options_of(args, session.provider),
             )
         with budget_named(configuration):
+            session.check(wish)
             async with RunBlock(session, wish) as handle:
                 return await show_runs(handle, args)
 

@@ -19,7 +19,7 @@ from sessionmgr.manager.desk import Desk
 from sessionmgr.manager.identity import Presence
 from sessionmgr.manager.keeping import Keeping
 from sessionmgr.manager.launching import LateLauncher
-from sessionmgr.manager.plan import Grant, RunWish, Wishes, check, check_content, mode_of
+from sessionmgr.manager.plan import Grant, RunWish, Wishes, grant_of, mode_of
 from sessionmgr.manager.reconciler import Reconciler
 from sessionmgr.manager.resuming import snapshot_of, wish_to_go_on
 from sessionmgr.manager.session_handle import SessionHandle
@@ -122,9 +122,7 @@ class Manager:
         self._tables.require_here()
         self._keeping.know(provider)
         session = Session(id="", provider=provider, cwd=str(Path(cwd).absolute()))
-        plan = check(self._tables, session, wish)
-        check_content(self._tables, provider, plan.spec)
-        return Grant(plan.negotiation, plan.spec.permission)
+        return grant_of(self._tables, session, wish)
 
     async def open_session(
         self,

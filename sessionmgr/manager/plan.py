@@ -177,6 +177,18 @@ def check(tables: Tables, session: Session, wish: RunWish) -> Plan:
     return Plan(spec, negotiation, clocks, asked, wish.approve, wish.metadata, environment.secrets)
 
 
+def grant_of(tables: Tables, session: Session, wish: RunWish) -> Grant:
+    """Return what a run would be granted in a session; nothing is started or stored.
+
+    Raises:
+        StartRefused: The run would be refused, or could never go well.
+        VariableRefused: A variable may not be given to a child.
+    """
+    plan = check(tables, session, wish)
+    check_content(tables, session.provider, plan.spec)
+    return Grant(plan.negotiation, plan.spec.permission)
+
+
 def check_content(tables: Tables, provider: str, spec: RunSpec) -> None:
     """Look at what is said to a provider, too: a run would find out for itself.
 

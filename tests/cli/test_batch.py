@@ -154,7 +154,7 @@ def test_what_an_agent_would_refuse_is_told_before_anything_runs(
     write_jobs(tmp_path, "hello", provider="claude", effort="bogus")
     code, _, err = terminal.bare("batch", "jobs.jsonl", "--dry-run")
     assert code == 1
-    assert "jobs.jsonl:1: effort: claude could not be given this effort" in err
+    assert "jobs.jsonl:1: effort: unknown level" in err
 
 
 def test_a_part_that_is_asked_for_is_all_there_is_to_do(tmp_path: Path, terminal: Terminal) -> None:

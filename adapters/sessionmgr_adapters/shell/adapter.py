@@ -28,7 +28,7 @@ from sessionmgr.provider import (
     RunSpec,
 )
 from sessionmgr.provider.child_end import exit_failure, start_failure
-from sessionmgr.provider.command_line import split
+from sessionmgr.provider.command_line import argv_of
 from sessionmgr_adapters.shell.options import ShellOptions
 from sessionmgr_adapters.shell.performance import TOOL, Performance
 from sessionmgr_adapters.shell.rules import CommandRefusedError, Rules
@@ -69,7 +69,7 @@ class ShellAdapter(ProviderAdapter):
             return "prompt: it holds a NUL"
         try:
             is_shell = isinstance(spec.options, ShellOptions) and spec.options.shell
-            return None if is_shell or split(spec.prompt) else "prompt: it holds no command"
+            return None if is_shell or argv_of(spec.prompt) else "prompt: it holds no command"
         except ValueError as error:
             return f"prompt: {error}"
 
@@ -125,7 +125,7 @@ def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
         script = rules.check_script(run.prompt) if rules else run.prompt
         argv = [SHELL, "-c", script]
     else:
-        argv = split(run.prompt)
+        argv = argv_of(run.prompt)
         if not argv:
             raise ValueError("the prompt holds no command")
         if rules:

@@ -19,7 +19,9 @@ from sessionmgr.provider.command_line.script import (
 from sessionmgr.provider.command_line.tokenizer import (
     NotPlainError as NotPlainError,
     Operator as Operator,
+    ShellNeededError as ShellNeededError,
     Word as Word,
+    argv_of as argv_of,
     split as split,
     tokens as tokens,
 )

@@ -10,6 +10,7 @@ import msgspec
 
 from sessionmgr.errors import ResultsUnwritable
 from sessionmgr.model import Cost, RunResult, Usage, encode_json
+from sessionmgr.process.private_path import private_opener
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -82,9 +83,8 @@ class ResultsFile:
         self._path: Final = path
         partial = path.with_name(f"{path.name}.part")
         with _writing(path):
-            with partial.open("wb") as file:
-                for line in lines:
-                    file.write(line + b"\n")
+            with open(partial, "wb", opener=private_opener) as file:  # its mode
+                file.writelines(line + b"\n" for line in lines)
             partial.replace(path)
             self._file: Final = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
@@ -112,7 +112,8 @@ def write_summary(path: Path, summary: Summary) -> None:
     """
     partial = path.with_name(f"{path.name}.part")
     with _writing(path):
-        partial.write_bytes(msgspec.json.format(encode_json(summary), indent=2) + b"\n")
+        with open(partial, "wb", opener=private_opener) as file:  # its mode
+            file.write(msgspec.json.format(encode_json(summary), indent=2) + b"\n")
         partial.replace(path)
 
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from sessionmgr.errors import LeaseHeld, UnknownId
 from sessionmgr.manager.draft import terminal
 from sessionmgr.manager.identity import is_gone
+from sessionmgr.manager.spool import without_secrets
 from sessionmgr.model import (
     Cause,
     Cost,
@@ -35,6 +36,7 @@ from sessionmgr.model import (
     reduce_all,
 )
 from sessionmgr.provider.course import Stop
+from sessionmgr.store.redaction import Redactor
 from sessionmgr.store.row import Append, EventRow, RunRow
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ LONGEST: Final = 10.0
 """Seconds between two attempts to reach a store that has been away for long."""
 LAST_ATTEMPTS: Final = 5
 """How often a store is tried when the manager goes down."""
+KEYS: Final = Redactor()
+"""What is found by its shape alone: of a run of a former manager no secret is known."""
 UNENDED: Final = (RunStatus.PENDING.value, RunStatus.RUNNING.value)
 
 
@@ -259,13 +263,15 @@ class Reconciler:
                 entry.course.claim(Stop(cause=Cause.SHUTDOWN))
                 assert entry.course.stop is not None
                 made = replace(terminal(entry.course.stop, entry.run), synthetic=True)
-            event = made.stamped(
+            stamped = made.stamped(
                 seq=0,
                 at=at,
                 session_id=live.session.id,
                 run_id=entry.id,
                 provider=live.session.provider,
             )
+            # What it says goes into the log, the spool and, later, the store: by no keeper.
+            event = without_secrets(stamped, live.redactor)
             entry.run = reduce(entry.run, event)
             if not entry.is_over:  # it had not begun, and that cannot be paused, say
                 entry.run = reduce(reduce(entry.run, RunStarted(run_id=entry.id)), event)
@@ -305,7 +311,8 @@ class Reconciler:
             for message_id, state in run.open_messages.items()
             if state == "queued"
         ]
-        events.append(self._ends.get(run.id) or _crashed(run, why))
+        end = self._ends.get(run.id) or _crashed(run, why)
+        events.append(without_secrets(end, KEYS))  # an older version has spooled it as it was
         rows: list[EventRow] = []
         for seq, event in enumerate(events, session.last_seq + 1):
             stamped = event.stamped(
@@ -325,7 +332,7 @@ class Reconciler:
                 first=session.last_seq + 1,
                 at=tables.milliseconds(),
                 rows=tuple(rows),
-                runs=(RunRow(stored.run_id, run.status.value, encode_json(run)),),
+                runs=(RunRow(stored.run_id, run.status.value, KEYS.redact(encode_json(run))),),
             )
         )
         self._ends.pop(run.id, None)

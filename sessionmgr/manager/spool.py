@@ -1,7 +1,7 @@
 """Where the ends of runs go that the store could not take: a file beside it.
 
-Each line is one terminal event. The next manager of the same store writes them where they belong,
-and takes the file away.
+Each line is one terminal event, without the secrets of its run: the next manager of the same store
+writes them where they belong, and takes the file away, and knows nothing of what was secret.
 """
 
 from __future__ import annotations
@@ -18,7 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from sessionmgr.store.redaction import Redactor
+
 log: Final = logging.getLogger("sessionmgr.manager")
+
+
+def without_secrets(event: RunEnded, redactor: Redactor) -> RunEnded:
+    """Return a terminal event as it may be written anywhere."""
+    body = encode_event(event)
+    redacted = redactor.redact(body)
+    if redacted is body:
+        return event
+    found = decode_event(redacted)
+    assert isinstance(found, RunEnded), "what is redacted keeps its type"
+    return found
 
 
 class Spool:

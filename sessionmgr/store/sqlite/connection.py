@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from sessionmgr.errors import NotAStore, StoreFailed, StoreTooNew
+from sessionmgr.process.private_path import make_private_file
 from sessionmgr.store.sqlite.fault import BUSY, check_place, code_of, fault
 from sessionmgr.store.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
 
@@ -55,6 +56,9 @@ def open_writer(options: Options) -> sqlite3.Connection:
     """
     path = options.path
     check_place(path)
+    # Log and index get the mode of the file beside which they lie.
+    with suppress(OSError):  # SQLite meets the same, and says which it is
+        make_private_file(path)
     try:
         connection = _connect(options)
     except sqlite3.Error as error:

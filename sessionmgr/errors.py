@@ -286,10 +286,13 @@ class SessionIsClosed(StartRefused):
 class SessionBusy(StartRefused):
     """Another manager has the session, and lives: two would write one record."""
 
-    def __init__(self, session_id: str, holder: object) -> None:
-        super().__init__(f"{session_id} is in use by another manager")
+    def __init__(self, session_id: str, holder: object, expires: int = 0, detail: str = "") -> None:
+        said = f": {detail}" if detail else ""
+        super().__init__(f"{session_id} is in use by another manager{said}")
         self.session_id = session_id
         self.holder = holder
+        self.expires = expires
+        """When its lease ends unless it is renewed, in milliseconds since 1970."""
 
 
 class KeeperLost(StartRefused):

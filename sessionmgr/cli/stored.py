@@ -10,7 +10,7 @@ import msgspec
 
 from sessionmgr.cli.stopping import run_verb
 from sessionmgr.errors import AmbiguousId, CommandLineInvalid, NothingStored, UnknownId
-from sessionmgr.manager.identity import is_gone
+from sessionmgr.manager.identity import is_live
 from sessionmgr.model import MessageSent, Run, Session, decode_event, reduce_all
 from sessionmgr.model.value import known_part
 from sessionmgr.store import open_sqlite_store
@@ -128,12 +128,8 @@ def session_of(body: bytes) -> Session:
 
 async def held_sessions(store: Store, session_id: str = "ses_") -> Mapping[str, Lease]:
     """Return the sessions that a living program looks after, with its lease."""
-    now = time.time() * 1000
-    return {
-        lease.name: lease
-        for lease in await store.leases(session_id)
-        if lease.expires > now and not is_gone(lease.owner)
-    }
+    now = int(time.time() * 1000)
+    return {lease.name: lease for lease in await store.leases(session_id) if is_live(lease, now)}
 
 
 ALIVE: Final = frozenset({"pending", "running"})

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from sessionmgr.errors import LeaseHeld, UnknownId
 from sessionmgr.manager.draft import terminal
-from sessionmgr.manager.identity import is_gone
+from sessionmgr.manager.identity import is_alive, is_gone
 from sessionmgr.manager.spool import without_secrets
 from sessionmgr.model import (
     Cause,
@@ -288,7 +288,12 @@ class Reconciler:
         tables = self._tables
         await tables.store.session(session_id)
         lease = await tables.store.acquire(
-            session_id, tables.owner, now=tables.milliseconds(), ttl=LEASE_MS, gone=is_gone
+            session_id,
+            tables.owner,
+            now=tables.milliseconds(),
+            ttl=LEASE_MS,
+            gone=is_gone,
+            alive=is_alive,
         )
         ended = await self.end_all(lease, why)
         await tables.store.release(session_id, lease.fence)

@@ -26,6 +26,7 @@ from sessionmgr.manager.session_handle import SessionHandle
 from sessionmgr.manager.spool import Spool
 from sessionmgr.manager.status import Spent, Status, spent, status_of
 from sessionmgr.manager.store_keeping import StoreKeeping
+from sessionmgr.manager.stored_runs import all_runs, fold
 from sessionmgr.manager.tables import Tables
 from sessionmgr.manager.tree import Tree
 from sessionmgr.model import (
@@ -349,8 +350,8 @@ class Manager:
         tables = self._tables
         tables.require_here()
         await self._keeping.settle(session_id, "its manager is no more")
-        page = await tables.store.runs(session_id=session_id)
-        return [decode_run(row.body) for row in page.rows]
+        found = await all_runs(tables.store, session_id)
+        return [decode_run(row.body) for row in reversed(found)]
 
     async def blob(self, sha256: str) -> bytes:
         """Return what is stored under a hash: an image, say.
@@ -368,7 +369,8 @@ class Manager:
             UnknownId: There is no such run.
         """
         self._tables.require_here()
-        return (await self._reconciler.fold(await self._tables.store.run(run_id))).result()
+        store = self._tables.store
+        return (await fold(store, await store.run(run_id))).result()
 
     async def sessions(
         self,

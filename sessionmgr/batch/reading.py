@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from fnmatch import fnmatchcase
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +13,7 @@ import trio
 from msgspec.structs import replace
 
 from sessionmgr.batch import ledger as states
-from sessionmgr.batch.job import fingerprint, meaning
+from sessionmgr.batch.job import fingerprint, meaning, work
 from sessionmgr.batch.jobs_file import Problem, Source
 from sessionmgr.batch.ledger import Entered, Known, Ledger
 from sessionmgr.batch.wish import field_to_blame, wish_of
@@ -160,11 +162,7 @@ class Reader:
             directory=self._directory(complete),
             chosen=False,
         )
-        changed = known is not None and known.fingerprint != entered.fingerprint
-        if known is not None and changed and known.attempts and not self._settings.force:
-            self._complain(_change(where, known, entered, ledger.job(job.id)[0]))
-            return None
-        return self._entered(entered, None if changed else known, grant)
+        return self._entered(where, entered, known, grant)
 
     def _refused(self, error: Exception, where: str, job: Job, *, is_own: bool) -> Problem:
         """Say what is wrong with a job; a default is named with its source, not with a line."""
@@ -176,30 +174,45 @@ class Reader:
         source = self._settings.sources.get("budget_usd", "the batch's defaults")
         return Problem("", f"budget_usd ({job.budget_usd}, from {source})", error.why)
 
-    def _entered(self, entered: Entered, known: Known | None, grant: Grant) -> Read:
-        state = states.WAITING if known is None else self._state(known.state)
-        is_open = state in states.UNENDED
-        within = self._settings.limit is None or self._chosen < self._settings.limit
-        chosen = is_open and within and self._settings.selects(entered.job.id)
+    def _entered(
+        self, where: str, entered: Entered, known: Known | None, grant: Grant
+    ) -> Read | None:
+        """Enter a job that is good in itself; None if its result would be lost by that."""
+        is_same = known is None or _is_same_work(known, entered)
+        state = states.WAITING if known is None else self._state(known.state, is_same=is_same)
+        selected = self._is_selected(entered.job.id)
+        chosen = selected and state in states.UNENDED
+        if chosen and known is not None and not is_same and self._is_done(known):
+            self._complain(_change(where, known, entered, self._ledger.job(entered.job.id)[0]))
+            return None
         self._chosen += chosen
+        entered = replace(entered, chosen=chosen)
         if known is not None and not chosen:
             state = known.state  # it is left as it is, with what came of it
-        if self.idle_patterns:
-            id_ = entered.job.id
-            used = {each for each in self.idle_patterns if fnmatchcase(id_, each)}
-            self.idle_patterns.difference_update(used)
-        entered = replace(entered, chosen=chosen)
-        if known is None:
+        if known is None or (chosen and not is_same):
             self._ledger.enter(entered)
-        else:
+        elif is_same:
             self._ledger.keep(entered, state)
+        else:
+            self._ledger.leave(entered)
         return Read(entered, grant, state)
 
-    def _state(self, before: str) -> str:
-        """Return how a job stands that means what it meant before."""
-        if before == states.COMPLETED or before in (states.RUNNING, states.RETRYING):
-            return before
+    def _is_selected(self, job: str) -> bool:
+        if self.idle_patterns:
+            used = {each for each in self.idle_patterns if fnmatchcase(job, each)}
+            self.idle_patterns.difference_update(used)
+        within = self._settings.limit is None or self._chosen < self._settings.limit
+        return within and self._settings.selects(job)
+
+    def _is_done(self, known: Known) -> bool:
+        """Say whether a job has a result that only `force` gives up."""
+        return known.state == states.COMPLETED and not self._settings.force
+
+    def _state(self, before: str, *, is_same: bool) -> str:
+        """Return how a job is to stand if it is chosen; `is_same`: its work has not changed."""
         if before in _FAILED and self._settings.keep_failed:
+            return before
+        if is_same and before in (states.COMPLETED, states.RUNNING, states.RETRYING):
             return before
         return states.WAITING
 
@@ -241,19 +254,20 @@ def _readable(image: str) -> str:
 
 
 # What may be shown of a job; variables and options may be secrets.
-_SHOWN: Final = frozenset(
-    "prompt provider model effort cwd permission_mode max_turns deadline budget_usd".split()
-)
+_SHOWN: Final = frozenset("prompt provider model effort cwd permission_mode system_prompt".split())
 _WIDTH: Final = 40
 
 
+def _is_same_work(known: Known, entered: Entered) -> bool:
+    # Older versions took the fingerprint of all fields; what those digests say of the work holds.
+    same = known.fingerprint == entered.fingerprint
+    return same or work(known.digests) == work(entered.digests)
+
+
 def _change(where: str, known: Known, entered: Entered, before: Job) -> Problem:
-    """Say what of a job has changed since it was run."""
-    fields = sorted(
-        name
-        for name in known.digests.keys() | entered.digests.keys()
-        if known.digests.get(name) != entered.digests.get(name)
-    )
+    """Say what of a job's work has changed since it was completed."""
+    was, now = work(known.digests), work(entered.digests)
+    fields = sorted(name for name in was.keys() | now.keys() if was.get(name) != now.get(name))
     said = [
         f"{name} was {_short(getattr(before, name))} and is {_short(getattr(entered.job, name))}"
         for name in fields
@@ -263,8 +277,8 @@ def _change(where: str, known: Known, entered: Entered, before: Job) -> Problem:
     return Problem(
         where,
         ", ".join(fields),
-        f"job {before.id!r} has changed since it was run{what}; "
-        "change it back, give it another id, or have it run anew (--force)",
+        f"job {before.id!r} has changed since it was run{what}; change it back, give it another"
+        f" id, or have it run anew (--force --only {shlex.quote(escape(before.id))})",
     )
 
 

@@ -38,7 +38,7 @@ class HowTo(TypedDict, total=False):
     keep_failed: bool
     """Whether a rerun leaves those alone that have failed."""
     force: bool
-    """Whether jobs that have changed since they were run are run anew, and not refused."""
+    """Whether completed jobs whose work has changed are run anew, and not refused."""
     limit: int | None
     """Of those that are to be done, so many this time."""
     only: Collection[str]

@@ -37,6 +37,7 @@ HELP: Final = """\
 Run many jobs, some at a time. JOBS is a file of JSON, one job a line (see sessionmgr schema job).
 
 The same command again goes on with what is left: the directory that --out names is the batch.
+Limits such as --deadline may be raised for that. A result stays until its own job has run again.
 Flags that describe a job say what holds where the job itself says nothing.
 Ctrl-C ends what runs politely, and says what to type to go on; twice, at once."""
 
@@ -51,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--out", metavar="DIR", help="where results go (runs/NAME)")
     add_setting_flags(parser, "retries", "retry_on", "max_failures", "keep_failed", "approve")
     parser.add_argument(
-        "--force", action="store_true", help="run jobs that have changed anew, from the start"
+        "--force",
+        action="store_true",
+        help="run completed jobs anew whose work (prompt, cwd, …) has changed",
     )
     add_selection_flags(parser)
     parser.add_argument(

@@ -88,7 +88,7 @@ async def test_a_job_that_has_changed_is_refused(autojump_clock: object, tmp_pat
         assert str(refused.value) == (
             "job 1: prompt: job 'a' has changed since it was run "
             '(prompt was "a" and is "b"); change it back, give it another id, or have it run '
-            "anew (--force)"
+            "anew (--force --only a)"
         )
         await collect(run_batch(hall.manager, [job("a", prompt="b")], out=tmp_path, force=True))
         assert hall.prompts() == ["a", "b"]
@@ -131,7 +131,7 @@ async def test_what_is_not_asked_for_this_time_keeps_what_came_of_it(
         assert none.summary().statuses == {"completed": 1, "failed": 2}
 
 
-async def test_no_result_is_there_of_a_job_that_has_failed_and_is_gone(
+async def test_the_result_of_a_job_that_is_in_the_file_no_more_stays(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_hall() as hall:
@@ -140,7 +140,7 @@ async def test_no_result_is_there_of_a_job_that_has_failed_and_is_gone(
         again = run_batch(hall.manager, jobs[:1], out=tmp_path)
         await collect(again)
     lines = (tmp_path / "results.jsonl").read_text().splitlines()
-    assert sorted(json.loads(each)["job"] for each in lines) == ["a", "c"]  # what is done stays
+    assert sorted(json.loads(each)["job"] for each in lines) == ["a", "b", "c"]
     assert again.summary().statuses == {"completed": 1}
 
 

@@ -13,7 +13,6 @@ import trio
 
 from sessionmgr.errors import UnknownId
 from sessionmgr.model import OutputReceived, ProcessExited
-from sessionmgr.process.private_path import make_private_directory, private_opener
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,8 +65,7 @@ class Item:
                 self._note(path, text)
             case ProcessExited(left_running=left) if left:
                 place = self._place(path) / "left_running"
-                with open(place, "wb", opener=private_opener) as file:  # its mode
-                    file.write("".join(f"{each}\n" for each in left).encode())
+                place.write_text("".join(f"{each}\n" for each in left), encoding="utf-8")
             case _:
                 pass
 
@@ -81,10 +79,7 @@ class Item:
         if self._room <= 0 or not data:
             return
         if self._stderr is None:
-            place = self._place(path) / "stderr"
-            self._stderr = open(  # noqa: SIM115  # closed with the item
-                place, "wb", buffering=0, opener=private_opener
-            )
+            self._stderr = (self._place(path) / "stderr").open("wb", buffering=0)
         self._stderr.write(data[: self._room])
         self._room -= len(data)
 
@@ -96,9 +91,8 @@ class Item:
             suffix = mimetypes.guess_extension(image.media_type) or ""
             try:
                 data = await manager.blob(image.blob)
-                place = self._place(self._path) / f"{image.blob}{suffix}"
-                async with await trio.open_file(place, "wb", opener=private_opener) as file:
-                    await file.write(data)
+                place = trio.Path(self._place(self._path) / f"{image.blob}{suffix}")
+                await place.write_bytes(data)
             except UnknownId:
                 continue  # whoever made it has not stored it
             except OSError as error:
@@ -107,7 +101,7 @@ class Item:
 
     def _place(self, path: str) -> Path:
         place = Path(path)
-        make_private_directory(place)
+        place.mkdir(parents=True, exist_ok=True)
         return place
 
 

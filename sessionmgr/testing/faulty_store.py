@@ -115,11 +115,10 @@ class FaultyStore(MemoryStore):
         now: int,
         ttl: int,
         gone: Callable[[Owner], bool] = lambda _: False,
-        alive: Callable[[Owner], bool] = lambda _: False,
     ) -> Lease:
         """Take a lease, unless the store is frozen or closed."""
         await self._get_there()
-        return await super().acquire(name, owner, now=now, ttl=ttl, gone=gone, alive=alive)
+        return await super().acquire(name, owner, now=now, ttl=ttl, gone=gone)
 
     async def _get_there(self) -> None:
         await self.thawed.wait()

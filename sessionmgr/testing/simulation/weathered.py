@@ -214,11 +214,10 @@ class WeatheredStore(Store):
         now: int,
         ttl: int,
         gone: Callable[[Owner], bool] = lambda _: False,
-        alive: Callable[[Owner], bool] = lambda _: False,
     ) -> Lease:
         """Take the lease."""
         await self._weather.enter()
-        found = await self._base.acquire(name, owner, now=now, ttl=ttl, gone=gone, alive=alive)
+        found = await self._base.acquire(name, owner, now=now, ttl=ttl, gone=gone)
         await self._weather.leave()
         return found
 

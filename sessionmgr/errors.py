@@ -16,6 +16,7 @@ SessionmgrError
 │   │   ├── ProviderUnknown         no adapter of that name (a LookupError too)
 │   │   ├── AdapterBroken           an installed adapter cannot be loaded
 │   │   ├── CapabilityMissing       the provider cannot do what is required
+│   │   │   └── BudgetUnenforceable the provider does not report what the budget counts
 │   │   ├── PermissionRefused       the provider has no such mode
 │   │   ├── OptionInvalid           an option is unknown or of a wrong type (a ValueError too)
 │   │   ├── WishRefused             the provider cannot be told that
@@ -106,6 +107,10 @@ if TYPE_CHECKING:
 
     from sessionmgr.model.capability import Negotiation
     from sessionmgr.otp.exit import ExitReason
+
+
+_MOST_SHOWN = 200
+"""Characters of a value that a message shows; the whole value is the error's attribute."""
 
 
 class SessionmgrError(Exception):
@@ -209,6 +214,19 @@ class CapabilityMissing(StartRefused):
         self.negotiation = negotiation
 
 
+class BudgetUnenforceable(CapabilityMissing):
+    """A budget was set for a provider that does not report what the budget counts."""
+
+    def __init__(self, provider: str, negotiation: Negotiation, unit: str, amount: float) -> None:
+        super().__init__(provider, negotiation)
+        counts, kind = ("cost", "dollar") if unit == "usd" else ("usage", "token")
+        self.why = (
+            f"{provider} reports no {counts}, so a {kind} budget cannot be enforced; "
+            f"remove the budget for {provider}"
+        )
+        self.args = (f"budget of {amount:g} {unit}: {self.why}",)
+
+
 class PermissionRefused(StartRefused):
     """The provider has no mode that would be no wider than the one asked for."""
 
@@ -243,9 +261,10 @@ class WishInvalid(StartRefused, ValueError):
 
     def __init__(self, provider: str, fault: str) -> None:
         field, _, why = fault.partition(": ")
-        super().__init__(f"{provider} could not be given this {field}: {why}")
+        super().__init__(fault)
         self.provider = provider
         self.field = field.partition(".")[0]
+        self.why = why
 
 
 class DirectoryMissing(StartRefused):
@@ -267,10 +286,13 @@ class SessionIsClosed(StartRefused):
 class SessionBusy(StartRefused):
     """Another manager has the session, and lives: two would write one record."""
 
-    def __init__(self, session_id: str, holder: object) -> None:
-        super().__init__(f"{session_id} is in use by another manager")
+    def __init__(self, session_id: str, holder: object, expires: int = 0, detail: str = "") -> None:
+        said = f": {detail}" if detail else ""
+        super().__init__(f"{session_id} is in use by another manager{said}")
         self.session_id = session_id
         self.holder = holder
+        self.expires = expires
+        """When its lease ends unless it is renewed, in milliseconds since 1970."""
 
 
 class KeeperLost(StartRefused):
@@ -632,7 +654,8 @@ class SpawnFailed(ProcessError):
     """The system would not start a program: `path` is what it was about, `errno` the reason."""
 
     def __init__(self, what: str, path: str, errno: int) -> None:
-        super().__init__(f"{what}: {path!r} ({os.strerror(errno)})")
+        shown = path if len(path) <= _MOST_SHOWN else f"{path[:_MOST_SHOWN]}…"
+        super().__init__(f"{what}: {shown!r} ({os.strerror(errno)})")
         self.path = path
         self.errno = errno
 

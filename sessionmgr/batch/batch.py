@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, cast
 
 import trio
 
-from sessionmgr.batch.attempts import Attempts
 from sessionmgr.batch.board import Board
 from sessionmgr.batch.conductor import Conductor
 from sessionmgr.batch.ledger import UNENDED, Ledger
@@ -90,6 +91,11 @@ class Batch:
             self.id = ledger.note("batch") or ""
             if not self.id:
                 self.id = ledger.note("batch", self._manager.new_id(Kind.BATCH)) or ""
+            self._first = ledger.last_end()
+            board = Board(ledger, self._settings)
+            conductor = self._conductor = self._make_conductor(ledger, board, tally)
+            # First of all: what has changed of a job is another question once it is completed.
+            await conductor.settle()
             self._reader = Reader(self._manager, self._jobs, self._settings, ledger)
             await self._reader.read_all()
             tally.open(ledger)
@@ -98,7 +104,12 @@ class Batch:
                 *_elsewhere(ledger, self._reader.source),
                 *self._crowded(ledger),
             )
-            await self._open(ledger, tally)
+            if self._place is not None:
+                self._results = ResultsFile(self._place.results, ledger.kept)
+                conductor.write_to(self._results)
+            board.open()
+            self._board = board
+            await self._start(conductor)
         except JobsInvalid:
             place = self._place
             self._close()
@@ -110,15 +121,8 @@ class Batch:
             raise
         return self
 
-    async def _open(self, ledger: Ledger, tally: Tally) -> None:
-        self._first = ledger.last_end()
-        assert self._reader is not None
-        attempts = Attempts(ledger, self._manager, self._settings.retry_from)
-        attempts.tell_again(self._reader.undecided)
-        board = self._board = Board(ledger, self._settings)
-        if self._place is not None:
-            self._results = ResultsFile(self._place.results, ledger.kept())
-        conductor = self._conductor = Conductor(
+    def _make_conductor(self, ledger: Ledger, board: Board, tally: Tally) -> Conductor:
+        return Conductor(
             batch_id=self.id,
             manager=self._manager,
             host=self._host,
@@ -127,10 +131,9 @@ class Batch:
             tally=tally,
             settings=self._settings,
             out=self._place.path if self._place else None,
-            results=self._results,
         )
-        await conductor.settle()
-        board.open()
+
+    async def _start(self, conductor: Conductor) -> None:
         if self._stopped is not None:
             conductor.stop(self._stopped)
         root = Supervisor(
@@ -155,7 +158,10 @@ class Batch:
         """Cancel what is not done, wait for its end, and write down what came of it all."""
         assert self._root is not None
         try:
-            return await self._root.__aexit__(exc_type, exc, traceback)  # noqa: ASYNC102
+            swallowed = await self._root.__aexit__(exc_type, exc, traceback)  # noqa: ASYNC102
+            if self._results is not None:
+                self._results.complete()
+            return swallowed
         except OtpError as error:
             if error is exc:
                 raise
@@ -171,9 +177,10 @@ class Batch:
             self._close()
 
     def _close(self) -> None:
-        for each in (self._results, self._ledger, self._place):
-            if each is not None:
-                each.close()
+        with ExitStack() as stack:
+            for each in (self._place, self._ledger, self._results):
+                if each is not None:
+                    stack.callback(each.close)
         self._results = self._ledger = self._place = None
 
     def _crowded(self, ledger: Ledger) -> list[str]:
@@ -230,7 +237,9 @@ class Batch:
         assert ledger is not None, "a batch has a summary inside its block, and after it"
         assert board is not None, "a batch has a summary inside its block, and after it"
         counts = ledger.counts()
-        statuses = {state: count for state, count in counts.items() if state not in UNENDED}
+        ended = {state: count for state, count in counts.items() if state not in UNENDED}
+        # A job that was to be run again, and was not, has ended as it did before.
+        statuses = dict(Counter(ended) + Counter(ledger.standing()))
         not_run = sum(counts.values()) - sum(statuses.values())
         spent = ledger.spent()
         return Summary(

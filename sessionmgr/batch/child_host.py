@@ -125,12 +125,12 @@ class ChildHost:
 
     async def _start(self, nursery: trio.Nursery) -> None:
         process = await trio.lowlevel.open_process(
-            [sys.executable, "-m", PROGRAM],
+            [sys.executable, "-P", "-m", PROGRAM],
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            # It is to find what we find.
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            # It finds what we find, and no more: -P keeps out modules of the working directory.
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(each or "." for each in sys.path)},
             start_new_session=True,
         )
         child = self._child = Child(process)

@@ -12,18 +12,17 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import trio
+from msgspec.structs import replace
 
 from sessionmgr.batch import ledger as states
-from sessionmgr.batch.attempts import Attempts, not_begun
 from sessionmgr.batch.budget import over_budget, within_budget
 from sessionmgr.batch.host import LEASE, RENEW_EVERY, Ended, Resume, Work
 from sessionmgr.batch.item import item_path
 from sessionmgr.batch.recovery import recover
-from sessionmgr.batch.restart import Standing, Start, starts_over_for_want_of_a_session
-from sessionmgr.batch.results import decode_job_result
+from sessionmgr.batch.results import decode_job_result, job_result
 from sessionmgr.batch.retry import STOPS_THE_PROVIDER, Rule, delay, is_parked, pause, was_cut
 from sessionmgr.errors import BatchError, HostLost
-from sessionmgr.model import Kind, RunStatus
+from sessionmgr.model import Cost, Failure, FailureKind, Kind, RunResult, RunStatus, encode_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,12 +30,10 @@ if TYPE_CHECKING:
     from sessionmgr.batch.board import Board, Chosen, OnNow
     from sessionmgr.batch.host import Host
     from sessionmgr.batch.ledger import Ledger
-    from sessionmgr.batch.restart import Conclusion
     from sessionmgr.batch.results import ResultsFile
     from sessionmgr.batch.settings import Settings
     from sessionmgr.batch.tally import Tally
     from sessionmgr.manager import Manager
-    from sessionmgr.model import RunResult
 
 log: Final = logging.getLogger("sessionmgr.batch")
 
@@ -44,6 +41,14 @@ GRACE: Final = 90.0
 """Seconds in which what was cancelled has to end, at the end of a batch: close and store clock."""
 # What a rerun takes as it is; anything else that was found begun is gone on with.
 _KEPT: Final = frozenset({RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.RATE_LIMITED})
+
+
+NOT_BEGUN: Final = Failure(
+    kind=FailureKind.START_FAILED,
+    message="its host was lost before it began",
+    retryable=True,
+    phase="start",
+)
 
 
 class Conductor:
@@ -60,7 +65,6 @@ class Conductor:
         tally: Tally,
         settings: Settings,
         out: Path | None,
-        results: ResultsFile | None,
     ) -> None:
         self._batch_id: Final = batch_id
         self._manager: Final = manager
@@ -70,14 +74,15 @@ class Conductor:
         self._tally: Final = tally
         self._settings: Final = settings
         self._out: Final = out
-        self._results: Final = results
-        self._attempts: Final = Attempts(ledger, manager, settings.retry_from)
+        self._results: ResultsFile | None = None
         self._rule: Final = Rule(retries=settings.retries, kinds=settings.retry_on)
         self._heard = 0
         self._untold: Final[deque[Work]] = deque()
         """What is on record as begun, and the host has not heard of."""
         self._ends = ledger.last_end()
         self._lines: list[bytes] = []
+        self._replaced = 0
+        """How many of these take the place of lines that are in the file."""
         self._rung = trio.Event()
         self._nap = trio.CancelScope()
         self._stop_detail: str | None = None
@@ -98,6 +103,10 @@ class Conductor:
         await trio.lowlevel.checkpoint()
         while self._ends <= after and not self.over.is_set():
             await self._rung.wait()
+
+    def write_to(self, results: ResultsFile) -> None:
+        """Have results written to that file from now on."""
+        self._results = results
 
     def stop(self, detail: str | None) -> None:
         """Start nothing more, and have what is on end."""
@@ -158,7 +167,7 @@ class Conductor:
             for work in self._untold:
                 self._board.leave(work.job.id)
                 self._board.forget(work.job.id)
-                self._ledger.put_back(work.job.id, self._attempts.standing(work.job.id))
+                self._ledger.unbegin(work.job.id, resume=work.resume is not None)
                 self._tally.move(states.RUNNING, states.WAITING)
         self._untold.clear()
 
@@ -228,29 +237,20 @@ class Conductor:
         return works
 
     def _prepare(self, chosen: Chosen, now: float) -> Work | None:
-        """Put on record that an attempt begins; None if the job ends instead.
-
-        It does where its budget allows no other, or starting it over is for the user to decide.
-        """
+        """Put on record that an attempt begins; None if the job's budget allows no other."""
         ledger = self._ledger
-        job, number, standing = ledger.job(chosen.job)
+        job, attempts, resume = ledger.job(chosen.job)
         before = states.RETRYING if chosen.retried else states.WAITING
         allowed = within_budget(job, ledger.spent_on(job.id))
         if allowed is None:
             result = over_budget(job, ledger.spent_on(job.id))
-            self._end_at(number, job.id, result, standing, was=before)
+            line = self._line(result, job.id, attempts)
+            self._end(job.id, result.status, line, was=before, resume=resume)
             return None
-        last = ledger.last_run(job.id)
-        start = self._attempts.start(job.id, last, retried=chosen.retried)
-        if start is Start.UNDECIDED:
-            result = self._attempts.interrupted(job, last)
-            self._end_at(number, job.id, result, standing, was=before)
-            return None
-        number += 1
-        if start is Start.OVER:
-            last, standing = None, Standing()
+        number = attempts + 1
+        last = ledger.last_run(job.id) if resume else None
         session = last.session if last else self._manager.new_id(Kind.SESSION)
-        ledger.begin(job.id, number, session, standing)
+        ledger.begin(job.id, number, session)
         self._board.begin(chosen, number, now)
         self._tally.move(before, states.RUNNING)
         return Work(
@@ -262,18 +262,11 @@ class Conductor:
             item=item_path(self._out, job.id, number) if self._out else None,
         )
 
-    def _end_at(
-        self, attempt: int, job: str, result: RunResult, standing: Standing, *, was: str
-    ) -> None:
-        """End a job that has had so many attempts, and has no other."""
-        line = self._attempts.line(result, job, attempt, standing)
-        self._end(job, result.status, line, was=was, standing=standing)
-
     def _drop(self, job: str) -> None:
         """End a job with what its last attempt came to: there will be no other."""
         line = self._ledger.result(job)
         state = decode_job_result(line).status
-        self._end(job, state, line, was=states.RETRYING, standing=self._attempts.standing(job))
+        self._end(job, state, line, was=states.RETRYING, resume=self._ledger.job(job)[2])
 
     # --- ending ----------------------------------------------------------------------------------
 
@@ -291,25 +284,26 @@ class Conductor:
             self._board.stop(left.provider, result.failure.kind)
         if result.status is not RunStatus.RATE_LIMITED:
             self._board.relieve(left)
-        conclusion = self._attempts.conclude(ended)
-        due, kept = self._due(ended, conclusion, left, now), conclusion.kept
-        if self._attempts.is_undecided(conclusion.standing):
-            if due is not None or self._attempts.is_undecided(kept):
-                result = conclusion.told
-            due = None
+        due = self._due(ended, left, now)
         job = self._ledger.job(ended.job)[0]
         spent = self._ledger.spent_on(ended.job)
         if due is not None and within_budget(job, spent) is None:
             due, result = None, over_budget(job, spent, result)
-        line = self._attempts.line(result, ended.job, ended.attempt, conclusion.standing)
+        line = self._line(result, ended.job, ended.attempt)
         if due is None or self._board.closed is not None or left.provider in self._board.stopped:
-            self._end(ended.job, result.status, line, was=states.RUNNING, standing=kept)
+            self._end(ended.job, result.status, line, was=states.RUNNING, resume=ended.resumable)
             return
-        self._ledger.retry(ended.job, line, conclusion.standing)
+        self._ledger.retry(ended.job, line, resume=ended.resumable)
         self._board.wait(ended.job, left.provider, due)
         self._tally.move(states.RUNNING, states.RETRYING)
 
-    def _due(self, ended: Ended, conclusion: Conclusion, left: OnNow, now: float) -> float | None:
+    def _line(self, result: RunResult, job: str, attempt: int) -> bytes:
+        """Return a job's line of results: its last attempt's, with what all of them have used."""
+        spent = self._ledger.spent_on(job)
+        total = replace(result, usage=spent.usage, cost=spent.cost or Cost())
+        return encode_json(job_result(total, job, attempt))
+
+    def _due(self, ended: Ended, left: OnNow, now: float) -> float | None:
         """Return when the job is to be tried again, if it is."""
         board, manager = self._board, self._manager
         if is_parked(ended):
@@ -320,16 +314,14 @@ class Conductor:
             board.tries[ended.job] -= 1
             return board.paused_until(left.provider)
         tries = board.tries[ended.job]
-        if starts_over_for_want_of_a_session(ended.result, conclusion.standing):
-            return now if tries <= self._rule.retries else None
         if not self._rule.again(ended, tries):
             return None
         return now + delay(ended.result, tries, now=manager.now(), chance=manager.chance())
 
-    def _end(self, job: str, state: str, line: bytes, *, was: str, standing: Standing) -> None:
+    def _end(self, job: str, state: str, line: bytes, *, was: str, resume: bool) -> None:
         """Put on record that a job is over."""
         self._ends += 1
-        self._ledger.end(job, state, line, self._ends, standing)
+        self._replaced += self._ledger.end(job, state, line, self._ends, resume=resume)
         self._board.forget(job)
         self._tally.end(was, state, trio.current_time())
         self._lines.append(line)
@@ -342,7 +334,8 @@ class Conductor:
         lines, self._lines = self._lines, []
         if lines:
             if self._results is not None:
-                self._results.add(lines)
+                self._results.add(lines, self._replaced)
+            self._replaced = 0
             self._ring()
 
     def _ring(self) -> None:
@@ -359,26 +352,22 @@ class Conductor:
                 ended = await recover(self._manager, self._ledger, job, attempt)
             with self._ledger.together():
                 self._adopt(job, attempt, state, ended)
-        self._show()
+        self._lines.clear()  # the file is yet to be written, from the ledger
 
     def _adopt(self, job: str, attempt: int, state: str, ended: Ended | None) -> None:
         if ended is None:
-            self._ledger.put_back(job, self._attempts.standing(job))
+            self._ledger.unbegin(job, resume=self._ledger.job(job)[2])
             self._tally.move(state, states.WAITING)
             return
         result = ended.result
         self._ledger.end_attempt(job, attempt, result)
         self._tally.spend(result)
         kept = self._settings.keep_failed and result.status in _KEPT and not was_cut(ended)
-        conclusion = self._attempts.conclude(ended)
-        is_over = result.status is RunStatus.COMPLETED
-        if not is_over and self._attempts.is_undecided(conclusion.kept):
-            result, is_over = conclusion.told, True
-        if is_over or kept:
-            line = self._attempts.line(result, job, attempt, conclusion.standing)
-            self._end(job, result.status, line, was=state, standing=conclusion.kept)
+        if result.status is RunStatus.COMPLETED or kept:
+            line = self._line(result, job, attempt)
+            self._end(job, result.status, line, was=state, resume=ended.resumable)
         else:
-            self._ledger.put_back(job, conclusion.kept)
+            self._ledger.put_back(job, resume=ended.resumable)
             self._tally.move(state, states.WAITING)
 
     async def _recover(self, error: HostLost) -> None:
@@ -400,8 +389,10 @@ class Conductor:
         """Have an attempt that never began made again, under the next number."""
         self._board.leave(on.job)
         self._board.tries[on.job] -= 1
-        standing = self._attempts.standing(on.job)
-        line = self._attempts.line(not_begun(on.provider), on.job, on.attempt, standing)
-        self._ledger.retry(on.job, line, standing)
+        result = RunResult(
+            id="", session_id="", provider=on.provider, status=RunStatus.FAILED, failure=NOT_BEGUN
+        )
+        line = self._line(result, on.job, on.attempt)
+        self._ledger.retry(on.job, line, resume=self._ledger.job(on.job)[2])
         self._board.wait(on.job, on.provider, trio.current_time())
         self._tally.move(states.RUNNING, states.RETRYING)

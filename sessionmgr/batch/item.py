@@ -13,6 +13,7 @@ import trio
 
 from sessionmgr.errors import UnknownId
 from sessionmgr.model import OutputReceived, ProcessExited
+from sessionmgr.process.private_path import make_private_directory, private_opener
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,7 +66,8 @@ class Item:
                 self._note(path, text)
             case ProcessExited(left_running=left) if left:
                 place = self._place(path) / "left_running"
-                place.write_text("".join(f"{each}\n" for each in left), encoding="utf-8")
+                with open(place, "wb", opener=private_opener) as file:  # its mode
+                    file.write("".join(f"{each}\n" for each in left).encode())
             case _:
                 pass
 
@@ -79,7 +81,10 @@ class Item:
         if self._room <= 0 or not data:
             return
         if self._stderr is None:
-            self._stderr = (self._place(path) / "stderr").open("wb", buffering=0)
+            place = self._place(path) / "stderr"
+            self._stderr = open(  # noqa: SIM115  # closed with the item
+                place, "wb", buffering=0, opener=private_opener
+            )
         self._stderr.write(data[: self._room])
         self._room -= len(data)
 
@@ -91,8 +96,9 @@ class Item:
             suffix = mimetypes.guess_extension(image.media_type) or ""
             try:
                 data = await manager.blob(image.blob)
-                place = trio.Path(self._place(self._path) / f"{image.blob}{suffix}")
-                await place.write_bytes(data)
+                place = self._place(self._path) / f"{image.blob}{suffix}"
+                async with await trio.open_file(place, "wb", opener=private_opener) as file:
+                    await file.write(data)
             except UnknownId:
                 continue  # whoever made it has not stored it
             except OSError as error:
@@ -101,7 +107,7 @@ class Item:
 
     def _place(self, path: str) -> Path:
         place = Path(path)
-        place.mkdir(parents=True, exist_ok=True)
+        make_private_directory(place)
         return place
 
 

@@ -18,6 +18,7 @@ import trio
 from sessionmgr.batch.job import FIELDS, Job
 from sessionmgr.errors import JobsInvalid
 from sessionmgr.model import PermissionMode
+from sessionmgr.process.private_path import make_private_directory, private_opener
 
 if TYPE_CHECKING:
     from trio.abc import ReceiveStream
@@ -148,10 +149,11 @@ async def spool(stream: ReceiveStream, directory: str | Path) -> Path:
         JobsInvalid: There are none, and there were some before: it would be as if all were gone.
     """
     path = trio.Path(directory) / "jobs.jsonl"
-    await path.parent.mkdir(parents=True, exist_ok=True)
+    await trio.to_thread.run_sync(make_private_directory, Path(directory))
     partial = path.with_name(f"jobs.jsonl.{os.getpid()}.part")
     is_empty = True
-    async with await trio.open_file(partial, "wb") as file:
+    # The jobs' variables stand in it.
+    async with await trio.open_file(partial, "wb", opener=private_opener) as file:
         async for chunk in stream:
             is_empty = is_empty and not chunk.strip()
             await file.write(chunk)

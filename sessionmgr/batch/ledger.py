@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.batch import standing
 from sessionmgr.batch.job import Job
 from sessionmgr.batch.ledger_schema import open_ledger_file
-from sessionmgr.batch.restart import Past, Standing, unpacked
 from sessionmgr.errors import LedgerUnusable
 from sessionmgr.model import Cost, Provenance, RunResult, Usage, encode_json, total_cost
 
@@ -33,14 +33,12 @@ UNENDED: Final = (WAITING, RUNNING, RETRYING)
 class Known(msgspec.Struct, frozen=True):
     """What the ledger knows of a job: where it stood, what it meant, and how it stands."""
 
-    id: str
     line: int
     round: int
     fingerprint: str
     digests: dict[str, str]
     state: str
     attempts: int
-    standing: Standing
 
 
 class Entered(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +59,6 @@ class LastRun(msgspec.Struct, frozen=True):
     session: str
     run: str
     provider_session: str
-    status: str
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,24 +130,25 @@ class Ledger:
         """Begin to enter jobs; those that are not entered again are left as they are."""
         self.round += 1
         self.note("round", str(self.round))
+        self._execute(standing.RESTORE)
+        self._execute(standing.FORGET_RESTORED)
         self._execute("update job set chosen = 0 where chosen")
 
     def known(self, job: str) -> Known | None:
         """Return what is known of a job."""
         row = self._execute(
-            "select line, round, fingerprint, digests, state, attempts, resume from job"
-            " where id = ?",
+            "select line, round, fingerprint, digests, state, attempts from job where id = ?",
             (job,),
         ).fetchone()
         if row is None:
             return None
-        line, entered, fingerprint, digests, state, attempts, resume = row
-        digests, standing = _digests.decode(digests), unpacked(resume)
-        return Known(job, line, entered, fingerprint, digests, state, attempts, standing)
+        line, entered, fingerprint, digests, state, attempts = row
+        return Known(line, entered, fingerprint, _digests.decode(digests), state, attempts)
 
     def enter(self, entered: Entered) -> None:
         """Enter a job that is new, or means something new: it waits, whatever it did before."""
         job = entered.job
+        self._execute(standing.SET_ASIDE, (job.id,))
         self._execute(
             "insert into job (id, line, round, chosen, provider, directory, fingerprint, digests,"
             " body, state) values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting') on conflict (id) do update"
@@ -166,15 +164,29 @@ class Ledger:
         )
 
     def keep(self, entered: Entered, state: str) -> None:
-        """Enter a job again that means what it did, as it stands or to be done once more."""
-        again = ", ended = null, result = null" if state == WAITING else ""
+        """Enter a job again that means what it did, as it stands or to be done once more.
+
+        What may have changed is how far it may go, and what it is called.
+        """
+        again = ""
+        if state == WAITING:
+            self._execute(standing.SET_ASIDE, (entered.job.id,))
+            again = ", ended = null, result = null"
         self._execute(
-            f"update job set line = ?, round = ?, chosen = ?, directory = ?, state = ?{again}"
-            " where id = ?",
+            "update job set line = ?, round = ?, chosen = ?, directory = ?, state = ?,"
+            f" fingerprint = ?, digests = ?, body = ?{again} where id = ?",
             (
                 *(entered.line, self.round, entered.chosen, entered.directory, state),
-                entered.job.id,
+                *(entered.fingerprint, encode_json(dict(entered.digests))),
+                *(encode_json(entered.job), entered.job.id),
             ),
+        )
+
+    def leave(self, entered: Entered) -> None:
+        """Note that a job means something else now, and is left as it was: it is not chosen."""
+        self._execute(
+            "update job set line = ?, round = ? where id = ?",
+            (entered.line, self.round, entered.job.id),
         )
 
     def shared_directories(self) -> list[tuple[str, int]]:
@@ -200,6 +212,10 @@ class Ledger:
             ).fetchall()
         )
 
+    def standing(self) -> dict[str, int]:
+        """Return how many jobs of this round wait to be run again, by what they came to before."""
+        return dict(self._execute(standing.STATES, (self.round,)).fetchall())
+
     # --- doing them ------------------------------------------------------------------------------
 
     def next(self, provider: str) -> tuple[int, str] | None:
@@ -211,12 +227,12 @@ class Ledger:
         ).fetchone()
         return found
 
-    def job(self, job: str) -> tuple[Job, int, Standing]:
-        """Return a job, how many attempts there were, and what the next has to build on."""
+    def job(self, job: str) -> tuple[Job, int, bool]:
+        """Return a job, how many attempts there were, and whether to go on with the last."""
         body, attempts, resume = self._execute(
             "select body, attempts, resume from job where id = ?", (job,)
         ).fetchone()
-        return _job.decode(body), attempts, unpacked(resume)
+        return _job.decode(body), attempts, bool(resume)
 
     def attempt(self, job: str, number: int) -> str:
         """Return the session of an attempt."""
@@ -228,42 +244,35 @@ class Ledger:
     def last_run(self, job: str) -> LastRun | None:
         """Return the last run that a job had, if the provider has named its session."""
         row = self._execute(
-            "select session, run, provider_session, status from attempt where job = ?"
-            " and run is not null and provider_session is not null order by number desc limit 1",
+            "select session, run, provider_session from attempt where job = ?"
+            " and run is not null order by number desc limit 1",
             (job,),
         ).fetchone()
-        return None if row is None else LastRun(*row)
-
-    def past(self, job: str) -> list[Past]:
-        """Return what came of the last attempts that had a run, the newest first."""
-        rows = self._execute(
-            "select session, failure from attempt where job = ? and run is not null"
-            " order by number desc limit 3",
-            (job,),
-        )
-        return [Past(*row) for row in rows]
+        return None if row is None or row[2] is None else LastRun(*row)
 
     def runs(self, job: str) -> set[str]:
         """Return the runs of a job's attempts."""
         rows = self._execute("select run from attempt where job = ? and run is not null", (job,))
         return {run for (run,) in rows}
 
-    def begin(self, job: str, number: int, session: str, standing: Standing) -> None:
-        """Note that an attempt is about to be made, and what it builds on."""
+    def begin(self, job: str, number: int, session: str) -> None:
+        """Note that an attempt is about to be made."""
         self._execute(
             "insert into attempt (job, number, session) values (?, ?, ?)", (job, number, session)
         )
-        self._execute(
-            "update job set state = 'running', attempts = ?, resume = ? where id = ?",
-            (number, standing.packed, job),
-        )
+        self._execute("update job set state = 'running', attempts = ? where id = ?", (number, job))
+        self._execute(standing.BEGUN, (True, job))
+
+    def unbegin(self, job: str, *, resume: bool) -> None:
+        """Note that a job waits whose attempt was never made."""
+        self.put_back(job, resume=resume)
+        self._execute(standing.BEGUN, (False, job))
 
     def unsettled(self) -> list[tuple[str, int, str]]:
         """Return job, attempt and state of what was on, or to be tried again, when all stopped."""
         return self._execute(
             "select id, attempts, state from job where state in ('running', 'retrying')"
-            " and round = ? order by line",
-            (self.round,),
+            " order by line"
         ).fetchall()
 
     def end_attempt(self, job: str, number: int, result: RunResult) -> None:
@@ -280,17 +289,15 @@ class Ledger:
             ),
         )
 
-    def put_back(self, job: str, standing: Standing) -> None:
-        """Note that a job waits as if it were new, but for what it builds on."""
-        self._execute(
-            "update job set state = 'waiting', resume = ? where id = ?", (standing.packed, job)
-        )
+    def put_back(self, job: str, *, resume: bool) -> None:
+        """Note that a job waits as if it were new, but for where it may go on."""
+        self._execute("update job set state = 'waiting', resume = ? where id = ?", (resume, job))
 
-    def retry(self, job: str, result: bytes, standing: Standing) -> None:
+    def retry(self, job: str, result: bytes, *, resume: bool) -> None:
         """Note that a job is to be tried again; if it is not, this is its result."""
         self._execute(
             "update job set state = 'retrying', resume = ?, result = ? where id = ?",
-            (standing.packed, result, job),
+            (resume, result, job),
         )
 
     def result(self, job: str) -> bytes:
@@ -298,18 +305,22 @@ class Ledger:
         row: tuple[bytes] = self._execute("select result from job where id = ?", (job,)).fetchone()
         return row[0]
 
-    def end(self, job: str, state: str, result: bytes, number: int, standing: Standing) -> None:
-        """Note that a job is over; `number` is the place of its end among all ends."""
+    def end(self, job: str, state: str, result: bytes, number: int, *, resume: bool) -> bool:
+        """Note that a job is over; `number` is the place of its end among all ends.
+
+        Return whether the result takes the place of an older one.
+        """
         self._execute(
             "update job set state = ?, result = ?, ended = ?, resume = ? where id = ?",
-            (state, result, number, standing.packed, job),
+            (state, result, number, resume, job),
         )
+        return self._execute(standing.REPLACED, (job,)).rowcount > 0
 
     # --- what came of them -----------------------------------------------------------------------
 
     def last_end(self) -> int:
         """Return the number of the last end."""
-        (last,) = self._execute("select max(ended) from job where ended is not null").fetchone()
+        (last,) = self._execute(standing.LAST_END).fetchone()
         return last or 0
 
     def results(self, after: int = 0, limit: int = -1) -> Iterator[tuple[int, bytes]]:
@@ -320,25 +331,13 @@ class Ledger:
         )
 
     def kept(self) -> Iterator[bytes]:
-        """Return the results that stand: of all jobs of this round, and whatever has completed."""
-        rows = self._execute(
-            "select result from job where ended is not null and (round = ? or state = 'completed')"
-            " order by ended",
-            (self.round,),
-        )
-        for (result,) in rows:
+        """Return the results that stand: one for each job that has ever come to one."""
+        for _, result in self._execute(standing.ALL_RESULTS):
             yield result
 
     def failures(self) -> dict[str, int]:
         """Return how many jobs ended with which kind of failure."""
-        return dict(
-            self._execute(
-                "select json_extract(cast(result as text), '$.failure.kind') as kind, count(*)"
-                " from job where round = ? and ended is not null and kind is not null"
-                " group by kind order by 2 desc, 1",
-                (self.round,),
-            ).fetchall()
-        )
+        return dict(self._execute(standing.FAILURES, (self.round,)).fetchall())
 
     def spent(self) -> Spent:
         """Return what all attempts of this round's jobs have used."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.batch.standing import TABLE
 from sessionmgr.errors import LedgerUnusable
+from sessionmgr.process.private_path import make_private_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +66,7 @@ def open_ledger_file(path: Path | None) -> sqlite3.Connection:
     where = "" if path is None else str(path)
     try:
         if path is not None:  # it holds what the jobs say, variables of theirs included
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            make_private_file(path)
         connection = sqlite3.connect(where, timeout=PATIENCE, isolation_level=None)
     except (sqlite3.Error, OSError) as error:
         raise LedgerUnusable(where, error) from error
@@ -98,3 +99,4 @@ def _prepare(connection: sqlite3.Connection, where: str) -> None:
         raise LedgerUnusable(where, "it belongs to something else")
     elif version != VERSION:
         raise LedgerUnusable(where, f"it is of version {version}, and this is {VERSION}")
+    connection.execute(TABLE)  # which the first ledgers of this version did not have

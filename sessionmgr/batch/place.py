@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from sessionmgr.errors import BatchBusy, LedgerUnusable
+from sessionmgr.process.private_path import make_private_directory, private_opener
 
 LEDGER: Final = "ledger.db"
 
@@ -29,8 +30,8 @@ class Place:
         self._made: Final = [each for each in (self.path, *self.path.parents) if not each.exists()]
         lock = self.path / "lock"
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._lock: Final = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            make_private_directory(self.path)
+            self._lock: Final = private_opener(str(lock), os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise LedgerUnusable(str(out), error.strerror or error) from error
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from fnmatch import fnmatchcase
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,17 +13,18 @@ import trio
 from msgspec.structs import replace
 
 from sessionmgr.batch import ledger as states
-from sessionmgr.batch.job import fingerprint, meaning
+from sessionmgr.batch.job import fingerprint, meaning, work
 from sessionmgr.batch.jobs_file import Problem, Source
 from sessionmgr.batch.ledger import Entered, Known, Ledger
-from sessionmgr.batch.restart import Start
 from sessionmgr.batch.wish import field_to_blame, wish_of
 from sessionmgr.errors import (
     AdapterBroken,
+    BudgetUnenforceable,
     JobsInvalid,
     ProcessError,
     ProviderUnknown,
     StartRefused,
+    WishInvalid,
 )
 from sessionmgr.model import PermissionMode, encode_json
 
@@ -64,8 +67,6 @@ class Reader:
         self._chosen = 0
         self.count = 0
         """How many jobs were read so far."""
-        self.undecided: Final[list[str]] = []
-        """Jobs that are not begun again before the user has decided how."""
         self.idle_patterns: Final = {*settings.only, *settings.skip}
         """The patterns of what is to be done, or not, that no job's id has matched so far."""
 
@@ -122,6 +123,8 @@ class Reader:
 
     def _complain(self, *problems: Problem) -> None:
         for problem in problems:
+            if str(problem) in self._problems:
+                continue
             if len(self._problems) < SHOWN:
                 self._problems.append(str(problem))
             else:
@@ -130,6 +133,7 @@ class Reader:
     def _read(self, line: int, job: Job) -> Read | None:
         """Check one job and enter it; None if there is something wrong with it."""
         where, ledger = self._source.place(line), self._ledger
+        own_budget = job.budget_usd is not None
         job = job.over(self._settings.defaults)
         known = ledger.known(job.id)
         if known is not None and known.round == ledger.round:
@@ -148,7 +152,7 @@ class Reader:
             grant = self._manager.check(provider, wish_of(complete), cwd=cwd)
             digests = meaning(complete, cwd)
         except (StartRefused, ProcessError) as error:
-            self._complain(Problem(where, field_to_blame(error, complete), str(error)))
+            self._complain(self._refused(error, where, complete, is_own=own_budget))
             return None
         entered = Entered(
             job=complete,
@@ -158,42 +162,57 @@ class Reader:
             directory=self._directory(complete),
             chosen=False,
         )
-        changed = known is not None and known.fingerprint != entered.fingerprint
-        if known is not None and changed and known.attempts and not self._settings.force:
-            self._complain(_change(where, known, entered, ledger.job(job.id)[0]))
-            return None
-        return self._entered(entered, None if changed else known, grant)
+        return self._entered(where, entered, known, grant)
 
-    def _entered(self, entered: Entered, known: Known | None, grant: Grant) -> Read:
-        state = states.WAITING if known is None else self._state(known)
-        is_open = state in states.UNENDED
-        within = self._settings.limit is None or self._chosen < self._settings.limit
-        chosen = is_open and within and self._settings.selects(entered.job.id)
+    def _refused(self, error: Exception, where: str, job: Job, *, is_own: bool) -> Problem:
+        """Say what is wrong with a job; a default is named with its source, not with a line."""
+        if not isinstance(error, BudgetUnenforceable) or job.budget_usd is None:
+            what = error.why if isinstance(error, WishInvalid) else str(error)
+            return Problem(where, field_to_blame(error, job), what)
+        if is_own:
+            return Problem(where, f"budget_usd ({job.budget_usd})", error.why)
+        source = self._settings.sources.get("budget_usd", "the batch's defaults")
+        return Problem("", f"budget_usd ({job.budget_usd}, from {source})", error.why)
+
+    def _entered(
+        self, where: str, entered: Entered, known: Known | None, grant: Grant
+    ) -> Read | None:
+        """Enter a job that is good in itself; None if its result would be lost by that."""
+        is_same = known is None or _is_same_work(known, entered)
+        state = states.WAITING if known is None else self._state(known.state, is_same=is_same)
+        selected = self._is_selected(entered.job.id)
+        chosen = selected and state in states.UNENDED
+        if chosen and known is not None and not is_same and self._is_done(known):
+            self._complain(_change(where, known, entered, self._ledger.job(entered.job.id)[0]))
+            return None
         self._chosen += chosen
+        entered = replace(entered, chosen=chosen)
         if known is not None and not chosen:
             state = known.state  # it is left as it is, with what came of it
-        if self.idle_patterns:
-            id_ = entered.job.id
-            used = {each for each in self.idle_patterns if fnmatchcase(id_, each)}
-            self.idle_patterns.difference_update(used)
-        entered = replace(entered, chosen=chosen)
-        if known is None:
+        if known is None or (chosen and not is_same):
             self._ledger.enter(entered)
-        else:
+        elif is_same:
             self._ledger.keep(entered, state)
+        else:
+            self._ledger.leave(entered)
         return Read(entered, grant, state)
 
-    def _state(self, known: Known) -> str:
-        """Return how a job stands that means what it meant before."""
-        before = known.state
-        if before == states.COMPLETED or before in (states.RUNNING, states.RETRYING):
-            return before
+    def _is_selected(self, job: str) -> bool:
+        if self.idle_patterns:
+            used = {each for each in self.idle_patterns if fnmatchcase(job, each)}
+            self.idle_patterns.difference_update(used)
+        within = self._settings.limit is None or self._chosen < self._settings.limit
+        return within and self._settings.selects(job)
+
+    def _is_done(self, known: Known) -> bool:
+        """Say whether a job has a result that only `force` gives up."""
+        return known.state == states.COMPLETED and not self._settings.force
+
+    def _state(self, before: str, *, is_same: bool) -> str:
+        """Return how a job is to stand if it is chosen; `is_same`: its work has not changed."""
         if before in _FAILED and self._settings.keep_failed:
             return before
-        is_left = before in _FAILED or before == states.CANCELLED
-        if is_left and known.standing.start(self._settings.retry_from) is Start.UNDECIDED:
-            if self._settings.selects(known.id):
-                self.undecided.append(known.id)
+        if is_same and before in (states.COMPLETED, states.RUNNING, states.RETRYING):
             return before
         return states.WAITING
 
@@ -235,19 +254,20 @@ def _readable(image: str) -> str:
 
 
 # What may be shown of a job; variables and options may be secrets.
-_SHOWN: Final = frozenset(
-    "prompt provider model effort cwd permission_mode max_turns deadline budget_usd".split()
-)
+_SHOWN: Final = frozenset("prompt provider model effort cwd permission_mode system_prompt".split())
 _WIDTH: Final = 40
 
 
+def _is_same_work(known: Known, entered: Entered) -> bool:
+    # Older versions took the fingerprint of all fields; what those digests say of the work holds.
+    same = known.fingerprint == entered.fingerprint
+    return same or work(known.digests) == work(entered.digests)
+
+
 def _change(where: str, known: Known, entered: Entered, before: Job) -> Problem:
-    """Say what of a job has changed since it was run."""
-    fields = sorted(
-        name
-        for name in known.digests.keys() | entered.digests.keys()
-        if known.digests.get(name) != entered.digests.get(name)
-    )
+    """Say what of a job's work has changed since it was completed."""
+    was, now = work(known.digests), work(entered.digests)
+    fields = sorted(name for name in was.keys() | now.keys() if was.get(name) != now.get(name))
     said = [
         f"{name} was {_short(getattr(before, name))} and is {_short(getattr(entered.job, name))}"
         for name in fields
@@ -257,8 +277,8 @@ def _change(where: str, known: Known, entered: Entered, before: Job) -> Problem:
     return Problem(
         where,
         ", ".join(fields),
-        f"job {before.id!r} has changed since it was run{what}; "
-        "change it back, give it another id, or have it run anew (--force)",
+        f"job {before.id!r} has changed since it was run{what}; change it back, give it another"
+        f" id, or have it run anew (--force --only {shlex.quote(escape(before.id))})",
     )
 
 

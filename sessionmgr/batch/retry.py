@@ -31,18 +31,27 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """None: those that say they may be tried again."""
 
     def again(self, ended: Ended, tries: int) -> bool:
-        """Say whether a failure of its kind is tried once more, after so many tries."""
+        """Say whether to try once more, after so many tries.
+
+        Who names a kind wants it tried again, even if something may be done twice by that.
+        """
         failure = ended.result.failure
         if failure is None or tries > self.retries or failure.kind in STOPS_THE_PROVIDER:
             return False
         if self.kinds is not None:
             return failure.kind in self.kinds
-        return failure.retryable
+        return failure.retryable and may_repeat(ended)
+
+
+def may_repeat(ended: Ended) -> bool:
+    """Say whether nothing would be done twice: nothing was, or it can go on from there."""
+    calls = ended.result.tool_calls
+    return ended.resumable or sum(calls.count.values()) <= calls.denied
 
 
 def is_parked(ended: Ended) -> bool:
     """Say whether it only waits for its provider's limit to pass; that is no try."""
-    return ended.result.status is RunStatus.RATE_LIMITED
+    return ended.result.status is RunStatus.RATE_LIMITED and may_repeat(ended)
 
 
 def was_cut(ended: Ended) -> bool:

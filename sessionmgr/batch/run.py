@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from sessionmgr.batch.batch import Batch
 from sessionmgr.batch.dry_run import DryRun
 from sessionmgr.batch.in_process import InProcessHost
-from sessionmgr.batch.settings import Settings, kinds, retry_from
+from sessionmgr.batch.settings import Settings, kinds
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -32,18 +32,13 @@ class HowTo(TypedDict, total=False):
     retries: int
     """How often a job is tried again after failures that may pass: 2, unless said otherwise."""
     retry_on: Collection[str] | None
-    """The kinds of such failures; None: those that say so themselves. What `retry_from` says about
-    jobs that have made tool calls holds for these, too."""
-    retry_from: str
-    """Where a job that ended half way goes on, if it has made tool calls: `session` (the default)
-    resumes its provider session and never starts it over, `fresh` starts it over, although what it
-    has done may be done twice, `ask` leaves it for a decision."""
+    """The kinds of such failures; None: those that say so themselves."""
     max_failures: int | None
     """After so many, nothing more is started."""
     keep_failed: bool
     """Whether a rerun leaves those alone that have failed."""
     force: bool
-    """Whether jobs that have changed since they were run are run anew, and not refused."""
+    """Whether completed jobs whose work has changed are run anew, and not refused."""
     limit: int | None
     """Of those that are to be done, so many this time."""
     only: Collection[str]
@@ -52,6 +47,8 @@ class HowTo(TypedDict, total=False):
     """Patterns of ids: not these, this time."""
     defaults: Job | None
     """What jobs are like that do not say otherwise; its id is of no account."""
+    sources: Mapping[str, str]
+    """Where the defaults come from, field by field: a file, a flag; for messages."""
     options: Mapping[str, Mapping[str, Json]]
     """The same, for the options of each provider."""
 
@@ -103,7 +100,6 @@ def _settings(how: HowTo) -> Settings:
         per_provider=how.get("per_provider", {}),
         retries=how.get("retries", 2),
         retry_on=None if retry_on is None else kinds(retry_on),
-        retry_from=retry_from(how.get("retry_from", "session")),
         max_failures=how.get("max_failures"),
         keep_failed=how.get("keep_failed", False),
         force=how.get("force", False),
@@ -111,5 +107,6 @@ def _settings(how: HowTo) -> Settings:
         only=tuple(how.get("only", ())),
         skip=tuple(how.get("skip", ())),
         defaults=how.get("defaults"),
+        sources=how.get("sources", {}),
         options=how.get("options", {}),
     )

@@ -99,6 +99,16 @@ def _settings(configuration: Configuration) -> list[Check]:
     said = ", ".join(read) if read else f"no file (it could be {paths[0]})"
     changed = sorted(configuration.sources)
     more = f"; set: {', '.join(changed)}" if changed else ""
+    if configuration.refused:
+        keys = ", ".join(".".join(each.key) for each in configuration.refused)
+        return [
+            Check(
+                name="settings",
+                state="skip",
+                detail=f"{said}{more}; not taken from the project: {keys}",
+                next=f"read it, then: sessionmgr trust {configuration.refused[0].path.parent}",
+            )
+        ]
     return [Check(name="settings", detail=said + more)]
 
 

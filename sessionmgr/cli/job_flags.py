@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.batch import Job
 from sessionmgr.cli.configuration import add_setting_flags
 from sessionmgr.cli.given import read_env, read_options, read_schema, read_text
-from sessionmgr.errors import CommandLineInvalid
+from sessionmgr.errors import BudgetUnenforceable, CommandLineInvalid
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Generator
 
     from sessionmgr.cli.configuration import Configuration
     from sessionmgr.model import Json
@@ -59,7 +61,7 @@ def job_of(args: argparse.Namespace, prompt: str | None = None) -> Job:
         tools_allowed=configuration.tools_allowed,
         tools_denied=configuration.tools_denied,
         require=_words(args.require),
-        prefer=_preferred(configuration, _words(args.prefer)),
+        prefer=_words(args.prefer),
         system_prompt=_system_prompt(args),
         max_turns=configuration.max_turns,
         deadline=configuration.deadline or None,
@@ -98,14 +100,21 @@ def _images(paths: list[str] | None) -> tuple[str, ...] | None:
     return images
 
 
-def _preferred(
-    configuration: Configuration, named: tuple[str, ...] | None
-) -> tuple[str, ...] | None:
-    """Add what a budget takes that is set for whatever may run; one of a flag must be kept."""
-    source = configuration.sources.get("budget_usd")
-    if source is None or source.startswith("-"):
-        return named
-    return (*(named or ()), "cost")
+@contextmanager
+def budget_named(configuration: Configuration) -> Generator[None]:
+    """Have the refusal of a budget say which setting it is, and where that comes from.
+
+    Raises:
+        CommandLineInvalid: The provider cannot enforce it.
+    """
+    try:
+        yield
+    except BudgetUnenforceable as error:
+        source = configuration.sources.get("budget_usd")
+        if source is None:
+            raise
+        named = f"budget_usd ({configuration.budget_usd}, from {source})"
+        raise CommandLineInvalid(f"{named}: {error.why}") from error
 
 
 def _words(given: list[str] | None) -> tuple[str, ...] | None:

@@ -50,15 +50,19 @@ def nearest_settings(start: Path) -> Path | None:
 
 def make_private(path: Path) -> None:
     """Make the file, and the directory if it is our own, so that nobody else can read them."""
+    from sessionmgr.process.private_path import make_private_file
+
     if path.parent == state_directory():
         make_private_directory(path.parent)
     if path.parent.is_dir() and not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        make_private_file(path)
 
 
 def make_private_directory(path: Path) -> None:
     """Make a directory that nobody else can read; one that is there stays as it is."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    from sessionmgr.process import private_path
+
+    private_path.make_private_directory(path)
 
 
 def _home(variable: str, *below: str) -> Path:

@@ -9,6 +9,7 @@ import msgspec
 from sessionmgr.cli.asking import Terminal, find_terminal
 from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.configuration import add_setting_flags
+from sessionmgr.cli.job_flags import budget_named
 from sessionmgr.cli.place import make_private
 from sessionmgr.cli.showing import show_runs
 from sessionmgr.cli.stopping import run_verb
@@ -16,7 +17,6 @@ from sessionmgr.cli.stored import ALIVE, all_runs, find, fold, held_sessions, op
 from sessionmgr.errors import CommandLineInvalid, NotResumable
 from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.manager.plan import RunWish
-from sessionmgr.manager.resuming import CONTINUE, message_to_resume
 from sessionmgr.provider import Budget
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ SETTINGS: Final = (
     "model", "effort", "permission_mode", "tools_allowed", "tools_denied", "max_turns", "deadline",
     "budget_usd", "clocks",
 )  # fmt: skip
+DEFAULT_MESSAGE: Final = "continue"
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -54,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id and a message."""
     parser.add_argument("id", metavar="ID", help="of a snapshot, a run or a session")
     parser.add_argument(
-        "message", nargs="?", metavar="MESSAGE", help=f"what to say (default: {CONTINUE})"
+        "message", nargs="?", metavar="MESSAGE", help=f"what to say (default: {DEFAULT_MESSAGE})"
     )
     add_setting_flags(parser, *SETTINGS)
 
@@ -73,7 +74,8 @@ async def _main(args: argparse.Namespace) -> int:
         capturing(configuration.capture) as launcher,
         open_manager(store=configuration.store, launcher=launcher) as manager,
     ):
-        handle = await _start(manager, plan, args)
+        with budget_named(configuration):
+            handle = await _start(manager, plan, args)
         return await show_runs(handle, args)
 
 
@@ -117,6 +119,9 @@ async def _require_free(store: Store, stored: StoredRun) -> None:
 def _require_resumable(run: Run, message: str | None) -> None:
     if run.provider_session_id is None:
         raise NotResumable(run.id, "the provider's session is not known")
+    if run.open_tools:
+        names = ", ".join(run.open_tools.values())
+        raise NotResumable(run.id, f"a tool call was cut half way: {names}")
     if run.status == "completed" and message is None:
         raise CommandLineInvalid(
             f"{run.id} has completed: say what more there is to do: "
@@ -136,7 +141,7 @@ async def _start(manager: Manager, plan: Plan, args: argparse.Namespace) -> RunH
     wishes.setdefault("model", run.model)
     wishes.setdefault("permission_mode", run.permission.asked if run.permission else None)
     session = await manager.session(run.session_id)
-    message = message_to_resume([run], args.message)
+    message = args.message or DEFAULT_MESSAGE
     return await session.admit(RunWish(prompt=message, resumed_from=run.id, **wishes))
 
 

@@ -11,7 +11,7 @@ from sessionmgr.batch import read_rules, wish_of
 from sessionmgr.cli.asking import Terminal, find_terminal
 from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.given import prompt_of
-from sessionmgr.cli.job_flags import add_job_flags, job_of, options_of
+from sessionmgr.cli.job_flags import add_job_flags, budget_named, job_of, options_of
 from sessionmgr.cli.place import make_private
 from sessionmgr.cli.showing import show_runs
 from sessionmgr.cli.stopping import run_verb
@@ -77,8 +77,10 @@ async def _main(args: argparse.Namespace, wish: RunWish) -> int:
                 permission_mode=configuration.permission_mode,
                 options=options_of(args, session.provider),
             )
-        async with RunBlock(session, wish) as handle:
-            return await show_runs(handle, args)
+        with budget_named(configuration):
+            session.check(wish)
+            async with RunBlock(session, wish) as handle:
+                return await show_runs(handle, args)
 
 
 async def _new_session(manager: Manager, args: argparse.Namespace) -> SessionHandle:

@@ -26,7 +26,7 @@ from sessionmgr.errors import (
     SupervisorStopping,
     UnknownId,
 )
-from sessionmgr.manager.identity import is_gone
+from sessionmgr.manager.identity import describe_holder, is_alive, is_gone
 from sessionmgr.manager.keeper import Keeper
 from sessionmgr.manager.live import Live
 from sessionmgr.manager.provider_tree import ProviderTree
@@ -35,6 +35,7 @@ from sessionmgr.model import Session
 from sessionmgr.model.value import known_part
 from sessionmgr.otp import DynamicSupervisor, child
 from sessionmgr.provider.discovery import find_adapter
+from sessionmgr.store.row import Owner
 
 if TYPE_CHECKING:
     from sessionmgr.manager.tables import Tables
@@ -130,11 +131,17 @@ class Keeping:
             raise ManagerClosing from None
         except StartFailed as error:
             if isinstance(error.__cause__, LeaseHeld):
-                raise SessionBusy(session.id, error.__cause__.holder) from error.__cause__
+                raise self._busy(error.__cause__) from None
             if isinstance(error.__cause__, StoreError):
                 raise error.__cause__ from None
             raise KeeperLost(session.id) from error
         return live
+
+    def _busy(self, held: LeaseHeld) -> SessionBusy:
+        detail = ""
+        if isinstance(held.holder, Owner):
+            detail = describe_holder(held.holder, held.expires - self._tables.milliseconds())
+        return SessionBusy(held.name, held.holder, held.expires, detail)
 
     async def _asleep(self, session: Session) -> Live:
         """Return a session as the store knows it."""
@@ -166,6 +173,7 @@ class Keeping:
             now=tables.milliseconds(),
             ttl=LEASE_MS,
             gone=is_gone,
+            alive=is_alive,
         )
         if live.stored:  # whoever kept it before may have left something open
             await self._reconciler.end_all(lease, "its manager is no more")

@@ -19,13 +19,14 @@ from sessionmgr.manager.desk import Desk
 from sessionmgr.manager.identity import Presence
 from sessionmgr.manager.keeping import Keeping
 from sessionmgr.manager.launching import LateLauncher
-from sessionmgr.manager.plan import Grant, RunWish, Wishes, check, check_content, mode_of
+from sessionmgr.manager.plan import Grant, RunWish, Wishes, grant_of, mode_of
 from sessionmgr.manager.reconciler import Reconciler
 from sessionmgr.manager.resuming import snapshot_of, wish_to_go_on
 from sessionmgr.manager.session_handle import SessionHandle
 from sessionmgr.manager.spool import Spool
 from sessionmgr.manager.status import Spent, Status, spent, status_of
 from sessionmgr.manager.store_keeping import StoreKeeping
+from sessionmgr.manager.stored_runs import all_runs, fold
 from sessionmgr.manager.tables import Tables
 from sessionmgr.manager.tree import Tree
 from sessionmgr.model import (
@@ -122,9 +123,7 @@ class Manager:
         self._tables.require_here()
         self._keeping.know(provider)
         session = Session(id="", provider=provider, cwd=str(Path(cwd).absolute()))
-        plan = check(self._tables, session, wish)
-        check_content(self._tables, provider, plan.spec)
-        return Grant(plan.negotiation, plan.spec.permission)
+        return grant_of(self._tables, session, wish)
 
     async def open_session(
         self,
@@ -339,14 +338,6 @@ class Manager:
         offered = self._keeping.know(provider).capabilities
         return offered.support(capability) is not UNSUPPORTED
 
-    def runs_commands(self, provider: str) -> bool:
-        """Say whether a provider's prompts are commands, which no agent weighs.
-
-        Raises:
-            ProviderUnknown: There is no such provider.
-        """
-        return self._keeping.know(provider).adapter_class.runs_commands
-
     async def settled(self, session_id: str) -> list[Run]:
         """Return a session's runs, the newest first, after ending those that nobody keeps.
 
@@ -359,8 +350,8 @@ class Manager:
         tables = self._tables
         tables.require_here()
         await self._keeping.settle(session_id, "its manager is no more")
-        page = await tables.store.runs(session_id=session_id)
-        return [decode_run(row.body) for row in page.rows]
+        found = await all_runs(tables.store, session_id)
+        return [decode_run(row.body) for row in reversed(found)]
 
     async def blob(self, sha256: str) -> bytes:
         """Return what is stored under a hash: an image, say.
@@ -378,7 +369,8 @@ class Manager:
             UnknownId: There is no such run.
         """
         self._tables.require_here()
-        return (await self._reconciler.fold(await self._tables.store.run(run_id))).result()
+        store = self._tables.store
+        return (await fold(store, await store.run(run_id))).result()
 
     async def sessions(
         self,

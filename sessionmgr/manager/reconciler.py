@@ -16,25 +16,25 @@ from msgspec.structs import replace
 
 from sessionmgr.errors import LeaseHeld, UnknownId
 from sessionmgr.manager.draft import terminal
-from sessionmgr.manager.identity import is_gone
+from sessionmgr.manager.identity import is_alive, is_gone
+from sessionmgr.manager.spool import without_secrets
+from sessionmgr.manager.stored_runs import all_runs, fold, read_run
 from sessionmgr.model import (
     Cause,
     Cost,
     Failure,
     FailureKind,
-    MessageSent,
     Run,
     RunEnded,
     RunFailed,
     RunStarted,
     RunStatus,
-    decode_event,
     encode_event,
     encode_json,
     reduce,
-    reduce_all,
 )
 from sessionmgr.provider.course import Stop
+from sessionmgr.store.redaction import Redactor
 from sessionmgr.store.row import Append, EventRow, RunRow
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ LONGEST: Final = 10.0
 """Seconds between two attempts to reach a store that has been away for long."""
 LAST_ATTEMPTS: Final = 5
 """How often a store is tried when the manager goes down."""
+KEYS: Final = Redactor()
+"""What is found by its shape alone: of a run of a former manager no secret is known."""
 UNENDED: Final = (RunStatus.PENDING.value, RunStatus.RUNNING.value)
 
 
@@ -80,16 +82,20 @@ class Reconciler:
             return 0
         spooled = await self._spool.read()
         self._ends.update(spooled)
+        held: set[str] = set()
         ended = 0
         for session_id in await self.left_open():
             if self._tables.is_kept(session_id):
                 continue  # it is ours, and kept
             try:
                 ended += await self.settle(session_id, "its manager is no more")
-            except LeaseHeld:
-                continue  # another manager has it, and lives
-        await self._spool.clear()
-        for run_id in spooled:
+            except LeaseHeld:  # another manager has it, and lives
+                held.add(session_id)
+        # The manager that has a session may be between spooling an end and storing it: that end
+        # has to outlast a crash of it.
+        seen_to = {run_id for run_id, end in spooled.items() if end.session_id not in held}
+        await self._spool.drop(seen_to)
+        for run_id in seen_to:
             self._ends.pop(run_id, None)
         self._booted = True
         if ended:
@@ -211,10 +217,11 @@ class Reconciler:
 
     async def _adopt(self, live: Live) -> None:
         """Let those who hold a run know what is stored of it, if its keeper could not any more."""
+        store = self._tables.store
         for entry in live.entries.values():
             if not entry.is_over:
                 try:
-                    entry.run = await self.fold(await self._tables.store.run(entry.id))
+                    entry.run = await fold(store, await store.run(entry.id))
                 except UnknownId:
                     continue  # it never came to be stored
 
@@ -259,13 +266,15 @@ class Reconciler:
                 entry.course.claim(Stop(cause=Cause.SHUTDOWN))
                 assert entry.course.stop is not None
                 made = replace(terminal(entry.course.stop, entry.run), synthetic=True)
-            event = made.stamped(
+            stamped = made.stamped(
                 seq=0,
                 at=at,
                 session_id=live.session.id,
                 run_id=entry.id,
                 provider=live.session.provider,
             )
+            # What it says goes into the log, the spool and, later, the store: by no keeper.
+            event = without_secrets(stamped, live.redactor)
             entry.run = reduce(entry.run, event)
             if not entry.is_over:  # it had not begun, and that cannot be paused, say
                 entry.run = reduce(reduce(entry.run, RunStarted(run_id=entry.id)), event)
@@ -282,7 +291,12 @@ class Reconciler:
         tables = self._tables
         await tables.store.session(session_id)
         lease = await tables.store.acquire(
-            session_id, tables.owner, now=tables.milliseconds(), ttl=LEASE_MS, gone=is_gone
+            session_id,
+            tables.owner,
+            now=tables.milliseconds(),
+            ttl=LEASE_MS,
+            gone=is_gone,
+            alive=is_alive,
         )
         ended = await self.end_all(lease, why)
         await tables.store.release(session_id, lease.fence)
@@ -290,22 +304,23 @@ class Reconciler:
 
     async def end_all(self, lease: Lease, why: str) -> int:
         """End all that is open in the session of a lease; return how many runs that were."""
-        page = await self._tables.store.runs(session_id=lease.name, statuses=UNENDED)
-        for stored in page.rows:
+        left = await all_runs(self._tables.store, lease.name, statuses=UNENDED)
+        for stored in left:
             await self._end(lease, stored, why)
-        return len(page.rows)
+        return len(left)
 
     async def _end(self, lease: Lease, stored: StoredRun, why: str) -> None:
         tables = self._tables
         session = await tables.store.session(stored.session_id)
-        run, said = await self._read(stored)
+        run, said = await read_run(tables.store, stored)
         fate: Literal["dropped", "unknown"] = "dropped" if run.started_at is None else "unknown"
         events: list[Event] = [
             replace(said[message_id], state=fate)
             for message_id, state in run.open_messages.items()
             if state == "queued"
         ]
-        events.append(self._ends.get(run.id) or _crashed(run, why))
+        end = self._ends.get(run.id) or _crashed(run, why)
+        events.append(without_secrets(end, KEYS))  # an older version has spooled it as it was
         rows: list[EventRow] = []
         for seq, event in enumerate(events, session.last_seq + 1):
             stamped = event.stamped(
@@ -325,35 +340,12 @@ class Reconciler:
                 first=session.last_seq + 1,
                 at=tables.milliseconds(),
                 rows=tuple(rows),
-                runs=(RunRow(stored.run_id, run.status.value, encode_json(run)),),
+                runs=(RunRow(stored.run_id, run.status.value, KEYS.redact(encode_json(run))),),
             )
         )
         self._ends.pop(run.id, None)
         log.info("event=run_reconciled run=%s why=%s", stored.run_id, why)
         self._tell(run)
-
-    async def fold(self, stored: StoredRun) -> Run:
-        """Make a run's record from its stored events."""
-        run, _ = await self._read(stored)
-        return run
-
-    async def _read(self, stored: StoredRun) -> tuple[Run, dict[str, MessageSent]]:
-        """Return a run's record, and the messages that were sent to it."""
-        run = Run(id=stored.run_id, session_id=stored.session_id, provider=stored.provider)
-        said: dict[str, MessageSent] = {}
-        after = (stored.first_seq or 1) - 1
-        while True:
-            page = await self._tables.store.events(
-                stored.session_id, after=after, run_id=stored.run_id
-            )
-            events = [decode_event(row.body) for row in page.rows]
-            run = reduce_all(run, events)
-            said.update(
-                (event.message_id, event) for event in events if isinstance(event, MessageSent)
-            )
-            after = page.last
-            if not page.more:
-                return run, said
 
     def _tell(self, run: Run) -> None:
         """Let those who hold the run know, if it was one of ours."""
@@ -370,7 +362,7 @@ def _crashed(run: Run, why: str) -> RunFailed:
         kind=FailureKind.MANAGER_CRASHED,
         message=why,
         retryable=True,
-        resumable=run.provider_session_id is not None,
+        resumable=run.provider_session_id is not None and not run.open_tools,
     )
     # What it used after its last report is unknown.
     cost = run.cost + Cost()

@@ -11,7 +11,7 @@ import trio
 from sessionmgr.errors import KeeperLost, ManagerClosing, SessionIsClosed
 from sessionmgr.manager.entry import RunEntry
 from sessionmgr.manager.news import QUIET, Admitted, Closing
-from sessionmgr.manager.plan import Plan, RunWish, Wishes, check
+from sessionmgr.manager.plan import Plan, RunWish, Wishes, check, grant_of
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.model import Cause, Kind
 from sessionmgr.provider.course import Stop, require_text
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.keeping import Keeping
+    from sessionmgr.manager.plan import Grant
     from sessionmgr.manager.tables import Tables
     from sessionmgr.model import Session
     from sessionmgr.provider.context import Budget
@@ -83,6 +84,16 @@ class SessionHandle:
             StartRefused: Nothing was started.
         """
         return await self.admit(RunWish(prompt=prompt, **wishes))
+
+    def check(self, wish: RunWish) -> Grant:
+        """Say what a run would be granted; nothing is started or stored.
+
+        Raises:
+            StartRefused: The run would be refused, or could never go well.
+            VariableRefused: A variable may not be given to a child.
+        """
+        self._tables.require_here()
+        return grant_of(self._tables, self._session, wish)
 
     async def admit(self, wish: RunWish) -> RunHandle:
         """Check a wish and let the run in; it has its turn when those before it are done.

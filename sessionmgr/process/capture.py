@@ -18,6 +18,7 @@ import msgspec
 import trio
 
 from sessionmgr.model import Unreadable, parse_json
+from sessionmgr.process.private_path import make_private_directory
 
 if TYPE_CHECKING:
     import signal
@@ -59,7 +60,7 @@ class Capture:
     """The file of one child."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_directory(path.parent)
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         self._file: Final[IO[bytes]] = os.fdopen(os.open(path, flags, 0o600), "wb")
         self._began: Final = trio.current_time()

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 import msgspec
 
 from sessionmgr.errors import VariableRefused
+from sessionmgr.process.secret_names import is_secret_name
 
 BASE: Final = (
     *("PATH", "HOME", "LANG", "LC_*", "TERM", "TMPDIR", "USER", "SHELL", "XDG_*"),
@@ -33,12 +34,6 @@ NESTING: Final = (
     "OPENCODE",
 )
 """What agents put into the environment of the tools they run."""
-
-SECRET: Final = (
-    *("*_KEY", "*APIKEY", "*_TOKEN", "*_SECRET", "*_AUTH", "*_PAT"),
-    *("*PASSWORD*", "*PASSWD*", "*_PASS", "KEY", "TOKEN", "SECRET"),
-)
-"""Variables with names like these hold secrets, in whatever case they are written."""
 
 SHORTEST_SECRET: Final = 8
 FEWEST_CHARACTERS: Final = 4
@@ -93,12 +88,17 @@ def build_environment(
 def secrets(env: Mapping[str, str], declared: Declared | None = None) -> tuple[str, ...]:
     """Return the values that must not be stored or shown, the longest first.
 
-    They are those of the variables whose names say so, and user and password in addresses such as
-    a proxy's. What has less than 8 characters, or less than 4 different ones, is none: to replace
-    every "1" or "none" would hide everything else.
+    They are those of the variables whose names say so (`secret_names`) or which the adapter
+    declares, and user and password in addresses such as a proxy's. What has less than 8
+    characters, or less than 4 different ones, is none: to replace every "1" or "none" would hide
+    everything else.
     """
-    patterns = (*SECRET, *(declared.secret if declared else ()))
-    named = (value for name, value in env.items() if _matches(name.upper(), patterns))
+    patterns = declared.secret if declared else ()
+    named = (
+        value
+        for name, value in env.items()
+        if is_secret_name(name) or _matches(name.upper(), patterns)
+    )
     found = {
         each for value in (*named, *_user_infos(env.values())) for each in (value, value.strip())
     }

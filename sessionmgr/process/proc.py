@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Final
 
+_ENDED: Final = (b"Z", b"X", b"x")
+"""The states of a process that has ended: a zombie, or one that is being removed."""
 _FIELDS_AFTER_NAME: Final = 20
 """The start time is the 22nd field of stat; the first two are pid and name."""
 
@@ -70,6 +72,26 @@ def start_time(pid: int) -> int:
     return found.started if found is not None else 0
 
 
+def is_running(pid: int, started: int) -> bool | None:
+    """Say whether the process that began then still runs; None if that cannot be seen here.
+
+    A zombie does not run: it has ended, and waits for its parent to take note. A process that is
+    not shown may belong to another user, where /proc is mounted with hidepid.
+    """
+    found = stat(pid)
+    if found is not None:
+        return found.started == started and found.state not in _ENDED
+    if pid <= 0:
+        return None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return None
+    return None
+
+
 def children(parent: int) -> list[int]:
     """Return the children of a process, some of them perhaps dead by now."""
     try:
@@ -111,5 +133,18 @@ def boot() -> str:
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()
+    except OSError:
+        return ""
+
+
+def namespace() -> str:
+    """Return the name of our PID namespace; empty where /proc does not show this very process.
+
+    In a namespace without a /proc of its own, the numbers in there are those of another one.
+    """
+    try:
+        if os.readlink("/proc/self") != str(os.getpid()):
+            return ""
+        return os.readlink("/proc/self/ns/pid")
     except OSError:
         return ""

@@ -97,7 +97,7 @@ def sign(directory: Path, launcher: int) -> Signature:
     entry = _Entry(
         launcher=launcher,
         boot=proc.boot(),
-        namespace=_namespace(),
+        namespace=proc.namespace(),
         pid=os.getpid(),
         started=proc.start_time(os.getpid()),
     )
@@ -181,11 +181,14 @@ def _lock(file: int) -> bool:
 
 
 def _is_dead(entry: _Entry, *, locked: bool) -> bool:
-    if locked or entry.boot != proc.boot():
+    if locked:
         return True
     # Somebody has the lock: the owner, or a copy that it forked. Numbers mean something only
-    # where they were given.
-    return entry.namespace == _namespace() and proc.start_time(entry.pid) != entry.started
+    # where they were given; the holder may be on another machine that shares the directory.
+    here = proc.boot(), proc.namespace()
+    if not all(here) or (entry.boot, entry.namespace) != here:
+        return False
+    return proc.is_running(entry.pid, entry.started) is False
 
 
 def _bury(path: Path, entry: _Entry, found: _Findings) -> None:
@@ -221,10 +224,3 @@ def _sweep_marked(wanted: Callable[[int], bool], found: _Findings) -> bool:
 
 def _named(processes: Iterable[tuple[int, str]]) -> dict[int, LeftRunning]:
     return {pid: LeftRunning(pid=pid, name=name, uid=proc.owner_of(pid)) for pid, name in processes}
-
-
-def _namespace() -> str:
-    try:
-        return str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from sessionmgr.process.launcher import Launcher
     from sessionmgr.provider.course import Course
     from sessionmgr.provider.question import ApprovalRequest, Decision
+
+
+LONGEST_MESSAGE: Final = 4000
+"""Characters of a failure's message: it is stored and printed several times."""
 
 
 def is_amount(value: object) -> bool:
@@ -279,6 +283,9 @@ class RunContext:
 
     async def fail(self, failure: Failure, *, stop_reason: str | None = None) -> None:
         """Tell that the run went wrong. A rate limit that nobody waits for is such an end, too."""
+        if len(failure.message) > LONGEST_MESSAGE:
+            message = f"{failure.message[:LONGEST_MESSAGE]}…"
+            failure = msgspec.structs.replace(failure, message=message)
         if failure.kind is FailureKind.RATE_LIMITED:
             stop = Stop(cause=Cause.RATE_LIMIT, failure=failure)
             self._end(stop, RunRateLimited(failure=failure, stop_reason=stop_reason))

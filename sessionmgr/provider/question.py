@@ -29,6 +29,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     provider: str = ""
     cwd: str = ""
     """Where the run works."""
+    tool_cwd: str = ""
+    """Where the tool would work, if the question names a directory of its own."""
 
 
 class Allow(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +79,7 @@ def _within(paths: tuple[str, ...], directories: Iterable[str]) -> bool:
     return bool(paths) and all(
         ".." not in PurePath(path).parts
         and PurePath(path).is_absolute()
+        and "\0" not in path
         and any(PurePath(os.path.realpath(path)).is_relative_to(each) for each in inside)
         for path in paths
     )

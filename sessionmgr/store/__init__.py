@@ -24,6 +24,7 @@ from sessionmgr.errors import (
     StoreUnusable as StoreUnusable,
     UnknownId as UnknownId,
 )
+from sessionmgr.store.admission import is_held as is_held
 from sessionmgr.store.contract import Store as Store
 from sessionmgr.store.memory import (
     MemoryStore as MemoryStore,

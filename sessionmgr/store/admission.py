@@ -20,9 +20,9 @@ from sessionmgr.errors import (
 from sessionmgr.model.status import TERMINAL, TERMINAL_TYPES, RunStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from sessionmgr.store.row import Append
+    from sessionmgr.store.row import Append, Lease, Owner
 
 DELTAS: Final = ("message_streamed", "reasoning_streamed", "tool_call_updated")
 """What `prune` may drop: its whole comes in a later event."""
@@ -154,3 +154,16 @@ def named_runs(append: Append) -> set[str]:
     rows = (append.rows, append.runs, append.ledger)
     named = {row.run_id for some in rows for row in some}
     return {each for each in named if each is not None}
+
+
+def is_held(
+    lease: Lease, now: int, gone: Callable[[Owner], bool], alive: Callable[[Owner], bool]
+) -> bool:
+    """Say whether a lease still keeps others out.
+
+    One whose owner is provably gone does not. An expired one does only while its owner provably
+    lives: a suspended machine, a stopped process and a step of the wall clock end no lease.
+    """
+    if lease.expires > now:
+        return not gone(lease.owner)
+    return alive(lease.owner)

@@ -190,11 +190,13 @@ class Leases(Protocol):
         now: int,
         ttl: int,
         gone: Callable[[Owner], bool] = lambda _: False,
+        alive: Callable[[Owner], bool] = lambda _: False,
     ) -> Lease:
         """Take the lease, with a higher fence than any before.
 
-        It is free when nobody has it, when it has expired, when its owner is `gone` for sure, and
-        when it is the same owner's already: then the older fence is stale.
+        It is free when nobody has it, when it has expired and its owner is not provably `alive`,
+        when its owner is provably `gone`, and when it is the same owner's already: then the older
+        fence is stale.
 
         Raises:
             LeaseHeld: Somebody else has it.

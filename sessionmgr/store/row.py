@@ -152,6 +152,8 @@ class Owner(Struct, frozen=True, gc=False):
     start: int
     name: str = ""
     """Tells two owners within one process apart."""
+    namespace: str = ""
+    """The PID namespace in which `pid` counts; empty where it is not known."""
 
 
 class Lease(Struct, frozen=True, kw_only=True):

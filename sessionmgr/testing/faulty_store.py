@@ -115,10 +115,11 @@ class FaultyStore(MemoryStore):
         now: int,
         ttl: int,
         gone: Callable[[Owner], bool] = lambda _: False,
+        alive: Callable[[Owner], bool] = lambda _: False,
     ) -> Lease:
         """Take a lease, unless the store is frozen or closed."""
         await self._get_there()
-        return await super().acquire(name, owner, now=now, ttl=ttl, gone=gone)
+        return await super().acquire(name, owner, now=now, ttl=ttl, gone=gone, alive=alive)
 
     async def _get_there(self) -> None:
         await self.thawed.wait()

@@ -169,9 +169,7 @@ async def all_runs(store: Path) -> list[str]:
     return [row.status for row in page.rows]
 
 
-async def test_a_job_whose_host_is_killed_within_a_tool_is_resumed_and_told_so(
-    tmp_path: Path,
-) -> None:
+async def test_what_had_side_effects_is_not_done_twice(tmp_path: Path) -> None:
     jobs = [job("a", Tool(name="Bash", takes=60))]
     async with open_place(tmp_path, "child") as place:
         host = ChildHost(tmp_path / "store.db", adapters=ADAPTERS)
@@ -179,25 +177,23 @@ async def test_a_job_whose_host_is_killed_within_a_tool_is_resumed_and_told_so(
             await until(results, {"Bash"})
             os.kill(host.pid, signal.SIGKILL)
             (result,) = [each async for each in results]
-    assert (result.status, result.attempt) == (RunStatus.COMPLETED, 2)
-    assert result.resumed_from is not None
-    assert "a tool call was running (Bash)" in result.text  # it is echoed
-
-
-async def test_a_job_whose_host_is_killed_within_a_tool_is_not_started_over_unasked(
-    tmp_path: Path,
-) -> None:
-    jobs = [job("a", Tool(name="Bash", takes=60))]
-    async with open_place(tmp_path, "child") as place:
-        host = ChildHost(tmp_path / "store.db", adapters=ADAPTERS)
-        async with run_batch(place.manager, jobs, host=host, retry_from="ask") as results:
-            await until(results, {"Bash"})
-            os.kill(host.pid, signal.SIGKILL)
-            (result,) = [each async for each in results]
     assert result.failure is not None
     assert (result.failure.kind, result.attempt) == (FailureKind.MANAGER_CRASHED, 1)
-    assert "--retry-from fresh starts it over" in result.failure.message
-    assert result.side_effects
+
+
+async def test_a_child_imports_nothing_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("msgspec", "sessionmgr", "json"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    monkeypatch.chdir(tmp_path)
+    async with (
+        open_place(tmp_path, "child") as place,
+        run_batch(place.manager, [job("a")], host=place.new_host()) as results,
+    ):
+        (result,) = [each async for each in results]
+    assert result.status == RunStatus.COMPLETED
+    assert not (tmp_path / "ran").exists()
 
 
 async def test_a_child_that_does_not_come_up_ends_the_batch(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import trio
 from sessionmgr import Job, run_batch
 from sessionmgr.batch import dry_run
 from sessionmgr.errors import BatchBusy, JobsInvalid
-from sessionmgr.testing.scripted import Fail, Hang, Say, Step, Wait
+from sessionmgr.testing.scripted import Fail, Hang, Say, Step, Tool, Wait
 from tests.batch.hall import collect, job, open_hall, results_of
 
 
@@ -66,6 +66,20 @@ async def test_what_was_cut_goes_on_in_its_session(autojump_clock: object, tmp_p
         assert hall.prompts() == ["a", "continue"]
 
 
+async def test_what_was_cut_within_a_tool_begins_anew(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+        return (Tool(name="Bash", takes=0 if attempt else 99),)
+
+    async with open_hall(scripts=scripts) as hall:
+        async with run_batch(hall.manager, [job("a")], out=tmp_path):
+            await trio.sleep(3)
+        (result,) = await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
+        assert result.resumed_from is None
+        assert hall.prompts() == ["a", "a"]
+
+
 async def test_a_job_that_has_changed_is_refused(autojump_clock: object, tmp_path: Path) -> None:
     async with open_hall() as hall:
         await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
@@ -74,7 +88,7 @@ async def test_a_job_that_has_changed_is_refused(autojump_clock: object, tmp_pat
         assert str(refused.value) == (
             "job 1: prompt: job 'a' has changed since it was run "
             '(prompt was "a" and is "b"); change it back, give it another id, or have it run '
-            "anew (--force)"
+            "anew (--force --only a)"
         )
         await collect(run_batch(hall.manager, [job("a", prompt="b")], out=tmp_path, force=True))
         assert hall.prompts() == ["a", "b"]
@@ -117,7 +131,7 @@ async def test_what_is_not_asked_for_this_time_keeps_what_came_of_it(
         assert none.summary().statuses == {"completed": 1, "failed": 2}
 
 
-async def test_no_result_is_there_of_a_job_that_has_failed_and_is_gone(
+async def test_the_result_of_a_job_that_is_in_the_file_no_more_stays(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_hall() as hall:
@@ -126,7 +140,7 @@ async def test_no_result_is_there_of_a_job_that_has_failed_and_is_gone(
         again = run_batch(hall.manager, jobs[:1], out=tmp_path)
         await collect(again)
     lines = (tmp_path / "results.jsonl").read_text().splitlines()
-    assert sorted(json.loads(each)["job"] for each in lines) == ["a", "c"]  # what is done stays
+    assert sorted(json.loads(each)["job"] for each in lines) == ["a", "b", "c"]
     assert again.summary().statuses == {"completed": 1}
 
 

@@ -33,6 +33,14 @@ def test_all_is_well_with_a_store_of_ones_own(terminal: Terminal) -> None:
     assert "schema 1" in told["store"]["detail"]
 
 
+def test_settings_of_a_project_that_are_not_taken_are_told(terminal: Terminal) -> None:
+    (terminal.home / "sessionmgr.toml").write_text('approve = "x"\noptions.shell.shell = true\n')
+    code, told = looked(terminal, "settings")
+    assert (code, told["settings"]["state"]) == (0, "skip")
+    assert "not taken from the project: approve, options.shell.shell" in told["settings"]["detail"]
+    assert told["settings"]["next"].endswith(f"sessionmgr trust {terminal.home}")
+
+
 def test_each_line_says_how_it_is_and_what_to_do(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,8 @@ def test_there_are_some() -> None:
 @pytest.mark.parametrize("block", blocks("toml"), ids=range(len(blocks("toml"))))
 def test_the_settings_are_settings(block: str, tmp_path: Path) -> None:
     (tmp_path / "sessionmgr.toml").write_text(block, encoding="utf-8")
+    trusted = sessionmgr("trust", str(tmp_path), cwd=tmp_path, env=environment(tmp_path))
+    assert trusted.returncode == 0
     ran = sessionmgr("--print-config", cwd=tmp_path, env=environment(tmp_path))
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "sessionmgr.toml:1" in ran.stdout

@@ -83,15 +83,6 @@ def test_a_deadline_ends_it(prompt: Terminal) -> None:
     assert "timed out" in err
 
 
-def test_a_budget_of_the_settings_is_kept_where_that_can_be(
-    prompt: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SESSIONMGR_BUDGET_USD", "1")
-    code, out, err = prompt.bare("run", "-p", "shell", "echo yes")
-    assert (code, out) == (0, "yes")
-    assert "warning: cost: the provider does not have cost" in err
-
-
 def test_a_prompt_may_come_from_stdin_or_from_a_file(env: dict[str, str], prompt: Terminal) -> None:
     assert sessionmgr("run", "-p", "scripted", "-", env=env, stdin="Hello\n").stdout == "Hello\n"
     (prompt.home / "prompt.txt").write_text("Good evening")
@@ -119,6 +110,7 @@ def test_rules_of_the_settings_answer_where_there_is_no_terminal(
 ) -> None:
     (tmp_path / "sessionmgr.toml").write_text('approve = "rules.toml"\n')
     (tmp_path / "rules.toml").write_text('[[rule]]\ntool = "Read"\ndecision = "allow"\n')
+    assert prompt.bare("trust", ".")[0] == 0
     script = json.dumps([ask("Read"), ask("Bash", input={"command": "id"})])
     _, _, err = prompt.bare("run", "-p", "scripted", script)
     assert "✓ allowed: Read (by rules)" in err
@@ -235,7 +227,7 @@ def test_a_run_goes_on_in_the_session_of_another(prompt: Terminal) -> None:
         (["-p", "shell", "--max-turns", "3", "y"], "max_turns"),
         (["-p", "shell", "--max-turns", "none", "y"], "--max-turns"),
         (["-p", "shell", "--effort", "high", "y"], "effort"),
-        (["-p", "shell", "--budget-usd", "1", "y"], "shell cannot do what is required: cost"),
+        (["-p", "shell", "--budget-usd", "1", "y"], "budget_usd (1.0, from --budget-usd)"),
         (["-p", "shell", "--tools-denied", "Bash", "y"], "tools_denied"),
         (["-p", "shell", "--clock", "idel=3", "y"], "idel"),
         (["-p", "shell", "--deadline", "-1", "y"], "--deadline"),

@@ -1,9 +1,21 @@
 """What the store could not take is put aside for its user alone."""
 
+import os
 from pathlib import Path
 
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sessionmgr.manager import Manager, open_manager
 from sessionmgr.manager.spool import Spool
-from sessionmgr.model import RunCancelled
+from sessionmgr.model import Failure, FailureKind, RunCancelled, RunFailed
+from sessionmgr.testing.faulty_store import FaultyStore
+from sessionmgr.testing.scripted import Fail, Hang, Say, Wait
+from tests.manager.house import open_house, play
+
+SECRET = "hunter2-and-more"
+KEY = "sk-ant-api03-AbCdEf0123456789_-AbCdEf"
 
 
 async def test_ends_that_are_put_aside_are_found_again_and_are_nobody_elses(
@@ -15,5 +27,93 @@ async def test_ends_that_are_put_aside_are_found_again_and_are_nobody_elses(
     await spool.add([end])
     assert path.stat().st_mode & 0o777 == 0o600
     assert await Spool(path).read() == {"run_1": end}
-    await spool.clear()
+    await spool.drop({"run_1"})
     assert not path.exists()
+
+
+async def test_an_end_is_put_aside_until_it_is_stored_whatever_else_is_dropped(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "runs.db-spool"
+    spool, another = Spool(path), Spool(path)
+    ends = [RunCancelled(session_id="ses_1", run_id=f"run_{n}") for n in range(3)]
+    await spool.add(ends[:2])
+    found = await another.read()
+    await spool.add(ends[2:])  # after the other has read
+    await another.drop({"run_0"})
+    assert list(found) == ["run_0", "run_1"]
+    assert list(await spool.read()) == ["run_1", "run_2"]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert os.listdir(tmp_path) == [path.name]  # noqa: PTH208
+
+
+async def test_managers_that_use_the_spool_at_once_lose_no_end(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db-spool"
+
+    async def manager(name: str) -> None:
+        spool = Spool(path)
+        for n in range(20):
+            await spool.add([RunCancelled(session_id="ses_1", run_id=f"{name}_{n}")])
+            if n:
+                await spool.drop({f"{name}_{n - 1}"})
+
+    async with trio.open_nursery() as nursery:
+        for name in "abcd":
+            nursery.start_soon(manager, name)
+    assert set(await Spool(path).read()) == {f"{name}_19" for name in "abcd"}
+
+
+async def test_the_end_of_a_run_whose_manager_lives_stays_in_the_spool(
+    tmp_path: Path,
+) -> None:
+    store, spool = FaultyStore(), Spool(tmp_path / "spool")
+    async with open_house(store=store) as house:
+        run = await house.start(Hang())
+        # Its end could not be stored and is put aside; the manager has not tried again yet.
+        failure = Failure(kind=FailureKind.STORE_FAILED, message="put aside")
+        await spool.add([RunFailed(session_id=run.session_id, run_id=run.id, failure=failure)])
+        async with opened(store, spool):
+            assert list(await spool.read()) == [run.id]
+    async with opened(store, spool):
+        assert await spool.read() == {}
+
+
+def opened(store: FaultyStore, spool: Spool) -> Manager:
+    manager = open_manager(store=store)
+    manager._reconciler._spool = spool  # type: ignore[misc]  # a store in memory has no file
+    return manager
+
+
+async def test_an_end_that_the_store_could_not_take_is_put_aside_without_its_secrets(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store, lawful=False) as house:
+        session = await house.manager.open_session("actor")
+        script = play(Say(text="hi"), Wait(seconds=3), Fail(message=f"401: no such key: {SECRET}"))
+        run = await session.submit(script, env={"MY_API_KEY": SECRET})
+        await trio.sleep(1)
+        store.thawed = trio.Event()  # it does not answer
+        await trio.sleep(5)
+    assert "401: no such key: [redacted]" in str(await run.result())
+    assert "event=end_not_stored" in caplog.text  # the line is that of the spool
+    assert "401: no such key: [redacted]" in caplog.text
+    assert SECRET not in caplog.text
+
+
+async def test_what_an_older_version_has_spooled_is_stored_without_well_known_keys(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store, lawful=False) as house:
+        run = await house.start(Say(text="hi"), Hang())
+        await trio.sleep(1)
+        store.closed = True
+    store.closed = False
+    spooled = Spool(tmp_path / "spool")
+    failure = Failure(kind=FailureKind.AUTH_FAILED, message=f"no such key: {KEY}")
+    await spooled.add([RunFailed(session_id=run.session_id, run_id=run.id, failure=failure)])
+    async with opened(store, spooled) as manager:
+        result = await manager.result(run.id)
+    assert result.failure is not None
+    assert result.failure.message == "no such key: [redacted]"

@@ -96,6 +96,8 @@ def test_the_numbers_of_another_boot_mean_nothing(tmp_path: Path) -> None:
     launcher = mark.new_launcher()
     signature = roll.sign(tmp_path, launcher)
     rewrite(signature.path, boot="another")
+    assert roll.call(tmp_path) == roll.BootReport()  # on another machine, which shares the HOME
+    die(signature)
     with marked(mark.mark_of(launcher, 1)) as process:
         report = roll.call(tmp_path)
         assert report.dead == (f"{launcher:010x}",)

@@ -81,15 +81,15 @@ def unknown_tool(
         if each in known or any(_is_of(each, server) for server in servers):
             continue
         if "(" in each:
-            return f"tools_allowed: {each!r} is a rule, and names are wanted: {nearest(each)!r}"
+            return f"tools_allowed: {each!r} is a rule; give the tool's name, {nearest(each)!r}"
         if each.startswith(_MCP):
-            why = "is of no server that the option mcp_servers gives, and so of none that is there"
-            return f"tools_allowed: {each!r} {why}; {nearest(each, known)!r} is the nearest"
-        return f"tools_allowed: nobody knows {each!r}; {nearest(each, known)!r} is the nearest"
+            why = "belongs to no server of the option mcp_servers"
+            return f"tools_allowed: {each!r} {why}; did you mean {nearest(each, known)!r}?"
+        return f"tools_allowed: unknown tool {each!r}; did you mean {nearest(each, known)!r}?"
     for each in denied:
         if each.partition("(")[0] not in {*KNOWN, *functions} and not each.startswith(_MCP):
             found = nearest(each, {*KNOWN, *functions})
-            return f"tools_denied: nobody knows {each!r}; {found!r} is the nearest"
+            return f"tools_denied: unknown tool {each!r}; did you mean {found!r}?"
     return None
 
 

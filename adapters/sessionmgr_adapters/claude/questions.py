@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.provider import ApprovalRequest
@@ -42,12 +43,17 @@ def effect_of(tool_name: str) -> Effect:
 
 
 def approval_request(ask: Ask, directories: Sequence[str]) -> ApprovalRequest:
-    """Return the question whether a tool may be used by a run that may work in `directories`."""
+    """Return the question whether a tool may be used by a run that may work in `directories`.
+
+    The first of `directories` is the run's own: relative paths are resolved against it.
+    """
     effect = effect_of(ask.tool_name)
     said = _paths(ask.input)
     paths = tuple(as_seen_from(directories, each) for each in said)
     if effect == "edit" and (
         ask.decision_reason_type == SAFETY_CHECK
+        # Claude Code resolves these against the directory its last command left it in.
+        or any(not PurePath(each).is_absolute() for each in said)
         or any(is_guarded(each, directories) for each in (*said, *paths))
     ):
         effect = "other"

@@ -25,7 +25,7 @@ def refusal(run: RunContext | RunSpec, options: ClaudeOptions) -> str | None:
     if options.allow_rules and run.permission.asked is PermissionMode.PLAN:
         return "options.allow_rules: a run that only plans is allowed nothing by rules"
     if run.effort is not None and run.effort not in EFFORTS:
-        return f"effort: Claude Code knows no {run.effort!r}, but {', '.join(EFFORTS)}"
+        return f"effort: unknown level {run.effort!r}; Claude Code has {', '.join(EFFORTS)}"
     if options.tools and server_name(SERVER) in map(server_name, options.mcp_servers):
         return f"options.mcp_servers: {SERVER!r} is the name of the server of options.tools"
     return unknown_tool(run.tools_allowed, run.tools_denied, options)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 from msgspec import UnsetType
 
 from sessionmgr.model import ToolCallCompleted, ToolCallFailed, ToolCallStarted
+from sessionmgr.provider.command_line import NotPlainError, split
 from sessionmgr_adapters.codex.items import (
     CollabAgentToolCall,
     CommandExecution,
@@ -48,6 +48,11 @@ _DONE_WITH_AGENTS: Final = {
     "interacted": "message_agent",
     "interrupted": "interrupt_agent",
 }
+_SYSTEM_SHELLS: Final = frozenset(
+    f"{directory}/{name}"
+    for directory in ("/bin", "/usr/bin")
+    for name in ("sh", "bash", "dash", "ksh", "zsh")
+)
 _ENDED_BADLY: Final = frozenset({"failed", "declined"})
 
 
@@ -151,11 +156,19 @@ def _output(item: Call) -> Json:
 
 
 def bare(command: str) -> str:
-    """Return what a shell is told to do, without the shell that Codex puts around it."""
+    """Return the script of a system shell's `-c` or `-lc`, and any other command whole.
+
+    The model chooses the argv: a name without a directory, or a path that it may write to, can be
+    any program, so nothing of such a call is left out of what is shown and matched.
+    """
     try:
-        words = shlex.split(command)
-    except ValueError:
+        words = split(command)
+    except NotPlainError:
         return command
-    if len(words) == 3 and words[1] in {"-lc", "-c"}:
-        return words[2]
-    return command
+    match words:
+        case [shell, "-c" | "-lc", script] if (
+            shell in _SYSTEM_SHELLS and command.startswith(f"{shell} ") and "\0" not in command
+        ):
+            return script
+        case _:
+            return command

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
@@ -54,6 +55,7 @@ def approval_request(
                 tool_call_id=call_id,
                 reason=reason,
                 effect="network" if params.get("networkApprovalContext") else "command",
+                tool_cwd=_directory(params, cwd, directories),
             )
         case "item/fileChange/requestApproval" | "applyPatchApproval":
             item = calls.get(call_id or "")
@@ -107,7 +109,7 @@ def _elicited(params: dict[str, Json], calls: Mapping[str, KnownItem]) -> Approv
 def _command(params: dict[str, Json]) -> Json:
     command = params.get("command")
     if isinstance(command, list):
-        command = " ".join(map(str, command))
+        command = shlex.join(map(str, command))
     found: dict[str, Json] = {
         "command": bare(command) if isinstance(command, str) else None,
         "cwd": params.get("cwd"),
@@ -116,6 +118,14 @@ def _command(params: dict[str, Json]) -> Json:
         if params.get(name) is not None:
             found[name] = params[name]
     return found
+
+
+def _directory(params: dict[str, Json], cwd: str, directories: Sequence[str]) -> str:
+    """Return where a command would run; Codex's model chooses it, in the sandbox or outside."""
+    named = params.get("cwd")
+    if not isinstance(named, str) or not named:
+        return ""
+    return as_seen_from(directories, str(PurePath(cwd) / named))
 
 
 def _patched(item: KnownItem | None, params: dict[str, Json], cwd: str) -> list[str]:

@@ -28,10 +28,10 @@ from sessionmgr.provider import (
     RunSpec,
 )
 from sessionmgr.provider.child_end import exit_failure, start_failure
+from sessionmgr.provider.command_line import argv_of
 from sessionmgr_adapters.shell.options import ShellOptions
 from sessionmgr_adapters.shell.performance import TOOL, Performance
 from sessionmgr_adapters.shell.rules import CommandRefusedError, Rules
-from sessionmgr_adapters.shell.words import split
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json
@@ -57,7 +57,6 @@ class ShellAdapter(ProviderAdapter):
     )
     permissions = PERMISSIONS
     options = ShellOptions
-    runs_commands = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +69,7 @@ class ShellAdapter(ProviderAdapter):
             return "prompt: it holds a NUL"
         try:
             is_shell = isinstance(spec.options, ShellOptions) and spec.options.shell
-            return None if is_shell or split(spec.prompt) else "prompt: it holds no command"
+            return None if is_shell or argv_of(spec.prompt) else "prompt: it holds no command"
         except ValueError as error:
             return f"prompt: {error}"
 
@@ -126,7 +125,7 @@ def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
         script = rules.check_script(run.prompt) if rules else run.prompt
         argv = [SHELL, "-c", script]
     else:
-        argv = split(run.prompt)
+        argv = argv_of(run.prompt)
         if not argv:
             raise ValueError("the prompt holds no command")
         if rules:

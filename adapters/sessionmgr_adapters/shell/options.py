@@ -22,7 +22,8 @@ class ShellOptions(Options, frozen=True, kw_only=True):
     """
 
     shell: bool = False
-    """Have /bin/sh read the prompt. Otherwise it is an argv: `;` and `$` are characters."""
+    """Have /bin/sh read the prompt. Otherwise it is an argv: refused if an unquoted `;`, `&`,
+    `|`, `<`, `>`, `*`, `$`, backtick or line break shows that it was meant for a shell."""
     cwd: str | None = None
     """Where it starts, seen from the session's directory. It is no fence."""
     timeout: Seconds | None = 30.0

@@ -12,16 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sessionmgr.process.program import NotStartedError, find
-from sessionmgr_adapters.shell.script import Plain, read_script, written
-from sessionmgr_adapters.shell.words import NotPlainError, Word
-from sessionmgr_adapters.shell.wrapper import (
+from sessionmgr.provider.command_line import (
     KNOWN,
+    LAUNCHING,
     MULTI_CALL,
     SHELLS,
     WRAPPERS,
+    NotPlainError,
+    Plain,
+    Word,
     found_by,
     is_opaque,
+    launches,
+    read_script,
     script_of,
+    written,
 )
 
 if TYPE_CHECKING:
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
 BUILTINS: Final = frozenset({":", "cd", "exit", "false", "true"})
 """What a shell does itself and what may be listed; the rest of its own commands is refused."""
 _MOST_LINKS: Final = 40
+_STARTING: Final = KNOWN | LAUNCHING.keys()
 
 
 class CommandRefusedError(Exception):
@@ -64,7 +70,7 @@ class Rules:
                 )
         self._allowed = None if allowed is None else [self._program(each) for each in allowed]
         self._denied = [self._program(each) for each in denied]
-        for name in KNOWN:
+        for name in (*KNOWN, *LAUNCHING):
             found = self._program(name)
             if found.identity is not None and not found.names & MULTI_CALL:
                 self._known.setdefault(found.identity, set()).add(name)
@@ -114,6 +120,7 @@ class Rules:
         texts = [each.text for each in words]
         if any(map(is_opaque, program.names)) or Path(program.word).name in MULTI_CALL:
             raise NotPlainError(f"what {program.word} would start")
+        self._require_no_launch(program, words, texts)
         if program.path is None:
             if inside:
                 raise NotPlainError(f"there is no program {program.word}")
@@ -158,9 +165,17 @@ class Rules:
         if "=" in texts[at]:
             raise NotPlainError(f"what is found once {texts[at]} is set")
         inner = self._inner(words[at:], moves=moves)
-        if name == "xargs" and self._names(inner[0]) & KNOWN:
+        if name == "xargs" and self._names(inner[0]) & _STARTING:
             raise NotPlainError(f"what {inner[0]} is given by xargs")
         return [*texts[:at], *inner]
+
+    def _require_no_launch(self, program: Program, words: Sequence[Word], texts: list[str]) -> None:
+        """Refuse an argument that names a program to start, and files whose names could be one."""
+        names = self._names(program.word)
+        if (argument := launches(names, texts)) is not None:
+            raise NotPlainError(f"what {program.word} would start for {argument}")
+        if names & LAUNCHING.keys() and any(word.glob and word.raw[0] in "*?[-" for word in words):
+            raise NotPlainError(f"what {program.word} is given: a file's name can be an option")
 
     def _inner(self, words: Sequence[Word], *, moves: bool) -> list[str]:
         if not words or "{}" in words[0].text:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from trio.lowlevel import checkpoint
 
 from sessionmgr.errors import IdTaken, LeaseHeld, LeaseLost, UnknownId
+from sessionmgr.store.admission import is_held
 from sessionmgr.store.memory.journal import MemoryJournal
 from sessionmgr.store.row import Costs, Lease, Owner, Request, Snapshot, StoredRequest
 
@@ -111,11 +112,12 @@ class MemoryStore(MemoryJournal):
         now: int,
         ttl: int,
         gone: Callable[[Owner], bool] = lambda _: False,
+        alive: Callable[[Owner], bool] = lambda _: False,
     ) -> Lease:
         """Take the lease, with a higher fence than any before."""
         await checkpoint()
         held = self._leases.get(name)
-        if held and held.owner != owner and held.expires > now and not gone(held.owner):
+        if held and held.owner != owner and is_held(held, now, gone, alive):
             raise LeaseHeld(name, held.owner, held.fence, held.expires)
         fence = self._fences[name] = self._fences.get(name, 0) + 1
         session = self._sessions.get(name)

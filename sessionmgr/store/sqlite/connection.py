@@ -5,14 +5,15 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from sessionmgr.errors import NotAStore, StoreFailed, StoreTooNew
+from sessionmgr.process.private_path import make_private_file
 from sessionmgr.store.sqlite.fault import BUSY, check_place, code_of, fault
-from sessionmgr.store.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
+from sessionmgr.store.sqlite.schema import ADDED, APPLICATION_ID, SCHEMA_VERSION, TABLES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +56,9 @@ def open_writer(options: Options) -> sqlite3.Connection:
     """
     path = options.path
     check_place(path)
+    # Log and index get the mode of the file beside which they lie.
+    with suppress(OSError):  # SQLite meets the same, and says which it is
+        make_private_file(path)
     try:
         connection = _connect(options)
     except sqlite3.Error as error:
@@ -100,6 +104,8 @@ def _prepare(connection: sqlite3.Connection, options: Options) -> None:
             _use_log(connection, options)
             if not is_store:
                 _create(connection, options)
+            elif _lacking(connection):
+                _add_columns(connection)
             return
         except sqlite3.OperationalError as error:
             if code_of(error) not in BUSY or time.monotonic() >= deadline:
@@ -155,6 +161,27 @@ def _create(connection: sqlite3.Connection, options: Options) -> None:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _lacking(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    """Return the columns that a file of an earlier version lacks."""
+    query = "SELECT 1 FROM pragma_table_info(?) WHERE name = ?"
+    return [
+        (table, name, of)
+        for table, name, of in ADDED
+        if connection.execute(query, (table, name)).fetchone() is None
+    ]
+
+
+def _add_columns(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for table, name, of in _lacking(connection):  # another process may have been faster
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} {of}")
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:

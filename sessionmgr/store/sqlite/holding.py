@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from sessionmgr.errors import IdTaken, LeaseHeld, LeaseLost, UnknownId
+from sessionmgr.errors import IdTaken, LeaseLost, UnknownId
 from sessionmgr.store.row import Lease, Owner, Request, StoredRequest
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
+OWNER: Final = "boot_id, pid, start, owner, namespace"
+"""The columns that hold an owner."""
+
+
+def _columns(owner: Owner) -> tuple[str, int, int, str, str]:
+    return owner.boot_id, owner.pid, owner.start, owner.name, owner.namespace
+
+
+def _owner(columns: list[Any]) -> Owner:
+    """Read an owner; one that an earlier version wrote has no namespace."""
+    boot_id, pid, start, name, namespace = columns
+    return Owner(boot_id, pid, start, name, namespace or "")
+
 
 def acquire(
-    connection: Connection, name: str, owner: Owner, now: int, ttl: int, over: int | None
+    connection: Connection, name: str, owner: Owner, now: int, ttl: int, over: Lease | None
 ) -> Lease:
-    """Take the lease; also from a living owner whose fence is `over`."""
+    """Take the lease, unless another owner holds one other than `over`: return that one then."""
     known, last, expires, *held_by = connection.execute(
         "SELECT (SELECT fence FROM sessions WHERE session_id = :name),"
-        " fence, expires, boot_id, pid, start, owner"
+        f" fence, expires, {OWNER}"
         " FROM (SELECT 1) LEFT JOIN leases ON name = :name",
         {"name": name},
     ).fetchone()
-    if expires is not None and expires > now and last != over and Owner(*held_by) != owner:
-        raise LeaseHeld(name, Owner(*held_by), last, expires)
+    if expires is not None:
+        held = Lease(name=name, owner=_owner(held_by), fence=last, expires=expires)
+        if held.owner != owner and held != over:
+            return held
     fence: int = max(last or 0, known or 0) + 1
     connection.execute(
-        "REPLACE INTO leases (name, fence, expires, boot_id, pid, start, owner)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (name, fence, now + ttl, owner.boot_id, owner.pid, owner.start, owner.name),
+        f"REPLACE INTO leases (name, fence, expires, {OWNER}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (name, fence, now + ttl, *_columns(owner)),
     )
     if known is not None:
         connection.execute("UPDATE sessions SET fence = ? WHERE session_id = ?", (fence, name))
@@ -37,13 +51,13 @@ def acquire(
 def renew(connection: Connection, name: str, fence: int, now: int, ttl: int) -> Lease:
     """Hold the lease until `now + ttl`."""
     found = connection.execute(
-        "SELECT fence, expires, boot_id, pid, start, owner FROM leases WHERE name = ?", (name,)
+        f"SELECT fence, expires, {OWNER} FROM leases WHERE name = ?", (name,)
     ).fetchone()
     current, expires, *owner = found or (0, None)
     if current != fence or expires is None:
         raise LeaseLost(name, fence, current)
     connection.execute("UPDATE leases SET expires = ? WHERE name = ?", (now + ttl, name))
-    return Lease(name=name, owner=Owner(*owner), fence=fence, expires=now + ttl)
+    return Lease(name=name, owner=_owner(owner), fence=fence, expires=now + ttl)
 
 
 def release(connection: Connection, name: str, fence: int) -> None:
@@ -56,20 +70,17 @@ def release(connection: Connection, name: str, fence: int) -> None:
 def leases(connection: Connection, prefix: str) -> list[Lease]:
     """Return the leases that are held, by name."""
     rows = connection.execute(
-        "SELECT name, fence, expires, boot_id, pid, start, owner FROM leases"
+        f"SELECT name, fence, expires, {OWNER} FROM leases"
         " WHERE expires IS NOT NULL AND name >= ? AND name < ? ORDER BY name",
         (prefix, prefix + "\U0010ffff"),
     )
     return [
-        Lease(name=name, owner=Owner(*owner), fence=fence, expires=expires)
+        Lease(name=name, owner=_owner(owner), fence=fence, expires=expires)
         for name, fence, expires, *owner in rows
     ]
 
 
-REQUEST = (
-    "SELECT number, request_id, kind, target, at, body, result, boot_id, pid, start, owner"
-    " FROM requests"
-)
+REQUEST: Final = f"SELECT number, request_id, kind, target, at, body, result, {OWNER} FROM requests"
 
 
 def submit(connection: Connection, request: Request) -> int:
@@ -129,8 +140,9 @@ def take(connection: Connection, request_id: str, owner: Owner, over: Owner | No
     if found.owner not in (None, owner, over):
         return found.owner
     connection.execute(
-        "UPDATE requests SET boot_id = ?, pid = ?, start = ?, owner = ? WHERE number = ?",
-        (owner.boot_id, owner.pid, owner.start, owner.name, found.number),
+        "UPDATE requests SET boot_id = ?, pid = ?, start = ?, owner = ?, namespace = ?"
+        " WHERE number = ?",
+        (*_columns(owner), found.number),
     )
     return owner
 
@@ -148,7 +160,7 @@ def _requests(connection: Connection, condition: str, *values: str | int) -> lis
         StoredRequest(
             number=number,
             request=Request(request_id=request_id, kind=kind, target=target, at=at, body=body),
-            owner=None if owner[0] is None else Owner(*owner),
+            owner=None if owner[0] is None else _owner(owner),
             result=result,
         )
         for number, request_id, kind, target, at, body, result, *owner in connection.execute(

@@ -105,7 +105,8 @@ TABLES: Final = (
         boot_id TEXT,
         pid INTEGER,
         start INTEGER,
-        owner TEXT
+        owner TEXT,
+        namespace TEXT
     ) WITHOUT ROWID
     """,
     """
@@ -120,8 +121,16 @@ TABLES: Final = (
         pid INTEGER,
         start INTEGER,
         owner TEXT,
-        result BLOB
+        result BLOB,
+        namespace TEXT
     )
     """,
     "CREATE INDEX requests_open ON requests (number) WHERE result IS NULL",
 )
+
+ADDED: Final = (("leases", "namespace", "TEXT"), ("requests", "namespace", "TEXT"))
+"""Columns that files of an earlier version lack: table, name, type.
+
+They are added when such a file is opened. Earlier versions name the columns that they read and
+write, and so the schema's version stays what it is.
+"""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from sessionmgr.errors import LeaseHeld
+from sessionmgr.store.admission import is_held
 from sessionmgr.store.row import (
     Append,
     Appended,
@@ -201,23 +202,20 @@ class SqliteStore(Ground):
         now: int,
         ttl: int,
         gone: Callable[[Owner], bool] = lambda _: False,
+        alive: Callable[[Owner], bool] = lambda _: False,
     ) -> Lease:
         """Take the lease, with a higher fence than any before."""
-        # Who is gone is found out here, not inside the transaction: its fence says that it is
-        # still the same one when it is taken over.
-        try:
-            return await self._acquire(name, owner, now, ttl, None)
-        except LeaseHeld as error:
-            held = error
-        while isinstance(held.holder, Owner) and gone(held.holder):
-            try:
-                return await self._acquire(name, owner, now, ttl, held.fence)
-            except LeaseHeld as error:
-                held = error
-        raise held
+        # Whether the holder is gone or alive is found out here, not inside the transaction, which
+        # takes the lease over only if it still is the one that was judged: not renewed, say.
+        lease = await self._acquire(name, owner, now, ttl, None)
+        while lease.owner != owner:
+            if is_held(lease, now, gone, alive):
+                raise LeaseHeld(name, lease.owner, lease.fence, lease.expires)
+            lease = await self._acquire(name, owner, now, ttl, lease)
+        return lease
 
     async def _acquire(
-        self, name: str, owner: Owner, now: int, ttl: int, over: int | None
+        self, name: str, owner: Owner, now: int, ttl: int, over: Lease | None
     ) -> Lease:
         return await self._write(
             lambda connection: holding.acquire(connection, name, owner, now, ttl, over)

@@ -214,10 +214,11 @@ class WeatheredStore(Store):
         now: int,
         ttl: int,
         gone: Callable[[Owner], bool] = lambda _: False,
+        alive: Callable[[Owner], bool] = lambda _: False,
     ) -> Lease:
         """Take the lease."""
         await self._weather.enter()
-        found = await self._base.acquire(name, owner, now=now, ttl=ttl, gone=gone)
+        found = await self._base.acquire(name, owner, now=now, ttl=ttl, gone=gone, alive=alive)
         await self._weather.leave()
         return found
 

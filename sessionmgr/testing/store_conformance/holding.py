@@ -121,9 +121,27 @@ async def a_lease_whose_owner_is_gone_is_free_at_once(store: Store) -> None:
 
 
 @HOLDING.of_one_store
+async def an_expired_lease_is_held_while_its_owner_provably_lives(store: Store) -> None:
+    old = await store.acquire("x", ME, now=0, ttl=10)
+    with refused(LeaseHeld) as caught:
+        await store.acquire("x", YOU, now=1_000_000, ttl=10, alive=lambda owner: owner == ME)
+    (error,) = caught
+    assert isinstance(error, LeaseHeld)
+    assert (error.holder, error.expires) == (ME, 10)
+    assert (await store.renew("x", old.fence, now=1_000_000, ttl=10)).expires == 1_000_010
+    new = await store.acquire("x", YOU, now=2_000_000, ttl=10, alive=lambda owner: owner != ME)
+    assert new.owner == YOU
+
+
+@HOLDING.of_one_store
 async def an_owner_is_told_from_a_later_process_with_its_pid(store: Store) -> None:
     await store.acquire("x", ME, now=0, ttl=1000)
-    for other in (replace(ME, start=1), replace(ME, boot_id="2"), replace(ME, name="b")):
+    for other in (
+        replace(ME, start=1),
+        replace(ME, boot_id="2"),
+        replace(ME, name="b"),
+        replace(ME, namespace="c"),
+    ):
         with refused(LeaseHeld):
             await store.acquire("x", other, now=1, ttl=1000)
 

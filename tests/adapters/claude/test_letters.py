@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from sessionmgr.model import PermissionMode
 from sessionmgr.provider import Allow, Deny
+from sessionmgr.provider.question import by_mode
 from sessionmgr_adapters.claude.frames import Ask
 from sessionmgr_adapters.claude.letters import Letters
 from sessionmgr_adapters.claude.orders import HostReply, Request, Say, encode
@@ -87,3 +91,31 @@ def test_paths_are_seen_from_the_directories_that_they_are_in(tmp_path: Path) ->
     assert paths(str(tmp_path / "work" / "x")) == (str(tmp_path / "link" / "x"),)
     assert paths(str(tmp_path / "link" / "out" / "x")) == (str(tmp_path / "away" / "x"),)
     assert approval_request(Ask(subtype="can_use_tool", tool_name="New"), []).effect == "other"
+
+
+@pytest.mark.parametrize("path", ["inside.txt", "../outside.txt", "~/.bashrc", "a\0b"])
+def test_accept_edits_grants_no_edit_by_a_relative_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    (tmp_path / "work" / "sub").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "work" / "sub")
+    directories = [str(tmp_path / "work")]
+    ask = Ask(subtype="can_use_tool", tool_name="Write", input={"file_path": path})
+    question = approval_request(ask, directories)
+    assert by_mode(PermissionMode.ACCEPT_EDITS, question, directories) is None
+    whole = Ask(
+        subtype="can_use_tool", tool_name="Write", input={"file_path": f"{directories[0]}/x"}
+    )
+    granted = by_mode(
+        PermissionMode.ACCEPT_EDITS, approval_request(whole, directories), directories
+    )
+    assert granted == Allow(by="mode")
+
+
+@pytest.mark.parametrize("tool", ["Grep", "Glob", "LS"])
+def test_a_search_is_asked_with_the_directory_that_it_looks_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str
+) -> None:
+    monkeypatch.chdir("/")
+    ask = Ask(subtype="can_use_tool", tool_name=tool, input={"path": "src", "pattern": "x"})
+    assert approval_request(ask, [str(tmp_path)]).paths == (str(tmp_path / "src"),)

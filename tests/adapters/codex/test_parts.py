@@ -145,11 +145,39 @@ def test_what_an_agent_of_an_agent_says_is_told_as_its_callers() -> None:
         ("/bin/bash -lc 'echo hi; ls'", "echo hi; ls"),
         ("/bin/bash -c ls", "ls"),
         ("git status", "git status"),
+        ("/usr/bin/zsh -lc 'git status'", "git status"),
         ("/bin/bash -lc 'unclosed", "/bin/bash -lc 'unclosed"),
+        (r"""/bin/bash -lc "echo \$HOME 'x'" """.strip(), "echo $HOME 'x'"),
     ],
 )
 def test_a_command_is_told_without_the_shell_around_it(command: str, expected: str) -> None:
     assert bare(command) == expected
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "./bash -lc 'git status'",
+        "./evil -c 'git status'",
+        "bash -lc 'git status'",
+        "/repo/bin/bash -lc 'git status'",
+        "/bin/../repo/bash -lc 'git status'",
+        "/usr/local/bin/bash -lc 'git status'",
+        "'/bin/bash' -lc 'git status'",
+        "python3 -c 'git status'",
+        "/usr/bin/python3 -c 'git status'",
+        "sudo -c 'git status'",
+        "/bin/bash -ic 'git status'",
+        "/bin/bash -l -c 'git status'",
+        "/bin/bash --rcfile x -c 'git status'",
+        "/bin/bash -lc 'git status' x",
+        "/bin/bash -lc git status",
+        "/bin/busybox -c 'git status'",
+        "/bin/bash -lc 'git\0status'",
+    ],
+)
+def test_a_command_is_shown_whole_unless_a_system_shell_is_given_a_script(command: str) -> None:
+    assert bare(command) == command
 
 
 # --- frames --------------------------------------------------------------------------------------
@@ -276,6 +304,26 @@ def test_a_command_is_asked_as_it_is_told() -> None:
     old: dict[str, Json] = {"command": ["git", "push"], "callId": "c"}
     request = approval_request(Asking(1, "execCommandApproval", old), {}, "/w", ["/w"])
     assert request.tool_input == {"command": "git push", "cwd": None}
+    words: dict[str, Json] = {"command": ["./x", "-c", "a; b"], "callId": "c"}
+    request = approval_request(Asking(1, "execCommandApproval", words), {}, "/w", ["/w"])
+    assert request.tool_input == {"command": "./x -c 'a; b'", "cwd": None}
+
+
+def test_a_command_is_asked_with_the_directory_that_it_would_run_in(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "link").symlink_to(tmp_path)
+
+    def directory(**named: Json) -> str:
+        params: dict[str, Json] = {"command": "make", **named}
+        asking = Asking(1, COMMAND, params)
+        return approval_request(asking, {}, str(work), [str(work)]).tool_cwd
+
+    assert directory() == ""
+    assert directory(cwd=str(work)) == str(work)
+    assert directory(cwd="sub") == str(work / "sub")
+    assert directory(cwd="..") == str(tmp_path)
+    assert directory(cwd=str(work / "link" / "other")) == str(tmp_path / "other")
 
 
 def test_a_tool_of_an_mcp_server_is_asked_by_its_own_name() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sessionmgr.provider.command_line import split
 from sessionmgr_adapters.shell.rules import CommandRefusedError, Rules
-from sessionmgr_adapters.shell.words import split
 
 PATH = os.defpath.lstrip(":") + ":/usr/sbin:/sbin"
 
@@ -103,6 +103,38 @@ ROUND_A_DENIAL = [
     "watch id",
     "script -c id",
     "/lib64/ld-linux-x86-64.so.2 /usr/bin/id",
+    "choom -n 0 -- id",
+    "choom -n 0 id",
+    "ssh-agent id",
+    "uclampset -m 0 id",
+    "pipesz id",
+    "scriptlive x",
+    "ip netns exec a id",
+    "ip net e a id",
+    "ip -batch x",
+    "dpkg-architecture -c id",
+    "aa-exec id",
+    "run-parts --arg=x d",
+    "systemd-inhibit id",
+    "systemd-socket-activate -l 1 id",
+    "logsave x id",
+    "ccache id",
+    "caffeinate id",
+    "arch -arm64 id",
+    "flatpak-spawn --host id",
+    "sort --compress-program=id x",
+    "sort --compress-program id x",
+    "sort --comp id x",
+    "split --filter=id x",
+    "split --fil id x",
+    "install --strip-program=id -s a b",
+    "tar -xf x --to-command=id",
+    "tar -xf x -I id",
+    "tar xIf id x",
+    "tar -cf x --checkpoint=1 --checkpoint-action=exec=id y",
+    "rsync -e id a b:c",
+    "rsync -ave id a b:c",
+    "xargs sort",
 ]
 
 
@@ -110,6 +142,14 @@ ROUND_A_DENIAL = [
 def test_a_denied_command_is_denied_however_it_is_called(cwd: Path, prompt: str) -> None:
     with pytest.raises(CommandRefusedError):
         rules(cwd, denied=["id"]).check(split(prompt))
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["sort -r x", "sort --check x", "split -l 5 x", "tar -czf x.tgz IMAGE", "ip addr show"],
+)
+def test_a_program_that_starts_others_by_an_option_runs_without_it(cwd: Path, prompt: str) -> None:
+    assert rules(cwd, denied=["id"]).check(split(prompt))[1:] == split(prompt)[1:]
 
 
 @pytest.mark.parametrize("listed", ["id", "/usr/bin/id", "./linked"])
@@ -225,12 +265,14 @@ def outcome(argv: list[str], cwd: Path) -> tuple[int, bytes]:
         "env ./l*",
         "find . -exec ./l* ;",
         "function echo { id; }\necho",
+        "sort *",
+        "sort [-]*",
     ],
 )
 def test_a_script_does_not_get_round_a_denial(cwd: Path, script: str) -> None:
     with pytest.raises(CommandRefusedError):
         rules(cwd, denied=["id"]).check_script(script)
-    allowed = ["echo", "env", "xargs", "nice", "cd", "printf", "find", "true"]
+    allowed = ["echo", "env", "xargs", "nice", "cd", "printf", "find", "true", "sort"]
     with pytest.raises(CommandRefusedError):
         rules(cwd, allowed=allowed).check_script(script)
 

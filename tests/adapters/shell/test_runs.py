@@ -78,9 +78,23 @@ async def test_a_command_is_told_from_its_start_to_its_end(do: Do) -> None:
     assert exited.emptied is (True if sys.platform == "linux" else None)
 
 
-async def test_without_a_shell_operators_are_text(do: Do) -> None:
-    result, _ = await do("echo ok; id -u")
+async def test_without_a_shell_quoted_operators_are_text(do: Do) -> None:
+    result, _ = await do("echo 'ok; id -u'")
     assert result.text == "ok; id -u\n"
+
+
+async def test_without_a_shell_an_unquoted_operator_runs_nothing(do: Do) -> None:
+    result, _ = await do("echo ok; id -u")
+    assert (result.status, result.text) == (RunStatus.FAILED, "")
+    assert result.failure is not None
+    assert result.failure.kind is FailureKind.CONFIG_INVALID
+    assert "the unquoted ; needs a shell" in result.failure.message
+
+
+async def test_the_failure_of_a_long_command_does_not_repeat_it(do: Do) -> None:
+    result, _ = await do("y" * 1_000_000)
+    assert result.failure is not None
+    assert len(result.failure.message) < 1000
 
 
 async def test_with_a_shell_the_prompt_is_a_script(do: Do) -> None:

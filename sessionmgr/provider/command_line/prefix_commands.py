@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr_adapters.shell.words import NotPlainError
+from sessionmgr.provider.command_line.tokenizer import NotPlainError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 class Wrapper(msgspec.Struct, frozen=True):
@@ -80,18 +80,89 @@ SHELLS: Final = frozenset("sh ash bash dash ksh ksh93 mksh lksh rbash yash zsh".
 _SHELL_FLAGS: Final = frozenset("ceufx")
 
 OPAQUE: Final = frozenset(
-    "at batch builtin bwrap capsh catatonit catchsegv cgexec chpst chroot chronic command coproc "
-    "cpulimit crontab csh daemonize dbus-launch dbus-run-session doas dtach dumb-init eatmydata "
-    "entr eval exec expect faketime fakechroot fakeroot firejail fish flock gdb gosu hyperfine "
-    "i386 ifne linux32 linux64 ltrace newgrp nsenter numactl parallel perf pkexec prlimit proot "
-    "proxychains proxychains4 pwsh rlwrap rsh runcon runuser screen script setarch setpriv sg "
-    "socat softlimit ssh start-stop-daemon strace su su-exec sudo systemd-run tcsh tini tmux "
-    "torsocks trickle unbuffer unshare valgrind watch x86_64 xvfb-run".split()
+    "aa-exec abduco anacron arch asciinema at autoexpect batch bear builtin bwrap caffeinate "
+    "capsh catatonit catchsegv ccache cgexec choom chpst chronic chroot clush command "
+    "consolehelper coproc coresched cow-shell cpulimit crontab cset csh daemon daemonize "
+    "dbus-launch dbus-run-session dchroot detach direnv distcc distrobox-host-exec doas "
+    "doasedit dpkg-architecture dsh dtach dumb-init eatmydata entr envdir envuidgid eval exec "
+    "execlineb expect fakechroot fakeroot fakeroot-ng fakeroot-sysv fakeroot-tcp faketime "
+    "fghack firejail fish flatpak-spawn flock gdb gnome-terminal gosu gpg-agent heaptrack "
+    "host-spawn hyperfine i386 i486 i586 i686 icecc ifne keyctl konsole launchctl lckdo "
+    "linux32 linux64 lldb logsave ltrace lxc-attach lxc-execute machinectl minijail0 mispipe "
+    "mpiexec mpirun newgrp nsenter nsjail numactl operf osascript parallel pdsh pee perf "
+    "pexec pgrphack pipesz pkexec powerpc ppc ppc32 ppc64 prlimit proot proxychains "
+    "proxychains4 pseudo pwsh rlfe rlwrap rootlesskit rr rsh run-parts run0 runcon runuser "
+    "sandbox-exec scan-build schedtool schroot screen script scriptlive sem setarch setlock "
+    "setpriv setuidgid sg socat softlimit srun ssh ssh-agent stap start-stop-daemon strace su "
+    "su-exec sudo sudoedit supervise systemd-cat systemd-inhibit systemd-nspawn systemd-run "
+    "systemd-socket-activate tcpserver tcpsvd tcsh timelimit tini tmux torify torsocks "
+    "trace-cmd trickle tsocks ttyrec uclampset uftrace uname26 unbuffer unshare valgrind vipe "
+    "watch watchexec winpty x-terminal-emulator x86_64 xinit xterm xvfb-run zrun".split()
 )
 """They start others, too, and in ways that are not known here."""
 MULTI_CALL: Final = frozenset({"busybox", "toybox", "coreutils"})
 """One file for many programs: which it is depends on the name it is called by."""
 KNOWN: Final = frozenset({*WRAPPERS, *SHELLS, *OPAQUE, "find"})
+
+
+class Launching(msgspec.Struct, frozen=True):
+    """What has a program start another one, which it does not do otherwise."""
+
+    long: str = ""
+    """Long options; GNU programs take any beginning of one, so these match too."""
+    letters: str = ""
+    """Letters of short options."""
+    words: str = ""
+    """Arguments of which any beginning counts."""
+    bundled: bool = False
+    """Whether the first argument may be letters of options without a hyphen."""
+
+    def found(self, words: Sequence[str]) -> str | None:
+        """Return the first argument that names, or may name, a program to start."""
+        for at, word in enumerate(words[1:]):
+            name = word.partition("=")[0]
+            if word.startswith("--"):
+                if len(name) > 2 and any(each.startswith(name) for each in self.long.split()):
+                    return word
+            elif word.startswith("-") or (self.bundled and at == 0):
+                if not set(self.letters).isdisjoint(word):
+                    return word
+            elif word and any(each.startswith(word) for each in self.words.split()):
+                return word
+        return None
+
+
+LAUNCHING: Final = {
+    "cpio": Launching("--rsh-command"),
+    "install": Launching("--strip-program"),
+    "ip": Launching("--batch", "b", "exec"),
+    "man": Launching("--pager --html --browser", "PH"),
+    "nc": Launching("--exec --sh-exec --lua-exec", "ec"),
+    "ncat": Launching("--exec --sh-exec --lua-exec", "ec"),
+    "netcat": Launching("--exec --sh-exec", "ec"),
+    "rsync": Launching("--rsh --rsync-path", "e"),
+    "scp": Launching("", "So"),
+    "sftp": Launching("", "So"),
+    "sort": Launching("--compress-program"),
+    "split": Launching("--filter"),
+    "tar": Launching(
+        "--to-command --use-compress-program --checkpoint-action --rsh-command --rmt-command "
+        "--info-script --new-volume-script",
+        "IF",
+        bundled=True,
+    ),
+    "tcpdump": Launching("--postrotate-command", "z"),
+    "zip": Launching("--unzip-command", "T"),
+}
+"""They start another program only if one of their arguments names it."""
+
+
+def launches(names: Iterable[str], words: Sequence[str]) -> str | None:
+    """Return the argument by which a program of one of these names would start another."""
+    for name in LAUNCHING.keys() & set(names):
+        if (found := LAUNCHING[name].found(words)) is not None:
+            return found
+    return None
 
 
 def is_opaque(name: str) -> bool:

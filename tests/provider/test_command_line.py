@@ -1,10 +1,16 @@
 import subprocess
+import time
 
 import pytest
 from hypothesis import given, strategies as st
 
-from sessionmgr_adapters.shell.script import Plain, read_script
-from sessionmgr_adapters.shell.words import NotPlainError, split
+from sessionmgr.provider.command_line import (
+    NotPlainError,
+    Plain,
+    argv_of,
+    read_script,
+    split,
+)
 
 # What a shell takes for itself in an argv as well as in a script.
 LETTERS = st.text(st.sampled_from("ab '\"\\\t=-é"), max_size=12)
@@ -94,3 +100,15 @@ def test_the_commands_of_a_script_are_found() -> None:
     ] == [["a", "b c"], "|", ["d"], "&&", ["f"], ";", ["g"], "&", "\n", ["h"]]
     (d,) = (each for each in script if isinstance(each, Plain) and each.words[0].text == "d")
     assert [each.written() for each in d.redirections] == ["2>&1", ">>e"]
+
+
+@pytest.mark.parametrize("text", ["y" * 10_000_000, '"' + "y" * 10_000_000 + '"', "y " * 1_000_000])
+def test_a_long_prompt_is_split_in_a_time_that_holds_nothing_up(text: str) -> None:
+    begun = time.process_time()
+    split(text)
+    assert time.process_time() - begun < 3.0  # a character at a time, it is 7 s and more
+
+
+def test_a_prompt_that_no_system_could_take_as_an_argv_is_refused_with_its_size() -> None:
+    with pytest.raises(NotPlainError, match="it has 3,000,000 characters, and a command at most"):
+        argv_of("y" * 3_000_000)

@@ -15,14 +15,39 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BLANKS: Final = " \t"
+_ARGV_BLANKS: Final = BLANKS + "\n"
+LONGEST: Final = 2 * 1024 * 1024
+"""Characters of an argv; Linux itself takes no more with its usual limits."""
 _OPERATOR: Final = re.compile(r"&&|\|\||;;|\|&|&>|<<|>>|>&|<&|>\||<>|[;&|<>()\n]")
-_GLOB: Final = frozenset("*?[")
+_GLOB: Final = re.compile(r"[*?[]")
 # What escapes a character between double quotes escapes nothing else there.
 _ESCAPABLE: Final = frozenset('$`"\\\n')
+
+# Runs of characters that mean themselves are consumed whole: a prompt may have megabytes.
+_PLAIN_IN_ARGV: Final = re.compile(r"[^ \t\n'\"\\]+")
+_PLAIN_IN_SCRIPT: Final = re.compile(r"[^ \t\n'\"\\;&|<>()$`]+")
+_PLAIN_IN_QUOTES: Final = re.compile(r'[^"\\$`]+')
+_BLANKS_IN_ARGV: Final = re.compile(r"[ \t\n]+")
+_BLANKS_IN_SCRIPT: Final = re.compile(r"[ \t]+")
+_SHELL_SYNTAX: Final = re.compile(
+    r"&&|\|\||;;|>>|<<|[;&|<>*`]|\$(?:\(|\{|[A-Za-z_]\w*|[0-9@#?$!*-])"
+)
 
 
 class NotPlainError(ValueError):
     """A script that is more than commands one after the other, or no script at all."""
+
+
+class ShellNeededError(NotPlainError):
+    """An argv with an operator that only a shell would understand."""
+
+    def __init__(self, operator: str) -> None:
+        named = "a line break between commands" if operator == "\n" else f"the unquoted {operator}"
+        super().__init__(
+            f"{named} needs a shell, and none reads this prompt: set the option shell "
+            "(--option shell=true), or quote it so that the program gets it as it is"
+        )
+        self.operator = operator
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -55,6 +80,23 @@ def split(text: str) -> list[str]:
     return [each.text for each in _Reader(text, script=False).read() if isinstance(each, Word)]
 
 
+def argv_of(text: str) -> list[str]:
+    """Return the argv that `text` is, where no shell would read it otherwise.
+
+    Raises:
+        ShellNeededError: It has an unquoted operator of a shell.
+        NotPlainError: A quote is not closed.
+    """
+    if len(text) > LONGEST:
+        why = f"it has {len(text):,} characters, and a command at most {LONGEST:,}"
+        raise NotPlainError(f"{why}: put the data into a file, and name that")
+    reader = _Reader(text.strip(_ARGV_BLANKS), script=False)
+    argv = [each.text for each in reader.read() if isinstance(each, Word)]
+    if reader.operator is not None:
+        raise ShellNeededError(reader.operator)
+    return argv
+
+
 def tokens(text: str) -> list[Word | Operator]:
     """Return the words and operators of a script.
 
@@ -69,13 +111,18 @@ class _Reader:
         self._text = text
         self._script = script
         self._at = 0
-        self._blanks = BLANKS if script else BLANKS + "\n"
+        self._blanks = _BLANKS_IN_SCRIPT if script else _BLANKS_IN_ARGV
+        self._plain = _PLAIN_IN_SCRIPT if script else _PLAIN_IN_ARGV
+        self.operator: str | None = None
+        """The first thing in an argv that a shell would take for its own."""
 
     def read(self) -> Iterator[Word | Operator]:
         joined = False
         while self._at < len(self._text):
-            if self._text[self._at] in self._blanks:
-                self._at += 1
+            if found := self._blanks.match(self._text, self._at):
+                if "\n" in found[0]:
+                    self._note("\n")
+                self._at = found.end()
                 joined = False
             elif self._text.startswith("\\\n", self._at):
                 self._at += 2
@@ -101,13 +148,24 @@ class _Reader:
                 pieces.append(self._escaped())
             else:
                 self._refuse_expansion(letter, first=self._at == begin)
-                glob = glob or letter in _GLOB
-                pieces.append(letter)
-                self._at += 1
+                piece = self._run_of(self._plain)
+                glob = glob or _GLOB.search(piece) is not None
+                if not self._script and (found := _SHELL_SYNTAX.search(piece)):
+                    self._note(found[0])
+                pieces.append(piece)
         return Word("".join(pieces), self._text[begin : self._at], glob and self._script)
 
+    def _run_of(self, plain: re.Pattern[str]) -> str:
+        found = plain.match(self._text, self._at)
+        assert found is not None  # the character here is one of them
+        self._at = found.end()
+        return found[0]
+
+    def _note(self, operator: str) -> None:
+        self.operator = self.operator or operator
+
     def _ends(self) -> bool:
-        if self._text[self._at] in self._blanks:
+        if self._blanks.match(self._text, self._at):
             return True
         return self._script and _OPERATOR.match(self._text, self._at) is not None
 
@@ -124,18 +182,26 @@ class _Reader:
         pieces: list[str] = []
         while self._at < len(self._text):
             letter = self._text[self._at]
-            following = self._text[self._at + 1 : self._at + 2]
             if letter == '"':
                 self._at += 1
                 return "".join(pieces)
-            if letter == "\\" and following in _ESCAPABLE and following:
-                pieces.append(following if following != "\n" else "")
-                self._at += 2
-                continue
-            self._refuse_expansion(letter, first=False)
-            pieces.append(letter)
-            self._at += 1
+            if letter == "\\":
+                pieces.append(self._escaped_in_quotes())
+            elif letter in "$`":
+                self._refuse_expansion(letter, first=False)
+                pieces.append(letter)
+                self._at += 1
+            else:
+                pieces.append(self._run_of(_PLAIN_IN_QUOTES))
         raise NotPlainError("a double quote is not closed")
+
+    def _escaped_in_quotes(self) -> str:
+        following = self._text[self._at + 1 : self._at + 2]
+        if not following or following not in _ESCAPABLE:
+            self._at += 1
+            return "\\"
+        self._at += 2
+        return following if following != "\n" else ""
 
     def _escaped(self) -> str:
         following = self._text[self._at + 1 : self._at + 2]

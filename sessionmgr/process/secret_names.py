@@ -1,0 +1,58 @@
+"""Names of variables, headers and options that hold secrets.
+
+A name is judged by its words, which are parted by whatever is no letter and no digit, and by a
+capital after a small letter: `SECRET_KEY_BASE`, `X-Api-Key` and `bearerToken` alike. So `MONKEY`,
+`KEYBOARD` and `TOKENIZERS_PARALLELISM` are no secrets.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+ANYWHERE: Final = frozenset(
+    (
+        *("KEY", "KEYS", "TOKEN", "SECRET", "SECRETS", "PWD", "BEARER", "SIGNING", "COOKIE"),
+        *("COOKIES", "CREDENTIAL", "CREDENTIALS", "CREDS", "AUTHORIZATION", "WEBHOOK", "DSN"),
+    )
+)
+"""Words that make a secret wherever they stand in a name."""
+
+AT_THE_END: Final = frozenset(("AUTH", "PAT", "PASS", "JWT", "SAS"))
+"""Words that make a secret only as the last: an SSH_AUTH_SOCK is none."""
+
+WITHIN: Final = re.compile(
+    "PASSWORD|PASSWD|PASSPHRASE|PASSCODE|SSHPASS|APIKEY|(?:ACCESS|SECRET|PRIVATE|AUTH)(?:KEY|TOKEN)"
+    "|CONNECTION_STRING|CONN_STR|AUTH_(?:HEADER|CONFIG)"
+)
+"""What makes a secret also as a part of a word, or as words that follow each other."""
+
+DESCRIBING: Final = frozenset(
+    (
+        *("FILE", "PATH", "DIR", "DIRECTORY", "NAME", "TYPE", "TTL", "EXPIRY", "EXPIRES"),
+        *("LIMIT", "LENGTH", "SIZE", "COUNT", "DOMAIN", "VAR", "ENV"),
+    )
+)
+"""Words that, as the last, say something about a secret: where it lies, or how it is called."""
+
+PLACES: Final = frozenset(("URL", "URI", "ENDPOINT"))
+"""The same, unless the place itself is the secret, as that of a webhook is."""
+
+NO_SECRETS: Final = frozenset(("PWD", "OLDPWD", "GOOGLE_APPLICATION_CREDENTIALS"))
+"""Directories, and the path of a file."""
+
+_CAMEL: Final = re.compile("(?<=[a-z0-9])(?=[A-Z])")
+_WORD: Final = re.compile("[A-Z0-9]+")
+
+
+@lru_cache(maxsize=4096)
+def is_secret_name(name: str) -> bool:
+    """Say whether what goes by that name is a secret, in whatever case the name is written."""
+    words = _WORD.findall(_CAMEL.sub("_", name).upper())
+    if not words or "_".join(words) in NO_SECRETS:
+        return False
+    known, last = ANYWHERE.intersection(words), words[-1]
+    if last in DESCRIBING or (last in PLACES and not known & {"WEBHOOK", "DSN"}):
+        return False
+    return bool(known) or last in AT_THE_END or WITHIN.search("_".join(words)) is not None

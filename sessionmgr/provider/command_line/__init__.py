@@ -1,0 +1,27 @@
+"""Command lines of POSIX shells, read without running them: words, commands, prefix commands."""
+
+from sessionmgr.provider.command_line.prefix_commands import (
+    KNOWN as KNOWN,
+    LAUNCHING as LAUNCHING,
+    MULTI_CALL as MULTI_CALL,
+    SHELLS as SHELLS,
+    WRAPPERS as WRAPPERS,
+    found_by as found_by,
+    is_opaque as is_opaque,
+    launches as launches,
+    script_of as script_of,
+)
+from sessionmgr.provider.command_line.script import (
+    Plain as Plain,
+    read_script as read_script,
+    written as written,
+)
+from sessionmgr.provider.command_line.tokenizer import (
+    NotPlainError as NotPlainError,
+    Operator as Operator,
+    ShellNeededError as ShellNeededError,
+    Word as Word,
+    argv_of as argv_of,
+    split as split,
+    tokens as tokens,
+)

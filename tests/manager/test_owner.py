@@ -1,0 +1,121 @@
+"""Whether the owner of a lease lives: what is certain from here, and what is not."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import pytest
+from msgspec.structs import replace
+
+from sessionmgr.manager.identity import (
+    Presence,
+    View,
+    describe_holder as describe,
+    is_alive,
+    is_gone,
+    is_live,
+    lives,
+    view,
+)
+from sessionmgr.process import proc
+from sessionmgr.store import Lease, Owner
+
+HERE = view()
+
+
+def of_process(pid: int) -> Owner:
+    return Owner(HERE.boot_id, pid, proc.start_time(pid), "another", HERE.namespace)
+
+
+@contextmanager
+def neighbour() -> Generator[Owner]:
+    """Run another process, and return the owner that a manager in there would be."""
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        try:
+            yield of_process(process.pid)
+        finally:
+            process.kill()
+
+
+def test_a_process_that_runs_lives_and_one_that_began_at_another_time_is_gone() -> None:
+    with neighbour() as owner:
+        assert is_alive(owner)
+        assert not is_gone(owner)
+        assert is_gone(replace(owner, start=owner.start + 1))
+    assert is_gone(owner)
+
+
+def test_a_process_that_is_stopped_lives() -> None:
+    with neighbour() as owner:
+        os.kill(owner.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, owner.pid, os.WSTOPPED | os.WNOWAIT)
+        assert is_alive(owner)
+
+
+def test_a_zombie_is_gone() -> None:
+    with subprocess.Popen(["true"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        owner = of_process(process.pid)
+        assert owner.start > 0
+        assert is_gone(owner)
+
+
+@pytest.mark.parametrize(
+    ("seen", "certain"),
+    [
+        (HERE, True),
+        (View(HERE.boot_id, "pid:[1]"), None),  # in another container
+        (View(HERE.boot_id, ""), None),  # /proc shows the processes of another namespace
+        (View("", ""), None),  # without /proc
+        (View("another", HERE.namespace), False),  # after a boot
+    ],
+)
+def test_a_process_is_seen_only_where_its_number_was_given_out(
+    seen: View, certain: bool | None
+) -> None:
+    with neighbour() as owner:
+        assert lives(owner, seen) is certain
+    assert lives(owner, seen) is (certain and False)
+
+
+def test_nothing_is_certain_of_an_owner_that_an_earlier_version_stored() -> None:
+    with neighbour() as owner:
+        assert lives(replace(owner, namespace=""), HERE) is None
+    assert lives(replace(owner, namespace=""), HERE) is None
+
+
+def test_a_manager_of_this_process_lives_while_its_block_does_even_without_proc() -> None:
+    presence = Presence("bat_mine")
+    presence.appear()
+    assert lives(presence.owner, View("", "")) is True
+    presence.disappear()
+    assert is_gone(presence.owner)
+
+
+def test_a_lease_of_a_living_owner_outlasts_its_end_and_others_do_not() -> None:
+    with neighbour() as owner:
+        lease = Lease(name="x", owner=owner, fence=1, expires=1000)
+        hidden = replace(lease, owner=replace(owner, namespace="pid:[1]"))
+        assert is_live(lease, 999)
+        assert is_live(lease, 1_000_000)
+        assert is_live(hidden, 999)
+        assert not is_live(hidden, 1000)
+    assert not is_live(lease, 999)
+
+
+def test_who_holds_a_lease_is_named_and_for_how_long() -> None:
+    with neighbour() as owner:
+        said = describe(owner, 84_000)
+        assert f"process {owner.pid} on this machine" in said
+        assert "84 s more" in said
+        hidden = describe(replace(owner, namespace="pid:[1]"), 84_000)
+        assert "cannot be seen from here" in hidden
+        assert "84 s more" in hidden
+    assert "has ended" in describe(owner, 84_000)
+
+
+@pytest.mark.parametrize("pid", [0, -1])
+def test_nothing_is_certain_of_a_number_that_no_process_has(pid: int) -> None:
+    assert proc.is_running(pid, 1) is None

@@ -96,7 +96,9 @@ class Batch:
             conductor = self._conductor = self._make_conductor(ledger, board, tally)
             # First of all: what has changed of a job is another question once it is completed.
             await conductor.settle()
-            self._reader = Reader(self._manager, self._jobs, self._settings, ledger)
+            self._reader = Reader(
+                self._manager, self._jobs, self._settings, ledger, self._host.readiness
+            )
             await self._reader.read_all()
             tally.open(ledger)
             self.warnings = (

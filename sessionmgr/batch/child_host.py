@@ -33,7 +33,7 @@ from sessionmgr.batch.messages import (
 )
 from sessionmgr.errors import HostLost
 from sessionmgr.process import Tail
-from sessionmgr.provider import Allow, Deny
+from sessionmgr.provider import Allow, Deny, Health
 from sessionmgr.wire import LineDecoder
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessionmgr.batch.host import Activity, Report, Work
+    from sessionmgr.batch.job import Job
     from sessionmgr.batch.messages import FromChild, Message
     from sessionmgr.provider import Approve
 
@@ -115,6 +116,10 @@ class ChildHost:
         """The present child's."""
         assert self._child is not None
         return self._child.process.pid
+
+    def readiness(self, job: Job) -> Health:
+        """Leave it to the child, which has adapters of its own, to find out."""
+        return Health()
 
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Have a child as long as this lasts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
@@ -11,6 +12,7 @@ import trio
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.ledger import Ledger
 from sessionmgr.batch.place import Place
+from sessionmgr.batch.readiness import readiness_of
 from sessionmgr.batch.reading import Reader
 from sessionmgr.model import Negotiation, Permission
 
@@ -72,7 +74,8 @@ class DryRun:
             ledger = self._ledger = Ledger(place.ledger if place else None)
             stack.callback(ledger.close)
             stack.enter_context(ledger.in_thought())
-            self._reads = Reader(self._manager, self._jobs, self._settings, ledger).reads()
+            ready = partial(readiness_of, self._manager)
+            self._reads = Reader(self._manager, self._jobs, self._settings, ledger, ready).reads()
             self._kept = stack.pop_all()
         return self
 

@@ -12,6 +12,7 @@ import trio
 from sessionmgr.batch.doing import STOPPING, Doing
 from sessionmgr.batch.host import Activity, Ended, Work
 from sessionmgr.batch.item import Item
+from sessionmgr.batch.readiness import readiness_of
 from sessionmgr.batch.wish import CONTINUE, refusal, wish_of
 from sessionmgr.errors import LeaseHeld, ProcessError, StartRefused, StoreError
 from sessionmgr.model import RunResult, RunStatus
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.batch.host import Report
+    from sessionmgr.batch.job import Job
     from sessionmgr.manager import Manager, RunHandle, SessionHandle
     from sessionmgr.model import Run
-    from sessionmgr.provider import Approve
+    from sessionmgr.provider import Approve, Health
 
 
 log: Final = logging.getLogger("sessionmgr.batch")
@@ -85,6 +87,10 @@ class InProcessHost:
                 for part in self._parts.values():
                     self._cancel(part, "nothing was heard of its batch any more")
                 self._lease = trio.CancelScope()
+
+    def readiness(self, job: Job) -> Health:
+        """Say whether the manager could use the provider of a job."""
+        return readiness_of(self._manager, job)
 
     async def submit(self, work: Work) -> None:
         """Start an attempt; whatever is on of an earlier one at the same job ends for it."""

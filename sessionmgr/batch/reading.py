@@ -16,6 +16,7 @@ from sessionmgr.batch import ledger as states
 from sessionmgr.batch.job import fingerprint, meaning, work
 from sessionmgr.batch.jobs_file import Problem, Source
 from sessionmgr.batch.ledger import Entered, Known, Ledger
+from sessionmgr.batch.readiness import Readiness
 from sessionmgr.batch.wish import field_to_blame, wish_of
 from sessionmgr.errors import (
     AdapterBroken,
@@ -29,12 +30,13 @@ from sessionmgr.errors import (
 from sessionmgr.model import PermissionMode, encode_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sessionmgr.batch.job import Job
     from sessionmgr.batch.jobs_file import Jobs
     from sessionmgr.batch.settings import Settings
     from sessionmgr.manager import Grant, Manager
+    from sessionmgr.provider import Health
 
 SHOWN: Final = 25
 """So many problems are told one by one."""
@@ -57,11 +59,19 @@ class Read(msgspec.Struct, frozen=True):
 class Reader:
     """Reads jobs, one by one, into a ledger."""
 
-    def __init__(self, manager: Manager, jobs: Jobs, settings: Settings, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        manager: Manager,
+        jobs: Jobs,
+        settings: Settings,
+        ledger: Ledger,
+        readiness: Callable[[Job], Health],
+    ) -> None:
         self._manager: Final = manager
         self._source: Final = Source(jobs)
         self._settings: Final = settings
         self._ledger: Final = ledger
+        self._readiness: Final = Readiness(readiness)
         self._problems: Final[list[str]] = []
         self._untold = 0
         self._chosen = 0
@@ -104,6 +114,7 @@ class Reader:
                     yield read
         except OSError as error:
             raise JobsInvalid([f"{self._source}: {error.strerror or error}"]) from error
+        self._problems.extend(self._readiness.problems())
         if self._problems:
             raise JobsInvalid(self._problems, self._untold)
 
@@ -162,7 +173,10 @@ class Reader:
             directory=self._directory(complete),
             chosen=False,
         )
-        return self._entered(where, entered, known, grant)
+        read = self._entered(where, entered, known, grant)
+        if read is not None and read.entered.chosen and not self._readiness.has(complete, where):
+            return None
+        return read
 
     def _refused(self, error: Exception, where: str, job: Job, *, is_own: bool) -> Problem:
         """Say what is wrong with a job; a default is named with its source, not with a line."""

@@ -24,6 +24,7 @@ SHOWN: Final = 20
 _STOPS: Final = {
     "auth_failed": "log in, or set its key",
     "billing": "look at its account",
+    "cli_not_found": "install it, or set its command in [options.PROVIDER]",
     "quota_exhausted": "wait until there is more, or raise the limit",
 }
 

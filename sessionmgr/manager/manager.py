@@ -19,7 +19,7 @@ from sessionmgr.manager.desk import Desk
 from sessionmgr.manager.identity import Presence
 from sessionmgr.manager.keeping import Keeping
 from sessionmgr.manager.launching import LateLauncher
-from sessionmgr.manager.plan import Grant, RunWish, Wishes, grant_of, mode_of
+from sessionmgr.manager.plan import Grant, RunWish, Wishes, grant_of, mode_of, readiness
 from sessionmgr.manager.reconciler import Reconciler
 from sessionmgr.manager.resuming import snapshot_of, wish_to_go_on
 from sessionmgr.manager.session_handle import SessionHandle
@@ -120,10 +120,22 @@ class Manager:
             StartRefused: Nothing: it would be refused, and so.
             VariableRefused: A variable may not be given to a child.
         """
+        return grant_of(self._tables, self._thought_of(provider, cwd), wish)
+
+    def readiness(self, provider: str, wish: RunWish, *, cwd: str | Path = ".") -> Health:
+        """Say whether the program that a run needs is installed and logged in; nothing is started.
+
+        Raises:
+            StartRefused: The run would be refused.
+            VariableRefused: A variable may not be given to a child.
+        """
+        return readiness(self._tables, self._thought_of(provider, cwd), wish)
+
+    def _thought_of(self, provider: str, cwd: str | Path) -> Session:
+        """Return a session that is only used to check a wish."""
         self._tables.require_here()
         self._keeping.know(provider)
-        session = Session(id="", provider=provider, cwd=str(Path(cwd).absolute()))
-        return grant_of(self._tables, session, wish)
+        return Session(id="", provider=provider, cwd=str(Path(cwd).absolute()))
 
     async def open_session(
         self,

@@ -25,6 +25,7 @@ SessionmgrError
 │   │   ├── SessionIsClosed         the session takes no more runs
 │   │   ├── SessionBusy             another manager has the session, and lives
 │   │   ├── KeeperLost              nobody could write down that the run was let in
+│   │   ├── ProviderNotReady        its program is not installed, or not logged in
 │   │   ├── ProviderDown            the provider's tree gave up; it is tried again later
 │   │   └── ManagerClosing          the manager admits nothing any more
 │   ├── NotPausable                 the run could not be resumed
@@ -273,6 +274,15 @@ class DirectoryMissing(StartRefused):
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} is no directory: a run cannot start there")
         self.path = path
+
+
+class ProviderNotReady(StartRefused):
+    """The provider's program is not installed, or has no login."""
+
+    def __init__(self, provider: str, detail: str) -> None:
+        super().__init__(f"{provider}: {detail}")
+        self.provider = provider
+        self.detail = detail
 
 
 class SessionIsClosed(StartRefused):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from collections import Counter
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, cast
 
 import trio
 
 from sessionmgr.batch.board import Board
 from sessionmgr.batch.conductor import Conductor
-from sessionmgr.batch.denials import KEPT, NO_RULES, JobDenial, job_denials
 from sessionmgr.batch.ledger import UNENDED, Ledger
 from sessionmgr.batch.place import Place
 from sessionmgr.batch.progress import Progress
-from sessionmgr.batch.reading import FAILED, Reader
+from sessionmgr.batch.reading import Reader
 from sessionmgr.batch.results import (
     JobResult,
     ResultsFile,
@@ -29,7 +29,6 @@ from sessionmgr.model.moment import written
 from sessionmgr.otp import Supervisor, child
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
     from types import TracebackType
     from typing import Self
@@ -47,22 +46,13 @@ class Batch:
     """Many jobs, for the length of a block; what is not done when it is left is cancelled."""
 
     def __init__(
-        self,
-        manager: Manager,
-        jobs: Jobs,
-        settings: Settings,
-        host: Host,
-        out: str | Path | None,
-        *,
-        is_answered: bool = True,
+        self, manager: Manager, jobs: Jobs, settings: Settings, host: Host, out: str | Path | None
     ) -> None:
         self._manager: Final = manager
         self._jobs: Final = jobs
         self._settings: Final = settings
         self._host: Final = host
         self._out: Final = out
-        self._is_answered: Final = is_answered
-        """Whether something answers what agents ask."""
         self._place: Place | None = None
         self._ledger: Ledger | None = None
         self._results: ResultsFile | None = None
@@ -101,16 +91,27 @@ class Batch:
             self.id = ledger.note("batch") or ""
             if not self.id:
                 self.id = ledger.note("batch", self._manager.new_id(Kind.BATCH)) or ""
-            self._reader = Reader(self._manager, self._jobs, self._settings, ledger)
+            self._first = ledger.last_end()
+            board = Board(ledger, self._settings)
+            conductor = self._conductor = self._make_conductor(ledger, board, tally)
+            # First of all: what has changed of a job is another question once it is completed.
+            await conductor.settle()
+            self._reader = Reader(
+                self._manager, self._jobs, self._settings, ledger, self._host.readiness
+            )
             await self._reader.read_all()
             tally.open(ledger)
             self.warnings = (
                 *_idle(self._reader),
                 *_elsewhere(ledger, self._reader.source),
                 *self._crowded(ledger),
-                *((NO_RULES,) if self._reader.asks and not self._is_answered else ()),
             )
-            await self._open(ledger, tally)
+            if self._place is not None:
+                self._results = ResultsFile(self._place.results, ledger.kept)
+                conductor.write_to(self._results)
+            board.open()
+            self._board = board
+            await self._start(conductor)
         except JobsInvalid:
             place = self._place
             self._close()
@@ -122,12 +123,8 @@ class Batch:
             raise
         return self
 
-    async def _open(self, ledger: Ledger, tally: Tally) -> None:
-        self._first = ledger.last_end()
-        board = self._board = Board(ledger, self._settings)
-        if self._place is not None:
-            self._results = ResultsFile(self._place.results, ledger.kept())
-        conductor = self._conductor = Conductor(
+    def _make_conductor(self, ledger: Ledger, board: Board, tally: Tally) -> Conductor:
+        return Conductor(
             batch_id=self.id,
             manager=self._manager,
             host=self._host,
@@ -136,10 +133,9 @@ class Batch:
             tally=tally,
             settings=self._settings,
             out=self._place.path if self._place else None,
-            results=self._results,
         )
-        await conductor.settle()
-        board.open()
+
+    async def _start(self, conductor: Conductor) -> None:
         if self._stopped is not None:
             conductor.stop(self._stopped)
         root = Supervisor(
@@ -164,7 +160,10 @@ class Batch:
         """Cancel what is not done, wait for its end, and write down what came of it all."""
         assert self._root is not None
         try:
-            return await self._root.__aexit__(exc_type, exc, traceback)  # noqa: ASYNC102
+            swallowed = await self._root.__aexit__(exc_type, exc, traceback)  # noqa: ASYNC102
+            if self._results is not None:
+                self._results.complete()
+            return swallowed
         except OtpError as error:
             if error is exc:
                 raise
@@ -180,15 +179,11 @@ class Batch:
             self._close()
 
     def _close(self) -> None:
-        for each in (self._results, self._ledger, self._place):
-            if each is not None:
-                each.close()
+        with ExitStack() as stack:
+            for each in (self._place, self._ledger, self._results):
+                if each is not None:
+                    stack.callback(each.close)
         self._results = self._ledger = self._place = None
-
-    def _is_left(self, job: str, state: str) -> bool:
-        """Say whether the same call would run a job that has not completed."""
-        is_kept = self._settings.keep_failed and state in FAILED
-        return not is_kept and self._settings.selects(job)
 
     def _crowded(self, ledger: Ledger) -> list[str]:
         if self._settings.at_once == 1:
@@ -244,7 +239,9 @@ class Batch:
         assert ledger is not None, "a batch has a summary inside its block, and after it"
         assert board is not None, "a batch has a summary inside its block, and after it"
         counts = ledger.counts()
-        statuses = {state: count for state, count in counts.items() if state not in UNENDED}
+        ended = {state: count for state, count in counts.items() if state not in UNENDED}
+        # A job that was to be run again, and was not, has ended as it did before.
+        statuses = dict(Counter(ended) + Counter(ledger.standing()))
         not_run = sum(counts.values()) - sum(statuses.values())
         spent = ledger.spent()
         return Summary(
@@ -261,16 +258,7 @@ class Batch:
             stopped=board.closed,
             providers_stopped=board.stopped,
             warnings=self.warnings,
-            attempts_now=tally.attempts,
-            left=sum(self._is_left(job, state) for job, state in ledger.uncompleted()),
-            denied_jobs=tally.denied,
-            denials=tuple(islice(_denials(ledger), KEPT)),
         )
-
-
-def _denials(ledger: Ledger) -> Iterator[JobDenial]:
-    for line in ledger.denied():
-        yield from job_denials(decode_job_result(line))
 
 
 class Results:

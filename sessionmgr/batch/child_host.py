@@ -33,7 +33,7 @@ from sessionmgr.batch.messages import (
 )
 from sessionmgr.errors import HostLost
 from sessionmgr.process import Tail
-from sessionmgr.provider import Allow, Deny
+from sessionmgr.provider import Allow, Deny, Health
 from sessionmgr.wire import LineDecoder
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessionmgr.batch.host import Activity, Report, Work
+    from sessionmgr.batch.job import Job
     from sessionmgr.batch.messages import FromChild, Message
     from sessionmgr.provider import Approve
 
@@ -116,6 +117,10 @@ class ChildHost:
         assert self._child is not None
         return self._child.process.pid
 
+    def readiness(self, job: Job) -> Health:
+        """Leave it to the child, which has adapters of its own, to find out."""
+        return Health()
+
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Have a child as long as this lasts."""
         async with trio.open_nursery() as self._nursery:
@@ -125,12 +130,12 @@ class ChildHost:
 
     async def _start(self, nursery: trio.Nursery) -> None:
         process = await trio.lowlevel.open_process(
-            [sys.executable, "-m", PROGRAM],
+            [sys.executable, "-P", "-m", PROGRAM],
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            # It is to find what we find.
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            # It finds what we find, and no more: -P keeps out modules of the working directory.
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(each or "." for each in sys.path)},
             start_new_session=True,
         )
         child = self._child = Child(process)

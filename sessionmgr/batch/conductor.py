@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.budget import over_budget, within_budget
-from sessionmgr.batch.denials import denials_of, judged
 from sessionmgr.batch.host import LEASE, RENEW_EVERY, Ended, Resume, Work
 from sessionmgr.batch.item import item_path
 from sessionmgr.batch.recovery import recover
@@ -66,7 +65,6 @@ class Conductor:
         tally: Tally,
         settings: Settings,
         out: Path | None,
-        results: ResultsFile | None,
     ) -> None:
         self._batch_id: Final = batch_id
         self._manager: Final = manager
@@ -76,13 +74,15 @@ class Conductor:
         self._tally: Final = tally
         self._settings: Final = settings
         self._out: Final = out
-        self._results: Final = results
+        self._results: ResultsFile | None = None
         self._rule: Final = Rule(retries=settings.retries, kinds=settings.retry_on)
         self._heard = 0
         self._untold: Final[deque[Work]] = deque()
         """What is on record as begun, and the host has not heard of."""
         self._ends = ledger.last_end()
         self._lines: list[bytes] = []
+        self._replaced = 0
+        """How many of these take the place of lines that are in the file."""
         self._rung = trio.Event()
         self._nap = trio.CancelScope()
         self._stop_detail: str | None = None
@@ -103,6 +103,10 @@ class Conductor:
         await trio.lowlevel.checkpoint()
         while self._ends <= after and not self.over.is_set():
             await self._rung.wait()
+
+    def write_to(self, results: ResultsFile) -> None:
+        """Have results written to that file from now on."""
+        self._results = results
 
     def stop(self, detail: str | None) -> None:
         """Start nothing more, and have what is on end."""
@@ -163,7 +167,7 @@ class Conductor:
             for work in self._untold:
                 self._board.leave(work.job.id)
                 self._board.forget(work.job.id)
-                self._ledger.put_back(work.job.id, resume=work.resume is not None)
+                self._ledger.unbegin(work.job.id, resume=work.resume is not None)
                 self._tally.move(states.RUNNING, states.WAITING)
         self._untold.clear()
 
@@ -248,7 +252,7 @@ class Conductor:
         session = last.session if last else self._manager.new_id(Kind.SESSION)
         ledger.begin(job.id, number, session)
         self._board.begin(chosen, number, now)
-        self._tally.begin(before)
+        self._tally.move(before, states.RUNNING)
         return Work(
             batch=self._batch_id,
             job=allowed,
@@ -273,9 +277,9 @@ class Conductor:
             log.warning("event=late_report job=%s attempt=%d", ended.job, ended.attempt)
             return
         left = self._board.leave(ended.job)
-        result, now = judged(ended.result, self._settings.on_denied), trio.current_time()
-        self._ledger.end_attempt(ended.job, ended.attempt, ended.result)
-        self._tally.spend(ended.result)
+        result, now = ended.result, trio.current_time()
+        self._ledger.end_attempt(ended.job, ended.attempt, result)
+        self._tally.spend(result)
         if result.failure is not None and result.failure.kind in STOPS_THE_PROVIDER:
             self._board.stop(left.provider, result.failure.kind)
         if result.status is not RunStatus.RATE_LIMITED:
@@ -316,11 +320,10 @@ class Conductor:
 
     def _end(self, job: str, state: str, line: bytes, *, was: str, resume: bool) -> None:
         """Put on record that a job is over."""
-        denied = bool(denials_of(decode_job_result(line)))
         self._ends += 1
-        self._ledger.end(job, state, line, self._ends, resume=resume)
+        self._replaced += self._ledger.end(job, state, line, self._ends, resume=resume)
         self._board.forget(job)
-        self._tally.end(was, state, trio.current_time(), denied=denied)
+        self._tally.end(was, state, trio.current_time())
         self._lines.append(line)
         most = self._settings.max_failures
         if most is not None and self._tally.failures >= most and self._board.closed is None:
@@ -331,7 +334,8 @@ class Conductor:
         lines, self._lines = self._lines, []
         if lines:
             if self._results is not None:
-                self._results.add(lines)
+                self._results.add(lines, self._replaced)
+            self._replaced = 0
             self._ring()
 
     def _ring(self) -> None:
@@ -348,16 +352,16 @@ class Conductor:
                 ended = await recover(self._manager, self._ledger, job, attempt)
             with self._ledger.together():
                 self._adopt(job, attempt, state, ended)
-        self._show()
+        self._lines.clear()  # the file is yet to be written, from the ledger
 
     def _adopt(self, job: str, attempt: int, state: str, ended: Ended | None) -> None:
         if ended is None:
-            self._ledger.put_back(job, resume=self._ledger.job(job)[2])
+            self._ledger.unbegin(job, resume=self._ledger.job(job)[2])
             self._tally.move(state, states.WAITING)
             return
-        result = judged(ended.result, self._settings.on_denied)
-        self._ledger.end_attempt(job, attempt, ended.result)
-        self._tally.spend(ended.result)
+        result = ended.result
+        self._ledger.end_attempt(job, attempt, result)
+        self._tally.spend(result)
         kept = self._settings.keep_failed and result.status in _KEPT and not was_cut(ended)
         if result.status is RunStatus.COMPLETED or kept:
             line = self._line(result, job, attempt)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 import trio
 
 from sessionmgr.batch import ledger as states
-from sessionmgr.batch.denials import NO_RULES
 from sessionmgr.batch.ledger import Ledger
 from sessionmgr.batch.place import Place
+from sessionmgr.batch.readiness import readiness_of
 from sessionmgr.batch.reading import Reader
 from sessionmgr.model import Negotiation, Permission
 
@@ -47,13 +48,7 @@ class DryRun:
     """A batch that is only thought of, for the length of a block: a cursor over its jobs."""
 
     def __init__(
-        self,
-        manager: Manager,
-        jobs: Jobs,
-        settings: Settings,
-        out: str | Path | None,
-        *,
-        is_answered: bool,
+        self, manager: Manager, jobs: Jobs, settings: Settings, out: str | Path | None
     ) -> None:
         self._manager: Final = manager
         self._jobs: Final = jobs
@@ -61,8 +56,6 @@ class DryRun:
         self._out: Final = out
         self._kept = ExitStack()
         self._ledger: Ledger | None = None
-        self._is_answered: Final = is_answered
-        self._reader: Reader | None = None
         self._reads: Iterator[Read] = iter(())
 
     async def __aenter__(self) -> Self:
@@ -81,8 +74,8 @@ class DryRun:
             ledger = self._ledger = Ledger(place.ledger if place else None)
             stack.callback(ledger.close)
             stack.enter_context(ledger.in_thought())
-            self._reader = Reader(self._manager, self._jobs, self._settings, ledger)
-            self._reads = self._reader.reads()
+            ready = partial(readiness_of, self._manager)
+            self._reads = Reader(self._manager, self._jobs, self._settings, ledger, ready).reads()
             self._kept = stack.pop_all()
         return self
 
@@ -118,12 +111,6 @@ class DryRun:
             negotiation=read.grant.negotiation,
             permission=read.grant.permission,
         )
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What is not forbidden, and may not be meant, of the jobs that were read so far."""
-        asks = self._reader is not None and self._reader.asks and not self._is_answered
-        return (NO_RULES,) if asks else ()
 
     def _action(self, read: Read) -> Action:
         assert self._ledger is not None

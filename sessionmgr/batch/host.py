@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     import trio
 
+    from sessionmgr.provider import Health
+
 LEASE: Final = 60.0
 """Seconds for which a host goes on by itself when nothing is heard of the batch."""
 RENEW_EVERY: Final = 15.0
@@ -70,6 +72,10 @@ class Host(Protocol):
 
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Be there for as long as this is not cancelled; leave nothing behind."""
+        ...
+
+    def readiness(self, job: Job) -> Health:
+        """Say whether the provider of a job could be used here; asked before the first attempt."""
         ...
 
     async def submit(self, work: Work) -> None:

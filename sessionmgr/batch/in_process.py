@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.batch.denials import denials_of
 from sessionmgr.batch.doing import STOPPING, Doing
 from sessionmgr.batch.host import Activity, Ended, Work
 from sessionmgr.batch.item import Item
+from sessionmgr.batch.readiness import readiness_of
 from sessionmgr.batch.wish import CONTINUE, refusal, wish_of
 from sessionmgr.errors import LeaseHeld, ProcessError, StartRefused, StoreError
 from sessionmgr.model import RunResult, RunStatus
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.batch.host import Report
+    from sessionmgr.batch.job import Job
     from sessionmgr.manager import Manager, RunHandle, SessionHandle
     from sessionmgr.model import Run
-    from sessionmgr.provider import Approve
+    from sessionmgr.provider import Approve, Health
 
 
 log: Final = logging.getLogger("sessionmgr.batch")
@@ -86,6 +87,10 @@ class InProcessHost:
                 for part in self._parts.values():
                     self._cancel(part, "nothing was heard of its batch any more")
                 self._lease = trio.CancelScope()
+
+    def readiness(self, job: Job) -> Health:
+        """Say whether the manager could use the provider of a job."""
+        return readiness_of(self._manager, job)
 
     async def submit(self, work: Work) -> None:
         """Start an attempt; whatever is on of an earlier one at the same job ends for it."""
@@ -165,8 +170,7 @@ class InProcessHost:
         # Afterwards: nobody has to wait for that, and another job can be begun meanwhile.
         if session is None:
             return
-        is_done = ended.result.status is RunStatus.COMPLETED
-        if ended.resumable and not is_done:  # whether it goes on soon, or ever, is not known here
+        if ended.resumable:  # whether it goes on soon, or ever, is not known here
             session.release()
             return
         with trio.move_on_after(CLOSE, shield=True):
@@ -193,14 +197,14 @@ class InProcessHost:
             part.end_run()
         result = await self._follow(part, run)
         resumable = False
-        if result.status is not RunStatus.COMPLETED or denials_of(result):
+        if result.status is not RunStatus.COMPLETED:
             resumable = await self._is_resumable(result)
         return Ended(job=work.job.id, attempt=work.attempt, result=result, resumable=resumable)
 
     async def _session(self, work: Work) -> SessionHandle:
         job = work.job
         if work.resume is not None:
-            return await self._manager.session(work.session_id, reopen=True)
+            return await self._manager.session(work.session_id)
         return await self._manager.open_session(
             job.provider or "",
             cwd=job.cwd or ".",

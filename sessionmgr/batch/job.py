@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import msgspec
 
 from sessionmgr.model import Json, PermissionMode, encode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
@@ -110,9 +113,28 @@ def meaning(job: Job, cwd: str | None = None) -> dict[str, str]:
     }
 
 
-def fingerprint(digests: dict[str, str]) -> str:
-    """Return one sha256 for all that a job means."""
-    return hashlib.sha256(encode_json(dict(sorted(digests.items())))).hexdigest()
+# What makes a job another piece of work. The other fields say how far it may go (deadline, budget,
+# turns, permission mode, tools), what a provider must offer, or what the caller calls it: a result
+# is as good whatever they are, and they are what is changed to have a job that failed go further.
+_WORK: Final = frozenset(
+    "prompt provider model effort cwd system_prompt schema images env options".split()
+)
+
+
+def work(digests: Mapping[str, str]) -> dict[str, str]:
+    """Return the digests of what a job is to do, by which it is known again.
+
+    Of the permission modes `plan` counts, and only that: its result is a plan and not the work.
+    """
+    same = {name: digest for name, digest in digests.items() if name in _WORK}
+    if digests.get("permission_mode") == _PLAN:
+        same["permission_mode"] = _PLAN
+    return same
+
+
+def fingerprint(digests: Mapping[str, str]) -> str:
+    """Return one sha256 for what a job is to do."""
+    return hashlib.sha256(encode_json(dict(sorted(work(digests).items())))).hexdigest()
 
 
 def _digest(data: bytes) -> str:
@@ -120,3 +142,4 @@ def _digest(data: bytes) -> str:
 
 
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
+_PLAN: Final = _digest(_ENCODER.encode(PermissionMode.PLAN))

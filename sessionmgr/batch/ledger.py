@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.batch import standing
 from sessionmgr.batch.job import Job
 from sessionmgr.batch.ledger_schema import open_ledger_file
 from sessionmgr.errors import LedgerUnusable
@@ -129,6 +130,8 @@ class Ledger:
         """Begin to enter jobs; those that are not entered again are left as they are."""
         self.round += 1
         self.note("round", str(self.round))
+        self._execute(standing.RESTORE)
+        self._execute(standing.FORGET_RESTORED)
         self._execute("update job set chosen = 0 where chosen")
 
     def known(self, job: str) -> Known | None:
@@ -145,6 +148,7 @@ class Ledger:
     def enter(self, entered: Entered) -> None:
         """Enter a job that is new, or means something new: it waits, whatever it did before."""
         job = entered.job
+        self._execute(standing.SET_ASIDE, (job.id,))
         self._execute(
             "insert into job (id, line, round, chosen, provider, directory, fingerprint, digests,"
             " body, state) values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting') on conflict (id) do update"
@@ -160,15 +164,29 @@ class Ledger:
         )
 
     def keep(self, entered: Entered, state: str) -> None:
-        """Enter a job again that means what it did, as it stands or to be done once more."""
-        again = ", ended = null, result = null" if state == WAITING else ""
+        """Enter a job again that means what it did, as it stands or to be done once more.
+
+        What may have changed is how far it may go, and what it is called.
+        """
+        again = ""
+        if state == WAITING:
+            self._execute(standing.SET_ASIDE, (entered.job.id,))
+            again = ", ended = null, result = null"
         self._execute(
-            f"update job set line = ?, round = ?, chosen = ?, directory = ?, state = ?{again}"
-            " where id = ?",
+            "update job set line = ?, round = ?, chosen = ?, directory = ?, state = ?,"
+            f" fingerprint = ?, digests = ?, body = ?{again} where id = ?",
             (
                 *(entered.line, self.round, entered.chosen, entered.directory, state),
-                entered.job.id,
+                *(entered.fingerprint, encode_json(dict(entered.digests))),
+                *(encode_json(entered.job), entered.job.id),
             ),
+        )
+
+    def leave(self, entered: Entered) -> None:
+        """Note that a job means something else now, and is left as it was: it is not chosen."""
+        self._execute(
+            "update job set line = ?, round = ? where id = ?",
+            (entered.line, self.round, entered.job.id),
         )
 
     def shared_directories(self) -> list[tuple[str, int]]:
@@ -193,6 +211,10 @@ class Ledger:
                 "select state, count(*) from job where round = ? group by state", (self.round,)
             ).fetchall()
         )
+
+    def standing(self) -> dict[str, int]:
+        """Return how many jobs of this round wait to be run again, by what they came to before."""
+        return dict(self._execute(standing.STATES, (self.round,)).fetchall())
 
     # --- doing them ------------------------------------------------------------------------------
 
@@ -239,13 +261,18 @@ class Ledger:
             "insert into attempt (job, number, session) values (?, ?, ?)", (job, number, session)
         )
         self._execute("update job set state = 'running', attempts = ? where id = ?", (number, job))
+        self._execute(standing.BEGUN, (True, job))
+
+    def unbegin(self, job: str, *, resume: bool) -> None:
+        """Note that a job waits whose attempt was never made."""
+        self.put_back(job, resume=resume)
+        self._execute(standing.BEGUN, (False, job))
 
     def unsettled(self) -> list[tuple[str, int, str]]:
         """Return job, attempt and state of what was on, or to be tried again, when all stopped."""
         return self._execute(
             "select id, attempts, state from job where state in ('running', 'retrying')"
-            " and round = ? order by line",
-            (self.round,),
+            " order by line"
         ).fetchall()
 
     def end_attempt(self, job: str, number: int, result: RunResult) -> None:
@@ -278,18 +305,22 @@ class Ledger:
         row: tuple[bytes] = self._execute("select result from job where id = ?", (job,)).fetchone()
         return row[0]
 
-    def end(self, job: str, state: str, result: bytes, number: int, *, resume: bool) -> None:
-        """Note that a job is over; `number` is the place of its end among all ends."""
+    def end(self, job: str, state: str, result: bytes, number: int, *, resume: bool) -> bool:
+        """Note that a job is over; `number` is the place of its end among all ends.
+
+        Return whether the result takes the place of an older one.
+        """
         self._execute(
             "update job set state = ?, result = ?, ended = ?, resume = ? where id = ?",
             (state, result, number, resume, job),
         )
+        return self._execute(standing.REPLACED, (job,)).rowcount > 0
 
     # --- what came of them -----------------------------------------------------------------------
 
     def last_end(self) -> int:
         """Return the number of the last end."""
-        (last,) = self._execute("select max(ended) from job where ended is not null").fetchone()
+        (last,) = self._execute(standing.LAST_END).fetchone()
         return last or 0
 
     def results(self, after: int = 0, limit: int = -1) -> Iterator[tuple[int, bytes]]:
@@ -300,41 +331,13 @@ class Ledger:
         )
 
     def kept(self) -> Iterator[bytes]:
-        """Return the results that stand: of all jobs of this round, and whatever has completed."""
-        rows = self._execute(
-            "select result from job where ended is not null and (round = ? or state = 'completed')"
-            " order by ended",
-            (self.round,),
-        )
-        for (result,) in rows:
+        """Return the results that stand: one for each job that has ever come to one."""
+        for _, result in self._execute(standing.ALL_RESULTS):
             yield result
 
     def failures(self) -> dict[str, int]:
         """Return how many jobs ended with which kind of failure."""
-        return dict(
-            self._execute(
-                "select json_extract(cast(result as text), '$.failure.kind') as kind, count(*)"
-                " from job where round = ? and ended is not null and kind is not null"
-                " group by kind order by 2 desc, 1",
-                (self.round,),
-            ).fetchall()
-        )
-
-    def uncompleted(self) -> Iterator[tuple[str, str]]:
-        """Return id and state of the jobs of this round that have not completed."""
-        yield from self._execute(
-            "select id, state from job where round = ? and state <> 'completed'", (self.round,)
-        )
-
-    def denied(self) -> Iterator[bytes]:
-        """Return the results of the jobs of this round in which something was denied."""
-        rows = self._execute(
-            "select result from job where round = ? and ended is not null and"
-            " json_array_length(cast(result as text), '$.permission_denials') > 0 order by ended",
-            (self.round,),
-        )
-        for (result,) in rows:
-            yield result
+        return dict(self._execute(standing.FAILURES, (self.round,)).fetchall())
 
     def spent(self) -> Spent:
         """Return what all attempts of this round's jobs have used."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.batch.standing import TABLE
 from sessionmgr.errors import LedgerUnusable
 from sessionmgr.process.private_path import make_private_file
 
@@ -98,3 +99,4 @@ def _prepare(connection: sqlite3.Connection, where: str) -> None:
         raise LedgerUnusable(where, "it belongs to something else")
     elif version != VERSION:
         raise LedgerUnusable(where, f"it is of version {version}, and this is {VERSION}")
+    connection.execute(TABLE)  # which the first ledgers of this version did not have

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from fnmatch import fnmatchcase
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,9 +13,10 @@ import trio
 from msgspec.structs import replace
 
 from sessionmgr.batch import ledger as states
-from sessionmgr.batch.job import fingerprint, meaning
+from sessionmgr.batch.job import fingerprint, meaning, work
 from sessionmgr.batch.jobs_file import Problem, Source
 from sessionmgr.batch.ledger import Entered, Known, Ledger
+from sessionmgr.batch.readiness import Readiness
 from sessionmgr.batch.wish import field_to_blame, wish_of
 from sessionmgr.errors import (
     AdapterBroken,
@@ -27,12 +30,13 @@ from sessionmgr.errors import (
 from sessionmgr.model import PermissionMode, encode_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sessionmgr.batch.job import Job
     from sessionmgr.batch.jobs_file import Jobs
     from sessionmgr.batch.settings import Settings
     from sessionmgr.manager import Grant, Manager
+    from sessionmgr.provider import Health
 
 SHOWN: Final = 25
 """So many problems are told one by one."""
@@ -40,7 +44,7 @@ EVERY: Final = 64
 """After so many jobs, others have their turn."""
 _WRITING: Final = ("files", "command_execution", "tool_use")
 # What a rerun leaves as it is, with `keep_failed`.
-FAILED: Final = frozenset({"failed", "timed_out", "rate_limited"})
+_FAILED: Final = frozenset({"failed", "timed_out", "rate_limited"})
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -55,16 +59,22 @@ class Read(msgspec.Struct, frozen=True):
 class Reader:
     """Reads jobs, one by one, into a ledger."""
 
-    def __init__(self, manager: Manager, jobs: Jobs, settings: Settings, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        manager: Manager,
+        jobs: Jobs,
+        settings: Settings,
+        ledger: Ledger,
+        readiness: Callable[[Job], Health],
+    ) -> None:
         self._manager: Final = manager
         self._source: Final = Source(jobs)
         self._settings: Final = settings
         self._ledger: Final = ledger
+        self._readiness: Final = Readiness(readiness)
         self._problems: Final[list[str]] = []
         self._untold = 0
         self._chosen = 0
-        self.asks = False
-        """Whether an agent may ask something in one of the jobs that are to be done."""
         self.count = 0
         """How many jobs were read so far."""
         self.idle_patterns: Final = {*settings.only, *settings.skip}
@@ -104,6 +114,7 @@ class Reader:
                     yield read
         except OSError as error:
             raise JobsInvalid([f"{self._source}: {error.strerror or error}"]) from error
+        self._problems.extend(self._readiness.problems())
         if self._problems:
             raise JobsInvalid(self._problems, self._untold)
 
@@ -162,11 +173,10 @@ class Reader:
             directory=self._directory(complete),
             chosen=False,
         )
-        changed = known is not None and known.fingerprint != entered.fingerprint
-        if known is not None and changed and known.attempts and not self._settings.force:
-            self._complain(_change(where, known, entered, ledger.job(job.id)[0]))
+        read = self._entered(where, entered, known, grant)
+        if read is not None and read.entered.chosen and not self._readiness.has(complete, where):
             return None
-        return self._entered(entered, None if changed else known, grant)
+        return read
 
     def _refused(self, error: Exception, where: str, job: Job, *, is_own: bool) -> Problem:
         """Say what is wrong with a job; a default is named with its source, not with a line."""
@@ -178,37 +188,45 @@ class Reader:
         source = self._settings.sources.get("budget_usd", "the batch's defaults")
         return Problem("", f"budget_usd ({job.budget_usd}, from {source})", error.why)
 
-    def _entered(self, entered: Entered, known: Known | None, grant: Grant) -> Read:
-        state = states.WAITING if known is None else self._state(known.state)
-        is_open = state in states.UNENDED
-        within = self._settings.limit is None or self._chosen < self._settings.limit
-        chosen = is_open and within and self._settings.selects(entered.job.id)
+    def _entered(
+        self, where: str, entered: Entered, known: Known | None, grant: Grant
+    ) -> Read | None:
+        """Enter a job that is good in itself; None if its result would be lost by that."""
+        is_same = known is None or _is_same_work(known, entered)
+        state = states.WAITING if known is None else self._state(known.state, is_same=is_same)
+        selected = self._is_selected(entered.job.id)
+        chosen = selected and state in states.UNENDED
+        if chosen and known is not None and not is_same and self._is_done(known):
+            self._complain(_change(where, known, entered, self._ledger.job(entered.job.id)[0]))
+            return None
         self._chosen += chosen
-        self.asks = self.asks or (chosen and self._may_ask(entered.job))
+        entered = replace(entered, chosen=chosen)
         if known is not None and not chosen:
             state = known.state  # it is left as it is, with what came of it
-        if self.idle_patterns:
-            id_ = entered.job.id
-            used = {each for each in self.idle_patterns if fnmatchcase(id_, each)}
-            self.idle_patterns.difference_update(used)
-        entered = replace(entered, chosen=chosen)
-        if known is None:
+        if known is None or (chosen and not is_same):
             self._ledger.enter(entered)
-        else:
+        elif is_same:
             self._ledger.keep(entered, state)
+        else:
+            self._ledger.leave(entered)
         return Read(entered, grant, state)
 
-    def _may_ask(self, job: Job) -> bool:
-        """Say whether an agent asks before it does what the job's permission mode leaves open."""
-        mode = job.permission_mode or PermissionMode.DEFAULT
-        is_asking = self._manager.supports(job.provider or "", "tool_approval")
-        return is_asking and mode in (PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS)
+    def _is_selected(self, job: str) -> bool:
+        if self.idle_patterns:
+            used = {each for each in self.idle_patterns if fnmatchcase(job, each)}
+            self.idle_patterns.difference_update(used)
+        within = self._settings.limit is None or self._chosen < self._settings.limit
+        return within and self._settings.selects(job)
 
-    def _state(self, before: str) -> str:
-        """Return how a job stands that means what it meant before."""
-        if before == states.COMPLETED or before in (states.RUNNING, states.RETRYING):
+    def _is_done(self, known: Known) -> bool:
+        """Say whether a job has a result that only `force` gives up."""
+        return known.state == states.COMPLETED and not self._settings.force
+
+    def _state(self, before: str, *, is_same: bool) -> str:
+        """Return how a job is to stand if it is chosen; `is_same`: its work has not changed."""
+        if before in _FAILED and self._settings.keep_failed:
             return before
-        if before in FAILED and self._settings.keep_failed:
+        if is_same and before in (states.COMPLETED, states.RUNNING, states.RETRYING):
             return before
         return states.WAITING
 
@@ -250,19 +268,20 @@ def _readable(image: str) -> str:
 
 
 # What may be shown of a job; variables and options may be secrets.
-_SHOWN: Final = frozenset(
-    "prompt provider model effort cwd permission_mode max_turns deadline budget_usd".split()
-)
+_SHOWN: Final = frozenset("prompt provider model effort cwd permission_mode system_prompt".split())
 _WIDTH: Final = 40
 
 
+def _is_same_work(known: Known, entered: Entered) -> bool:
+    # Older versions took the fingerprint of all fields; what those digests say of the work holds.
+    same = known.fingerprint == entered.fingerprint
+    return same or work(known.digests) == work(entered.digests)
+
+
 def _change(where: str, known: Known, entered: Entered, before: Job) -> Problem:
-    """Say what of a job has changed since it was run."""
-    fields = sorted(
-        name
-        for name in known.digests.keys() | entered.digests.keys()
-        if known.digests.get(name) != entered.digests.get(name)
-    )
+    """Say what of a job's work has changed since it was completed."""
+    was, now = work(known.digests), work(entered.digests)
+    fields = sorted(name for name in was.keys() | now.keys() if was.get(name) != now.get(name))
     said = [
         f"{name} was {_short(getattr(before, name))} and is {_short(getattr(entered.job, name))}"
         for name in fields
@@ -272,8 +291,8 @@ def _change(where: str, known: Known, entered: Entered, before: Job) -> Problem:
     return Problem(
         where,
         ", ".join(fields),
-        f"job {before.id!r} has changed since it was run{what}; "
-        "change it back, give it another id, or have it run anew (--force)",
+        f"job {before.id!r} has changed since it was run{what}; change it back, give it another"
+        f" id, or have it run anew (--force --only {shlex.quote(escape(before.id))})",
     )
 
 

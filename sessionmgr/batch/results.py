@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.batch.denials import JobDenial  # msgspec reads the annotation
 from sessionmgr.errors import ResultsUnwritable
 from sessionmgr.model import Cost, RunResult, Usage, encode_json
 from sessionmgr.process.private_path import private_opener
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable, Sequence
     from pathlib import Path
+
+
+FEW: Final = 1000
+"""A file of so many lines is written anew for each line that takes the place of another."""
+MANY: Final = 16
+"""A longer one when one in so many of its lines has been replaced."""
 
 
 class JobResult(RunResult, frozen=True, kw_only=True):
@@ -40,26 +45,17 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     failures: dict[str, int]
     """How many jobs have ended with which kind of failure."""
     attempts: int
-    """Of all runs of the batch, like all other figures but `duration` and `attempts_now`."""
     tokens: Usage
     cost: Cost
     started_at: str
     ended_at: str
     duration: float
-    """Seconds, of the last run of the batch."""
-    attempts_now: int = 0
-    """The attempts that were begun in the last run of the batch."""
-    left: int = 0
-    """How many jobs the same call would run, or go on with, if it were made again."""
+    """Seconds, of the last run of the batch; all else is of all of them."""
     stopped: str | None = None
     """Why not all jobs were done, where somebody or something put an end to it."""
     providers_stopped: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     """Providers with which nothing more was started, and the kind of failure that says why."""
     warnings: tuple[str, ...] = ()
-    denied_jobs: int = 0
-    """How many jobs were denied something that their permission mode does not deny by itself."""
-    denials: tuple[JobDenial, ...] = ()
-    """What they were denied, in the order in which the jobs ended: the first 100."""
 
     @property
     def all_completed(self) -> bool:
@@ -82,32 +78,63 @@ _decoder: Final = msgspec.json.Decoder(JobResult)
 
 
 class ResultsFile:
-    """`results.jsonl`: one line a job."""
+    """`results.jsonl`: one line a job.
 
-    def __init__(self, path: Path, lines: Iterable[bytes]) -> None:
-        """Write the file anew, as one step, with what stands already; then lines are added.
+    A line that takes the place of an older one has the whole file written anew, as one step. Where
+    that would be much to write, some such lines come together first: then the last line of a job
+    counts, until the file is written anew, at the latest at the end of the batch.
+    """
+
+    def __init__(self, path: Path, kept: Callable[[], Iterable[bytes]]) -> None:
+        """Write the file anew; `kept` returns the lines that are to be in it.
 
         Raises:
             ResultsUnwritable: The system refuses.
         """
         self._path: Final = path
-        partial = path.with_name(f"{path.name}.part")
-        with _writing(path):
-            with open(partial, "wb", opener=private_opener) as file:  # its mode
-                file.writelines(line + b"\n" for line in lines)
-            partial.replace(path)
-            self._file: Final = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._kept: Final = kept
+        self._file = -1
+        self._lines = self._replaced = 0
+        self._write_anew()
 
-    def add(self, lines: Iterable[bytes]) -> None:
-        """Add lines, whole.
+    def _write_anew(self) -> None:
+        partial = self._path.with_name(f"{self._path.name}.part")
+        lines = 0
+        with _writing(self._path):
+            with open(partial, "wb", opener=private_opener) as file:  # its mode
+                for line in self._kept():
+                    file.write(line + b"\n")
+                    lines += 1
+            partial.replace(self._path)
+            if self._file >= 0:
+                os.close(self._file)
+            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        self._lines, self._replaced = lines, 0
+
+    def add(self, lines: Sequence[bytes], replaced: int = 0) -> None:
+        """Add lines, whole, that are on record by now; so many of them replace others.
 
         Raises:
             ResultsUnwritable: The system refuses.
         """
+        self._replaced += replaced
+        if self._replaced and (self._lines <= FEW or self._replaced * MANY >= self._lines):
+            self._write_anew()
+            return
         data = b"".join(line + b"\n" for line in lines)
         with _writing(self._path):
             while data:
                 data = data[os.write(self._file, data) :]
+        self._lines += len(lines)
+
+    def complete(self) -> None:
+        """Write the file anew if lines in it have been replaced.
+
+        Raises:
+            ResultsUnwritable: The system refuses.
+        """
+        if self._replaced:
+            self._write_anew()
 
     def close(self) -> None:
         """Be done with it."""

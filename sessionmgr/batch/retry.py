@@ -19,7 +19,13 @@ LONGEST: Final = 300.0
 PAUSE: Final = 900.0
 LONGEST_PAUSE: Final = 3600.0
 
-STOPS_THE_PROVIDER: Final = frozenset({FailureKind.AUTH_FAILED, FailureKind.BILLING})
+STOPS_THE_PROVIDER: Final = frozenset(
+    {
+        FailureKind.AUTH_FAILED,
+        FailureKind.BILLING,
+        FailureKind.CLI_NOT_FOUND,
+    }
+)
 """After these, it is of no use to start more with the provider."""
 
 

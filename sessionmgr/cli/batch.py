@@ -37,6 +37,7 @@ HELP: Final = """\
 Run many jobs, some at a time. JOBS is a file of JSON, one job a line (see sessionmgr schema job).
 
 The same command again goes on with what is left: the directory that --out names is the batch.
+Limits such as --deadline may be raised for that. A result stays until its own job has run again.
 Flags that describe a job say what holds where the job itself says nothing.
 Ctrl-C ends what runs politely, and says what to type to go on; twice, at once."""
 
@@ -49,11 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("jobs", metavar="JOBS", help="a file of jobs, one a line; - is stdin")
     add_concurrency_flag(parser)
     parser.add_argument("-o", "--out", metavar="DIR", help="where results go (runs/NAME)")
-    add_setting_flags(
-        parser, "retries", "retry_on", "max_failures", "keep_failed", "approve", "on_denied"
-    )
+    add_setting_flags(parser, "retries", "retry_on", "max_failures", "keep_failed", "approve")
     parser.add_argument(
-        "--force", action="store_true", help="run jobs that have changed anew, from the start"
+        "--force",
+        action="store_true",
+        help="run completed jobs anew whose work (prompt, cwd, …) has changed",
     )
     add_selection_flags(parser)
     parser.add_argument(
@@ -80,7 +81,7 @@ async def _main(args: argparse.Namespace, defaults: Job, approve: Approve | None
         jobs, out = await _jobs_and_out(args)
         if args.dry_run:
             async with open_manager() as manager:  # what is stored does not matter
-                planned = dry_run(manager, jobs, out=out, approve=approve, **how)
+                planned = dry_run(manager, jobs, out=out, **how)
                 await show_plan(planned, as_json=args.json, quiet=args.quiet)
             return COMPLETED
         return await _play(args, jobs, out, approve, how)
@@ -116,7 +117,6 @@ def _how(args: argparse.Namespace, defaults: Job) -> HowTo:
         retry_on=configuration.retry_on,
         max_failures=configuration.max_failures,
         keep_failed=configuration.keep_failed,
-        on_denied=configuration.on_denied,
         force=args.force,
         limit=args.limit,
         only=args.only or (),

@@ -2,6 +2,7 @@
 
 The user's own file comes first, then the nearest `sessionmgr.toml` in the working directory or
 above it, then `SESSIONMGR_*`, then flags. Tables (`clocks`, `options`, …) are joined key by key.
+Of a project's file that the user has not trusted, only what narrows is taken.
 """
 
 from __future__ import annotations
@@ -9,25 +10,48 @@ from __future__ import annotations
 import os
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import msgspec
 
 from sessionmgr.cli.parser import meant
 from sessionmgr.cli.place import default_store, nearest_settings, user_settings
+from sessionmgr.cli.project_settings import CONCURRENCY, RETRIES, narrowed
 from sessionmgr.cli.setting import KINDS, SETTINGS, WORDS, NotThis, Setting
 from sessionmgr.cli.toml import line_of, read_toml
+from sessionmgr.cli.trusted_files import describe, known_as, recorded
 from sessionmgr.errors import CommandLineInvalid, ConfigurationInvalid
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from sessionmgr.model import FailureKind, Json, PermissionMode
 
 DEFAULT: Final = "default"
 PREFIX: Final = "SESSIONMGR_"
 _SUFFIXES: Final = [name.upper() for name in SETTINGS if name != "options"]
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting of a project's file that is not taken, because it does not only narrow."""
+
+    path: Path
+    line: int
+    key: tuple[str, ...]
+    value: object
+    why: str
+    changed: str | None = None
+    """The file that has changed since the user trusted the settings, if they were trusted."""
+
+
+class SettingsFile(NamedTuple):
+    """A file of settings; it is read once, so that what was hashed is what is used."""
+
+    path: Path
+    data: bytes
+    text: str
+    settings: dict[str, object]
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,19 +69,20 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     max_turns: int | None = None
     deadline: float | None = None
     budget_usd: float | None = None
-    concurrency: int = 4
+    concurrency: int = CONCURRENCY
     per_provider: dict[str, int] = {}
-    retries: int = 2
+    retries: int = RETRIES
     retry_on: tuple[FailureKind, ...] | None = None
     max_failures: int | None = None
     keep_failed: bool = False
     approve: Path | None = None
-    on_denied: Literal["warn", "fail"] = "warn"
     clocks: dict[str, float] = {}
     options: dict[str, dict[str, Json]] = msgspec.field(
         default_factory=dict[str, "dict[str, Json]"]
     )
     sources: dict[str, str] = {}
+    refused: tuple[Refused, ...] = ()
+    """What a project's file sets and is not taken."""
 
     def is_set(self, name: str) -> bool:
         """Say whether somebody has set it, rather than nobody."""
@@ -70,16 +95,49 @@ def configure(args: argparse.Namespace) -> Configuration:
     Raises:
         ConfigurationInvalid: One is unknown, or has a value that it cannot have.
     """
-    gathered = _Gathered()
+    gathered = _with_users_file()
     nearest = nearest_settings(Path.cwd())
-    for path in dict.fromkeys((user_settings(), nearest)):
-        if path is not None and path.is_file():
-            gathered.take_file(path)
+    if nearest is not None and known_as(nearest) != known_as(user_settings()):
+        gathered.take_project(read_settings(nearest))
     gathered.take_environment(os.environ)
     gathered.take_flags(args)
     values = gathered.values
     values.setdefault("store", default_store())
-    return Configuration(**values, sources=gathered.sources)  # type: ignore[arg-type]
+    return Configuration(
+        **values,  # type: ignore[arg-type]
+        sources=gathered.sources,
+        refused=tuple(gathered.refused),
+    )
+
+
+def read_settings(path: Path) -> SettingsFile:
+    """Read a file of settings.
+
+    Raises:
+        ConfigurationInvalid: It is no TOML; the line is named.
+    """
+    data = path.read_bytes()
+    return SettingsFile(path, data, *read_toml(path, data))
+
+
+def refusals_of(project: SettingsFile) -> tuple[Refused, ...]:
+    """Return what of a project's file is not taken unless the user trusts it.
+
+    Raises:
+        ConfigurationInvalid: A setting is unknown, or has a value that it cannot have.
+    """
+    _with_users_file().take_file(project)  # it is also valid as a whole
+    gathered = _with_users_file()
+    gathered.take_narrowed(project)
+    return tuple(gathered.refused)
+
+
+def _with_users_file() -> _Gathered:
+    gathered = _Gathered()
+    path = user_settings()
+    if path.is_file():
+        gathered.take_file(read_settings(path))
+    return gathered
 
 
 def add_setting_flags(parser: argparse.ArgumentParser, *names: str) -> None:
@@ -117,25 +175,49 @@ class _Gathered:
     def __init__(self) -> None:
         self.values: dict[str, object] = {}
         self.sources: dict[str, str] = {}
+        self.refused: list[Refused] = []
 
-    def take_file(self, path: Path) -> None:
-        text, found = read_toml(path)
-        for name, value in found.items():
-            setting = SETTINGS.get(name)
-            if setting is None:
-                known = meant(name, SETTINGS) or f"; there are: {', '.join(SETTINGS)}"
-                where = f"{path}:{line_of(text, (name,))}"
-                raise ConfigurationInvalid(where, f"there is no setting {name!r}{known}")
-            try:
-                checked = setting.kind.check(value)
-            except NotThis as error:
-                where = f"{path}:{line_of(text, (name, *error.within))}"
-                raise ConfigurationInvalid(where, f"{name}: {error}") from None
-            if setting is SETTINGS["options"]:
-                _check_options(cast("dict[str, dict[str, Json]]", checked), path, text)
-            if isinstance(checked, Path):
-                checked = path.parent / checked  # as whoever wrote it sees it
-            self._put(name, checked, f"{path}:{line_of(text, (name,))}")
+    def take_file(self, file: SettingsFile) -> None:
+        """Take all settings of a file that is the user's own, or that the user trusts."""
+        for setting, value in _checked(file):
+            self._put_of_file(file, setting, value)
+
+    def take_project(self, file: SettingsFile) -> None:
+        """Take a project's file: all of it if the user trusts it, or else what only narrows."""
+        trusted = recorded(file.path)
+        if trusted is None:
+            self.take_narrowed(file)
+            return
+        changed = trusted.differs_from(describe(file.path, file.data, file.settings))
+        if changed is None:
+            self.take_file(file)
+        else:
+            self.take_narrowed(file, changed)
+
+    def take_narrowed(self, file: SettingsFile, changed: str | None = None) -> None:
+        """Take what only narrows the settings so far, and note the rest as refused."""
+        own = dict(self.values)
+        for setting, value in _checked(file):
+            taken, refusals = narrowed(setting.name, value, own)
+            for refusal in refusals:
+                line = line_of(file.text, refusal.key)
+                self.refused.append(
+                    Refused(
+                        path=file.path,
+                        line=line,
+                        key=refusal.key,
+                        value=refusal.value,
+                        why=refusal.why,
+                        changed=changed,
+                    )
+                )
+            if taken is not None:
+                self._put_of_file(file, setting, taken)
+
+    def _put_of_file(self, file: SettingsFile, setting: Setting, value: object) -> None:
+        if isinstance(value, Path):
+            value = file.path.parent / value  # as whoever wrote it sees it
+        self._put(setting.name, value, f"{file.path}:{line_of(file.text, (setting.name,))}")
 
     def take_environment(self, environ: Mapping[str, str]) -> None:
         by_variable = {setting.variable: setting for setting in SETTINGS.values()}
@@ -184,6 +266,24 @@ class _Gathered:
             where = f"{self.sources[name]}, {where}"
         self.values[name] = value
         self.sources[name] = where
+
+
+def _checked(file: SettingsFile) -> Iterator[tuple[Setting, object]]:
+    """Yield the settings of a file, with the values that are meant."""
+    for name, value in file.settings.items():
+        setting = SETTINGS.get(name)
+        if setting is None:
+            known = meant(name, SETTINGS) or f"; there are: {', '.join(SETTINGS)}"
+            where = f"{file.path}:{line_of(file.text, (name,))}"
+            raise ConfigurationInvalid(where, f"there is no setting {name!r}{known}")
+        try:
+            checked = setting.kind.check(value)
+        except NotThis as error:
+            where = f"{file.path}:{line_of(file.text, (name, *error.within))}"
+            raise ConfigurationInvalid(where, f"{name}: {error}") from None
+        if setting is SETTINGS["options"]:
+            _check_options(cast("dict[str, dict[str, Json]]", checked), file.path, file.text)
+        yield setting, checked
 
 
 def _check_options(tables: Mapping[str, Mapping[str, Json]], path: Path, text: str) -> None:

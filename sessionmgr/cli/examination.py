@@ -20,8 +20,11 @@ from sessionmgr.cli.stored import ALIVE, PATIENCE, held_sessions
 from sessionmgr.errors import AdapterBroken, CommandLineInvalid, SessionmgrError
 from sessionmgr.process import Command, open_launcher, open_tree
 from sessionmgr.process.descriptors import PER_CHILD, RESERVE
+from sessionmgr.process.environment import build_environment
 from sessionmgr.process.warded import WardedLauncher
 from sessionmgr.provider.discovery import find_adapter, installed
+from sessionmgr.provider.health import Health
+from sessionmgr.provider.options import settle
 from sessionmgr.store import StoreError, open_sqlite_store
 from sessionmgr.store.sqlite.schema import SCHEMA_VERSION
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from sessionmgr.cli.configuration import Configuration
+    from sessionmgr.provider import ProviderAdapter
     from sessionmgr.store import SqliteStore
 
 LITTLE_SPACE: Final = 200_000_000
@@ -64,7 +68,7 @@ async def examine(configuration: Configuration, names: Sequence[str]) -> list[Ch
             checks += await look()
     if names and "providers" not in names:
         providers = [name for name in providers if name in names]
-    return checks + await _providers(providers)
+    return checks + await _providers(providers, configuration)
 
 
 async def _at_once(checks: list[Check]) -> list[Check]:
@@ -99,7 +103,32 @@ def _settings(configuration: Configuration) -> list[Check]:
     said = ", ".join(read) if read else f"no file (it could be {paths[0]})"
     changed = sorted(configuration.sources)
     more = f"; set: {', '.join(changed)}" if changed else ""
-    return [Check(name="settings", detail=said + more)]
+    check = Check(name="settings", detail=said + more)
+    if configuration.refused:
+        keys = ", ".join(".".join(each.key) for each in configuration.refused)
+        check = Check(
+            name="settings",
+            state="skip",
+            detail=f"{said}{more}; not taken from the project: {keys}",
+            next=f"read it, then: sessionmgr trust {configuration.refused[0].path.parent}",
+        )
+    return [check, *_named_provider(configuration)]
+
+
+def _named_provider(configuration: Configuration) -> list[Check]:
+    """Say that the settings name a provider that does not exist, if they do."""
+    provider, known = configuration.provider, installed()
+    if provider is None or provider in known:
+        return []
+    where = configuration.sources.get("provider", "the settings")
+    return [
+        Check(
+            name="provider",
+            state="fail",
+            detail=f"{where}: there is no provider {provider!r}{meant(provider, known)}",
+            next=f"set provider to one of: {', '.join(known)}",
+        )
+    ]
 
 
 # --- the store -----------------------------------------------------------------------------------
@@ -233,11 +262,11 @@ def _limits() -> list[Check]:
 # --- providers -----------------------------------------------------------------------------------
 
 
-async def _providers(names: Sequence[str]) -> list[Check]:
+async def _providers(names: Sequence[str], configuration: Configuration) -> list[Check]:
     checks: dict[str, Check] = {}
 
     async def look(name: str) -> None:
-        checks[name] = await _provider(name)
+        checks[name] = await _provider(name, configuration)
 
     async with trio.open_nursery() as nursery:
         for name in names:
@@ -245,7 +274,7 @@ async def _providers(names: Sequence[str]) -> list[Check]:
     return [checks[name] for name in names]
 
 
-async def _provider(name: str) -> Check:
+async def _provider(name: str, configuration: Configuration) -> Check:
     try:
         adapter = find_adapter(name)
     except AdapterBroken as error:
@@ -253,7 +282,9 @@ async def _provider(name: str) -> Check:
         return Check(name=name, state="fail", detail=str(error), next="install its package anew")
     try:
         with trio.fail_after(PROVIDER_PATIENCE):
-            health = await adapter().health()
+            health = _readiness(adapter, configuration)
+            if health == Health():  # the adapter has nothing to say of its program or login
+                health = await adapter().health()
     except trio.TooSlowError:
         said = f"it did not say how it is within {PROVIDER_PATIENCE:g} s"
         return Check(name=name, state="fail", detail=said, next="try its program by hand")
@@ -265,4 +296,34 @@ async def _provider(name: str) -> Check:
     if health.state == "ok":
         return Check(name=name, detail=health.detail or f"{shown} can be used")
     remedy = remedy or f"set it up, then look again: sessionmgr doctor {name}"
-    return Check(name=name, state=health.state, detail=detail, next=remedy)
+    state = health.state
+    if state == "skip" and (source := _naming(name, configuration)) is not None:
+        state, detail = "fail", f"{detail}, and {source} names it"
+    return Check(name=name, state=state, detail=detail, next=remedy)
+
+
+def _readiness(adapter: type[ProviderAdapter], configuration: Configuration) -> Health:
+    """Ask whether a run with the options of the settings could start.
+
+    Raises:
+        OptionInvalid: The settings have an option that the provider does not take.
+        VariableRefused: An option sets a variable that no child may be given.
+    """
+    options = settle(adapter.name, adapter.options, configuration.options.get(adapter.name, {}), {})
+    given = options.variables()
+    environ = {**os.environ, **given}
+    env = build_environment(os.environ, adapter.declares(environ), given)
+    return adapter.readiness(options, env, os.getcwd())  # noqa: PTH109
+
+
+def _naming(provider: str, configuration: Configuration) -> str | None:
+    """Return which setting says that a provider is to be used, and where that is."""
+    named: dict[str, object] = {
+        "provider": configuration.provider == provider,
+        "options": provider in configuration.options,
+        "per_provider": provider in configuration.per_provider,
+    }
+    for setting, is_named in named.items():
+        if is_named:
+            return f"{setting} ({configuration.sources.get(setting, 'set')})"
+    return None

@@ -68,7 +68,7 @@ def _answer(words: list[str]) -> int:
         parser.require_nothing()
     args = parser.parse_intermixed_args(words)  # flags may stand between, too
     args.typed = typed
-    if _settle(args):
+    if _settle(args, is_trust=name == "trust"):
         return COMPLETED
     from sessionmgr.cli.logs import logged
 
@@ -89,7 +89,7 @@ def _without_verb(words: list[str]) -> int:
     return USAGE_ERROR
 
 
-def _settle(args: argparse.Namespace) -> bool:
+def _settle(args: argparse.Namespace, *, is_trust: bool = False) -> bool:
     """Work out the settings, and print them if that is all that was asked."""
     from sessionmgr.cli.configuration import configure
 
@@ -99,5 +99,9 @@ def _settle(args: argparse.Namespace) -> bool:
 
         print_configuration(args.configuration, as_json=args.json)
         return True
+    if args.configuration.refused and not is_trust:
+        from sessionmgr.cli.print_config import note_refused
+
+        note_refused(args.configuration.refused)
     set_quiet(args.quiet)
     return False

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from sessionmgr.cli.configuration import DEFAULT
-from sessionmgr.cli.output import say, say_json
+from sessionmgr.cli.output import note, say, say_json
+from sessionmgr.cli.safe_text import fit, one_line
 from sessionmgr.cli.setting import SETTINGS
 
 if TYPE_CHECKING:
-    from sessionmgr.cli.configuration import Configuration
+    from collections.abc import Sequence
+
+    from sessionmgr.cli.configuration import Configuration, Refused
     from sessionmgr.model import Json
+
+LONGEST: Final = 200
 
 
 def print_configuration(configuration: Configuration, *, as_json: bool) -> None:
@@ -25,6 +31,35 @@ def print_configuration(configuration: Configuration, *, as_json: bool) -> None:
             say(f"# {name}: not set")
         else:
             say(f"{name} = {in_toml(value)}  # {source}")
+    for refused in configuration.refused:
+        where = f"{refused.path}:{refused.line}"
+        if as_json:
+            told = {"refused": ".".join(refused.key), "value": _plain(refused.value)}
+            say_json({**told, "source": where, "why": refused.why})
+        else:
+            say(f"# not taken: {shown_refusal(refused)}: {refused.why}")
+
+
+def shown_refusal(refused: Refused) -> str:
+    """Return a refused setting as TOML has it, with where it is."""
+    value = in_toml(_plain(refused.value))
+    where = f"{refused.path}:{refused.line}"
+    return one_line(f"{'.'.join(refused.key)} = {value} # {where}")
+
+
+def note_refused(refused: Sequence[Refused]) -> None:
+    """Say on stderr which settings of a project are not taken, and how they can be."""
+    for each in refused:
+        value = fit(one_line(in_toml(_plain(each.value))), LONGEST)
+        where = one_line(f"{each.path}:{each.line}")
+        note(f"{where}: {one_line('.'.join(each.key))} = {value} is not taken: {each.why}")
+    if refused:
+        directory = shlex.quote(one_line(str(refused[0].path.parent)))
+        changed = refused[0].changed
+        since = "" if changed is None else f"{one_line(changed)} has changed since; "
+        note(
+            f"{since}once you have read it, all of it is taken after: sessionmgr trust {directory}"
+        )
 
 
 def in_toml(value: Json) -> str:
@@ -44,6 +79,8 @@ def in_toml(value: Json) -> str:
 def _plain(value: object) -> Json:
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in cast("dict[str, object]", value).items()}
     if isinstance(value, tuple):
         return [str(each) for each in cast("tuple[object, ...]", value)]
     return cast("Json", value)

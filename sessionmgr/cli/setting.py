@@ -131,10 +131,6 @@ def _kinds(value: object) -> object:
     return tuple(_one_of("kind of failure", names, FailureKind)(each) for each in _words(value))
 
 
-def _on_denied(value: object) -> object:
-    return _one_of("way to treat a denied job", ["warn", "fail"], str)(value)
-
-
 def _one_of(what: str, names: list[str], make: Callable[[str], object]) -> Check:
     def check(value: object) -> object:
         if value not in names:
@@ -223,7 +219,6 @@ SWITCH: Final = Kind(_switch, _as_switch, "")
 WORDS: Final = Kind(_words, _as_words, "NAME,…")
 MODE: Final = Kind(_mode, _as_is, "MODE")
 KINDS: Final = Kind(_kinds, _as_words, "KIND,…")
-ON_DENIED: Final = Kind(_on_denied, _as_is, "warn|fail")
 LIMITS: Final = Kind(_table(_whole(1), _providers, "provider"), _as_table, "PROVIDER=N")
 CLOCKS: Final = Kind(
     _table(_number("seconds, 0 for never", zero=True), _clock_names, "clock"),
@@ -266,19 +261,7 @@ SETTINGS: Final = {
         ),
         Setting("max_failures", COUNT, "stop when so many jobs have failed", ("--max-failures",)),
         Setting("keep_failed", SWITCH, "do not run failed jobs again", ("--keep-failed",)),
-        Setting(
-            "approve",
-            PATH,
-            "rules that answer what agents ask; without any, every question is denied",
-            ("--approve",),
-            "FILE",
-        ),
-        Setting(
-            "on_denied",
-            ON_DENIED,
-            "what a completed job is that was denied something: warn (shown, default) or fail",
-            ("--on-denied",),
-        ),
+        Setting("approve", PATH, "rules that answer what agents ask", ("--approve",), "FILE"),
         Setting(
             "clocks",
             CLOCKS,

@@ -11,7 +11,8 @@ import msgspec
 from sessionmgr.cli.stopping import run_verb
 from sessionmgr.errors import AmbiguousId, CommandLineInvalid, NothingStored, UnknownId
 from sessionmgr.manager.identity import is_live
-from sessionmgr.model import MessageSent, Run, Session, decode_event, reduce_all
+from sessionmgr.manager.stored_runs import all_runs as all_runs, fold as fold
+from sessionmgr.model import MessageSent, Session, decode_event
 from sessionmgr.model.value import known_part
 from sessionmgr.store import open_sqlite_store
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
     from sessionmgr.cli.configuration import Configuration
-    from sessionmgr.store import Lease, Store, StoredRun
+    from sessionmgr.store import Lease, Store
     from sessionmgr.store.contract import Kind
 
 PATIENCE: Final = 5.0
@@ -85,30 +86,6 @@ async def find(store: Store, text: str, *kinds: Kind) -> tuple[Kind, str]:
         raise AmbiguousId(text, list(found))
     ((id, kind),) = found.items()
     return kind, id
-
-
-async def fold(store: Store, stored: StoredRun) -> Run:
-    """Make a run's record from its stored events."""
-    run = Run(id=stored.run_id, session_id=stored.session_id, provider=stored.provider)
-    after = (stored.first_seq or 1) - 1
-    while True:
-        page = await store.events(stored.session_id, after=after, run_id=stored.run_id)
-        run = reduce_all(run, [decode_event(row.body) for row in page.rows])
-        after = page.last
-        if not page.more:
-            return run
-
-
-async def all_runs(store: Store, session_id: str) -> list[StoredRun]:
-    """Return the runs of a session, the oldest first."""
-    found: list[StoredRun] = []
-    cursor: int | None = None
-    while True:
-        page = await store.runs(session_id=session_id, cursor=cursor)
-        found += page.rows
-        cursor = page.cursor
-        if cursor is None:
-            return found[::-1]
 
 
 async def first_prompt(store: Store, session_id: str, *, run_id: str | None = None) -> str | None:

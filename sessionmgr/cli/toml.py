@@ -16,13 +16,12 @@ _PART: Final = r"(?:[\w-]+|\"[^\"]*\"|'[^']*')"
 _KEY: Final = re.compile(rf"\s*({_PART}(?:\s*\.\s*{_PART})*)\s*=")
 
 
-def read_toml(path: Path) -> tuple[str, dict[str, object]]:
-    """Return the text of a file, and what it says.
+def read_toml(path: Path, data: bytes) -> tuple[str, dict[str, object]]:
+    """Return the text of a file that holds `data`, and what it says.
 
     Raises:
         ConfigurationInvalid: It is no TOML; the line is named.
     """
-    data = path.read_bytes()
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

@@ -19,13 +19,14 @@ from sessionmgr.manager.desk import Desk
 from sessionmgr.manager.identity import Presence
 from sessionmgr.manager.keeping import Keeping
 from sessionmgr.manager.launching import LateLauncher
-from sessionmgr.manager.plan import Grant, RunWish, Wishes, grant_of, mode_of
+from sessionmgr.manager.plan import Grant, RunWish, Wishes, grant_of, mode_of, readiness
 from sessionmgr.manager.reconciler import Reconciler
 from sessionmgr.manager.resuming import snapshot_of, wish_to_go_on
 from sessionmgr.manager.session_handle import SessionHandle
 from sessionmgr.manager.spool import Spool
 from sessionmgr.manager.status import Spent, Status, spent, status_of
 from sessionmgr.manager.store_keeping import StoreKeeping
+from sessionmgr.manager.stored_runs import all_runs, fold
 from sessionmgr.manager.tables import Tables
 from sessionmgr.manager.tree import Tree
 from sessionmgr.model import (
@@ -119,10 +120,22 @@ class Manager:
             StartRefused: Nothing: it would be refused, and so.
             VariableRefused: A variable may not be given to a child.
         """
+        return grant_of(self._tables, self._thought_of(provider, cwd), wish)
+
+    def readiness(self, provider: str, wish: RunWish, *, cwd: str | Path = ".") -> Health:
+        """Say whether the program that a run needs is installed and logged in; nothing is started.
+
+        Raises:
+            StartRefused: The run would be refused.
+            VariableRefused: A variable may not be given to a child.
+        """
+        return readiness(self._tables, self._thought_of(provider, cwd), wish)
+
+    def _thought_of(self, provider: str, cwd: str | Path) -> Session:
+        """Return a session that is only used to check a wish."""
         self._tables.require_here()
         self._keeping.know(provider)
-        session = Session(id="", provider=provider, cwd=str(Path(cwd).absolute()))
-        return grant_of(self._tables, session, wish)
+        return Session(id="", provider=provider, cwd=str(Path(cwd).absolute()))
 
     async def open_session(
         self,
@@ -349,8 +362,8 @@ class Manager:
         tables = self._tables
         tables.require_here()
         await self._keeping.settle(session_id, "its manager is no more")
-        page = await tables.store.runs(session_id=session_id)
-        return [decode_run(row.body) for row in page.rows]
+        found = await all_runs(tables.store, session_id)
+        return [decode_run(row.body) for row in reversed(found)]
 
     async def blob(self, sha256: str) -> bytes:
         """Return what is stored under a hash: an image, say.
@@ -368,7 +381,8 @@ class Manager:
             UnknownId: There is no such run.
         """
         self._tables.require_here()
-        return (await self._reconciler.fold(await self._tables.store.run(run_id))).result()
+        store = self._tables.store
+        return (await fold(store, await store.run(run_id))).result()
 
     async def sessions(
         self,

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.tables import Tables
     from sessionmgr.model import Capabilities, Session
     from sessionmgr.provider.adapter import ProviderAdapter
+    from sessionmgr.provider.health import Health
     from sessionmgr.provider.options import Options
     from sessionmgr.provider.question import Approve
 
@@ -187,6 +188,18 @@ def grant_of(tables: Tables, session: Session, wish: RunWish) -> Grant:
     plan = check(tables, session, wish)
     check_content(tables, session.provider, plan.spec)
     return Grant(plan.negotiation, plan.spec.permission)
+
+
+def readiness(tables: Tables, session: Session, wish: RunWish) -> Health:
+    """Say whether the program of a run could be started now, and has a login.
+
+    Raises:
+        StartRefused: The run would be refused.
+        VariableRefused: A variable may not be given to a child.
+    """
+    spec = check(tables, session, wish).spec
+    adapter = tables.providers[session.provider].adapter_class
+    return adapter.readiness(spec.options, spec.env, spec.cwd)
 
 
 def check_content(tables: Tables, provider: str, spec: RunSpec) -> None:

@@ -18,22 +18,20 @@ from sessionmgr.errors import LeaseHeld, UnknownId
 from sessionmgr.manager.draft import terminal
 from sessionmgr.manager.identity import is_alive, is_gone
 from sessionmgr.manager.spool import without_secrets
+from sessionmgr.manager.stored_runs import all_runs, fold, read_run
 from sessionmgr.model import (
     Cause,
     Cost,
     Failure,
     FailureKind,
-    MessageSent,
     Run,
     RunEnded,
     RunFailed,
     RunStarted,
     RunStatus,
-    decode_event,
     encode_event,
     encode_json,
     reduce,
-    reduce_all,
 )
 from sessionmgr.provider.course import Stop
 from sessionmgr.store.redaction import Redactor
@@ -84,16 +82,20 @@ class Reconciler:
             return 0
         spooled = await self._spool.read()
         self._ends.update(spooled)
+        held: set[str] = set()
         ended = 0
         for session_id in await self.left_open():
             if self._tables.is_kept(session_id):
                 continue  # it is ours, and kept
             try:
                 ended += await self.settle(session_id, "its manager is no more")
-            except LeaseHeld:
-                continue  # another manager has it, and lives
-        await self._spool.clear()
-        for run_id in spooled:
+            except LeaseHeld:  # another manager has it, and lives
+                held.add(session_id)
+        # The manager that has a session may be between spooling an end and storing it: that end
+        # has to outlast a crash of it.
+        seen_to = {run_id for run_id, end in spooled.items() if end.session_id not in held}
+        await self._spool.drop(seen_to)
+        for run_id in seen_to:
             self._ends.pop(run_id, None)
         self._booted = True
         if ended:
@@ -215,10 +217,11 @@ class Reconciler:
 
     async def _adopt(self, live: Live) -> None:
         """Let those who hold a run know what is stored of it, if its keeper could not any more."""
+        store = self._tables.store
         for entry in live.entries.values():
             if not entry.is_over:
                 try:
-                    entry.run = await self.fold(await self._tables.store.run(entry.id))
+                    entry.run = await fold(store, await store.run(entry.id))
                 except UnknownId:
                     continue  # it never came to be stored
 
@@ -301,15 +304,15 @@ class Reconciler:
 
     async def end_all(self, lease: Lease, why: str) -> int:
         """End all that is open in the session of a lease; return how many runs that were."""
-        page = await self._tables.store.runs(session_id=lease.name, statuses=UNENDED)
-        for stored in page.rows:
+        left = await all_runs(self._tables.store, lease.name, statuses=UNENDED)
+        for stored in left:
             await self._end(lease, stored, why)
-        return len(page.rows)
+        return len(left)
 
     async def _end(self, lease: Lease, stored: StoredRun, why: str) -> None:
         tables = self._tables
         session = await tables.store.session(stored.session_id)
-        run, said = await self._read(stored)
+        run, said = await read_run(tables.store, stored)
         fate: Literal["dropped", "unknown"] = "dropped" if run.started_at is None else "unknown"
         events: list[Event] = [
             replace(said[message_id], state=fate)
@@ -343,29 +346,6 @@ class Reconciler:
         self._ends.pop(run.id, None)
         log.info("event=run_reconciled run=%s why=%s", stored.run_id, why)
         self._tell(run)
-
-    async def fold(self, stored: StoredRun) -> Run:
-        """Make a run's record from its stored events."""
-        run, _ = await self._read(stored)
-        return run
-
-    async def _read(self, stored: StoredRun) -> tuple[Run, dict[str, MessageSent]]:
-        """Return a run's record, and the messages that were sent to it."""
-        run = Run(id=stored.run_id, session_id=stored.session_id, provider=stored.provider)
-        said: dict[str, MessageSent] = {}
-        after = (stored.first_seq or 1) - 1
-        while True:
-            page = await self._tables.store.events(
-                stored.session_id, after=after, run_id=stored.run_id
-            )
-            events = [decode_event(row.body) for row in page.rows]
-            run = reduce_all(run, events)
-            said.update(
-                (event.message_id, event) for event in events if isinstance(event, MessageSent)
-            )
-            after = page.last
-            if not page.more:
-                return run, said
 
     def _tell(self, run: Run) -> None:
         """Let those who hold the run know, if it was one of ours."""

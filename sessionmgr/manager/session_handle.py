@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final, Unpack
 import msgspec
 import trio
 
-from sessionmgr.errors import KeeperLost, ManagerClosing, SessionIsClosed
+from sessionmgr.errors import KeeperLost, ManagerClosing, ProviderNotReady, SessionIsClosed
 from sessionmgr.manager.entry import RunEntry
 from sessionmgr.manager.news import QUIET, Admitted, Closing
-from sessionmgr.manager.plan import Plan, RunWish, Wishes, check, grant_of
+from sessionmgr.manager.plan import Plan, RunWish, Wishes, check, grant_of, readiness
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.model import Cause, Kind
 from sessionmgr.provider.course import Stop, require_text
@@ -89,11 +89,16 @@ class SessionHandle:
         """Say what a run would be granted; nothing is started or stored.
 
         Raises:
-            StartRefused: The run would be refused, or could never go well.
+            StartRefused: The run would be refused, could never go well, or its provider is not
+                installed or not logged in.
             VariableRefused: A variable may not be given to a child.
         """
         self._tables.require_here()
-        return grant_of(self._tables, self._session, wish)
+        grant = grant_of(self._tables, self._session, wish)
+        health = readiness(self._tables, self._session, wish)
+        if health.state != "ok":
+            raise ProviderNotReady(self.provider, health.detail)
+        return grant
 
     async def admit(self, wish: RunWish) -> RunHandle:
         """Check a wish and let the run in; it has its turn when those before it are done.

@@ -1,13 +1,16 @@
 """Where the ends of runs go that the store could not take: a file beside it.
 
 Each line is one terminal event, without the secrets of its run: the next manager of the same store
-writes them where they belong, and takes the file away, and knows nothing of what was secret.
+writes them where they belong, takes them out of the file, and knows nothing of what was secret.
 """
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
+import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -15,12 +18,15 @@ import trio
 from sessionmgr.model import RunEnded, decode_event, encode_event
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Generator, Iterable
     from pathlib import Path
 
     from sessionmgr.store.redaction import Redactor
 
 log: Final = logging.getLogger("sessionmgr.manager")
+
+PATIENCE: Final = 5.0
+"""Seconds to wait for another manager that is at the file: it takes milliseconds."""
 
 
 def without_secrets(event: RunEnded, redactor: Redactor) -> RunEnded:
@@ -51,9 +57,8 @@ class Spool:
             return
 
         def write() -> None:
-            flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC
-            with os.fdopen(os.open(path, flags, 0o600), "ab") as file:  # as private as the store
-                file.write(b"".join(line + b"\n" for line in lines))
+            with _alone(path) as file, os.fdopen(os.dup(file), "ab") as writer:
+                writer.write(b"".join(line + b"\n" for line in lines))
 
         await trio.to_thread.run_sync(write)
 
@@ -65,14 +70,76 @@ class Spool:
             return {}
         ends: dict[str, RunEnded] = {}
         for line in (await trio.Path(path).read_bytes()).splitlines():
-            event = decode_event(line)
-            if isinstance(event, RunEnded) and event.run_id is not None:
-                ends.setdefault(event.run_id, event)
+            end = _end_of(line)
+            if end is not None and end.run_id is not None:
+                ends.setdefault(end.run_id, end)
         return ends
 
-    async def clear(self) -> None:
-        """Forget what was put aside: it is stored."""
-        if self._path is not None:
-            await trio.Path(self._path).unlink(missing_ok=True)
-        else:
+    async def drop(self, run_ids: Collection[str]) -> None:
+        """Forget the ends of these runs: they are stored.
+
+        Lines of other runs stay, also those that another manager adds meanwhile.
+        """
+        path = self._path
+        if path is None or not await trio.Path(path).exists():
             await trio.lowlevel.checkpoint()
+            return
+
+        def rewrite() -> None:
+            with _alone(path) as file:
+                left = b"".join(
+                    line
+                    for line in _content(file).splitlines(keepends=True)
+                    if (end := _end_of(line)) is not None and end.run_id not in run_ids
+                )
+                if not left:
+                    path.unlink(missing_ok=True)
+                    return
+                new = path.with_name(f"{path.name}.new")
+                new.unlink(missing_ok=True)
+                with os.fdopen(os.open(new, _NEW, 0o600), "wb") as rewritten:
+                    rewritten.write(left)
+                new.replace(path)
+
+        try:
+            await trio.to_thread.run_sync(rewrite)
+        except BlockingIOError:  # the next manager drops them
+            log.warning("event=spool_in_use path=%s", path)
+
+
+_NEW: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+_APPEND: Final = os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC
+
+
+@contextmanager
+def _alone(path: Path) -> Generator[int]:
+    """Open the file, with the turns of other managers at it kept apart from ours.
+
+    Raises:
+        OSError: It cannot be opened; or another process has had it for too long.
+    """
+    until = time.monotonic() + PATIENCE
+    while True:
+        file = os.open(path, _APPEND, 0o600)  # as private as the store
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(file).st_nlink:  # else another manager has replaced it meanwhile
+                yield file
+                return
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(0.01)
+        finally:
+            os.close(file)
+
+
+def _content(file: int) -> bytes:
+    with os.fdopen(os.dup(file), "rb") as reader:
+        reader.seek(0)
+        return reader.read()
+
+
+def _end_of(line: bytes) -> RunEnded | None:
+    event = decode_event(line)
+    return event if isinstance(event, RunEnded) else None

@@ -63,6 +63,14 @@ class ProviderAdapter(Actor):
         return Health()
 
     @classmethod
+    def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
+        """Say whether a run with these options could start: its program is there, and logged in.
+
+        Only files and `env`, the environment of its programs, are looked at; nothing is started.
+        """
+        return Health()
+
+    @classmethod
     def declares(cls, environ: Mapping[str, str]) -> Declared:
         """Say which variables of ours its programs are to have, where ours are `environ`."""
         return cls.environment

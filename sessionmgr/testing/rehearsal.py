@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sessionmgr.batch import Work
     from sessionmgr.batch.jobs_file import Jobs
     from sessionmgr.model import Json
+    from sessionmgr.provider import Health
     from sessionmgr.testing.model_server.hermetic import Hermitage
 
 
@@ -80,6 +81,10 @@ def _is_left(name: str) -> bool:
 
 class Rehearsal(InProcessHost):
     """The host of a rehearsal: here, with the jobs as they are rehearsed."""
+
+    def readiness(self, job: Job) -> Health:
+        """Say whether the agent of a job as it is rehearsed could be used."""
+        return super().readiness(as_rehearsed(job))
 
     async def submit(self, work: Work) -> None:
         """Start an attempt."""

@@ -89,7 +89,7 @@ async def test_what_no_host_has_heard_of_waits_for_the_next_time(
 def test_results_that_cannot_be_written_are_told_by_their_file(tmp_path: Path) -> None:
     (tmp_path / "results.jsonl.part").mkdir()
     with pytest.raises(ResultsUnwritable, match=r"results\.jsonl cannot be written: Is a dir"):
-        ResultsFile(tmp_path / "results.jsonl", [])
+        ResultsFile(tmp_path / "results.jsonl", tuple)
 
 
 async def test_a_ledger_that_is_damaged_says_which(autojump_clock: object, tmp_path: Path) -> None:

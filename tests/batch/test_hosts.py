@@ -181,6 +181,21 @@ async def test_what_had_side_effects_is_not_done_twice(tmp_path: Path) -> None:
     assert (result.failure.kind, result.attempt) == (FailureKind.MANAGER_CRASHED, 1)
 
 
+async def test_a_child_imports_nothing_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("msgspec", "sessionmgr", "json"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    monkeypatch.chdir(tmp_path)
+    async with (
+        open_place(tmp_path, "child") as place,
+        run_batch(place.manager, [job("a")], host=place.new_host()) as results,
+    ):
+        (result,) = [each async for each in results]
+    assert result.status == RunStatus.COMPLETED
+    assert not (tmp_path / "ran").exists()
+
+
 async def test_a_child_that_does_not_come_up_ends_the_batch(tmp_path: Path) -> None:
     async with open_place(tmp_path, "child") as place:
         host = ChildHost(tmp_path / "store.db", adapters={"actor": "tests.batch.actors:Nobody"})

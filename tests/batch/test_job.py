@@ -56,20 +56,44 @@ def test_what_is_spelled_otherwise_means_the_same(other: Job) -> None:
 
 def test_names_of_tools_mean_the_same_in_any_order() -> None:
     one = Job(id="a", tools_denied=("Bash", "Edit"))
-    assert print_of(one) == print_of(Job(id="a", tools_denied=("Edit", "Bash", "Edit")))
+    assert meaning(one) == meaning(Job(id="a", tools_denied=("Edit", "Bash", "Edit")))
 
 
 @pytest.mark.parametrize(
     "other",
     [
         Job(id="a", prompt="went"),
-        Job(id="a", prompt="go", tools_allowed=()),
+        Job(id="a", prompt="go", provider="codex"),
+        Job(id="a", prompt="go", model="big"),
+        Job(id="a", prompt="go", effort="high"),
         Job(id="a", prompt="go", cwd="/"),
-        Job(id="a", prompt="go", metadata={"k": 1}),
+        Job(id="a", prompt="go", system_prompt="be brief"),
+        Job(id="a", prompt="go", schema={"type": "object"}),
+        Job(id="a", prompt="go", env={"A": "1"}),
+        Job(id="a", prompt="go", options={"shell": True}),
+        Job(id="a", prompt="go", permission_mode=PermissionMode.PLAN),
     ],
 )
-def test_what_means_something_else_is_told_apart(other: Job) -> None:
+def test_other_work_is_told_apart(other: Job) -> None:
     assert print_of(other) != print_of(Job(id="a", prompt="go"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Job(id="a", prompt="go", deadline=3),
+        Job(id="a", prompt="go", budget_usd=3),
+        Job(id="a", prompt="go", max_turns=3),
+        Job(id="a", prompt="go", metadata={"k": 1}),
+        Job(id="a", prompt="go", permission_mode=PermissionMode.FULL_AUTO),
+        Job(id="a", prompt="go", tools_allowed=()),
+        Job(id="a", prompt="go", tools_denied=("Bash",)),
+        Job(id="a", prompt="go", require=("steer",)),
+        Job(id="a", prompt="go", prefer=("steer",)),
+    ],
+)
+def test_limits_and_labels_make_no_other_work(other: Job) -> None:
+    assert print_of(other) == print_of(Job(id="a", prompt="go"))
 
 
 def test_a_prompt_means_the_same_in_a_file(tmp_path: Path) -> None:

@@ -146,7 +146,9 @@ async def test_hits_at_the_same_time_are_one(autojump_clock: object) -> None:
         assert len(hall.prompts()) == 8
 
 
-@pytest.mark.parametrize("kind", [FailureKind.AUTH_FAILED, FailureKind.BILLING])
+@pytest.mark.parametrize(
+    "kind", [FailureKind.AUTH_FAILED, FailureKind.BILLING, FailureKind.CLI_NOT_FOUND]
+)
 async def test_a_provider_that_does_not_want_us_is_left_alone(
     autojump_clock: object, kind: FailureKind
 ) -> None:

@@ -19,6 +19,11 @@ def settings(terminal: Terminal, *words: str) -> dict[str, tuple[object, str]]:
     return {each["key"]: (each["value"], each["source"]) for each in told}
 
 
+def trust(terminal: Terminal) -> None:
+    """Have all of the project's file taken."""
+    assert terminal.bare("trust", str(terminal.home))[0] == 0
+
+
 def users_file(terminal: Terminal) -> Path:
     path = terminal.home / "config" / "sessionmgr" / "sessionmgr.toml"
     path.parent.mkdir(parents=True)
@@ -26,7 +31,7 @@ def users_file(terminal: Terminal) -> Path:
 
 
 def test_every_setting_has_a_field_and_a_line(terminal: Terminal) -> None:
-    fields = set(Configuration.__struct_fields__) - {"sources"}
+    fields = set(Configuration.__struct_fields__) - {"sources", "refused"}
     assert set(SETTINGS) == fields
     assert settings(terminal).keys() == fields
 
@@ -48,6 +53,7 @@ def test_files_variables_and_flags_win_over_each_other_in_that_order(
     below = terminal.home / "deep" / "down"
     below.mkdir(parents=True)
     monkeypatch.chdir(below)
+    trust(terminal)
     monkeypatch.setenv("SESSIONMGR_RETRIES", "5")
     monkeypatch.setenv("SESSIONMGR_STORE", "/c.db")
     told = settings(terminal, "--store", "d.db")
@@ -64,6 +70,7 @@ def test_a_path_in_a_file_starts_where_the_file_is(
     (terminal.home / "sessionmgr.toml").write_text('store = "runs/x.db"\nlog_file = "~/log"\n')
     (terminal.home / "below").mkdir()
     monkeypatch.chdir(terminal.home / "below")
+    trust(terminal)
     told = settings(terminal)
     assert told["store"][0] == str(terminal.home / "runs/x.db")
     assert told["log_file"][0] == str(terminal.home / "log")
@@ -78,6 +85,7 @@ def test_tables_are_joined_name_by_name(
     nearest.write_text(
         "clocks.idle = 5\n[options.shell]\ntimeout = 3\n[options.claude]\ntext = true\n"
     )
+    trust(terminal)
     monkeypatch.setenv("SESSIONMGR_CLOCKS", "close=2,model=0")
     told = settings(terminal)
     assert told["clocks"][0] == {"idle": 5.0, "tool": 60.0, "close": 2.0, "model": 0.0}
@@ -95,12 +103,14 @@ def test_the_settings_are_printed_as_toml_that_means_the_same(terminal: Terminal
         'permission_mode = "plan"\nretry_on = ["overloaded"]\n'
         "[per_provider]\nclaude = 8\n[options.shell]\nenv = { A = 'b' }\n"
     )
+    trust(terminal)
     first = settings(terminal)
     code, out, _ = terminal.bare("--print-config")
     assert code == 0
     assert f'permission_mode = "plan"  # {path}:4' in out
     assert "# model: not set" in out
     path.write_text(out)
+    trust(terminal)
     assert {name: value for name, (value, _) in settings(terminal).items()} == {
         name: value for name, (value, _) in first.items()
     }

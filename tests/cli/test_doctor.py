@@ -33,6 +33,14 @@ def test_all_is_well_with_a_store_of_ones_own(terminal: Terminal) -> None:
     assert "schema 1" in told["store"]["detail"]
 
 
+def test_settings_of_a_project_that_are_not_taken_are_told(terminal: Terminal) -> None:
+    (terminal.home / "sessionmgr.toml").write_text('approve = "x"\noptions.shell.shell = true\n')
+    code, told = looked(terminal, "settings")
+    assert (code, told["settings"]["state"]) == (0, "skip")
+    assert "not taken from the project: approve, options.shell.shell" in told["settings"]["detail"]
+    assert told["settings"]["next"].endswith(f"sessionmgr trust {terminal.home}")
+
+
 def test_each_line_says_how_it_is_and_what_to_do(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,3 +169,82 @@ def test_an_adapter_that_cannot_be_loaded_is_listed_as_broken(
     assert "No module named 'nowhere_at_all'" in " ".join(out.split())
     code, told = looked(terminal, "broken")
     assert (code, told["broken"]["next"]) == (3, "install its package anew")
+
+
+def agent(terminal: Terminal, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install a program of an agent's name, which nothing may start, and no other."""
+    program = terminal.home / "bin" / name
+    program.parent.mkdir(exist_ok=True)
+    program.write_text("#!/bin/sh\ntouch started\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("claude", "run `claude` and log in with /login"), ("codex", "run `codex login`")],
+)
+def test_an_agent_without_a_login_fails_and_is_not_started(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, name: str, remedy: str
+) -> None:
+    for variable in ("ANTHROPIC_API_KEY", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    agent(terminal, name, monkeypatch)
+    code, told = looked(terminal, name)
+    assert (code, told[name]["state"]) == (3, "fail")
+    assert told[name]["detail"].endswith("is not logged in")
+    assert told[name]["next"].startswith(remedy)
+    assert not (terminal.home / "started").exists()
+
+
+def test_an_agent_with_a_login_is_well_and_which_login_is_named(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent(terminal, "claude", monkeypatch)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
+    code, told = looked(terminal, "claude")
+    assert (code, told["claude"]["state"]) == (0, "ok")
+    assert told["claude"]["detail"].endswith("has a login: ANTHROPIC_API_KEY is set")
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "state"),
+    [
+        ("", 0, "skip"),
+        ('provider = "claude"', 3, "fail"),
+        ("[options.claude]\nkeep = false", 3, "fail"),
+        ("[per_provider]\nclaude = 2", 3, "fail"),
+        ('provider = "shell"', 0, "skip"),
+    ],
+)
+def test_an_agent_that_is_not_installed_fails_where_settings_name_it(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, settings: str, code: int, state: str
+) -> None:
+    monkeypatch.setenv("PATH", str(terminal.home))
+    config = terminal.home / "config" / "sessionmgr" / "sessionmgr.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(settings)
+    found, told = looked(terminal, "claude")
+    assert (found, told["claude"]["state"]) == (code, state)
+    assert told["claude"]["next"].startswith("install Claude Code")
+
+
+def test_the_options_of_the_settings_say_which_program_is_looked_for(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = terminal.home / "config" / "sessionmgr" / "sessionmgr.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('[options.claude]\ncommand = ["/bin/sh", "claude.sh"]')
+    code, told = looked(terminal, "claude")
+    assert (code, told["claude"]["detail"]) == (0, "/bin/sh is there; its login is unknown")
+
+
+def test_a_provider_of_the_settings_that_does_not_exist_fails(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SESSIONMGR_PROVIDER", "claud")
+    code, told = looked(terminal, "settings")
+    assert (code, told["provider"]["state"]) == (3, "fail")
+    assert told["provider"]["detail"] == (
+        "SESSIONMGR_PROVIDER: there is no provider 'claud'; did you mean claude?"
+    )

@@ -48,3 +48,25 @@ def test_a_wish_that_no_agent_could_be_given_starts_no_run(
     code, _, err = terminal("run", "-p", "claude", *flags, "hi")
     assert code == 1
     assert err.startswith(PREFIX + said)
+
+
+@pytest.mark.parametrize("words", [("run",), ("batch", "--dry-run"), ("batch",)])
+def test_an_agent_that_is_not_installed_or_not_logged_in_is_refused(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    Path("jobs.jsonl").write_text('{"id": "a", "prompt": "hi"}\n{"id": "b", "prompt": "hi"}\n')
+    which = ("jobs.jsonl", "-o", "out") if words[0] == "batch" else ("hi",)
+    monkeypatch.setenv("PATH", str(terminal.home / "bin"))
+    monkeypatch.setenv("CODEX_HOME", str(terminal.home))
+    code, out, err = terminal(*words, *which, "-p", "codex")
+    assert (code, out) == (1, "")
+    assert err.splitlines()[0].startswith(f"{PREFIX}codex: there is no program 'codex' on PATH; ")
+    agent = terminal.home / "bin" / "codex"
+    agent.parent.mkdir()
+    agent.write_text("#!/bin/sh\ntouch started\n")
+    agent.chmod(0o755)
+    code, out, err = terminal(*words, *which, "-p", "codex")
+    assert (code, out) == (1, "")
+    assert err.splitlines()[0].startswith(f"{PREFIX}codex: Codex is not logged in; run `codex log")
+    assert len(err.splitlines()) == 1
+    assert not Path("started").exists()

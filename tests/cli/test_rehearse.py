@@ -12,29 +12,39 @@ def jobs(terminal: Terminal, *found: Mapping[str, object]) -> str:
     return str(file)
 
 
-def test_an_agent_that_is_not_there_fails_its_job_and_costs_nothing(
+def test_an_agent_that_is_not_there_is_named_before_anything_starts(
     terminal: Terminal,
 ) -> None:
     program = ["no-such-program"]
     job = {"id": "a", "provider": "claude", "prompt": "hi", "options": {"command": program}}
     code, out, err = terminal.bare("rehearse", jobs(terminal, job))
-    assert (code, out) == (3, "")
-    assert "a failed: cli_not_found" in err
-    assert "the model was played: 0 requests, nothing to pay" in err
-    assert "sessionmgr show" not in err
+    assert (code, out) == (1, "")
+    assert "claude: there is no program 'no-such-program' on PATH; install Claude Code" in err
     assert list(terminal.home.rglob("*.db")) == []
+
+
+def test_a_rehearsal_needs_no_login(terminal: Terminal) -> None:
+    agent = terminal.home / "bin" / "codex"
+    agent.parent.mkdir()
+    agent.write_text("#!/bin/sh\nexit 7\n")
+    agent.chmod(0o755)
+    options = {"command": [str(agent)], "model_provider": "openai"}
+    job = {"id": "a", "provider": "codex", "prompt": "hi", "options": options}
+    code, _, err = terminal.bare("rehearse", jobs(terminal, job))
+    assert code == 3
+    assert "exit code 7" in err
 
 
 def test_results_are_written_where_that_is_wanted(terminal: Terminal) -> None:
     job = {"id": "a", "provider": "claude", "prompt": "hi"}
-    option = 'command=["no-such-program"]'
+    option = 'command=["/bin/sh", "-c", "exit 7"]'
     words = ("rehearse", jobs(terminal, job), "-q", "-p", "claude", "--option", option)
     out = terminal.home / "out"
     code, _, err = terminal.bare(*words, "-o", str(out))
     assert code == 3
     assert "played" not in err
     [line] = (out / "results.jsonl").read_text().splitlines()
-    assert json.loads(line)["failure"]["kind"] == "cli_not_found"
+    assert json.loads(line)["failure"]["exit_code"] == 7
 
 
 def test_jobs_that_cannot_be_rehearsed_are_named_before_anything_starts(

@@ -110,6 +110,7 @@ def test_rules_of_the_settings_answer_where_there_is_no_terminal(
 ) -> None:
     (tmp_path / "sessionmgr.toml").write_text('approve = "rules.toml"\n')
     (tmp_path / "rules.toml").write_text('[[rule]]\ntool = "Read"\ndecision = "allow"\n')
+    assert prompt.bare("trust", ".")[0] == 0
     script = json.dumps([ask("Read"), ask("Bash", input={"command": "id"})])
     _, _, err = prompt.bare("run", "-p", "scripted", script)
     assert "✓ allowed: Read (by rules)" in err

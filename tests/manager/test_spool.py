@@ -1,12 +1,13 @@
 """What the store could not take is put aside for its user alone."""
 
+import os
 from pathlib import Path
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.manager import open_manager
+from sessionmgr.manager import Manager, open_manager
 from sessionmgr.manager.spool import Spool
 from sessionmgr.model import Failure, FailureKind, RunCancelled, RunFailed
 from sessionmgr.testing.faulty_store import FaultyStore
@@ -26,8 +27,61 @@ async def test_ends_that_are_put_aside_are_found_again_and_are_nobody_elses(
     await spool.add([end])
     assert path.stat().st_mode & 0o777 == 0o600
     assert await Spool(path).read() == {"run_1": end}
-    await spool.clear()
+    await spool.drop({"run_1"})
     assert not path.exists()
+
+
+async def test_an_end_is_put_aside_until_it_is_stored_whatever_else_is_dropped(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "runs.db-spool"
+    spool, another = Spool(path), Spool(path)
+    ends = [RunCancelled(session_id="ses_1", run_id=f"run_{n}") for n in range(3)]
+    await spool.add(ends[:2])
+    found = await another.read()
+    await spool.add(ends[2:])  # after the other has read
+    await another.drop({"run_0"})
+    assert list(found) == ["run_0", "run_1"]
+    assert list(await spool.read()) == ["run_1", "run_2"]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert os.listdir(tmp_path) == [path.name]  # noqa: PTH208
+
+
+async def test_managers_that_use_the_spool_at_once_lose_no_end(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db-spool"
+
+    async def manager(name: str) -> None:
+        spool = Spool(path)
+        for n in range(20):
+            await spool.add([RunCancelled(session_id="ses_1", run_id=f"{name}_{n}")])
+            if n:
+                await spool.drop({f"{name}_{n - 1}"})
+
+    async with trio.open_nursery() as nursery:
+        for name in "abcd":
+            nursery.start_soon(manager, name)
+    assert set(await Spool(path).read()) == {f"{name}_19" for name in "abcd"}
+
+
+async def test_the_end_of_a_run_whose_manager_lives_stays_in_the_spool(
+    tmp_path: Path,
+) -> None:
+    store, spool = FaultyStore(), Spool(tmp_path / "spool")
+    async with open_house(store=store) as house:
+        run = await house.start(Hang())
+        # Its end could not be stored and is put aside; the manager has not tried again yet.
+        failure = Failure(kind=FailureKind.STORE_FAILED, message="put aside")
+        await spool.add([RunFailed(session_id=run.session_id, run_id=run.id, failure=failure)])
+        async with opened(store, spool):
+            assert list(await spool.read()) == [run.id]
+    async with opened(store, spool):
+        assert await spool.read() == {}
+
+
+def opened(store: FaultyStore, spool: Spool) -> Manager:
+    manager = open_manager(store=store)
+    manager._reconciler._spool = spool  # type: ignore[misc]  # a store in memory has no file
+    return manager
 
 
 async def test_an_end_that_the_store_could_not_take_is_put_aside_without_its_secrets(
@@ -59,9 +113,7 @@ async def test_what_an_older_version_has_spooled_is_stored_without_well_known_ke
     spooled = Spool(tmp_path / "spool")
     failure = Failure(kind=FailureKind.AUTH_FAILED, message=f"no such key: {KEY}")
     await spooled.add([RunFailed(session_id=run.session_id, run_id=run.id, failure=failure)])
-    manager = open_manager(store=store)
-    manager._reconciler._spool = spooled  # type: ignore[misc]  # a store in memory has no file
-    async with manager:
+    async with opened(store, spooled) as manager:
         result = await manager.result(run.id)
     assert result.failure is not None
     assert result.failure.message == "no such key: [redacted]"

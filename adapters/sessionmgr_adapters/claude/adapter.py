@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import uuid
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
@@ -24,13 +25,13 @@ from sessionmgr.provider import (
 )
 from sessionmgr.provider.child_end import process_exited, start_failure
 from sessionmgr.provider.connection_pool import ConnectionPool
-from sessionmgr.provider.health import health_of
 from sessionmgr.provider.images import ImageRefusedError
 from sessionmgr.provider.refusal import config_invalid
 from sessionmgr_adapters.claude import sdk
 from sessionmgr_adapters.claude.ending import end_run
 from sessionmgr_adapters.claude.fallback import PATIENCE, Missed, Way, missed_by, notice
 from sessionmgr_adapters.claude.launch import BYPASS, ENVIRONMENT, ClaudeSpec, make_spec
+from sessionmgr_adapters.claude.login import health_of
 from sessionmgr_adapters.claude.options import ClaudeOptions
 from sessionmgr_adapters.claude.pictures import blocks_of
 from sessionmgr_adapters.claude.plain import PlainRun
@@ -40,9 +41,10 @@ from sessionmgr_adapters.claude.turn import Turn
 from sessionmgr_adapters.claude.workspace import WorkspaceInvalidError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Mapping
 
     from sessionmgr.model import Json
+    from sessionmgr.provider import Options
     from sessionmgr.provider.connection import Connect
     from sessionmgr.provider.connection_pool import Lease
     from sessionmgr_adapters.claude.sdk import ClaudeConnection
@@ -60,7 +62,6 @@ PERMISSIONS: Final = PermissionMap(
         PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS: Mapped(BYPASS, confined=False),
     }
 )
-PROGRAM: Final = "claude"
 AFTER_A_CUT: Final = 2.0
 """Seconds for a child that did not obey to be gone, before its run is left."""
 
@@ -263,9 +264,18 @@ class ClaudeAdapter(ProviderAdapter):
         """Have the child that is kept for a session end."""
         self._pool.retire(provider_session_id)
 
+    @classmethod
+    def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
+        """Say whether Claude Code is installed and logged in."""
+        assert isinstance(options, ClaudeOptions)
+        if cls.connect is not sdk.connect:
+            return Health()  # a mock SDK needs neither a program nor a login
+        return health_of(options, env, cwd)
+
     async def health(self) -> Health:
-        """Say whether the program is there, under its usual name."""
-        return await health_of(PROGRAM)
+        """Say whether a run without options could start."""
+        await trio.lowlevel.checkpoint()
+        return self.readiness(ClaudeOptions(), os.environ, os.getcwd())  # noqa: PTH109, ASYNC240
 
 
 def _spec(run: RunContext) -> ClaudeSpec:

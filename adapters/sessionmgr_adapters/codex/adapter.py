@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 from weakref import WeakSet, WeakValueDictionary
 
@@ -22,7 +23,6 @@ from sessionmgr.provider import (
 from sessionmgr.provider.child_end import exit_failure, start_failure
 from sessionmgr.provider.connection_pool import ConnectionPool
 from sessionmgr.provider.ending import end_well, output_in
-from sessionmgr.provider.health import health_of
 from sessionmgr.provider.images import ImageRefusedError, read_images
 from sessionmgr.provider.refusal import config_invalid
 from sessionmgr.provider.structured import schema_fault
@@ -39,6 +39,7 @@ from sessionmgr_adapters.codex.launch import (
     make_spec,
     one_shot_spec,
 )
+from sessionmgr_adapters.codex.login import health_of
 from sessionmgr_adapters.codex.one_shot import Meters, OneShot
 from sessionmgr_adapters.codex.options import CodexOptions
 from sessionmgr_adapters.codex.paths import placeless
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
 
     Pool: TypeAlias = ConnectionPool[ConnectionSpec, CodexConnection]
 
-PROGRAM: Final = "codex"
 _ANOTHER: Final = (
     "system_prompt: codex exec goes on with the one that its thread was begun with: leave it out, "
     "or say another one without exec"
@@ -264,9 +264,18 @@ class CodexAdapter(ProviderAdapter):
         turn = self._turns.get(run.run_id)
         return turn is not None and await turn.add(content, message_id)
 
+    @classmethod
+    def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
+        """Say whether Codex is installed and logged in."""
+        assert isinstance(options, CodexOptions)
+        if cls.connect is not sdk.connect:
+            return Health()  # a mock SDK needs neither a program nor a login
+        return health_of(options, env, cwd)
+
     async def health(self) -> Health:
-        """Say whether the program is there, under its usual name."""
-        return await health_of(PROGRAM)
+        """Say whether a run without options could start."""
+        await trio.lowlevel.checkpoint()
+        return self.readiness(CodexOptions(), os.environ, os.getcwd())  # noqa: PTH109, ASYNC240
 
 
 async def _end(run: RunContext, turn: Turn, connection: CodexConnection) -> None:

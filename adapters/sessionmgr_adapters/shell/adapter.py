@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.errors import ProcessError
+from sessionmgr.errors import ProcessError, ProgramNotFound
 from sessionmgr.model import (
     Failure,
     FailureKind,
@@ -29,6 +29,7 @@ from sessionmgr.provider import (
 )
 from sessionmgr.provider.child_end import exit_failure, start_failure
 from sessionmgr.provider.command_line import argv_of
+from sessionmgr.provider.refusal import config_invalid
 from sessionmgr_adapters.shell.options import ShellOptions
 from sessionmgr_adapters.shell.performance import TOOL, Performance
 from sessionmgr_adapters.shell.rules import CommandRefusedError, Rules
@@ -173,10 +174,13 @@ async def _refuse(run: RunContext, tool_call_id: str, why: str) -> None:
 
 async def _not_started(run: RunContext, tool_call_id: str, error: Exception) -> None:
     """Tell that the command could not be started."""
-    if isinstance(error, ProcessError):
+    if isinstance(error, ProgramNotFound):
+        # The prompt names it: other jobs of this provider may well find theirs.
+        failure = config_invalid(str(error))
+    elif isinstance(error, ProcessError):
         failure = start_failure(error)
     else:
-        failure = Failure(kind=FailureKind.CONFIG_INVALID, message=str(error), phase="start")
+        failure = config_invalid(str(error))
     await run.emit(
         ToolCallFailed(
             tool_call_id=tool_call_id,

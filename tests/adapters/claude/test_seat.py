@@ -51,4 +51,5 @@ async def test_it_says_whether_its_program_is_there(
     assert (health.state, "on PATH" in health.detail) == ("skip", True)
     program = tmp_path / "claude"
     program.touch(0o755)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-any")
     assert (await ClaudeAdapter().health()).state == "ok"

@@ -256,7 +256,7 @@ async def test_it_starts_where_it_is_told_and_with_what_it_is_given(do: Do, tmp_
 @pytest.mark.parametrize(
     ("prompt", "options", "kind"),
     [
-        ("no-such-program", {}, FailureKind.CLI_NOT_FOUND),
+        ("no-such-program", {}, FailureKind.CONFIG_INVALID),
         ("./plain", {}, FailureKind.START_FAILED),
         ("echo 'a", {}, FailureKind.CONFIG_INVALID),
         ("", {}, FailureKind.CONFIG_INVALID),

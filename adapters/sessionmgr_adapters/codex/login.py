@@ -1,0 +1,126 @@
+"""Whether Codex has a login: decided from its environment and files, without starting it.
+
+Measured with 0.169.0: an app-server uses auth.json or a configured provider of models, and neither
+OPENAI_API_KEY nor CODEX_API_KEY; `codex exec` uses CODEX_API_KEY as well. No value of a key or
+token is ever part of an answer.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.model.json import Json
+from sessionmgr.provider.health import (
+    FileUnreadable,
+    Health,
+    missing_program,
+    read_bounded,
+    read_table,
+)
+from sessionmgr_adapters.codex.configured import FILE, PROJECT, SYSTEM
+from sessionmgr_adapters.codex.overrides import found_in, put_together
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sessionmgr_adapters.codex.options import CodexOptions
+
+PROGRAM: Final = "codex"
+INSTALL: Final = "install Codex (npm install -g @openai/codex), or set command in [options.codex]"
+LOG_IN: Final = (
+    "run `codex login` (with a key: printenv OPENAI_API_KEY | codex login --with-api-key), or "
+    "configure a model_provider with an env_key"
+)
+OPENAI: Final = "openai"
+
+
+def health_of(options: CodexOptions, env: Mapping[str, str], cwd: str) -> Health:
+    """Say whether Codex is installed and logged in, as far as files and variables tell."""
+    missing = missing_program(options.command, env, cwd, INSTALL)
+    if missing is not None:
+        return missing
+    if Path(options.command[0]).name != PROGRAM:
+        return Health(detail=f"{options.command[0]} is there; its login is unknown")
+    named = options.home or env.get("CODEX_HOME")
+    if not named and not env.get("HOME"):
+        return _unknown("HOME is not set")
+    home = Path(cwd, named) if named else Path(env["HOME"], ".codex")
+    try:
+        return _health(options, env, Path(cwd), home)
+    except FileUnreadable as error:
+        return _unknown(str(error))
+
+
+def _health(options: CodexOptions, env: Mapping[str, str], cwd: Path, home: Path) -> Health:
+    config = put_together(
+        _toml(SYSTEM / FILE),
+        _toml(home / FILE),
+        {} if options.model_provider is None else {"model_provider": options.model_provider},
+        options.config,
+    )
+    profile = config.get("profile")
+    if options.model_provider is None and isinstance(profile, str):
+        inner = found_in(config, "profiles", profile)
+        config = put_together(config, inner if isinstance(inner, dict) else {})
+    for directory in (cwd, *cwd.parents):
+        own = directory / PROJECT
+        if own != home and _toml(own / FILE).keys() & {"model_provider", "model_providers"}:
+            return _unknown(f"{own / FILE} may name another provider of models")
+    name = config.get("model_provider", OPENAI)
+    if name != OPENAI:
+        provider = found_in(config, "model_providers", str(name))
+        if not isinstance(provider, dict):
+            return _unknown(f"the provider of models {name!r} is not configured in {home / FILE}")
+        if provider.get("requires_openai_auth") is not True:
+            return _of_provider(str(name), provider, env)
+    elif config.get("openai_base_url") or env.get("OPENAI_BASE_URL"):
+        return _unknown("requests go to another address than OpenAI's")
+    return _of_openai(options, env, config, home)
+
+
+def _of_provider(name: str, provider: dict[str, Json], env: Mapping[str, str]) -> Health:
+    key = provider.get("env_key")
+    if not isinstance(key, str):
+        return Health(detail=f"Codex is installed; the provider of models {name!r} needs no login")
+    if env.get(key, "").strip():
+        return Health(detail=f"Codex is installed and has a login: {key} is set (for {name!r})")
+    why = f"{key} is not set, and the provider of models {name!r} takes its key from it"
+    return Health(state="fail", detail=f"{why}; set {key}")
+
+
+def _of_openai(
+    options: CodexOptions, env: Mapping[str, str], config: dict[str, Json], home: Path
+) -> Health:
+    if options.exec and env.get("CODEX_API_KEY", "").strip():
+        return Health(detail="Codex is installed and has a login: CODEX_API_KEY is set")
+    if env.get("CODEX_ACCESS_TOKEN"):
+        return _unknown("CODEX_ACCESS_TOKEN is set")
+    store = config.get("cli_auth_credentials_store", "file")
+    if store != "file":
+        return _unknown(f"a login may be in the keyring (cli_auth_credentials_store = {store!r})")
+    auth = home / "auth.json"
+    found = read_table(auth)
+    if found.get("OPENAI_API_KEY") or _has_token(found.get("tokens")):
+        return Health(detail=f"Codex is installed and has a login: {auth}")
+    if any(found.values()):
+        return _unknown(f"{auth} holds something else than a key or tokens")
+    note = " (Codex does not use OPENAI_API_KEY)" if env.get("OPENAI_API_KEY") else ""
+    return Health(state="fail", detail=f"Codex is not logged in{note}; {LOG_IN}")
+
+
+def _has_token(tokens: Json) -> bool:
+    return isinstance(tokens, dict) and any(tokens.values())
+
+
+def _unknown(why: str) -> Health:
+    return Health(detail=f"Codex is installed; its login is unknown: {why}")
+
+
+def _toml(path: Path) -> dict[str, Json]:
+    data = read_bounded(path)
+    try:
+        return {} if data is None else tomllib.loads(data.decode())
+    except (ValueError, RecursionError):
+        raise FileUnreadable(f"{path} is not TOML") from None

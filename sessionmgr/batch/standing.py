@@ -1,0 +1,60 @@
+"""Results that stand: what a job came to before it was put to be run again.
+
+A job that is to be run again keeps its result here until its next run has ended. If that run has
+not even begun when the batch is entered the next time, the job is again what it was.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+TABLE: Final = """
+create table if not exists standing (
+    job text primary key,
+    begun integer not null,
+    state text not null,
+    provider text not null,
+    fingerprint text not null,
+    digests blob not null,
+    body blob not null,
+    resume integer not null,
+    ended integer not null,
+    result blob not null
+) without rowid;
+"""
+
+SET_ASIDE: Final = (
+    "insert or ignore into standing select id, 0, state, provider, fingerprint, digests, body,"
+    " resume, ended, result from job where id = ? and ended is not null"
+)
+"""Keep a job's result, if it has one: it is entered to be run again."""
+RESTORE: Final = (
+    "update job set (state, provider, fingerprint, digests, body, resume, ended, result) ="
+    " (select state, provider, fingerprint, digests, body, resume, ended, result from standing"
+    " where standing.job = job.id) where id in (select job from standing where not begun)"
+)
+"""Make the jobs what they were that were not begun after all; `FORGET_RESTORED` follows it."""
+FORGET_RESTORED: Final = "delete from standing where not begun"
+BEGUN: Final = "update standing set begun = ? where job = ?"
+"""Note whether a job's next run has begun."""
+REPLACED: Final = "delete from standing where job = ?"
+"""Give up a job's old result: there is a new one."""
+STATES: Final = (
+    "select standing.state, count(*) from standing join job on job.id = standing.job"
+    " where not begun and round = ? group by standing.state"
+)
+ALL_RESULTS: Final = (
+    "select ended, result from job where ended is not null"
+    " union all select ended, result from standing order by ended"
+)
+FAILURES: Final = (
+    "select json_extract(cast(result as text), '$.failure.kind') as kind, count(*) from ("
+    " select result from job where round = ?1 and ended is not null union all"
+    " select standing.result from standing join job on job.id = standing.job"
+    " where not begun and round = ?1)"
+    " where kind is not null group by kind order by 2 desc, 1"
+)
+LAST_END: Final = (
+    "select max(ended) from (select max(ended) as ended from job where ended is not null"
+    " union all select max(ended) from standing)"
+)

@@ -1,0 +1,161 @@
+"""What a project's settings may set before the user trusts them: names of models, and less.
+
+A file that comes with a checked-out project was written by whoever may write to that project.
+Unless the user has trusted it, it may name models, and it may narrow what the user's own settings
+allow. Every other setting is refused: it could run a program, widen what agents may do, answer
+their questions or choose where files are written. A setting that is not listed here is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+AGENTS: Final = frozenset({"claude", "codex"})
+"""Providers that take a prompt as text; `shell` would run it as a program."""
+MODEL_OPTIONS: Final = frozenset({"fallback_model"})
+"""Options of providers that name a model."""
+ITS_OWN: Final = "only your own settings, or a trusted file, set this"
+CONCURRENCY: Final = 4
+RETRIES: Final = 2
+DEFAULTS: Final = {
+    "concurrency": CONCURRENCY,
+    "retries": RETRIES,
+    "permission_mode": "default",
+}
+"""What holds where the user has set nothing."""
+
+
+class Refusal(NamedTuple):
+    """A setting of a project's file that is not taken."""
+
+    key: tuple[str, ...]
+    value: object
+    why: str
+
+
+Own: TypeAlias = "Mapping[str, object]"
+Taken: TypeAlias = "tuple[object | None, list[Refusal]]"
+
+
+def narrowed(name: str, value: object, own: Own) -> Taken:
+    """Return what is taken of a setting, beside the user's `own`, and what is refused of it."""
+    narrow = _NARROWING.get(name)
+    if narrow is None:
+        return None, [Refusal((name,), value, ITS_OWN)]
+    return narrow(name, value, own)
+
+
+def _any(_name: str, value: object, _own: Own) -> Taken:
+    return value, []
+
+
+def _agent(name: str, value: object, _own: Own) -> Taken:
+    if value in AGENTS:
+        return value, []
+    why = f"a project may choose {' or '.join(sorted(AGENTS))}"
+    return None, [Refusal((name,), value, why)]
+
+
+def _at_most(name: str, value: object, own: Own) -> Taken:
+    limit = own.get(name, DEFAULTS.get(name))
+    if limit is None or cast("float", value) <= cast("float", limit):
+        return value, []
+    return None, [Refusal((name,), value, f"it is more than your {limit}")]
+
+
+def _mode(name: str, value: object, own: Own) -> Taken:
+    from sessionmgr.model import PermissionMode
+
+    order = (
+        PermissionMode.PLAN,
+        PermissionMode.DEFAULT,
+        PermissionMode.ACCEPT_EDITS,
+        PermissionMode.FULL_AUTO,
+        PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS,
+    )
+    limit = PermissionMode(str(own.get(name, DEFAULTS[name])))
+    if order.index(PermissionMode(str(value))) <= order.index(limit):
+        return value, []
+    return None, [Refusal((name,), value, f"it is wider than your {limit}")]
+
+
+def _only_on(name: str, value: object, own: Own) -> Taken:
+    if value is True or not own.get(name):
+        return value, []
+    return None, [Refusal((name,), value, "yours is true")]
+
+
+def _added(name: str, value: object, own: Own) -> Taken:
+    both = (*cast("Sequence[str]", own.get(name, ())), *cast("Sequence[str]", value))
+    return tuple(dict.fromkeys(both)), []
+
+
+def _per_provider(name: str, value: object, own: Own) -> Taken:
+    limits = cast("Mapping[str, int]", own.get(name, {}))
+    general = cast("int", own.get("concurrency", DEFAULTS["concurrency"]))
+
+    def limit(provider: str) -> float:
+        return limits.get(provider, general)
+
+    return _of_table(name, cast("Mapping[str, float]", value), limit)
+
+
+def _clocks(name: str, value: object, own: Own) -> Taken:
+    from sessionmgr.manager.clocks import DEFAULTS as CLOCKS
+
+    limits = cast("Mapping[str, float]", own.get(name, {}))
+
+    def limit(clock: str) -> float:
+        return limits.get(clock, CLOCKS.of(clock)) or float("inf")  # 0 is for ever
+
+    seconds = {
+        clock: each or float("inf") for clock, each in cast("Mapping[str, float]", value).items()
+    }
+    return _of_table(name, seconds, limit)
+
+
+def _of_table(name: str, table: Mapping[str, float], limit: Callable[[str], float]) -> Taken:
+    taken = {key: value for key, value in table.items() if value <= limit(key)}
+    refused = [
+        Refusal((name, key), value, f"it is more than your {limit(key):g}")
+        for key, value in table.items()
+        if key not in taken
+    ]
+    return taken or None, refused
+
+
+def _options(name: str, value: object, _own: Own) -> Taken:
+    tables = cast("Mapping[str, Mapping[str, object]]", value)
+    taken = {
+        provider: {key: each for key, each in table.items() if key in MODEL_OPTIONS}
+        for provider, table in tables.items()
+    }
+    refused = [
+        Refusal((name, provider, key), each, ITS_OWN)
+        for provider, table in tables.items()
+        for key, each in table.items()
+        if key not in MODEL_OPTIONS
+    ]
+    return {provider: table for provider, table in taken.items() if table} or None, refused
+
+
+_NARROWING: Final[dict[str, Callable[[str, object, Own], Taken]]] = {
+    "provider": _agent,
+    "model": _any,
+    "effort": _any,
+    "permission_mode": _mode,
+    "tools_denied": _added,
+    "max_turns": _at_most,
+    "deadline": _at_most,
+    "budget_usd": _at_most,
+    "concurrency": _at_most,
+    "per_provider": _per_provider,
+    "retries": _at_most,
+    "max_failures": _at_most,
+    "keep_failed": _only_on,
+    "clocks": _clocks,
+    "options": _options,
+}

@@ -1,0 +1,142 @@
+"""The record of settings files that the user trusts: by path, and by the hash of what they hold.
+
+Each record is a file of its own in the user's state directory, 0600, replaced as a whole. A file
+that the settings name within the project, such as one of approval rules, is part of the record:
+if either changes, the settings are no longer trusted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
+
+from sessionmgr.cli.place import make_private_directory, state_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+DIRECTORY: Final = "trusted"
+_LONGEST_PATH: Final = 4096
+
+
+class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One record."""
+
+    path: str
+    sha256: str
+    files: dict[str, str] = {}
+    """What the settings name within the project, and the hash of each file."""
+
+    def differs_from(self, present: TrustedFile) -> str | None:
+        """Return a file that is not as it was trusted; None if all are."""
+        if self.sha256 != present.sha256:
+            return self.path
+        changed = self.files.items() ^ present.files.items()
+        return min((path for path, _ in changed), default=None)
+
+
+def describe(path: Path, data: bytes, settings: Mapping[str, object]) -> TrustedFile:
+    """Return the record of a settings file that holds `data`."""
+    named = {str(each): _hash(each) for each in _files_named(settings, path.parent)}
+    return TrustedFile(
+        path=str(known_as(path)), sha256=hashlib.sha256(data).hexdigest(), files=named
+    )
+
+
+def known_as(path: Path) -> Path:
+    """Return the path under which a settings file is recorded: links of its directory resolved."""
+    return path.parent.resolve() / path.name
+
+
+def recorded(path: Path) -> TrustedFile | None:
+    """Return what was trusted of this path, if anything was."""
+    record = _record_of(path)
+    try:
+        found = msgspec.json.decode(record.read_bytes(), type=TrustedFile)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except msgspec.DecodeError:
+        return None  # not a record of ours: it grants nothing
+    return found if found.path == str(known_as(path)) else None
+
+
+def all_recorded() -> list[TrustedFile]:
+    """Return all records, by path."""
+    directory = state_directory() / DIRECTORY
+    if not directory.is_dir():
+        return []
+    found: list[TrustedFile] = []
+    for record in directory.glob("*.json"):
+        try:
+            found.append(msgspec.json.decode(record.read_bytes(), type=TrustedFile))
+        except (FileNotFoundError, msgspec.DecodeError):
+            continue  # revoked meanwhile, or not a record of ours
+    return sorted(found, key=lambda each: each.path)
+
+
+def record(trusted: TrustedFile) -> None:
+    """Store a record in the place of an earlier one."""
+    target = _record_of(Path(trusted.path))
+    make_private_directory(state_directory())
+    make_private_directory(target.parent)
+    made = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(trusted))
+            file.flush()
+            os.fsync(file.fileno())
+        made.replace(target)
+    except BaseException:
+        made.unlink(missing_ok=True)
+        raise
+
+
+def revoke(path: Path) -> bool:
+    """Remove the record of this path; say whether there was one."""
+    try:
+        _record_of(path).unlink()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _record_of(path: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(known_as(path))).hexdigest()
+    return state_directory() / DIRECTORY / f"{name}.json"
+
+
+def _files_named(settings: object, directory: Path) -> Iterator[Path]:
+    """Yield the files within the project that values of the settings name."""
+    project = directory.resolve()
+    for text in dict.fromkeys(_texts(settings)):
+        if not text or "\0" in text or len(text) > _LONGEST_PATH:
+            continue
+        try:
+            real = (directory / os.path.expanduser(text)).resolve()  # noqa: PTH111
+            is_file = real.is_relative_to(project) and real.is_file()
+        except OSError:
+            continue  # too long for a file's name: it names none
+        if is_file:
+            yield real
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in cast("dict[str, object]", value).values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in cast("Sequence[object]", value):
+            yield from _texts(each)
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

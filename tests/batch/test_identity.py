@@ -1,0 +1,164 @@
+"""What makes a job the same one when its batch is run again, and whose results are touched."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import trio
+
+from sessionmgr import Job, PermissionMode, run_batch
+from sessionmgr.errors import JobsInvalid
+from sessionmgr.testing.scripted import Fail, Hang, Say, Step, Wait
+from tests.batch.hall import collect, job, open_hall, results_of
+
+
+def statuses(out: Path) -> dict[str, str]:
+    """Return the statuses in `results.jsonl` by job; each job has one line."""
+    found = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+    assert len({each["job"] for each in found}) == len(found)
+    return {each["job"]: each["status"] for each in found}
+
+
+async def test_a_raised_limit_runs_what_it_has_ended_and_leaves_the_rest(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        tight = [job(id, prompt=p, deadline=2) for id, p in (("ok", "a"), ("slow", SLOW))]
+        first = await results_of(run_batch(hall.manager, tight, out=tmp_path))
+        assert first == {"ok": "completed", "slow": "timed_out"}
+        loose = [job(id, prompt=p, deadline=20) for id, p in (("ok", "a"), ("slow", SLOW))]
+        again = await results_of(run_batch(hall.manager, loose, out=tmp_path))
+        assert again == {"slow": "completed"}
+    assert statuses(tmp_path) == {"ok": "completed", "slow": "completed"}
+
+
+SLOW = job("-", Wait(seconds=5), Say(text="done")).prompt
+
+
+async def test_a_raised_limit_holds_for_what_goes_on(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+        return (Say(text="x"), Wait(seconds=30)) if attempt == 0 else (Wait(seconds=10),)
+
+    async with open_hall(scripts=scripts) as hall:
+        async with run_batch(hall.manager, [job("a", deadline=4)], out=tmp_path):
+            await trio.sleep(3)
+        again = await results_of(run_batch(hall.manager, [job("a", deadline=40)], out=tmp_path))
+        assert again == {"a": "completed"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [job("a", metadata={"k": 1}), job("a", permission_mode=PermissionMode.FULL_AUTO)],
+    ids=["metadata", "permission_mode"],
+)
+async def test_what_is_not_its_work_may_change_of_a_job_that_is_done(
+    autojump_clock: object, tmp_path: Path, changed: Job
+) -> None:
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
+        assert await collect(run_batch(hall.manager, [changed], out=tmp_path)) == []
+        assert hall.prompts() == ["a"]
+
+
+async def test_another_prompt_of_a_job_that_failed_is_simply_run(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, [job("a", Fail()), job("b")], out=tmp_path))
+        again = await collect(run_batch(hall.manager, [job("a"), job("b")], out=tmp_path))
+        assert [(each.job, each.attempt, each.resumed_from) for each in again] == [("a", 2, None)]
+    assert statuses(tmp_path) == {"a": "completed", "b": "completed"}
+
+
+async def test_another_prompt_of_a_job_that_was_stopped_begins_a_session_of_its_own(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        cut = job("a", Say(text="x"), Hang())
+        async with run_batch(hall.manager, [cut], out=tmp_path):
+            await trio.sleep(3)
+        (result,) = await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
+        assert (result.resumed_from, result.text) == (None, "a")
+
+
+async def test_a_change_of_a_job_that_is_not_selected_stops_nothing(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, [job("a"), job("b", Fail())], out=tmp_path))
+        now = [job("a", prompt="other"), job("b")]
+        part = run_batch(hall.manager, now, out=tmp_path, only=["b"])
+        assert await results_of(part) == {"b": "completed"}
+        assert part.summary().statuses == {"completed": 2}
+        assert part.summary().all_completed
+        with pytest.raises(JobsInvalid, match='prompt was "a" and is "other"'):
+            await collect(run_batch(hall.manager, now, out=tmp_path))
+    assert statuses(tmp_path) == {"a": "completed", "b": "completed"}
+
+
+async def test_force_touches_only_what_is_selected(autojump_clock: object, tmp_path: Path) -> None:
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, [job(id) for id in "abc"], out=tmp_path))
+        now = [job(id, prompt=f"new {id}") for id in "abc"]
+        part = run_batch(hall.manager, now, out=tmp_path, only=["b"], force=True)
+        assert await results_of(part) == {"b": "completed"}
+        assert part.summary().statuses == {"completed": 3}
+        assert hall.prompts()[3:] == ["new b"]
+    assert statuses(tmp_path) == dict.fromkeys("abc", "completed")
+
+
+async def test_what_force_has_not_come_to_is_as_it_was(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        jobs = [job("a"), job("b"), job("c", Fail())]
+        await collect(run_batch(hall.manager, jobs, out=tmp_path))
+        now = [job("a", Hang()), job("b", prompt="new b"), job("c", Fail())]
+        batch = run_batch(hall.manager, now, out=tmp_path, force=True, concurrency=1)
+        async with batch:
+            await trio.sleep(3)
+        assert batch.summary().statuses == {"cancelled": 1, "completed": 1, "failed": 1}
+        assert batch.summary().failures == {"provider_error": 1}
+        assert statuses(tmp_path) == {"a": "cancelled", "b": "completed", "c": "failed"}
+        with pytest.raises(JobsInvalid, match="job 'b' has changed"):
+            await collect(run_batch(hall.manager, now, out=tmp_path))
+        back = [job("a"), job("b"), job("c")]
+        assert await results_of(run_batch(hall.manager, back, out=tmp_path)) == {
+            "a": "completed",
+            "c": "completed",
+        }
+        assert "new b" not in hall.prompts()
+
+
+async def test_a_result_stands_until_the_next_one_is_there(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+        return (Fail(),) if attempt == 0 else (Wait(seconds=5), Say(text="x"))
+
+    async with open_hall(scripts=scripts) as hall:
+        await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
+        async with run_batch(hall.manager, [job("a")], out=tmp_path) as results:
+            await trio.sleep(3)
+            assert statuses(tmp_path) == {"a": "failed"}
+            async for _ in results:
+                assert statuses(tmp_path) == {"a": "completed"}
+
+
+async def test_a_directory_of_an_older_version_goes_on_working(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        jobs = [job("a", deadline=5), job("b", Fail())]
+        await collect(run_batch(hall.manager, jobs, out=tmp_path))
+        with closing(sqlite3.connect(tmp_path / "ledger.db")) as ledger, ledger:
+            ledger.execute("drop table standing")  # which those versions did not have,
+            digests = b'{"prompt": "0"}'  # and their fingerprints were of all fields
+            ledger.execute("update job set fingerprint = 'of all fields'")
+            ledger.execute("update job set digests = ? where id = 'b'", (digests,))
+        jobs = [job("a", deadline=50), job("b")]
+        assert await results_of(run_batch(hall.manager, jobs, out=tmp_path)) == {"b": "completed"}

@@ -100,6 +100,7 @@ class Batch:
                 self._manager, self._jobs, self._settings, ledger, self._host.readiness
             )
             await self._reader.read_all()
+            conductor.show_again(self._reader.undecided)
             tally.open(ledger)
             self.warnings = (
                 *_idle(self._reader),

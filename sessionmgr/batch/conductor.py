@@ -12,19 +12,21 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import trio
-from msgspec.structs import replace
 
 from sessionmgr.batch import ledger as states
+from sessionmgr.batch.attempts import Attempts, not_begun
 from sessionmgr.batch.budget import over_budget, within_budget
 from sessionmgr.batch.host import LEASE, RENEW_EVERY, Ended, Resume, Work
 from sessionmgr.batch.item import item_path
 from sessionmgr.batch.recovery import recover
-from sessionmgr.batch.results import decode_job_result, job_result
-from sessionmgr.batch.retry import STOPS_THE_PROVIDER, Rule, delay, is_parked, pause, was_cut
+from sessionmgr.batch.restart import Basis, Start
+from sessionmgr.batch.results import decode_job_result
+from sessionmgr.batch.retry import STOPS_THE_PROVIDER, Rule, Schedule, was_cut
 from sessionmgr.errors import BatchError, HostLost
-from sessionmgr.model import Cost, Failure, FailureKind, Kind, RunResult, RunStatus, encode_json
+from sessionmgr.model import Kind, RunStatus, encode_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from sessionmgr.batch.board import Board, Chosen, OnNow
@@ -41,14 +43,6 @@ GRACE: Final = 90.0
 """Seconds in which what was cancelled has to end, at the end of a batch: close and store clock."""
 # What a rerun takes as it is; anything else that was found begun is gone on with.
 _KEPT: Final = frozenset({RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.RATE_LIMITED})
-
-
-NOT_BEGUN: Final = Failure(
-    kind=FailureKind.START_FAILED,
-    message="its host was lost before it began",
-    retryable=True,
-    phase="start",
-)
 
 
 class Conductor:
@@ -75,7 +69,9 @@ class Conductor:
         self._settings: Final = settings
         self._out: Final = out
         self._results: ResultsFile | None = None
-        self._rule: Final = Rule(retries=settings.retries, kinds=settings.retry_on)
+        self._attempts: Final = Attempts(ledger, manager, settings.retry_from)
+        rule = Rule(retries=settings.retries, kinds=settings.retry_on)
+        self._schedule: Final = Schedule(rule, board, manager)
         self._heard = 0
         self._untold: Final[deque[Work]] = deque()
         """What is on record as begun, and the host has not heard of."""
@@ -167,7 +163,7 @@ class Conductor:
             for work in self._untold:
                 self._board.leave(work.job.id)
                 self._board.forget(work.job.id)
-                self._ledger.unbegin(work.job.id, resume=work.resume is not None)
+                self._ledger.unbegin(work.job.id, self._attempts.basis(work.job.id))
                 self._tally.move(states.RUNNING, states.WAITING)
         self._untold.clear()
 
@@ -237,20 +233,29 @@ class Conductor:
         return works
 
     def _prepare(self, chosen: Chosen, now: float) -> Work | None:
-        """Put on record that an attempt begins; None if the job's budget allows no other."""
+        """Put on record that an attempt begins; None if the job ends instead.
+
+        It does where its budget allows no other, or starting it over is for the user to decide.
+        """
         ledger = self._ledger
-        job, attempts, resume = ledger.job(chosen.job)
+        job, number, basis = ledger.job(chosen.job)
         before = states.RETRYING if chosen.retried else states.WAITING
         allowed = within_budget(job, ledger.spent_on(job.id))
-        if allowed is None:
-            result = over_budget(job, ledger.spent_on(job.id))
-            line = self._line(result, job.id, attempts)
-            self._end(job.id, result.status, line, was=before, resume=resume)
+        last = ledger.last_run(job.id)
+        start = self._attempts.start(job.id, last, retried=chosen.retried)
+        if allowed is None or start is Start.UNDECIDED:
+            if allowed is None:
+                result = over_budget(job, ledger.spent_on(job.id))
+            else:
+                result = self._attempts.interrupted(job, last)
+            line = self._attempts.line(result, job.id, number, basis)
+            self._end(job.id, result.status, line, was=before, basis=basis)
             return None
-        number = attempts + 1
-        last = ledger.last_run(job.id) if resume else None
+        number += 1
+        if start is Start.OVER:
+            last, basis = None, Basis()
         session = last.session if last else self._manager.new_id(Kind.SESSION)
-        ledger.begin(job.id, number, session)
+        ledger.begin(job.id, number, session, basis)
         self._board.begin(chosen, number, now)
         self._tally.move(before, states.RUNNING)
         return Work(
@@ -266,7 +271,7 @@ class Conductor:
         """End a job with what its last attempt came to: there will be no other."""
         line = self._ledger.result(job)
         state = decode_job_result(line).status
-        self._end(job, state, line, was=states.RETRYING, resume=self._ledger.job(job)[2])
+        self._end(job, state, line, was=states.RETRYING, basis=self._attempts.basis(job))
 
     # --- ending ----------------------------------------------------------------------------------
 
@@ -284,44 +289,28 @@ class Conductor:
             self._board.stop(left.provider, result.failure.kind)
         if result.status is not RunStatus.RATE_LIMITED:
             self._board.relieve(left)
-        due = self._due(ended, left, now)
+        conclusion = self._attempts.conclude(ended)
+        due, kept = self._schedule.due(ended, conclusion.basis, left, now), conclusion.kept
+        if self._attempts.is_undecided(conclusion.basis):
+            if due is not None or self._attempts.is_undecided(kept):
+                result = conclusion.told
+            due = None
         job = self._ledger.job(ended.job)[0]
         spent = self._ledger.spent_on(ended.job)
         if due is not None and within_budget(job, spent) is None:
             due, result = None, over_budget(job, spent, result)
-        line = self._line(result, ended.job, ended.attempt)
+        line = self._attempts.line(result, ended.job, ended.attempt, conclusion.basis)
         if due is None or self._board.closed is not None or left.provider in self._board.stopped:
-            self._end(ended.job, result.status, line, was=states.RUNNING, resume=ended.resumable)
+            self._end(ended.job, result.status, line, was=states.RUNNING, basis=kept)
             return
-        self._ledger.retry(ended.job, line, resume=ended.resumable)
+        self._ledger.retry(ended.job, line, conclusion.basis)
         self._board.wait(ended.job, left.provider, due)
         self._tally.move(states.RUNNING, states.RETRYING)
 
-    def _line(self, result: RunResult, job: str, attempt: int) -> bytes:
-        """Return a job's line of results: its last attempt's, with what all of them have used."""
-        spent = self._ledger.spent_on(job)
-        total = replace(result, usage=spent.usage, cost=spent.cost or Cost())
-        return encode_json(job_result(total, job, attempt))
-
-    def _due(self, ended: Ended, left: OnNow, now: float) -> float | None:
-        """Return when the job is to be tried again, if it is."""
-        board, manager = self._board, self._manager
-        if is_parked(ended):
-            hits = board.hit(left, now)
-            if hits:
-                wait = pause(ended.result, hits, now=manager.now(), chance=manager.chance())
-                board.pause(left.provider, now + wait)
-            board.tries[ended.job] -= 1
-            return board.paused_until(left.provider)
-        tries = board.tries[ended.job]
-        if not self._rule.again(ended, tries):
-            return None
-        return now + delay(ended.result, tries, now=manager.now(), chance=manager.chance())
-
-    def _end(self, job: str, state: str, line: bytes, *, was: str, resume: bool) -> None:
+    def _end(self, job: str, state: str, line: bytes, *, was: str, basis: Basis) -> None:
         """Put on record that a job is over."""
         self._ends += 1
-        self._replaced += self._ledger.end(job, state, line, self._ends, resume=resume)
+        self._replaced += self._ledger.end(job, state, line, self._ends, basis)
         self._board.forget(job)
         self._tally.end(was, state, trio.current_time())
         self._lines.append(line)
@@ -354,20 +343,32 @@ class Conductor:
                 self._adopt(job, attempt, state, ended)
         self._lines.clear()  # the file is yet to be written, from the ledger
 
+    def show_again(self, jobs: Sequence[str]) -> None:
+        """Have the jobs end once more that are left undecided, so that their results are seen."""
+        with self._ledger.together():
+            for job in jobs:
+                result, basis = self._attempts.left(job), self._attempts.basis(job)
+                self._ends += 1
+                self._ledger.end(job, result.status, encode_json(result), self._ends, basis)
+
     def _adopt(self, job: str, attempt: int, state: str, ended: Ended | None) -> None:
         if ended is None:
-            self._ledger.unbegin(job, resume=self._ledger.job(job)[2])
+            self._ledger.unbegin(job, self._attempts.basis(job))
             self._tally.move(state, states.WAITING)
             return
         result = ended.result
         self._ledger.end_attempt(job, attempt, result)
         self._tally.spend(result)
         kept = self._settings.keep_failed and result.status in _KEPT and not was_cut(ended)
-        if result.status is RunStatus.COMPLETED or kept:
-            line = self._line(result, job, attempt)
-            self._end(job, result.status, line, was=state, resume=ended.resumable)
+        conclusion = self._attempts.conclude(ended)
+        is_over = result.status is RunStatus.COMPLETED
+        if not is_over and self._attempts.is_undecided(conclusion.kept):
+            result, is_over = conclusion.told, True
+        if is_over or kept:
+            line = self._attempts.line(result, job, attempt, conclusion.basis)
+            self._end(job, result.status, line, was=state, basis=conclusion.kept)
         else:
-            self._ledger.put_back(job, resume=ended.resumable)
+            self._ledger.put_back(job, conclusion.kept)
             self._tally.move(state, states.WAITING)
 
     async def _recover(self, error: HostLost) -> None:
@@ -389,10 +390,8 @@ class Conductor:
         """Have an attempt that never began made again, under the next number."""
         self._board.leave(on.job)
         self._board.tries[on.job] -= 1
-        result = RunResult(
-            id="", session_id="", provider=on.provider, status=RunStatus.FAILED, failure=NOT_BEGUN
-        )
-        line = self._line(result, on.job, on.attempt)
-        self._ledger.retry(on.job, line, resume=self._ledger.job(on.job)[2])
+        basis = self._attempts.basis(on.job)
+        line = self._attempts.line(not_begun(on.provider), on.job, on.attempt, basis)
+        self._ledger.retry(on.job, line, basis)
         self._board.wait(on.job, on.provider, trio.current_time())
         self._tally.move(states.RUNNING, states.RETRYING)

@@ -14,6 +14,7 @@ from sessionmgr.batch.ledger import Ledger
 from sessionmgr.batch.place import Place
 from sessionmgr.batch.readiness import readiness_of
 from sessionmgr.batch.reading import Reader
+from sessionmgr.batch.restart import RetryFrom, Start
 from sessionmgr.model import Negotiation, Permission
 
 if TYPE_CHECKING:
@@ -27,13 +28,14 @@ if TYPE_CHECKING:
     from sessionmgr.batch.settings import Settings
     from sessionmgr.manager import Manager
 
-Action: TypeAlias = Literal["run", "resume", "done", "left"]
+Action: TypeAlias = Literal["run", "resume", "done", "left", "undecided"]
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
     """What would become of a job, and what it would be granted.
 
-    It would be run, or gone on with; it is done; or it is left for another time.
+    It would be run, or gone on with; it is done; it is left for another time; or it waits for a
+    decision (`retry_from`).
     """
 
     job: str
@@ -57,6 +59,7 @@ class DryRun:
         self._kept = ExitStack()
         self._ledger: Ledger | None = None
         self._reads: Iterator[Read] = iter(())
+        self._reader: Reader | None = None
 
     async def __aenter__(self) -> Self:
         """Look at what stands already.
@@ -75,7 +78,8 @@ class DryRun:
             stack.callback(ledger.close)
             stack.enter_context(ledger.in_thought())
             ready = partial(readiness_of, self._manager)
-            self._reads = Reader(self._manager, self._jobs, self._settings, ledger, ready).reads()
+            self._reader = Reader(self._manager, self._jobs, self._settings, ledger, ready)
+            self._reads = self._reader.reads()
             self._kept = stack.pop_all()
         return self
 
@@ -114,10 +118,15 @@ class DryRun:
 
     def _action(self, read: Read) -> Action:
         assert self._ledger is not None
+        assert self._reader is not None
+        if read.entered.job.id in self._reader.undecided[-1:]:
+            return "undecided"
         if read.state not in states.UNENDED:
             return "done"
         if not read.entered.chosen:
             return "left"
-        _, attempts, resume = self._ledger.job(read.entered.job.id)
-        is_begun = read.state == states.RUNNING or (resume and attempts > 0)
-        return "resume" if is_begun else "run"
+        policy = self._settings.retry_from
+        if read.state == states.RUNNING:  # what became of it is found out when it is run
+            return "run" if policy is RetryFrom.FRESH else "resume"
+        basis = self._ledger.job(read.entered.job.id)[2]
+        return "resume" if basis.start(policy) is Start.RESUME else "run"

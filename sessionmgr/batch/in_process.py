@@ -13,8 +13,9 @@ from sessionmgr.batch.doing import STOPPING, Doing
 from sessionmgr.batch.host import Activity, Ended, Work
 from sessionmgr.batch.item import Item
 from sessionmgr.batch.readiness import readiness_of
-from sessionmgr.batch.wish import CONTINUE, refusal, wish_of
+from sessionmgr.batch.wish import refusal, wish_of
 from sessionmgr.errors import LeaseHeld, ProcessError, StartRefused, StoreError
+from sessionmgr.manager.resuming import message_to_resume
 from sessionmgr.model import RunResult, RunStatus
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ class InProcessHost:
         if work.resume is not None:
             wish = msgspec.structs.replace(
                 wish,
-                prompt=CONTINUE,
+                prompt=message_to_resume(await self._manager.settled(work.session_id)),
                 provider_session_id=work.resume.provider_session_id,
                 resumed_from=work.resume.run_id,
             )
@@ -235,7 +236,7 @@ class InProcessHost:
 
 def can_go_on(manager: Manager, run: Run) -> bool:
     """Say whether a provider's session could be gone on with after that run."""
-    if run.provider_session_id is None or run.open_tools:
+    if run.provider_session_id is None:
         return False
     failed = run.failure is not None and run.status is not RunStatus.RATE_LIMITED
     if failed and not (run.failure and run.failure.resumable):

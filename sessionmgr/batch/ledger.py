@@ -15,6 +15,7 @@ import msgspec
 from sessionmgr.batch import standing
 from sessionmgr.batch.job import Job
 from sessionmgr.batch.ledger_schema import open_ledger_file
+from sessionmgr.batch.restart import Basis, Past, unpacked
 from sessionmgr.errors import LedgerUnusable
 from sessionmgr.model import Cost, Provenance, RunResult, Usage, encode_json, total_cost
 
@@ -39,6 +40,7 @@ class Known(msgspec.Struct, frozen=True):
     digests: dict[str, str]
     state: str
     attempts: int
+    basis: Basis
 
 
 class Entered(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +61,7 @@ class LastRun(msgspec.Struct, frozen=True):
     session: str
     run: str
     provider_session: str
+    status: str
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,13 +140,15 @@ class Ledger:
     def known(self, job: str) -> Known | None:
         """Return what is known of a job."""
         row = self._execute(
-            "select line, round, fingerprint, digests, state, attempts from job where id = ?",
+            "select line, round, fingerprint, digests, state, attempts, resume from job"
+            " where id = ?",
             (job,),
         ).fetchone()
         if row is None:
             return None
-        line, entered, fingerprint, digests, state, attempts = row
-        return Known(line, entered, fingerprint, _digests.decode(digests), state, attempts)
+        line, entered, fingerprint, digests, state, attempts, resume = row
+        digests, basis = _digests.decode(digests), unpacked(resume)
+        return Known(line, entered, fingerprint, digests, state, attempts, basis)
 
     def enter(self, entered: Entered) -> None:
         """Enter a job that is new, or means something new: it waits, whatever it did before."""
@@ -227,12 +232,12 @@ class Ledger:
         ).fetchone()
         return found
 
-    def job(self, job: str) -> tuple[Job, int, bool]:
-        """Return a job, how many attempts there were, and whether to go on with the last."""
+    def job(self, job: str) -> tuple[Job, int, Basis]:
+        """Return a job, how many attempts there were, and what the next has to build on."""
         body, attempts, resume = self._execute(
             "select body, attempts, resume from job where id = ?", (job,)
         ).fetchone()
-        return _job.decode(body), attempts, bool(resume)
+        return _job.decode(body), attempts, unpacked(resume)
 
     def attempt(self, job: str, number: int) -> str:
         """Return the session of an attempt."""
@@ -244,28 +249,40 @@ class Ledger:
     def last_run(self, job: str) -> LastRun | None:
         """Return the last run that a job had, if the provider has named its session."""
         row = self._execute(
-            "select session, run, provider_session from attempt where job = ?"
-            " and run is not null order by number desc limit 1",
+            "select session, run, provider_session, status from attempt where job = ?"
+            " and run is not null and provider_session is not null order by number desc limit 1",
             (job,),
         ).fetchone()
-        return None if row is None or row[2] is None else LastRun(*row)
+        return None if row is None else LastRun(*row)
+
+    def past(self, job: str) -> list[Past]:
+        """Return what came of the last attempts that had a run, the newest first."""
+        rows = self._execute(
+            "select session, failure from attempt where job = ? and run is not null"
+            " order by number desc limit 3",
+            (job,),
+        )
+        return [Past(*row) for row in rows]
 
     def runs(self, job: str) -> set[str]:
         """Return the runs of a job's attempts."""
         rows = self._execute("select run from attempt where job = ? and run is not null", (job,))
         return {run for (run,) in rows}
 
-    def begin(self, job: str, number: int, session: str) -> None:
-        """Note that an attempt is about to be made."""
+    def begin(self, job: str, number: int, session: str, basis: Basis) -> None:
+        """Note that an attempt is about to be made, and what it builds on."""
         self._execute(
             "insert into attempt (job, number, session) values (?, ?, ?)", (job, number, session)
         )
-        self._execute("update job set state = 'running', attempts = ? where id = ?", (number, job))
+        self._execute(
+            "update job set state = 'running', attempts = ?, resume = ? where id = ?",
+            (number, basis.packed, job),
+        )
         self._execute(standing.BEGUN, (True, job))
 
-    def unbegin(self, job: str, *, resume: bool) -> None:
+    def unbegin(self, job: str, basis: Basis) -> None:
         """Note that a job waits whose attempt was never made."""
-        self.put_back(job, resume=resume)
+        self.put_back(job, basis)
         self._execute(standing.BEGUN, (False, job))
 
     def unsettled(self) -> list[tuple[str, int, str]]:
@@ -289,15 +306,17 @@ class Ledger:
             ),
         )
 
-    def put_back(self, job: str, *, resume: bool) -> None:
-        """Note that a job waits as if it were new, but for where it may go on."""
-        self._execute("update job set state = 'waiting', resume = ? where id = ?", (resume, job))
+    def put_back(self, job: str, basis: Basis) -> None:
+        """Note that a job waits as if it were new, but for what it builds on."""
+        self._execute(
+            "update job set state = 'waiting', resume = ? where id = ?", (basis.packed, job)
+        )
 
-    def retry(self, job: str, result: bytes, *, resume: bool) -> None:
+    def retry(self, job: str, result: bytes, basis: Basis) -> None:
         """Note that a job is to be tried again; if it is not, this is its result."""
         self._execute(
             "update job set state = 'retrying', resume = ?, result = ? where id = ?",
-            (resume, result, job),
+            (basis.packed, result, job),
         )
 
     def result(self, job: str) -> bytes:
@@ -305,14 +324,14 @@ class Ledger:
         row: tuple[bytes] = self._execute("select result from job where id = ?", (job,)).fetchone()
         return row[0]
 
-    def end(self, job: str, state: str, result: bytes, number: int, *, resume: bool) -> bool:
+    def end(self, job: str, state: str, result: bytes, number: int, basis: Basis) -> bool:
         """Note that a job is over; `number` is the place of its end among all ends.
 
         Return whether the result takes the place of an older one.
         """
         self._execute(
             "update job set state = ?, result = ?, ended = ?, resume = ? where id = ?",
-            (state, result, number, resume, job),
+            (state, result, number, basis.packed, job),
         )
         return self._execute(standing.REPLACED, (job,)).rowcount > 0
 

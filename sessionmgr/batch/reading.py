@@ -17,6 +17,7 @@ from sessionmgr.batch.job import fingerprint, meaning, work
 from sessionmgr.batch.jobs_file import Problem, Source
 from sessionmgr.batch.ledger import Entered, Known, Ledger
 from sessionmgr.batch.readiness import Readiness
+from sessionmgr.batch.restart import Start
 from sessionmgr.batch.wish import field_to_blame, wish_of
 from sessionmgr.errors import (
     AdapterBroken,
@@ -77,6 +78,8 @@ class Reader:
         self._chosen = 0
         self.count = 0
         """How many jobs were read so far."""
+        self.undecided: Final[list[str]] = []
+        """Jobs that are not begun again before the user has decided how."""
         self.idle_patterns: Final = {*settings.only, *settings.skip}
         """The patterns of what is to be done, or not, that no job's id has matched so far."""
 
@@ -193,8 +196,10 @@ class Reader:
     ) -> Read | None:
         """Enter a job that is good in itself; None if its result would be lost by that."""
         is_same = known is None or _is_same_work(known, entered)
-        state = states.WAITING if known is None else self._state(known.state, is_same=is_same)
+        state = states.WAITING if known is None else self._state(known, is_same=is_same)
         selected = self._is_selected(entered.job.id)
+        if known is not None and is_same and selected and self._is_undecided(known):
+            self.undecided.append(entered.job.id)
         chosen = selected and state in states.UNENDED
         if chosen and known is not None and not is_same and self._is_done(known):
             self._complain(_change(where, known, entered, self._ledger.job(entered.job.id)[0]))
@@ -222,13 +227,21 @@ class Reader:
         """Say whether a job has a result that only `force` gives up."""
         return known.state == states.COMPLETED and not self._settings.force
 
-    def _state(self, before: str, *, is_same: bool) -> str:
+    def _state(self, known: Known, *, is_same: bool) -> str:
         """Return how a job is to stand if it is chosen; `is_same`: its work has not changed."""
+        before = known.state
         if before in _FAILED and self._settings.keep_failed:
             return before
         if is_same and before in (states.COMPLETED, states.RUNNING, states.RETRYING):
             return before
+        if is_same and self._is_undecided(known):
+            return before
         return states.WAITING
+
+    def _is_undecided(self, known: Known) -> bool:
+        """Say whether a job is left as it is until the user has decided how it begins again."""
+        is_left = known.state in _FAILED or known.state == states.CANCELLED
+        return is_left and known.basis.start(self._settings.retry_from) is Start.UNDECIDED
 
     def _directory(self, job: Job) -> str:
         if job.permission_mode is PermissionMode.PLAN:

@@ -33,6 +33,8 @@ class JobResult(RunResult, frozen=True, kw_only=True):
     job: str
     attempt: int
     """How many attempts there were."""
+    side_effects: bool = False
+    """Whether tool calls of the job are on record, which starting it over may repeat."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,10 +65,12 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         return self.statuses.get("completed", 0) == self.jobs
 
 
-def job_result(result: RunResult, job: str, attempt: int) -> JobResult:
+def job_result(
+    result: RunResult, job: str, attempt: int, *, side_effects: bool = False
+) -> JobResult:
     """Say which job's a result is."""
     said = {name: getattr(result, name) for name in RunResult.__struct_fields__}
-    return JobResult(**said, job=job, attempt=attempt)
+    return JobResult(**said, job=job, attempt=attempt, side_effects=side_effects)
 
 
 def decode_job_result(line: bytes) -> JobResult:

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.batch.restart import starts_over_for_want_of_a_session
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.model.moment import read
 
 if TYPE_CHECKING:
+    from sessionmgr.batch.board import Board, OnNow
     from sessionmgr.batch.host import Ended
+    from sessionmgr.batch.restart import Basis
+    from sessionmgr.manager import Manager
     from sessionmgr.model import RunResult
 
 FIRST: Final = 2.0
@@ -37,27 +41,44 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """None: those that say they may be tried again."""
 
     def again(self, ended: Ended, tries: int) -> bool:
-        """Say whether to try once more, after so many tries.
-
-        Who names a kind wants it tried again, even if something may be done twice by that.
-        """
+        """Say whether a failure of its kind is tried once more, after so many tries."""
         failure = ended.result.failure
         if failure is None or tries > self.retries or failure.kind in STOPS_THE_PROVIDER:
             return False
         if self.kinds is not None:
             return failure.kind in self.kinds
-        return failure.retryable and may_repeat(ended)
+        return failure.retryable
 
 
-def may_repeat(ended: Ended) -> bool:
-    """Say whether nothing would be done twice: nothing was, or it can go on from there."""
-    calls = ended.result.tool_calls
-    return ended.resumable or sum(calls.count.values()) <= calls.denied
+class Schedule:
+    """When jobs are tried again."""
+
+    def __init__(self, rule: Rule, board: Board, manager: Manager) -> None:
+        self._rule: Final = rule
+        self._board: Final = board
+        self._manager: Final = manager
+
+    def due(self, ended: Ended, basis: Basis, left: OnNow, now: float) -> float | None:
+        """Return when a job is to be tried again, if it is; `basis`: what its attempt has left."""
+        board, manager = self._board, self._manager
+        if is_parked(ended):
+            hits = board.hit(left, now)
+            if hits:
+                wait = pause(ended.result, hits, now=manager.now(), chance=manager.chance())
+                board.pause(left.provider, now + wait)
+            board.tries[ended.job] -= 1
+            return board.paused_until(left.provider)
+        tries = board.tries[ended.job]
+        if starts_over_for_want_of_a_session(ended.result, basis):
+            return now if tries <= self._rule.retries else None
+        if not self._rule.again(ended, tries):
+            return None
+        return now + delay(ended.result, tries, now=manager.now(), chance=manager.chance())
 
 
 def is_parked(ended: Ended) -> bool:
     """Say whether it only waits for its provider's limit to pass; that is no try."""
-    return ended.result.status is RunStatus.RATE_LIMITED and may_repeat(ended)
+    return ended.result.status is RunStatus.RATE_LIMITED
 
 
 def was_cut(ended: Ended) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from sessionmgr.batch.batch import Batch
 from sessionmgr.batch.dry_run import DryRun
 from sessionmgr.batch.in_process import InProcessHost
-from sessionmgr.batch.settings import Settings, kinds
+from sessionmgr.batch.settings import Settings, kinds, retry_from
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -32,7 +32,12 @@ class HowTo(TypedDict, total=False):
     retries: int
     """How often a job is tried again after failures that may pass: 2, unless said otherwise."""
     retry_on: Collection[str] | None
-    """The kinds of such failures; None: those that say so themselves."""
+    """The kinds of such failures; None: those that say so themselves. What `retry_from` says about
+    jobs that have made tool calls holds for these, too."""
+    retry_from: str
+    """Where a job that ended half way goes on, if it has made tool calls: `session` (the default)
+    resumes its provider session and never starts it over, `fresh` starts it over, although what it
+    has done may be done twice, `ask` leaves it for a decision."""
     max_failures: int | None
     """After so many, nothing more is started."""
     keep_failed: bool
@@ -100,6 +105,7 @@ def _settings(how: HowTo) -> Settings:
         per_provider=how.get("per_provider", {}),
         retries=how.get("retries", 2),
         retry_on=None if retry_on is None else kinds(retry_on),
+        retry_from=retry_from(how.get("retry_from", "session")),
         max_failures=how.get("max_failures"),
         keep_failed=how.get("keep_failed", False),
         force=how.get("force", False),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.batch.restart import RetryFrom
 from sessionmgr.model import FailureKind
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     per_provider: Mapping[str, int]
     retries: int = 2
     retry_on: frozenset[FailureKind] | None = None
+    retry_from: RetryFrom = RetryFrom.SESSION
     max_failures: int | None = None
     keep_failed: bool = False
     force: bool = False
@@ -67,6 +69,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         if self.only and not any(fnmatchcase(job, glob) for glob in self.only):
             return False
         return not any(fnmatchcase(job, glob) for glob in self.skip)
+
+
+def retry_from(name: str) -> RetryFrom:
+    """Return the policy of that name.
+
+    Raises:
+        ValueError: There is none of that name.
+    """
+    try:
+        return RetryFrom(name)
+    except ValueError:
+        known = ", ".join(RetryFrom)
+        raise ValueError(f"retry_from is {name!r}, and must be one of {known}") from None
 
 
 def kinds(names: Collection[str]) -> frozenset[FailureKind]:

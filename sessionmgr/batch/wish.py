@@ -8,6 +8,7 @@ from sessionmgr.errors import (
     AdapterBroken,
     CapabilityMissing,
     DirectoryMissing,
+    LeaseHeld,
     ManagerClosing,
     OptionInvalid,
     PermissionRefused,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from sessionmgr.batch.job import Job
     from sessionmgr.provider.question import Approve
 
-CONTINUE: Final = "continue"
 # Which of a job's fields takes a capability by its mere being there.
 _TAKEN_BY: Final = {
     "system_prompt": "system_prompt",
@@ -92,12 +92,15 @@ _KINDS: Final[dict[type[Exception], FailureKind]] = {
     ProviderDown: FailureKind.ADAPTER_CRASHED,
     ManagerClosing: FailureKind.MANAGER_CRASHED,
     SessionBusy: FailureKind.SESSION_BUSY,
+    LeaseHeld: FailureKind.SESSION_BUSY,
 }
 
 
 def refusal(error: Exception) -> Failure:
     """Say as a failure why a job did not come to start."""
-    kind = FailureKind.STORE_FAILED if isinstance(error, StoreError) else _KINDS.get(type(error))
+    kind = _KINDS.get(type(error))
+    if kind is None and isinstance(error, StoreError):
+        kind = FailureKind.STORE_FAILED
     return Failure(
         kind=kind or FailureKind.CONFIG_INVALID,
         message=str(error),

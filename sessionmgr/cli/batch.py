@@ -37,6 +37,9 @@ HELP: Final = """\
 Run many jobs, some at a time. JOBS is a file of JSON, one job a line (see sessionmgr schema job).
 
 The same command again goes on with what is left: the directory that --out names is the batch.
+A job that was interrupted, or has failed, after its agent made a tool call is resumed in its
+session and never started over, unless --retry-from fresh says so. A command of the provider
+shell that ended by itself with an error is run again; one that was interrupted is not.
 Limits such as --deadline may be raised for that. A result stays until its own job has run again.
 Flags that describe a job say what holds where the job itself says nothing.
 Ctrl-C ends what runs politely, and says what to type to go on; twice, at once."""
@@ -50,7 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("jobs", metavar="JOBS", help="a file of jobs, one a line; - is stdin")
     add_concurrency_flag(parser)
     parser.add_argument("-o", "--out", metavar="DIR", help="where results go (runs/NAME)")
-    add_setting_flags(parser, "retries", "retry_on", "max_failures", "keep_failed", "approve")
+    add_setting_flags(
+        parser, "retries", "retry_on", "retry_from", "max_failures", "keep_failed", "approve"
+    )
     parser.add_argument(
         "--force",
         action="store_true",
@@ -115,6 +120,7 @@ def _how(args: argparse.Namespace, defaults: Job) -> HowTo:
         per_provider=configuration.per_provider,
         retries=configuration.retries,
         retry_on=configuration.retry_on,
+        retry_from=configuration.retry_from,
         max_failures=configuration.max_failures,
         keep_failed=configuration.keep_failed,
         force=args.force,

@@ -17,6 +17,7 @@ _WORDS: Final = {
     "resume": "would go on",
     "done": "is done",
     "left": "is left out",
+    "undecided": "waits for a decision (--retry-from)",
 }
 
 

@@ -73,6 +73,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     per_provider: dict[str, int] = {}
     retries: int = RETRIES
     retry_on: tuple[FailureKind, ...] | None = None
+    retry_from: str = "session"
     max_failures: int | None = None
     keep_failed: bool = False
     approve: Path | None = None

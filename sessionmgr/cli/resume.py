@@ -17,6 +17,7 @@ from sessionmgr.cli.stored import ALIVE, all_runs, find, fold, held_sessions, op
 from sessionmgr.errors import CommandLineInvalid, NotResumable
 from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.manager.plan import RunWish
+from sessionmgr.manager.resuming import CONTINUE, message_to_resume
 from sessionmgr.provider import Budget
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ SETTINGS: Final = (
     "model", "effort", "permission_mode", "tools_allowed", "tools_denied", "max_turns", "deadline",
     "budget_usd", "clocks",
 )  # fmt: skip
-DEFAULT_MESSAGE: Final = "continue"
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id and a message."""
     parser.add_argument("id", metavar="ID", help="of a snapshot, a run or a session")
     parser.add_argument(
-        "message", nargs="?", metavar="MESSAGE", help=f"what to say (default: {DEFAULT_MESSAGE})"
+        "message", nargs="?", metavar="MESSAGE", help=f"what to say (default: {CONTINUE})"
     )
     add_setting_flags(parser, *SETTINGS)
 
@@ -119,9 +119,6 @@ async def _require_free(store: Store, stored: StoredRun) -> None:
 def _require_resumable(run: Run, message: str | None) -> None:
     if run.provider_session_id is None:
         raise NotResumable(run.id, "the provider's session is not known")
-    if run.open_tools:
-        names = ", ".join(run.open_tools.values())
-        raise NotResumable(run.id, f"a tool call was cut half way: {names}")
     if run.status == "completed" and message is None:
         raise CommandLineInvalid(
             f"{run.id} has completed: say what more there is to do: "
@@ -141,7 +138,7 @@ async def _start(manager: Manager, plan: Plan, args: argparse.Namespace) -> RunH
     wishes.setdefault("model", run.model)
     wishes.setdefault("permission_mode", run.permission.asked if run.permission else None)
     session = await manager.session(run.session_id)
-    message = args.message or DEFAULT_MESSAGE
+    message = message_to_resume([run], args.message)
     return await session.admit(RunWish(prompt=message, resumed_from=run.id, **wishes))
 
 

@@ -131,6 +131,12 @@ def _kinds(value: object) -> object:
     return tuple(_one_of("kind of failure", names, FailureKind)(each) for each in _words(value))
 
 
+def _retry_from(value: object) -> object:
+    from sessionmgr.batch.restart import RetryFrom
+
+    return _one_of("policy", [each.value for each in RetryFrom], str)(value)
+
+
 def _one_of(what: str, names: list[str], make: Callable[[str], object]) -> Check:
     def check(value: object) -> object:
         if value not in names:
@@ -219,6 +225,7 @@ SWITCH: Final = Kind(_switch, _as_switch, "")
 WORDS: Final = Kind(_words, _as_words, "NAME,…")
 MODE: Final = Kind(_mode, _as_is, "MODE")
 KINDS: Final = Kind(_kinds, _as_words, "KIND,…")
+RETRY_FROM: Final = Kind(_retry_from, _as_is, "session|fresh|ask")
 LIMITS: Final = Kind(_table(_whole(1), _providers, "provider"), _as_table, "PROVIDER=N")
 CLOCKS: Final = Kind(
     _table(_number("seconds, 0 for never", zero=True), _clock_names, "clock"),
@@ -256,8 +263,17 @@ SETTINGS: Final = {
         Setting(
             "retry_on",
             KINDS,
-            "try again after these kinds of failure, whatever was done",
+            "try again after these kinds of failure (those that may pass)",
             ("--retry-on",),
+        ),
+        Setting(
+            "retry_from",
+            RETRY_FROM,
+            "what to do with a job that ended half way and has made tool calls: session: resume "
+            "its session, and leave it for a decision where that cannot be; fresh: start it over, "
+            "although its tool calls may be repeated; ask: leave it for a decision "
+            "(default: session)",
+            ("--retry-from",),
         ),
         Setting("max_failures", COUNT, "stop when so many jobs have failed", ("--max-failures",)),
         Setting("keep_failed", SWITCH, "do not run failed jobs again", ("--keep-failed",)),

@@ -220,7 +220,14 @@ def terminal(stop: Stop, run: Run) -> RunEnded:
     end = ENDS[stop.cause]
     failure = stop.failure
     if failure is None and end.kind is not None:
-        failure = Failure(kind=end.kind, message=stop.detail or stop.cause.value)
+        failure = Failure(
+            kind=end.kind,
+            message=stop.detail or stop.cause.value,
+            # Whatever ended it, its provider session is as it was.
+            resumable=run.provider_session_id is not None,
+        )
+    elif failure is not None and stop.cause is Cause.ADAPTER_CRASH:
+        failure = msgspec.structs.replace(failure, resumable=run.provider_session_id is not None)
     return _TERMINAL_EVENTS[end.status](
         failure=failure, reason=end.reason, detail=stop.detail, usage=run.usage, cost=run.cost
     )

@@ -350,6 +350,14 @@ class Manager:
         offered = self._keeping.know(provider).capabilities
         return offered.support(capability) is not UNSUPPORTED
 
+    def runs_commands(self, provider: str) -> bool:
+        """Say whether a provider's prompts are commands, which no agent weighs.
+
+        Raises:
+            ProviderUnknown: There is no such provider.
+        """
+        return self._keeping.know(provider).adapter_class.runs_commands
+
     async def settled(self, session_id: str) -> list[Run]:
         """Return a session's runs, the newest first, after ending those that nobody keeps.
 

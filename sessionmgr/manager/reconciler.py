@@ -362,7 +362,7 @@ def _crashed(run: Run, why: str) -> RunFailed:
         kind=FailureKind.MANAGER_CRASHED,
         message=why,
         retryable=True,
-        resumable=run.provider_session_id is not None and not run.open_tools,
+        resumable=run.provider_session_id is not None,
     )
     # What it used after its last report is unknown.
     cost = run.cost + Cost()

@@ -1,9 +1,9 @@
-"""Going on with a run that was paused."""
+"""Resuming what was paused or cut short, and what the agent is told then."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -14,8 +14,12 @@ from sessionmgr.model import Snapshot
 from sessionmgr.model.value import known_part
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sessionmgr.manager.plan import Wishes
     from sessionmgr.model import Run
+
+CONTINUE: Final = "continue"
 
 
 def snapshot_of(body: bytes) -> Snapshot:
@@ -32,7 +36,7 @@ def wish_to_go_on(snapshot: Snapshot, run: Run, message: str | None, wishes: Wis
     _require_resumable(snapshot, run)
     asked = asked_before(snapshot.asked)
     wish = RunWish(
-        prompt=message or snapshot.message or "continue",
+        prompt=message_to_resume([run], message or snapshot.message),
         permission_mode=snapshot.permission.asked if snapshot.permission else None,
         provider_session_id=snapshot.provider_session_id,
         resumed_from=snapshot.run_id,
@@ -47,8 +51,31 @@ def wish_to_go_on(snapshot: Snapshot, run: Run, message: str | None, wishes: Wis
 def _require_resumable(snapshot: Snapshot, run: Run) -> None:
     if snapshot.provider_session_id is None:
         raise NotResumable(run.id, "the provider's session is not known")
-    if run.open_tools:
-        names = ", ".join(run.open_tools.values())
-        raise NotResumable(run.id, f"a tool call was cut half way: {names}")
     if not Path(snapshot.cwd).is_dir():
         raise NotResumable(run.id, f"its directory {snapshot.cwd} is not there any more")
+
+
+def message_to_resume(runs: Iterable[Run], message: str | None = None) -> str:
+    """Return what an agent is told when its session is resumed after these runs, newest first.
+
+    An agent that was cut inside a tool call must not take the call for done, nor for undone.
+    """
+    cut = _cut_tools(runs)
+    if not cut:
+        return message or CONTINUE
+    notice = (
+        f"You were interrupted while a tool call was running ({', '.join(cut)}). Its outcome is "
+        "unknown: it may have completed, in part or in full, or not at all. Check what it has done "
+        "before you repeat it."
+    )
+    return f"{notice} {'Then continue.' if message is None else message}"
+
+
+def _cut_tools(runs: Iterable[Run]) -> list[str]:
+    """Return the tools whose calls were cut, unless the agent has been at work since."""
+    for run in runs:
+        if run.open_tools:
+            return list(dict.fromkeys(run.open_tools.values()))
+        if run.turns or run.text or run.tool_calls.count:
+            return []
+    return []

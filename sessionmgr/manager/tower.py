@@ -201,7 +201,7 @@ class Tower:
                 kind=FailureKind.STALLED,
                 message=detail,
                 retryable=True,
-                resumable=entry.run.provider_session_id is not None and not entry.run.open_tools,
+                resumable=entry.run.provider_session_id is not None,
             )
             course.end(Stop(cause=Cause.SILENCE, detail=detail, failure=failure))
         return is_end

@@ -28,6 +28,8 @@ class ProviderAdapter(Actor):
     """What users call the provider."""
     display_name: ClassVar[str | None] = None
     capabilities: ClassVar[Capabilities] = Capabilities()
+    runs_commands: ClassVar[bool] = False
+    """Whether a prompt is a command, all of it, and no agent weighs what to do."""
     permissions: ClassVar[PermissionMap] = HARMLESS
     options: ClassVar[type[Options]] = Options
     serves: ClassVar[frozenset[str]] = frozenset()

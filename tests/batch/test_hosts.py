@@ -169,7 +169,9 @@ async def all_runs(store: Path) -> list[str]:
     return [row.status for row in page.rows]
 
 
-async def test_what_had_side_effects_is_not_done_twice(tmp_path: Path) -> None:
+async def test_a_job_whose_host_is_killed_within_a_tool_is_resumed_and_told_so(
+    tmp_path: Path,
+) -> None:
     jobs = [job("a", Tool(name="Bash", takes=60))]
     async with open_place(tmp_path, "child") as place:
         host = ChildHost(tmp_path / "store.db", adapters=ADAPTERS)
@@ -177,8 +179,25 @@ async def test_what_had_side_effects_is_not_done_twice(tmp_path: Path) -> None:
             await until(results, {"Bash"})
             os.kill(host.pid, signal.SIGKILL)
             (result,) = [each async for each in results]
+    assert (result.status, result.attempt) == (RunStatus.COMPLETED, 2)
+    assert result.resumed_from is not None
+    assert "a tool call was running (Bash)" in result.text  # it is echoed
+
+
+async def test_a_job_whose_host_is_killed_within_a_tool_is_not_started_over_unasked(
+    tmp_path: Path,
+) -> None:
+    jobs = [job("a", Tool(name="Bash", takes=60))]
+    async with open_place(tmp_path, "child") as place:
+        host = ChildHost(tmp_path / "store.db", adapters=ADAPTERS)
+        async with run_batch(place.manager, jobs, host=host, retry_from="ask") as results:
+            await until(results, {"Bash"})
+            os.kill(host.pid, signal.SIGKILL)
+            (result,) = [each async for each in results]
     assert result.failure is not None
     assert (result.failure.kind, result.attempt) == (FailureKind.MANAGER_CRASHED, 1)
+    assert "--retry-from fresh starts it over" in result.failure.message
+    assert result.side_effects
 
 
 async def test_a_child_imports_nothing_from_the_working_directory(

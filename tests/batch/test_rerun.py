@@ -9,7 +9,7 @@ import trio
 from sessionmgr import Job, run_batch
 from sessionmgr.batch import dry_run
 from sessionmgr.errors import BatchBusy, JobsInvalid
-from sessionmgr.testing.scripted import Fail, Hang, Say, Step, Tool, Wait
+from sessionmgr.testing.scripted import Fail, Hang, Say, Step, Wait
 from tests.batch.hall import collect, job, open_hall, results_of
 
 
@@ -64,20 +64,6 @@ async def test_what_was_cut_goes_on_in_its_session(autojump_clock: object, tmp_p
         assert (result.text, result.attempt) == ("more", 2)
         assert (result.resumed_from, result.session_id) == (cut["id"], cut["session_id"])
         assert hall.prompts() == ["a", "continue"]
-
-
-async def test_what_was_cut_within_a_tool_begins_anew(
-    autojump_clock: object, tmp_path: Path
-) -> None:
-    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
-        return (Tool(name="Bash", takes=0 if attempt else 99),)
-
-    async with open_hall(scripts=scripts) as hall:
-        async with run_batch(hall.manager, [job("a")], out=tmp_path):
-            await trio.sleep(3)
-        (result,) = await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
-        assert result.resumed_from is None
-        assert hall.prompts() == ["a", "a"]
 
 
 async def test_a_job_that_has_changed_is_refused(autojump_clock: object, tmp_path: Path) -> None:

@@ -235,13 +235,15 @@ async def test_so_many_jobs_of_a_provider_are_on(
             assert batch.progress().running == at_once
 
 
-async def test_who_names_a_kind_has_it_tried_again_whatever_was_done(
+async def test_a_kind_that_is_named_is_not_started_over_after_tool_calls_unless_that_is_asked_for(
     autojump_clock: object,
 ) -> None:
     steps = (Tool(name="Bash"), Fail(kind=FailureKind.PROCESS_EXITED))
     result, _ = await one(failing(1, *steps), retry_on=["process_exited"])
+    assert (result.status, result.attempt, result.side_effects) == (RunStatus.FAILED, 1, True)
+    result, _ = await one(failing(1, *steps), retry_on=["process_exited"], retry_from="fresh")
     assert (result.status, result.attempt) == (RunStatus.COMPLETED, 2)
-    result, _ = await one(failing(1, *steps), retry_on=["overloaded"])
+    result, _ = await one(failing(1, *steps), retry_on=["overloaded"], retry_from="fresh")
     assert (result.status, result.attempt) == (RunStatus.FAILED, 1)
 
 

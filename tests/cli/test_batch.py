@@ -295,7 +295,7 @@ def test_two_commands_are_not_at_the_same_batch(tmp_path: Path) -> None:
     assert_nothing_is_left_of(number)
 
 
-def test_ctrl_c_ends_all_that_runs_and_the_same_command_goes_on(
+def test_ctrl_c_ends_all_that_runs_and_commands_that_were_cut_start_over_if_that_is_decided(
     tmp_path: Path, terminal: Terminal
 ) -> None:
     number = mark()
@@ -312,11 +312,14 @@ def test_ctrl_c_ends_all_that_runs_and_the_same_command_goes_on(
     assert_nothing_is_left_of(number)
     (tmp_path / "done").touch()
     code, _, err = terminal.bare("batch", "jobs.jsonl", "-n", "3")
+    assert code == 3, err
+    assert err.count("shell cannot resume a session: --retry-from fresh starts it over") == 4
+    code, _, err = terminal.bare("batch", "jobs.jsonl", "-n", "3", "--retry-from", "fresh")
     assert code == 0, err
     assert set(results_in(tmp_path / "runs/jobs").values()) == {"completed"}
 
 
-def test_ctrl_c_twice_leaves_at_once_and_the_same_command_goes_on(
+def test_ctrl_c_twice_leaves_at_once_and_commands_that_were_cut_wait_for_a_decision(
     tmp_path: Path, terminal: Terminal
 ) -> None:
     number = mark()
@@ -338,6 +341,9 @@ def test_ctrl_c_twice_leaves_at_once_and_the_same_command_goes_on(
     assert_nothing_is_left_of(number)
     (tmp_path / "done").touch()
     code, _, err = terminal.bare("batch", "jobs.jsonl")
+    assert code == 3, err
+    assert "1 of 3 jobs completed, 2 failed" in err
+    code, _, err = terminal.bare("batch", "jobs.jsonl", "--retry-from", "fresh")
     assert code == 0, err
 
 

@@ -76,7 +76,7 @@ async def test_a_clock_warns_at_half_and_then_acts_with_its_evidence(
 
 
 @pytest.mark.parametrize("name", SILENCES)
-async def test_who_was_silent_is_gone_on_with_if_it_is_known_and_in_no_tool(
+async def test_a_session_that_was_silent_can_be_resumed_if_it_is_known_also_within_a_tool(
     autojump_clock: MockClock, name: str
 ) -> None:
     clocks, steps = SILENCES[name]
@@ -86,7 +86,7 @@ async def test_who_was_silent_is_gone_on_with_if_it_is_known_and_in_no_tool(
         result = await run.result()
         assert result.failure is not None
         assert (result.provider_session_id is not None) == (name != "start")
-        assert result.failure.resumable == (name not in {"start", "tool"})
+        assert result.failure.resumable == (name != "start")
 
 
 @pytest.mark.parametrize("name", SILENCES)

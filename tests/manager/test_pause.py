@@ -168,11 +168,17 @@ async def test_without_its_directory_it_cannot_go_on(
         assert len((await house.store.runs()).rows) == 1
 
 
-async def test_with_a_tool_call_cut_half_way_it_cannot_go_on(autojump_clock: MockClock) -> None:
+async def test_what_was_paused_within_a_tool_call_is_told_so_when_it_goes_on(
+    autojump_clock: MockClock,
+) -> None:
     async with open_house() as house:
         _, snapshot = await paused(house, Tool(name="make", takes=100))
-        with pytest.raises(NotResumable, match="half way: make"):
-            await house.manager.resume(snapshot)
+        result = await house.manager.resume(snapshot)
+        assert "a tool call was running (make). Its outcome is unknown" in result.text
+        assert result.text.endswith("Then continue.")
+        _, snapshot = await paused(house, Tool(name="make", takes=100))
+        result = await house.manager.resume(snapshot, "now make tea")
+        assert result.text.endswith("before you repeat it. now make tea")
 
 
 async def test_what_cannot_be_paused_says_why_and_runs_on(autojump_clock: MockClock) -> None:

@@ -58,6 +58,7 @@ class ShellAdapter(ProviderAdapter):
     )
     permissions = PERMISSIONS
     options = ShellOptions
+    runs_commands = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,0 +1,111 @@
+"""A job's attempts as the ledger has them, and what follows from them for the next one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec.structs import replace
+
+from sessionmgr.batch.restart import (
+    Basis,
+    RetryFrom,
+    Start,
+    conclude,
+    why_not_resumed,
+    with_decision,
+)
+from sessionmgr.batch.results import decode_job_result, job_result
+from sessionmgr.model import Cost, Failure, FailureKind, RunResult, RunStatus, encode_json
+
+if TYPE_CHECKING:
+    from sessionmgr.batch.host import Ended
+    from sessionmgr.batch.job import Job
+    from sessionmgr.batch.ledger import LastRun, Ledger
+    from sessionmgr.batch.restart import Conclusion
+    from sessionmgr.batch.results import JobResult
+    from sessionmgr.manager import Manager
+
+R = TypeVar("R", bound=RunResult)
+
+
+class Attempts:
+    """Says what an attempt's end comes to, and how the next attempt begins."""
+
+    def __init__(self, ledger: Ledger, manager: Manager, policy: RetryFrom) -> None:
+        self._ledger: Final = ledger
+        self._manager: Final = manager
+        self.policy: Final = policy
+
+    def basis(self, job: str) -> Basis:
+        """Return what the job's next attempt, or the one that is on, builds on."""
+        return self._ledger.job(job)[2]
+
+    def start(self, job: str, last: LastRun | None, *, retried: bool) -> Start:
+        """Return how a job's next attempt begins."""
+        basis, policy = self.basis(job), self.policy
+        if last is None:
+            basis = Basis(side_effects=basis.side_effects)
+        elif retried and policy is RetryFrom.FRESH and last.status == RunStatus.RATE_LIMITED:
+            policy = RetryFrom.SESSION  # it was not cut: it only waited for a limit to pass
+        return basis.start(policy)
+
+    def conclude(self, ended: Ended) -> Conclusion:
+        """Say what is made of the end of an attempt, which is on record by now."""
+        job, _, before = self._ledger.job(ended.job)
+        provider, manager = job.provider or "", self._manager
+        return conclude(
+            ended,
+            before,
+            self._ledger.past(ended.job),
+            resumes=manager.supports(provider, "resume"),
+            is_command=manager.runs_commands(provider),
+        )
+
+    def is_undecided(self, basis: Basis) -> bool:
+        """Say whether the user has to decide how a job's next attempt begins."""
+        return basis.start(self.policy) is Start.UNDECIDED
+
+    def line(self, result: RunResult, job: str, attempt: int, basis: Basis) -> bytes:
+        """Return a job's line of results: its last attempt's, with what all of them have used."""
+        spent = self._ledger.spent_on(job)
+        total = replace(result, usage=spent.usage, cost=spent.cost or Cost())
+        return encode_json(job_result(total, job, attempt, side_effects=basis.side_effects))
+
+    def interrupted(self, job: Job, last: LastRun | None) -> RunResult:
+        """Make the result of a job that was interrupted and is not begun again undecided."""
+        return self._undecided(job.id, _cut(job, last))
+
+    def left(self, job: str) -> JobResult:
+        """Return the result of a job that is left undecided, which says so."""
+        return self._undecided(job, decode_job_result(self._ledger.result(job)))
+
+    def _undecided(self, job: str, result: R) -> R:
+        resumes = self._manager.supports(result.provider, "resume")
+        why_not = why_not_resumed(result, self._ledger.past(job), resumes=resumes)
+        return with_decision(result, self.basis(job), why_not=why_not)
+
+
+def _cut(job: Job, last: LastRun | None) -> RunResult:
+    failure = Failure(kind=FailureKind.MANAGER_CRASHED, message="it was interrupted")
+    return RunResult(
+        id=last.run if last else "",
+        session_id=last.session if last else "",
+        provider=job.provider or "",
+        status=RunStatus.FAILED,
+        failure=failure,
+        provider_session_id=last.provider_session if last else None,
+        metadata=job.metadata or {},
+    )
+
+
+def not_begun(provider: str) -> RunResult:
+    """Make the result of an attempt that never began, for want of a host."""
+    failure = Failure(
+        kind=FailureKind.START_FAILED,
+        message="its host was lost before it began",
+        retryable=True,
+        phase="start",
+    )
+    return RunResult(
+        id="", session_id="", provider=provider, status=RunStatus.FAILED, failure=failure
+    )

@@ -1,0 +1,257 @@
+"""A job that was interrupted after it had made tool calls: resumed, or left for a decision."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Unpack
+
+import pytest
+import trio
+
+from sessionmgr import run_batch
+from sessionmgr.batch import Batch, HowTo, JobResult, dry_run
+from sessionmgr.model import NATIVE, Capabilities, FailureKind, RunStatus
+from sessionmgr.store import MemoryStore
+from sessionmgr.testing.scripted import (
+    Crash,
+    Fail,
+    Hang,
+    RateLimited,
+    Say,
+    ScriptedProvider,
+    Step,
+    Tool,
+    scripted,
+)
+from tests.batch.hall import Hall, collect, job, open_hall
+
+CUT = (Tool(name="Bash", takes=9999),)
+NOTICE = "a tool call was running (Bash). Its outcome is unknown"
+FRESH = "--retry-from fresh starts it over, and may repeat them"
+GONE = Fail(kind=FailureKind.SESSION_NOT_FOUND)
+
+
+def then(first: tuple[Step, ...], *later: tuple[Step, ...]) -> Callable[[str, int], Any]:
+    """Play `first` where the job's own prompt comes, and the others one by one when it is resumed.
+
+    After the last of them it says "well".
+    """
+    left = list(later)
+
+    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+        if prompt == "a":
+            return first
+        return left.pop(0) if left else (Say(text="well"),)
+
+    return scripts
+
+
+def line(out: Path) -> dict[str, Any]:
+    """Return the one result that is in the file."""
+    (found,) = (out / "results.jsonl").read_text().splitlines()
+    result: dict[str, Any] = json.loads(found)
+    return result
+
+
+def batch(hall: Hall, out: Path, **how: Unpack[HowTo]) -> Batch:
+    return run_batch(hall.manager, [job("a", deadline=50)], out=out, **how)
+
+
+async def cut(hall: Hall, out: Path, **how: Unpack[HowTo]) -> None:
+    """Leave a batch while its job is in a tool."""
+    async with batch(hall, out, **how):
+        await trio.sleep(3)
+    assert line(out)["status"] == "cancelled"
+    assert line(out)["side_effects"]
+
+
+async def again(hall: Hall, out: Path, **how: Unpack[HowTo]) -> JobResult:
+    (result,) = await collect(batch(hall, out, **how))
+    return result
+
+
+async def test_what_was_cut_in_a_tool_is_resumed_in_its_session_and_told_so(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall(scripts=then(CUT)) as hall:
+        await cut(hall, tmp_path)
+        result = await again(hall, tmp_path)
+        assert (result.status, result.text, result.attempt) == (RunStatus.COMPLETED, "well", 2)
+        assert result.resumed_from is not None
+        assert result.side_effects
+        first, second = hall.prompts()
+        assert first == "a"
+        assert NOTICE in second
+
+
+async def test_what_was_cut_in_a_tool_is_started_over_if_that_is_decided(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall(scripts=then(CUT)) as hall:
+        await cut(hall, tmp_path)
+        result = await again(hall, tmp_path, retry_from="fresh")
+        assert (result.status, result.resumed_from) == (RunStatus.TIMED_OUT, None)
+        assert hall.prompts() == ["a", "a"]
+
+
+async def test_with_ask_it_waits_for_a_decision_however_often_the_batch_is_run(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall(scripts=then(CUT)) as hall:
+        await cut(hall, tmp_path)
+        for _ in range(3):
+            result = await again(hall, tmp_path, retry_from="ask")
+            assert (result.status, result.side_effects) == (RunStatus.CANCELLED, True)
+            assert result.detail is not None
+            assert result.detail.count("--retry-from session resumes its session") == 1
+            assert line(tmp_path)["detail"] == result.detail
+        assert hall.prompts() == ["a"]
+        result = await again(hall, tmp_path, retry_from="session")
+        assert result.text == "well"
+
+
+async def test_a_deadline_within_a_tool_ends_the_attempt_and_not_the_session(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall(scripts=then(CUT)) as hall:
+        result = await again(hall, tmp_path)
+        assert (result.status, result.side_effects) == (RunStatus.TIMED_OUT, True)
+        result = await again(hall, tmp_path)
+        assert result.text == "well"
+        assert NOTICE in hall.prompts()[1]
+
+
+ENDS: dict[str, tuple[Step, ...]] = {
+    "crash": (Tool(name="Bash"), Crash()),
+    "failure": (Tool(name="Bash"), Fail(resumable=True)),
+    "limit": (Tool(name="Bash"), RateLimited()),
+    "retry": (
+        Tool(name="Bash"),
+        Fail(kind=FailureKind.OVERLOADED, retryable=True, resumable=True),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+async def test_however_an_attempt_ends_after_a_tool_call_the_next_one_goes_on_with_it(
+    autojump_clock: object, tmp_path: Path, name: str
+) -> None:
+    async with open_hall(scripts=then(ENDS[name])) as hall:
+        result = await again(hall, tmp_path)
+        if result.status is not RunStatus.COMPLETED:
+            result = await again(hall, tmp_path)
+        assert result.text == "well"
+        assert hall.prompts() == ["a", "continue"]
+
+
+async def test_a_notice_that_never_reached_the_agent_is_given_again(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall(scripts=then(CUT, (Crash(),))) as hall:
+        await cut(hall, tmp_path)
+        assert (await again(hall, tmp_path)).status is RunStatus.FAILED
+        assert (await again(hall, tmp_path)).text == "well"
+        assert [NOTICE in prompt for prompt in hall.prompts()] == [False, True, True]
+
+
+async def test_a_session_that_is_gone_leaves_the_job_for_a_decision(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall(scripts=then(CUT, (GONE,))) as hall:
+        await cut(hall, tmp_path)
+        for _ in range(2):
+            result = await again(hall, tmp_path)
+            assert (result.status, result.side_effects) == (RunStatus.FAILED, True)
+            assert result.failure is not None
+            assert result.failure.kind is FailureKind.SESSION_NOT_FOUND
+            assert f"its provider session is gone: {FRESH}" in result.failure.message
+            assert line(tmp_path)["failure"]["message"] == result.failure.message
+        assert len(hall.prompts()) == 2  # the second time nothing was started
+        assert (await again(hall, tmp_path, retry_from="fresh")).resumed_from is None
+        assert hall.prompts()[2] == "a"
+
+
+async def test_a_session_that_is_gone_costs_nothing_where_nothing_was_done(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    prompts = iter([(Say(text="some"), Hang()), (GONE,), (Say(text="well"),)])
+    async with open_hall(scripts=lambda prompt, attempt: next(prompts)) as hall:
+        async with batch(hall, tmp_path):
+            await trio.sleep(3)
+        result = await again(hall, tmp_path)
+        assert (result.text, result.attempt) == ("well", 3)
+        assert hall.prompts() == ["a", "continue", "a"]
+
+
+async def test_a_session_that_fails_alike_twice_after_it_was_resumed_is_given_up(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    bad = (Fail(retryable=True, resumable=True),)
+    async with open_hall(scripts=then(CUT, bad, bad)) as hall:
+        await cut(hall, tmp_path)
+        result = await again(hall, tmp_path, retries=5)
+        assert (result.status, result.attempt, result.side_effects) == (RunStatus.FAILED, 3, True)
+        assert result.failure is not None
+        assert (
+            "its session seems unusable (provider_error twice in a row after it was resumed): "
+            + FRESH
+        ) in result.failure.message
+        assert (await again(hall, tmp_path)).attempt == 3  # it is only shown again
+
+
+def unresumable(*steps: Step) -> type[ScriptedProvider]:
+    made = scripted(
+        "actor",
+        scripts=lambda prompt, attempt: steps,
+        capabilities=Capabilities(streaming=NATIVE, tool_use=NATIVE, interrupt=NATIVE),
+    )
+    made.runs_commands = True
+    return made
+
+
+async def test_a_command_that_was_cut_waits_for_a_decision(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    actor = unresumable(*CUT)
+    async with open_hall(others={"actor": actor}) as hall:
+        result = await again(hall, tmp_path)
+        assert (result.status, result.side_effects) == (RunStatus.TIMED_OUT, True)
+        assert result.failure is not None
+        assert f"actor cannot resume a session: {FRESH}" in result.failure.message
+        planned = dry_run(hall.manager, [job("a", deadline=50)], out=tmp_path)
+        async with planned:
+            assert [each.action async for each in planned] == ["undecided"]
+        left = batch(hall, tmp_path)
+        assert [each.status for each in await collect(left)] == [RunStatus.TIMED_OUT]
+        assert left.summary().statuses == {"timed_out": 1}
+        await collect(batch(hall, tmp_path, retry_from="fresh"))
+        assert [entry.text for entry in actor.diary if entry.what == "prompt"] == ["a", "a"]
+
+
+async def test_jobs_that_are_not_selected_are_not_shown_again(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall(others={"actor": unresumable(*CUT)}) as hall:
+        jobs = [job("a", deadline=50), job("b", deadline=50)]
+        await collect(run_batch(hall.manager, jobs, out=tmp_path))
+        shown = await collect(run_batch(hall.manager, jobs, out=tmp_path, only=["b"]))
+        assert [each.job for each in shown] == ["b"]
+
+
+async def test_a_job_that_waits_to_be_resumed_is_left_where_ask_is_set_meanwhile(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    store = MemoryStore()
+    async with open_hall(store=store, scripts=then(CUT)) as hall:
+        await cut(hall, tmp_path)
+        async with batch(hall, tmp_path, only=["nothing"]):
+            pass
+        result = await again(hall, tmp_path, retry_from="ask")
+        assert result.side_effects
+        assert hall.prompts() == ["a"]
+
+
+async def test_an_unknown_policy_is_refused_with_its_value(autojump_clock: object) -> None:
+    async with open_hall() as hall:
+        with pytest.raises(ValueError, match="retry_from is 'start', and must be one of session"):
+            run_batch(hall.manager, [job("a")], retry_from="start")

@@ -1,0 +1,184 @@
+"""The policy by which a job's next attempt begins, as a table."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from sessionmgr.batch.host import Ended
+from sessionmgr.batch.restart import (
+    Basis,
+    Past,
+    RetryFrom,
+    Start,
+    conclude,
+    is_poisoned,
+    unpacked,
+    with_decision,
+)
+from sessionmgr.model import Failure, FailureKind, RunResult, RunStatus, ToolCalls
+
+K = FailureKind
+
+STARTS = [
+    # resumable, side effects; session, fresh, ask
+    (False, False, Start.OVER, Start.OVER, Start.OVER),
+    (True, False, Start.RESUME, Start.OVER, Start.RESUME),
+    (False, True, Start.UNDECIDED, Start.OVER, Start.UNDECIDED),
+    (True, True, Start.RESUME, Start.OVER, Start.UNDECIDED),
+]
+
+
+@pytest.mark.parametrize(("resumable", "effects", "session", "fresh", "ask"), STARTS)
+def test_only_an_explicit_decision_starts_over_what_has_made_tool_calls(
+    resumable: bool, effects: bool, session: Start, fresh: Start, ask: Start
+) -> None:
+    basis = Basis(resumable, effects)
+    assert [basis.start(policy) for policy in RetryFrom] == [session, fresh, ask]
+
+
+@given(resumable=st.booleans(), effects=st.booleans())
+def test_the_ledger_gives_back_the_standing_that_it_was_given(
+    resumable: bool, effects: bool
+) -> None:
+    assert unpacked(Basis(resumable, effects).packed) == Basis(resumable, effects)
+
+
+def test_a_ledger_of_before_says_only_whether_a_job_can_be_resumed() -> None:
+    assert (unpacked(0), unpacked(1)) == (Basis(), Basis(resumable=True))
+
+
+def ended(
+    kind: FailureKind = K.PROVIDER_ERROR,
+    *,
+    session: str | None = "theirs",
+    resumable: bool = False,
+    calls: ToolCalls = ToolCalls(),  # noqa: B008
+    status: RunStatus = RunStatus.FAILED,
+    exit_code: int | None = None,
+) -> Ended:
+    failure = Failure(kind=kind, message="it went wrong", exit_code=exit_code)
+    result = RunResult(
+        id="run_1",
+        session_id="ses_1",
+        provider="actor",
+        status=status,
+        failure=failure,
+        tool_calls=calls,
+        provider_session_id=session,
+    )
+    return Ended(job="a", attempt=1, result=result, resumable=resumable)
+
+
+MADE = ToolCalls(count={"Bash": 1})
+DENIED = ToolCalls(count={"Bash": 1}, denied=1)
+RESUMED = Basis(resumable=True, side_effects=True)
+
+
+def basis_after(end: Ended, before: Basis = Basis()) -> Basis:  # noqa: B008
+    return conclude(end, before, [], resumes=True, is_command=False).basis
+
+
+def test_a_tool_call_is_a_side_effect_unless_it_was_denied() -> None:
+    assert basis_after(ended(calls=MADE)).side_effects
+    assert not basis_after(ended(calls=DENIED)).side_effects
+
+
+def test_side_effects_of_earlier_attempts_are_not_forgotten() -> None:
+    assert basis_after(ended(resumable=True), RESUMED) == RESUMED
+    assert basis_after(ended(K.SESSION_NOT_FOUND), RESUMED) == Basis(side_effects=True)
+
+
+def test_an_attempt_that_never_reached_the_session_leaves_it_resumable() -> None:
+    assert basis_after(ended(K.KILLED_BY_OS, session=None), RESUMED) == RESUMED
+    lost = basis_after(ended(K.SESSION_NOT_FOUND, session=None), RESUMED)
+    assert lost == Basis(side_effects=True)
+
+
+def past(*kinds: FailureKind | None, session: str = "s") -> list[Past]:
+    return [Past(session, None if kind is None else kind.value) for kind in kinds]
+
+
+POISONED = [
+    (past(K.PROVIDER_ERROR, K.PROVIDER_ERROR, K.MANAGER_CRASHED), True),
+    (past(K.PROVIDER_ERROR, K.PROVIDER_ERROR, None), True),
+    (past(K.STALLED, K.STALLED, K.STALLED), True),
+    (past(K.PROVIDER_ERROR, K.PROVIDER_ERROR), False),  # it was resumed once
+    (past(K.PROVIDER_ERROR, K.STALLED, K.PROVIDER_ERROR), False),
+    (past(None, None, None), False),
+    (past(K.OVERLOADED, K.OVERLOADED, K.OVERLOADED), False),
+    (past(K.MANAGER_CRASHED, K.MANAGER_CRASHED, K.MANAGER_CRASHED), False),
+    ([*past(K.STALLED, K.STALLED), *past(K.STALLED, session="earlier")], False),
+]
+
+
+@pytest.mark.parametrize(("attempts", "poisoned"), POISONED)
+def test_a_session_is_unusable_that_fails_in_the_same_way_twice_after_it_was_resumed(
+    attempts: list[Past], poisoned: bool
+) -> None:
+    assert is_poisoned(attempts) == poisoned
+    end = ended(K.PROVIDER_ERROR, resumable=True, calls=MADE)
+    conclusion = conclude(end, RESUMED, attempts, resumes=True, is_command=False)
+    assert conclusion.basis.resumable == (not poisoned)
+    assert conclusion.told.failure is not None
+    assert ("its session seems unusable" in conclusion.told.failure.message) == poisoned
+
+
+def test_a_command_that_ended_by_itself_is_run_again_by_the_user_but_not_by_a_retry() -> None:
+    end = ended(K.PROCESS_EXITED, session=None, calls=MADE, exit_code=1)
+    conclusion = conclude(end, Basis(), [], resumes=False, is_command=True)
+    assert conclusion.basis.start(RetryFrom.SESSION) is Start.UNDECIDED
+    assert conclusion.kept.start(RetryFrom.SESSION) is Start.OVER
+
+
+CUT = [
+    ended(K.MANAGER_CRASHED, session=None, calls=MADE),
+    ended(K.TIMED_OUT, session=None, calls=MADE, status=RunStatus.TIMED_OUT),
+    ended(K.KILLED_BY_OS, session=None, calls=MADE),
+    ended(K.PROCESS_EXITED, session=None, calls=MADE),  # by a signal: it has no exit code
+]
+
+
+@pytest.mark.parametrize("end", CUT, ids=lambda end: end.result.failure.kind)
+def test_a_command_that_was_cut_is_not_run_again_without_a_decision(end: Ended) -> None:
+    kept = conclude(end, Basis(), [], resumes=False, is_command=True).kept
+    assert kept.start(RetryFrom.SESSION) is Start.UNDECIDED
+
+
+def test_an_agent_that_exits_is_not_taken_for_a_command() -> None:
+    end = ended(K.PROCESS_EXITED, calls=MADE, exit_code=1)
+    kept = conclude(end, Basis(), [], resumes=False, is_command=False).kept
+    assert kept.start(RetryFrom.SESSION) is Start.UNDECIDED
+
+
+WHY = [
+    (ended(calls=MADE), False, "actor cannot resume a session: "),
+    (ended(K.SESSION_NOT_FOUND, calls=MADE), True, "its provider session is gone: "),
+    (ended(session=None, calls=MADE), True, "its provider session is not known: "),
+    (ended(K.CONTEXT_EXCEEDED, calls=MADE), True, "its provider session cannot go on: "),
+]
+
+
+@pytest.mark.parametrize(("end", "resumes", "why"), WHY, ids=lambda each: str(each)[:20])
+def test_a_result_says_why_it_is_not_resumed_and_which_flag_decides(
+    end: Ended, resumes: bool, why: str
+) -> None:
+    told = conclude(end, Basis(), [], resumes=resumes, is_command=False).told
+    assert told.failure is not None
+    assert told.failure.message == (
+        f"it went wrong; it has made tool calls, and {why}"
+        "--retry-from fresh starts it over, and may repeat them"
+    )
+
+
+def test_a_decision_is_asked_for_once_however_often_it_is_shown() -> None:
+    result = ended(calls=MADE).result
+    once = with_decision(result, RESUMED, why_not="")
+    assert once.failure is not None
+    assert once.failure.message.endswith(
+        "--retry-from session resumes its session, --retry-from fresh starts it over"
+    )
+    assert with_decision(once, RESUMED, why_not="") == once
+    cancelled = RunResult(id="r", session_id="s", provider="shell", status=RunStatus.CANCELLED)
+    told = with_decision(cancelled, Basis(side_effects=True), why_not="it is gone")
+    assert told.detail is not None
+    assert told.detail.startswith("it has made tool calls, and it is gone: --retry-from fresh")
+    assert with_decision(told, Basis(side_effects=True), why_not="it is gone") == told

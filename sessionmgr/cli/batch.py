@@ -50,9 +50,13 @@ MISTAKEN: Final = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say which arguments the verb takes."""
-    parser.add_argument("jobs", metavar="JOBS", help="a file of jobs, one a line; - is stdin")
+    parser.add_argument(
+        "jobs", metavar="JOBS", help="a file of jobs, one JSON object per line; - is stdin"
+    )
     add_concurrency_flag(parser)
-    parser.add_argument("-o", "--out", metavar="DIR", help="where results go (runs/NAME)")
+    parser.add_argument(
+        "-o", "--out", metavar="DIR", help="directory of the results (default: runs/NAME)"
+    )
     add_setting_flags(
         parser, "retries", "retry_on", "retry_from", "max_failures", "keep_failed", "approve"
     )
@@ -63,9 +67,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_selection_flags(parser)
     parser.add_argument(
-        "--dry-run", action="store_true", help="check all jobs, say what would be done, do nothing"
+        "--dry-run",
+        action="store_true",
+        help="check all jobs and print what would be done, without doing it",
     )
-    parser.add_argument("--prompt", metavar="TEXT", help="what to do, for jobs that do not say it")
+    parser.add_argument("--prompt", metavar="TEXT", help="the prompt of jobs that have none")
     parser.add_argument("--prompt-file", metavar="FILE", help="the same, from a file")
     add_job_flags(parser)
 

@@ -100,7 +100,7 @@ async def _of_ids(store: Store, ids: list[str]) -> dict[str, Costs]:
 
 
 async def _of_all(args: argparse.Namespace, store: Store) -> dict[str, Costs]:
-    begun = int(since(args.since, time.time()) * 1000) if args.since else None
+    begun = int(since("--since", args.since, time.time()) * 1000) if args.since else None
     sums: dict[str, Costs] = {}
     cursor: int | None = None
     while True:

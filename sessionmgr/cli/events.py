@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _number(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected the number of an event, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected the number of an event, got {text!r}")
     return int(text)
 
 

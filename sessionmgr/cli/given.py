@@ -118,7 +118,7 @@ def read_options(flag: str, pairs: Iterable[str]) -> dict[str, Json]:
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name:
-            raise CommandLineInvalid(f"{flag}: expected NAME=VALUE, not {pair!r}")
+            raise CommandLineInvalid(f"{flag}: expected NAME=VALUE, got {pair!r}")
         value = parse_json(text.encode(errors="surrogateescape"))
         found[name] = text if isinstance(value, Unreadable) else value
     return found

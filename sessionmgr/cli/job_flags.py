@@ -23,24 +23,34 @@ SETTINGS: Final = (
     *("max_turns", "deadline", "budget_usd", "clocks"),
 )
 UNNAMED: Final = "-"
+REQUIRE: Final = "capabilities that the provider must have (see sessionmgr adapters)"
+PREFER: Final = "capabilities to use if the provider has them"
+OPTION: Final = (
+    "an option of the provider (see sessionmgr schema options PROVIDER); a shell command stops "
+    "after 30 s unless timeout=DURATION is given"
+)
 
 
 def add_job_flags(parser: argparse.ArgumentParser) -> None:
     """Add a flag for each field of a job, its id and prompt apart."""
     add_setting_flags(parser, *SETTINGS)
     parser.add_argument("--cwd", metavar="DIR", help="the directory in which the agent works")
-    parser.add_argument("--require", action="append", metavar="NAMES", help="what it must be able")
-    parser.add_argument("--prefer", action="append", metavar="NAMES", help="what it had better be")
-    parser.add_argument("--system-prompt", metavar="TEXT", help="what the agent is told first")
-    parser.add_argument("--system-prompt-file", metavar="FILE", help="the same, from a file")
-    parser.add_argument("--schema", metavar="FILE", help="JSON Schema of the structured output")
-    parser.add_argument("--image", action="append", metavar="FILE", help="an image to look at")
-    parser.add_argument("--env", action="append", metavar="K=V", help="a variable for the agent")
-    parser.add_argument("--env-file", metavar="FILE", help="a file of such variables, one a line")
+    parser.add_argument("--require", action="append", metavar="NAMES", help=REQUIRE)
+    parser.add_argument("--prefer", action="append", metavar="NAMES", help=PREFER)
+    parser.add_argument("--system-prompt", metavar="TEXT", help="the system prompt")
     parser.add_argument(
-        "--option", action="append", metavar="K=V", help="an option of the provider's own"
+        "--system-prompt-file", metavar="FILE", help="the system prompt, from a file"
     )
-    parser.add_argument("--metadata", action="append", metavar="K=V", help="found in the result")
+    parser.add_argument("--schema", metavar="FILE", help="JSON Schema of the structured output")
+    parser.add_argument("--image", action="append", metavar="FILE", help="an image for the agent")
+    parser.add_argument(
+        "--env", action="append", metavar="K=V", help="an environment variable for the agent"
+    )
+    parser.add_argument(
+        "--env-file", metavar="FILE", help="environment variables from a file, one per line"
+    )
+    parser.add_argument("--option", action="append", metavar="K=V", help=OPTION)
+    parser.add_argument("--metadata", action="append", metavar="K=V", help="stored with the result")
 
 
 def job_of(args: argparse.Namespace, prompt: str | None = None) -> Job:

@@ -120,18 +120,20 @@ class Version(argparse.Action):
 def add_global_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that may stand before and after each verb."""
     flags = parser.add_argument_group("everywhere")
-    flags.add_argument("--json", action="store_true", help="print JSON, one object a line")
-    flags.add_argument("--store", metavar="PATH", help="the file where sessions are kept")
+    flags.add_argument("--json", action="store_true", help="print JSON, one object per line")
+    flags.add_argument("--store", metavar="PATH", help="the file that holds the sessions")
     flags.add_argument(
-        "-v", "--verbose", action="count", default=0, help="say more (-vv: still more)"
+        "-v", "--verbose", action="count", default=0, help="increase verbosity (-vv: debug output)"
     )
-    flags.add_argument("-q", "--quiet", action="store_true", help="say only what went wrong")
-    flags.add_argument("--log-file", metavar="FILE", help="write the log there, too")
+    flags.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    flags.add_argument("--log-file", metavar="FILE", help="also write the log to this file")
     flags.add_argument(
-        "--capture", metavar="DIR", help="keep what goes to the agents and comes from them there"
+        "--capture", metavar="DIR", help="record all traffic with the agents in this directory"
     )
     flags.add_argument(
-        "--print-config", action="store_true", help="print the settings and whence they are"
+        "--print-config",
+        action="store_true",
+        help="print the effective settings and where each comes from",
     )
     flags.add_argument("--version", action=Version, nargs=0, help="print the version and exit")
 

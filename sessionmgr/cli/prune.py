@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _prune(args: argparse.Namespace, store: Store) -> int:
-    before = int(since(args.before, time.time()) * 1000)
+    before = int(since("--before", args.before, time.time()) * 1000)
     session_id = None
     if args.session is not None:
         _, session_id = await find(store, args.session, "session")

@@ -36,8 +36,10 @@ Ctrl-C ends the run politely and says how to go on; twice, at once."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say which arguments the verb takes."""
-    parser.add_argument("prompt", nargs="?", metavar="PROMPT", help="what to do; - is stdin")
-    parser.add_argument("--prompt-file", metavar="FILE", help="a file that holds the prompt")
+    parser.add_argument(
+        "prompt", nargs="?", metavar="PROMPT", help="the prompt; - reads it from stdin"
+    )
+    parser.add_argument("--prompt-file", metavar="FILE", help="read the prompt from a file")
     parser.add_argument("--resume", metavar="ID", help="go on with this session, or run's session")
     add_job_flags(parser)
 

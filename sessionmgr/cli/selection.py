@@ -10,14 +10,16 @@ if TYPE_CHECKING:
 
 def add_selection_flags(parser: argparse.ArgumentParser) -> None:
     """Add `--limit`, `--only` and `--skip`."""
-    parser.add_argument("--limit", metavar="N", type=_count, help="start so many jobs at most")
-    parser.add_argument("--only", action="append", metavar="GLOB", help="these jobs, by their id")
-    parser.add_argument("--skip", action="append", metavar="GLOB", help="not these jobs")
+    parser.add_argument("--limit", metavar="N", type=_count, help="start at most N jobs")
+    parser.add_argument(
+        "--only", action="append", metavar="GLOB", help="only jobs whose id matches"
+    )
+    parser.add_argument("--skip", action="append", metavar="GLOB", help="no jobs whose id matches")
 
 
 def _count(text: str) -> int:
     import argparse
 
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a number, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}")
     return int(text)

@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def at_least_one(text: str) -> int:
     """Read a number of things."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, got {text!r}")
     return int(text)
 
 
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
 
 async def _list(args: argparse.Namespace, store: Store) -> int:
     now = time.time()
-    begun = since(args.since, now) * 1000 if args.since else 0
+    begun = since("--since", args.since, now) * 1000 if args.since else 0
     lister = Lister(store, await held_sessions(store), begun, args.of_provider)
     lines = await (
         lister.by_status(args.status, args.limit) if args.status else lister.all(args.limit)

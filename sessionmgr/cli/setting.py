@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from sessionmgr.cli.parser import meant
+from sessionmgr.model.duration import EXPECTED, duration_of
 
 Check: TypeAlias = Callable[[object], object]
 Read: TypeAlias = Callable[[str], object]
@@ -50,7 +51,7 @@ class NotThis(Exception):
 
 def wrong(expected: str, value: object) -> NotThis:
     """Make the error for a value that is not what was expected."""
-    return NotThis(f"expected {expected}, not {shown(value)}")
+    return NotThis(f"expected {expected}, got {shown(value)}")
 
 
 def shown(value: object) -> str:
@@ -89,13 +90,25 @@ def _whole(least: int) -> Check:
     return check
 
 
-def _number(expected: str, *, zero: bool) -> Check:
+def _number(expected: str) -> Check:
     def check(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise wrong(expected, value)
-        if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        if not math.isfinite(value) or value <= 0:
             raise wrong(expected, value)
         return float(value)
+
+    return check
+
+
+def _duration(*, zero: bool) -> Check:
+    expected = EXPECTED + (", or 0 for no limit" if zero else "")
+
+    def check(value: object) -> float:
+        seconds = duration_of(value)
+        if seconds is None or (seconds == 0 and not zero):
+            raise wrong(expected, value)
+        return seconds
 
     return check
 
@@ -219,8 +232,8 @@ TEXT: Final = Kind(_text, _as_is, "TEXT")
 PATH: Final = Kind(_path, _as_is, "PATH")
 COUNT: Final = Kind(_whole(1), _as_number, "N")
 NUMBER: Final = Kind(_whole(0), _as_number, "N")
-SECONDS: Final = Kind(_number("seconds, more than 0", zero=False), _as_number, "SECONDS")
-MONEY: Final = Kind(_number("dollars, more than 0", zero=False), _as_number, "USD")
+DURATION: Final = Kind(_duration(zero=False), _as_number, "DURATION")
+MONEY: Final = Kind(_number("dollars, more than 0"), _as_number, "USD")
 SWITCH: Final = Kind(_switch, _as_switch, "")
 WORDS: Final = Kind(_words, _as_words, "NAME,…")
 MODE: Final = Kind(_mode, _as_is, "MODE")
@@ -228,9 +241,9 @@ KINDS: Final = Kind(_kinds, _as_words, "KIND,…")
 RETRY_FROM: Final = Kind(_retry_from, _as_is, "session|fresh|ask")
 LIMITS: Final = Kind(_table(_whole(1), _providers, "provider"), _as_table, "PROVIDER=N")
 CLOCKS: Final = Kind(
-    _table(_number("seconds, 0 for never", zero=True), _clock_names, "clock"),
+    _table(_duration(zero=True), _clock_names, "clock"),
     _as_table,
-    "NAME=SECONDS",
+    "NAME=DURATION",
 )
 OPTIONS: Final = Kind(
     _table(_table(_anything, None, "option"), _providers, "provider"), _as_is, "PROVIDER"
@@ -239,31 +252,55 @@ OPTIONS: Final = Kind(
 SETTINGS: Final = {
     setting.name: setting
     for setting in (
-        Setting("store", PATH, "the file where sessions are kept"),
+        Setting("store", PATH, "the file that holds the sessions"),
         Setting("log_file", PATH, "a file for the log"),
-        Setting("capture", PATH, "a directory for what goes to agents and comes from them"),
-        Setting("provider", TEXT, "who does it: see adapters", ("-p", "--provider"), "NAME"),
-        Setting("model", TEXT, "which of its models", ("--model",), "NAME"),
-        Setting("effort", TEXT, "how hard it should think", ("--effort",), "LEVEL"),
+        Setting("capture", PATH, "a directory for all traffic with the agents"),
+        Setting(
+            "provider",
+            TEXT,
+            "the agent to use (see sessionmgr adapters)",
+            ("-p", "--provider"),
+            "NAME",
+        ),
+        Setting("model", TEXT, "the model to use (default: the agent's own)", ("--model",), "NAME"),
+        Setting(
+            "effort",
+            TEXT,
+            "reasoning effort: low, medium, high, … (default: the agent's own)",
+            ("--effort",),
+            "LEVEL",
+        ),
         Setting(
             "permission_mode",
             MODE,
-            "what it may do unasked: default, accept_edits, plan, full_auto, "
+            "what the agent may do without asking: default, accept_edits, plan, full_auto, "
             "dangerously_skip_permissions",
             ("--permission",),
         ),
-        Setting("tools_allowed", WORDS, "only these tools", ("--tools-allowed",)),
-        Setting("tools_denied", WORDS, "not these tools", ("--tools-denied",)),
-        Setting("max_turns", COUNT, "so many turns at most", ("--max-turns",)),
-        Setting("deadline", SECONDS, "the whole run may take so long", ("--deadline",)),
-        Setting("budget_usd", MONEY, "a run may cost so much", ("--budget-usd",)),
-        Setting("concurrency", COUNT, "so many runs at a time"),
-        Setting("per_provider", LIMITS, "so many runs at a time with one provider"),
-        Setting("retries", NUMBER, "so many more attempts for a job", ("--retries",)),
+        Setting("tools_allowed", WORDS, "allow these tools only", ("--tools-allowed",)),
+        Setting("tools_denied", WORDS, "deny these tools", ("--tools-denied",)),
+        Setting(
+            "max_turns", COUNT, "maximum number of turns (default: no limit)", ("--max-turns",)
+        ),
+        Setting(
+            "deadline",
+            DURATION,
+            "time limit of each attempt, such as 900 (seconds), 15m or 2h (default: none)",
+            ("--deadline",),
+        ),
+        Setting(
+            "budget_usd",
+            MONEY,
+            "spending limit of each job in US dollars (default: none)",
+            ("--budget-usd",),
+        ),
+        Setting("concurrency", COUNT, "maximum number of concurrent jobs (default: 4)"),
+        Setting("per_provider", LIMITS, "maximum number of concurrent jobs of one provider"),
+        Setting("retries", NUMBER, "retry a failed job up to N times (default: 2)", ("--retries",)),
         Setting(
             "retry_on",
             KINDS,
-            "try again after these kinds of failure (those that may pass)",
+            "retry after these kinds of failure only (default: transient ones)",
             ("--retry-on",),
         ),
         Setting(
@@ -275,16 +312,21 @@ SETTINGS: Final = {
             "(default: session)",
             ("--retry-from",),
         ),
-        Setting("max_failures", COUNT, "stop when so many jobs have failed", ("--max-failures",)),
+        Setting(
+            "max_failures",
+            COUNT,
+            "start no more jobs after N have failed (default: no limit)",
+            ("--max-failures",),
+        ),
         Setting("keep_failed", SWITCH, "do not run failed jobs again", ("--keep-failed",)),
-        Setting("approve", PATH, "rules that answer what agents ask", ("--approve",), "FILE"),
+        Setting("approve", PATH, "rules that answer approval requests", ("--approve",), "FILE"),
         Setting(
             "clocks",
             CLOCKS,
-            "how long a silence may last: start, model, tool, approval, idle, drain, close; "
-            "0: for ever",
+            "limits on silence, such as idle=15m: start, model, tool, approval (default: 2m), "
+            "idle, drain, close; 0 is no limit",
             ("--clock",),
         ),
-        Setting("options", OPTIONS, "options of one provider's own"),
+        Setting("options", OPTIONS, "options of one provider"),
     )
 }

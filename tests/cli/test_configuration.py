@@ -140,20 +140,23 @@ WRONG_FILES = {
     'provder = "x"': "{file}:1: there is no setting 'provder'; did you mean provider?",
     "\n\n[clock]\nidle = 3": "{file}:3: there is no setting 'clock'; did you mean clocks?",
     "retries = 1\nconcurrency = 'four'": (
-        "{file}:2: concurrency: expected a whole number, 1 or more, not 'four'"
+        "{file}:2: concurrency: expected a whole number, 1 or more, got 'four'"
     ),
-    "concurrency = 0": "{file}:1: concurrency: expected a whole number, 1 or more, not 0",
-    "concurrency = true": "{file}:1: concurrency: expected a whole number, 1 or more, not true",
-    "retries = -1": "{file}:1: retries: expected a whole number, 0 or more, not -1",
-    "model = 5": "{file}:1: model: expected some text, not 5",
-    "model = ''": "{file}:1: model: expected some text, not ''",
-    "store = 5": "{file}:1: store: expected a path, not 5",
-    "deadline = 0": "{file}:1: deadline: expected seconds, more than 0, not 0",
-    "deadline = nan": "{file}:1: deadline: expected seconds, more than 0, not nan",
-    "budget_usd = '1'": "{file}:1: budget_usd: expected dollars, more than 0, not '1'",
-    "keep_failed = 1": "{file}:1: keep_failed: expected true or false, not 1",
-    "tools_denied = 'rm'": "{file}:1: tools_denied: expected a list of names, not 'rm'",
-    "tools_denied = [1]": "{file}:1: tools_denied: expected a list of names, not 1",
+    "concurrency = 0": "{file}:1: concurrency: expected a whole number, 1 or more, got 0",
+    "concurrency = true": "{file}:1: concurrency: expected a whole number, 1 or more, got true",
+    "retries = -1": "{file}:1: retries: expected a whole number, 0 or more, got -1",
+    "model = 5": "{file}:1: model: expected some text, got 5",
+    "model = ''": "{file}:1: model: expected some text, got ''",
+    "store = 5": "{file}:1: store: expected a path, got 5",
+    "deadline = 0": "{file}:1: deadline: expected a duration like 900, 15m or 2h, got 0",
+    "deadline = 'soon'": (
+        "{file}:1: deadline: expected a duration like 900, 15m or 2h, got 'soon'"
+    ),
+    "deadline = nan": "{file}:1: deadline: expected a duration like 900, 15m or 2h, got nan",
+    "budget_usd = '1'": "{file}:1: budget_usd: expected dollars, more than 0, got '1'",
+    "keep_failed = 1": "{file}:1: keep_failed: expected true or false, got 1",
+    "tools_denied = 'rm'": "{file}:1: tools_denied: expected a list of names, got 'rm'",
+    "tools_denied = [1]": "{file}:1: tools_denied: expected a list of names, got 1",
     "permission_mode = 'fullauto'": (
         "{file}:1: permission_mode: there is no permission mode 'fullauto'; did you mean full_auto?"
     ),
@@ -164,9 +167,10 @@ WRONG_FILES = {
         "{file}:3: clocks: there is no clock 'idel'; did you mean idle?"
     ),
     "[clocks]\nidle = 5\nstart = -3": (
-        "{file}:3: clocks: start: expected seconds, 0 for never, not -3"
+        "{file}:3: clocks: start: "
+        "expected a duration like 900, 15m or 2h, or 0 for no limit, got -3"
     ),
-    "clocks = 3": "{file}:1: clocks: expected a table (clock = …), not 3",
+    "clocks = 3": "{file}:1: clocks: expected a table (clock = …), got 3",
     "\n[options.shell]\ntimeuot = 1": (
         "{file}:2: options of shell: there is no 'timeuot'; did you mean 'timeout'?"
     ),
@@ -174,9 +178,9 @@ WRONG_FILES = {
         "{file}:1: options: there is no provider 'shel'; did you mean shell?"
     ),
     "[per_provider]\nclaude = 0": (
-        "{file}:2: per_provider: claude: expected a whole number, 1 or more, not 0"
+        "{file}:2: per_provider: claude: expected a whole number, 1 or more, got 0"
     ),
-    "[options]\nshell = 3": "{file}:2: options: shell: expected a table (option = …), not 3",
+    "[options]\nshell = 3": "{file}:2: options: shell: expected a table (option = …), got 3",
     "model = ": "{file}:1: no TOML: Invalid value",
     "model = 'a'\nmodel = 'b'": "{file}:2: no TOML: Cannot overwrite a value",
 }
@@ -202,12 +206,12 @@ WRONG_VARIABLES = {
     ("SESSIONMGR_STROE", "x"): "SESSIONMGR_STROE: there is no such setting; did you mean "
     "SESSIONMGR_STORE?",
     ("SESSIONMGR_CONCURRENCY", "many"): "SESSIONMGR_CONCURRENCY: expected a whole number, "
-    "1 or more, not 'many'",
+    "1 or more, got 'many'",
     ("SESSIONMGR_KEEP_FAILED", "perhaps"): "SESSIONMGR_KEEP_FAILED: expected true or false, "
-    "not 'perhaps'",
-    ("SESSIONMGR_CLOCKS", "idle"): "SESSIONMGR_CLOCKS: expected a table (clock = …), not 'idle'",
-    ("SESSIONMGR_CLOCKS", "idle=x"): "SESSIONMGR_CLOCKS: idle: expected seconds, 0 for never, "
-    "not 'x'",
+    "got 'perhaps'",
+    ("SESSIONMGR_CLOCKS", "idle"): "SESSIONMGR_CLOCKS: expected a table (clock = …), got 'idle'",
+    ("SESSIONMGR_CLOCKS", "idle=x"): "SESSIONMGR_CLOCKS: idle: expected a duration "
+    "like 900, 15m or 2h, or 0 for no limit, got 'x'",
     ("SESSIONMGR_PERMISSION_MODE", "root"): "SESSIONMGR_PERMISSION_MODE: there is no permission "
     "mode 'root'; there are: default, accept_edits, plan, full_auto, dangerously_skip_permissions",
 }
@@ -257,3 +261,16 @@ def test_a_relative_state_home_is_passed_over(
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     expected = str(terminal.home / ".local/state/sessionmgr/sessionmgr.db")
     assert settings(terminal)["store"][0] == expected
+
+
+def test_a_duration_may_be_written_with_its_unit_wherever_it_is_set(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users_file(terminal).write_text('deadline = "2h"\n[clocks]\nidle = "15m"\nstart = 90\n')
+    monkeypatch.setenv("SESSIONMGR_CLOCKS", "tool=1h30m")
+    found = settings(terminal, "run")
+    assert found["deadline"][0] == 7200.0
+    assert found["clocks"][0] == {"idle": 900.0, "start": 90.0, "tool": 5400.0}
+    monkeypatch.setenv("SESSIONMGR_DEADLINE", "45m")
+    assert settings(terminal, "run")["deadline"][0] == 2700.0
+    assert settings(terminal, "run", "--deadline", "1d")["deadline"][0] == 86400.0

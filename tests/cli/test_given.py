@@ -54,7 +54,7 @@ def test_an_option_that_is_json_is_that_and_any_other_is_text() -> None:
     assert read_options("--option", pairs) == {
         "a": 1, "b": True, "c": [1, 2], "d": "word", "e": "1", "f": "", "g": "x=y",
     }  # fmt: skip
-    with pytest.raises(CommandLineInvalid, match="--option: expected NAME=VALUE, not '=1'"):
+    with pytest.raises(CommandLineInvalid, match="--option: expected NAME=VALUE, got '=1'"):
         read_options("--option", ["=1"])
 
 

@@ -216,7 +216,7 @@ def test_a_run_goes_on_in_the_session_of_another(prompt: Terminal) -> None:
         (["-p", "shell", "--prompt-file", "nope"], "--prompt-file: nope: No such file"),
         (["-p", "shell", "--env", "sEcret", "x"], "--env: expected NAME=VALUE"),
         (["-p", "shell", "--env-file", "nope", "x"], "--env-file: nope: No such file"),
-        (["-p", "shell", "--option", "x", "y"], "--option: expected NAME=VALUE, not 'x'"),
+        (["-p", "shell", "--option", "x", "y"], "--option: expected NAME=VALUE, got 'x'"),
         (["-p", "shell", "--option", "tmeout=3", "y"], "tmeout"),
         (["-p", "shell", "--option", "timeout=soon", "y"], "timeout"),
         (["-p", "shell", "--schema", "nope", "y"], "--schema: nope: No such file"),

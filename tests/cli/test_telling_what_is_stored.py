@@ -75,12 +75,12 @@ def test_a_sub_agents_events_are_set_in() -> None:
 
 
 def test_moments_are_as_short_as_can_be() -> None:
-    now = since("2026-01-31T12:00:00", now=0.0)
+    now = since("--since", "2026-01-31T12:00:00", now=0.0)
     assert clock(now, now) == "12:00:00"
     assert clock(now - 5 * 86400, now) == "Jan 26 12:00"
     assert clock(now - 400 * 86400, now) == "2024-12-27"
-    assert since("2h", now) == now - 7200
-    assert since("1.5 d", now) == now - 129600
+    assert since("--since", "2h", now) == now - 7200
+    assert since("--since", "1.5 d", now) == now - 129600
 
 
 def test_what_flags_ask_for_is_wished_and_nothing_else(

@@ -37,18 +37,18 @@ WRONG = {
         "(see sessionmgr sessions --help)"
     ),
     "sessions --limit 0": (
-        "sessions: --limit: expected a whole number, 1 or more, not '0' "
+        "sessions: --limit: expected a whole number, 1 or more, got '0' "
         "(see sessionmgr sessions --help)"
     ),
     "sessions --limit ten": (
-        "sessions: --limit: expected a whole number, 1 or more, not 'ten' "
+        "sessions: --limit: expected a whole number, 1 or more, got 'ten' "
         "(see sessionmgr sessions --help)"
     ),
     "sessions --since yesterday": (
-        "'yesterday' is no moment: write an age like 90m, 12h or 7d, or a date like 2026-01-31"
+        "--since: invalid time 'yesterday'; use an age (90m, 12h, 7d) or a date (2026-01-31)"
     ),
     "sessions --since 2026-13-01": (
-        "'2026-13-01' is no moment: write an age like 90m, 12h or 7d, or a date like 2026-01-31"
+        "--since: invalid time '2026-13-01'; use an age (90m, 12h, 7d) or a date (2026-01-31)"
     ),
     "sessions --json=yes": (
         "sessions: --json: ignored explicit argument 'yes' (see sessionmgr sessions --help)"
@@ -62,10 +62,10 @@ WRONG = {
     "events": "events: the following arguments are required: ID (see sessionmgr events --help)",
     "events snp_1": "no session or run 'snp_1' is stored",
     "events x --after -1": (
-        "events: --after: expected the number of an event, not '-1' (see sessionmgr events --help)"
+        "events: --after: expected the number of an event, got '-1' (see sessionmgr events --help)"
     ),
     "events x --after=two": (
-        "events: --after: expected the number of an event, not 'two' (see sessionmgr events --help)"
+        "events: --after: expected the number of an event, got 'two' (see sessionmgr events --help)"
     ),
     "events x --type run_strted": (
         "events: --type: there is no type of event 'run_strted'; did you mean run_started? "
@@ -92,7 +92,9 @@ WRONG = {
     "pause run_1": "no session or run 'run_1' is stored",
     "resume run_1": "no snapshot or session or run 'run_1' is stored",
     "resume run_1 go --clock idel=3": ("--clock: there is no clock 'idel'; did you mean idle?"),
-    "resume run_1 go --deadline soon": "--deadline: expected seconds, more than 0, not 'soon'",
+    "resume run_1 go --deadline soon": (
+        "--deadline: expected a duration like 900, 15m or 2h, got 'soon'"
+    ),
     "resume run_1 go --permission full": (
         "--permission: there is no permission mode 'full'; did you mean full_auto?"
     ),
@@ -120,7 +122,7 @@ WRONG = {
     "schema output nobody": "there is no provider 'nobody'; there are: {providers}",
     "schema job shell": "schema: job takes no provider, but got 'shell'",
     "prune --before then": (
-        "'then' is no moment: write an age like 90m, 12h or 7d, or a date like 2026-01-31"
+        "--before: invalid time 'then'; use an age (90m, 12h, 7d) or a date (2026-01-31)"
     ),
     "prune --session ses_1": "no session 'ses_1' is stored",
     "completion": (
@@ -146,9 +148,9 @@ WRONG = {
         "options of shell: there is no 'shel'; did you mean 'shell'?"
     ),
     "run hello -p shell --cwd /nowhere": "/nowhere is no directory: a run cannot start there",
-    "run hello -p shell --budget-usd 0": "--budget-usd: expected dollars, more than 0, not 0",
+    "run hello -p shell --budget-usd 0": "--budget-usd: expected dollars, more than 0, got 0",
     "run hello -p shell --max-turns many": (
-        "--max-turns: expected a whole number, 1 or more, not 'many'"
+        "--max-turns: expected a whole number, 1 or more, got 'many'"
     ),
     "run hello -p shell --image nowhere.png": "--image: there is no file {home}/nowhere.png",
     "run hello --resume run_1": "no session or run 'run_1' is stored",
@@ -159,16 +161,16 @@ WRONG = {
     "batch jobs.jsonl --dry-rn": (
         "batch: there is no flag --dry-rn; did you mean --dry-run? (see sessionmgr batch --help)"
     ),
-    "batch jobs.jsonl -n 0": "--concurrency: expected a whole number, 1 or more, not 0",
+    "batch jobs.jsonl -n 0": "--concurrency: expected a whole number, 1 or more, got 0",
     "batch jobs.jsonl -n shell=x": (
-        "--concurrency: shell: expected a whole number, 1 or more, not 'x'"
+        "--concurrency: shell: expected a whole number, 1 or more, got 'x'"
     ),
-    "batch jobs.jsonl --retries -1": "--retries: expected a whole number, 0 or more, not -1",
+    "batch jobs.jsonl --retries -1": "--retries: expected a whole number, 0 or more, got -1",
     "batch jobs.jsonl --retry-on overlod": (
         "--retry-on: there is no kind of failure 'overlod'; did you mean overloaded?"
     ),
     "batch jobs.jsonl --max-failures x": (
-        "--max-failures: expected a whole number, 1 or more, not 'x'"
+        "--max-failures: expected a whole number, 1 or more, got 'x'"
     ),
     "batch jobs.jsonl --approve nowhere.toml": "nowhere.toml: No such file or directory",
     "batch field.jsonl": ("field.jsonl:2: promt: there is no such field; did you mean 'prompt'?"),
@@ -189,7 +191,7 @@ WRONG = {
     ),
     "rehearse nowhere.jsonl": "nowhere.jsonl: No such file or directory",
     "rehearse x --limit two": (
-        "rehearse: --limit: expected a number, not 'two' (see sessionmgr rehearse --help)"
+        "rehearse: --limit: expected a number, got 'two' (see sessionmgr rehearse --help)"
     ),
     "rehearse x --option a=b": "--option: say whose option it is: -p PROVIDER",
 }

@@ -91,7 +91,7 @@ class ShellAdapter(ProviderAdapter):
         self._playing[run.run_id] = performance
         try:
             command = _command(run, options, directory)
-            await performance.play(command, options.timeout)
+            await performance.play(command, options.limit)
         except CommandRefusedError as refusal:
             await _refuse(run, performance.tool_call_id, str(refusal))
         except (ProcessError, ValueError) as error:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import msgspec
 
+from sessionmgr.model.duration import EXPECTED, duration_of
 from sessionmgr.provider import Options
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
@@ -26,19 +27,26 @@ class ShellOptions(Options, frozen=True, kw_only=True):
     `|`, `<`, `>`, `*`, `$`, backtick or line break shows that it was meant for a shell."""
     cwd: str | None = None
     """Where it starts, seen from the session's directory. It is no fence."""
-    timeout: Seconds | None = 30.0
-    """Seconds; null is no limit. The run is then timed_out, by its deadline."""
+    timeout: Seconds | str | None = 30.0
+    """Seconds, or a text like "15m"; null is no limit. A run that exceeds it is timed_out."""
     allowed_commands: tuple[str, ...] | None = None
     denied_commands: tuple[str, ...] = ()
     success_exit_codes: tuple[int, ...] = (0,)
     env: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     """Beside what the run's environment holds; what the run itself is given wins."""
 
+    @property
+    def limit(self) -> float | None:
+        """The timeout in seconds."""
+        return None if self.timeout is None else duration_of(self.timeout)
+
     def variables(self) -> Mapping[str, str]:
         """Return what is set in `env`."""
         return self.env
 
     def __post_init__(self) -> None:
+        if self.timeout is not None and not duration_of(self.timeout):
+            raise ValueError(f"timeout: expected {EXPECTED}, got {self.timeout!r}")
         for each in (*(self.allowed_commands or ()), *self.denied_commands):
             if not each or each != each.strip() or any(map(str.isspace, each)):
                 raise ValueError(f"a list holds names or paths of commands, and {each!r} is none")

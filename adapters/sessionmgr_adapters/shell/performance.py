@@ -125,7 +125,7 @@ class Performance:
                 await tree.wait_exit()
                 self._has_exited = True
                 return
-            self._run.time_out(f"the command was to be done in {limit:g} s")
+            self._run.time_out(f"the command took longer than its timeout of {limit:g} s")
         await tree.wait_exit()
         self._has_exited = True
 

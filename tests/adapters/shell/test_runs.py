@@ -27,7 +27,7 @@ from sessionmgr.model import (
     RunStatus,
     ToolCallFailed,
 )
-from sessionmgr_adapters.shell import ShellAdapter, output
+from sessionmgr_adapters.shell import ShellAdapter, ShellOptions, output
 
 FAIL_AFTER = 60.0
 
@@ -344,3 +344,14 @@ async def test_many_commands_at_once_are_each_their_own(manager: Manager, tmp_pa
         for number in range(20):
             nursery.start_soon(one, number)
     assert results == {number: f"{number}\n" for number in range(20)}
+
+
+@pytest.mark.parametrize("timeout", ["soon", "0", "-3", ""])
+def test_a_timeout_that_is_no_duration_is_refused_with_its_value(timeout: str) -> None:
+    with pytest.raises(ValueError, match=f"timeout: expected a duration like .*, got '{timeout}'"):
+        ShellOptions(timeout=timeout)
+
+
+def test_a_timeout_may_be_written_with_its_unit() -> None:
+    assert ShellOptions(timeout="2m").limit == 120.0
+    assert ShellOptions(timeout=None).limit is None

@@ -1,0 +1,44 @@
+"""Durations as people write them: 900, 90s, 15m, 2h, 1h30m, 1d."""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import pairwise
+from typing import Final
+
+EXPECTED: Final = "a duration like 900, 15m or 2h"
+"""What a message says that refuses another value."""
+
+_UNITS: Final = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
+_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(min|[smhdw])\s*")
+_PARTS: Final = re.compile(rf"(?:{_PART.pattern})+")
+LONGEST_TEXT: Final = 100
+
+
+def seconds_of(text: str) -> float | None:
+    """Return how many seconds a text means; None if it is no duration.
+
+    A number alone is seconds. Parts go from the longest unit to the shortest: `1h30m`.
+    """
+    text = text.strip()
+    if len(text) > LONGEST_TEXT:
+        return None
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    if not _PARTS.fullmatch(text):
+        return None
+    parts = [(float(number), _UNITS[unit]) for number, unit in _PART.findall(text)]
+    if any(after >= before for (_, before), (_, after) in pairwise(parts)):
+        return None
+    return sum(number * unit for number, unit in parts)
+
+
+def duration_of(value: object) -> float | None:
+    """Return the seconds that a number or a text stands for; None if it is no duration."""
+    if isinstance(value, str):
+        return seconds_of(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and value >= 0 else None

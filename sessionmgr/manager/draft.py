@@ -131,6 +131,10 @@ class Draft:
             log.warning("event=too_late_to_be_stored session=%s types=%s", self._session_id, types)
             return
         first, run_id = self.seq + 1, entry.id if entry else None
+        if entry is not None:
+            events = tuple(entry.streams.redact(events, self._redactor))
+            if not events:  # all of it is held back
+                return
         self.seq += len(events)
         envelope = (self.at, self._session_id, run_id, self._provider)
         stamped = stamp(events, first, *envelope)

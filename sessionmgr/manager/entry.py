@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.manager.streams import Streams
 from sessionmgr.model import TERMINAL, Run
 from sessionmgr.provider.course import Course
 from sessionmgr.provider.latch import Latch
@@ -40,6 +41,7 @@ class RunEntry:
         "run",
         "secrets",
         "spec",
+        "streams",
         "undelivered",
         "warned_at",
         "warned_of_deadline",
@@ -90,6 +92,8 @@ class RunEntry:
         self.dispatched = False
         """Whether it has had its turn, or is having it."""
         self.in_turn = True
+        self.streams: Final = Streams()
+        """What it is streaming: the ends of deltas that may be the beginnings of secrets."""
         self.undelivered: dict[str, str] = {}
         """Messages to the turn that is on, whose fate is not known: id and content."""
         self.watch_number = 0

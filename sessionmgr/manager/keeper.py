@@ -211,6 +211,8 @@ class Keeper:
         live.intake.stored(draft.size)
         for entry, run in draft.folds.items():
             ended = draft.has_ended(entry)
+            if ended:  # its deltas were put together; a secret is nowhere whole in it
+                run = replace(run, text=live.redactor.text.redact(run.text))
             entry.run = run
             explained = _explains(entry)
             if explained != entry.explained and not ended:

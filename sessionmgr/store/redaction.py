@@ -2,11 +2,12 @@
 
 What is looked for: the values of a child's secret variables, as they are and as they look inside
 JSON, and inside JSON within JSON (a tool's output often is); and whatever has the shape of a
-well-known key. Most records hold nothing of the kind, and a few searches for fixed bytes, which all
-of it has, find that out, for many records at once; only the rest is looked at closely.
+well-known key (`key_shapes`). Most records hold nothing of the kind, and a few searches for fixed
+bytes, which all of it has, find that out, for many records at once; only the rest is looked at
+closely.
 
-Each record is looked at for itself: a secret that a provider streams in pieces, a piece an event,
-is found in the whole message that follows and not in the pieces.
+Each record is looked at for itself. What a provider streams in pieces, a piece an event, is put
+together before (`pieces`): no piece of a secret becomes a record.
 
 A value is used as a secret if it has at least 8 characters, at least 4 different ones, and cannot
 be mistaken for an everyday word or number: one of letters alone needs 16 characters, one of
@@ -21,6 +22,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
+from sessionmgr.store.key_shapes import HINTS, LONGEST_BEGINNING, SHAPES, WORD
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -32,32 +35,58 @@ _FEWEST_DIFFERENT: Final = 4
 _SHORTEST_WORD: Final = 16
 _SHORTEST_NUMBER: Final = 12
 _SHORTEST_PLAIN: Final = 6
+_BEGUN: Final = re.compile(f"(?:{'|'.join(shape.begun for shape in SHAPES)})\\Z")
 
-# Not in the middle of a word; but the n of an escaped line break is no part of the word after it.
-_BEGIN: Final = rb"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4}))"
-_DIGIT_SOON: Final = rb"(?=[A-Za-z_.~+/=-]{0,80}[0-9])"  # prose has words, keys have digits
-_TEXT: Final = rb"(?:[^\"\\]|\\.)"  # one character inside a JSON string
-# All that is found by a shape has one of these in it, and so the byte that it stands under: few
-# records have that, and a byte is found, or not, in no time. To look for each by itself takes a
-# tenth of the time of a pattern that has them all: that stops at every byte.
-_HINTS: Final = {
-    b"-": (rb"sk-", rb"xox[a-z]-", rb"PRIVATE KEY-----"),
-    b"_": (rb"gh[pousr]_", rb"github_pat_"),
-    b"A": (rb"A(?:KIA|SIA|Iza)",),
-    b" ": (rb"earer ",),
-}
-_SHAPES: Final = (
-    _BEGIN + rb"sk-" + _DIGIT_SOON + rb"[A-Za-z0-9_-]{16,}",
-    _BEGIN + rb"gh[pousr]_[A-Za-z0-9]{20,}",
-    _BEGIN + rb"github_pat_[A-Za-z0-9_]{20,}",
-    _BEGIN + rb"A(?:KIA|SIA)[0-9A-Z]{16}(?![0-9A-Za-z])",
-    _BEGIN + rb"xox[a-z]-[A-Za-z0-9-]{10,}",
-    _BEGIN + rb"AIza[0-9A-Za-z_-]{35}",
-    rb"(?<=[Bb]earer )" + _DIGIT_SOON + rb"(?:[A-Za-z0-9._~+/=-]|\\/){16,}",
-    rb"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"
-    + _TEXT
-    + rb"*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|(?=\")|\Z)",
-)
+
+class TextPatterns:
+    """What is looked for in a text, as it is before it becomes JSON."""
+
+    __slots__ = ("_begin", "_hints", "_literals", "_longest", "pattern")
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        used = [each for each in secrets if is_secret(each)]
+        self._literals = tuple({form for secret in used for form in _forms(secret, depth=1)})
+        self._longest = max(map(len, self._literals), default=0)
+        firsts = "".join(sorted({form[0] for form in self._literals}))
+        self._begin = re.compile(f"[{re.escape(firsts)}]") if firsts else None
+        shapes = [f"({shape.in_text})" for shape in SHAPES]
+        self.pattern: Final = re.compile(
+            "|".join([*_longest_first(self._literals), *shapes]), re.DOTALL
+        )
+        parts = {re.escape(part) for secret in used for part in _plain_parts(secret)}
+        hints: dict[str, Iterable[str]] = {**HINTS, "": parts}
+        self._hints = tuple(
+            (part, re.compile(hint).search) for part, some in hints.items() for hint in some
+        )
+
+    def redact(self, text: str) -> str:
+        """Return a whole text without secrets."""
+        return text if self.is_clean(text) else self.pattern.sub(REDACTED, text)
+
+    def is_clean(self, text: str) -> bool:
+        """Say whether there is no secret in it for sure."""
+        for part, search in self._hints:  # noqa: SIM110  # half the time that `all` takes
+            if part in text and search(text) is not None:
+                return False
+        return True
+
+    def begun(self, text: str, start: int = 0) -> int:
+        """Return from where on the end of a text may become a secret; its length if nowhere."""
+        end = length = len(text)
+        if self._begin is not None:
+            for found in self._begin.finditer(text, max(start, length - self._longest + 1)):
+                tail = text[found.start() :]
+                if any(each.startswith(tail) and each != tail for each in self._literals):
+                    end = found.start()
+                    break
+        # Most texts end in a word of a few letters, or in none.
+        word = max(start, length - LONGEST_BEGINNING, len(text.rstrip(WORD)))
+        if "-----BEGIN" in text[-LONGEST_BEGINNING:]:
+            word = max(start, length - LONGEST_BEGINNING)
+        if word < end:
+            shape = _BEGUN.search(text, word)
+            end = end if shape is None else min(end, shape.start())
+        return end
 
 
 class Redactor:
@@ -65,25 +94,22 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         used = {each for each in secrets if is_secret(each)}
-        forms = {form for secret in used for form in _forms(secret)}
-        # The longest first, so that no secret hides the end of another that begins with it.
-        literals = [re.escape(form) for form in sorted(forms, key=len, reverse=True)]
+        forms = {form for secret in used for form in _forms(secret, depth=2)}
         # Each begins with plain bytes: such a pattern is searched for by leaps.
         parts = {re.escape(part) for secret in used for part in _plain_parts(secret)}
-        hints: dict[bytes, Iterable[bytes]] = {**_HINTS, b"": parts}  # b"" is in everything
+        hints: dict[str, Iterable[str]] = {**HINTS, "": parts}  # "" is in everything
         self._hints = tuple(
-            (byte, re.compile(hint).search) for byte, some in hints.items() for hint in some
+            (byte.encode(), re.compile(_encoded(hint)).search)
+            for byte, some in hints.items()
+            for hint in some
         )
-        self._pattern = re.compile(b"|".join([*literals, *_SHAPES]), re.DOTALL)
+        in_json = [*_longest_first(forms), *(shape.in_json for shape in SHAPES)]
+        self._pattern = re.compile(b"|".join(map(_encoded, in_json)), re.DOTALL)
         self._text = re.compile(
-            "|".join(
-                [
-                    *(re.escape(each) for each in sorted(used, key=len, reverse=True)),
-                    *(shape.decode() for shape in _SHAPES),
-                ]
-            ),
-            re.DOTALL,
+            "|".join([*_longest_first(used), *(shape.in_json for shape in SHAPES)]), re.DOTALL
         )
+        self.text: Final = TextPatterns(used)
+        """What is looked for in a text that comes in pieces."""
 
     def redact(self, body: bytes) -> bytes:
         """Return the record without secrets."""
@@ -137,21 +163,30 @@ def is_secret(value: str) -> bool:
     return not value.isdigit() or len(value) >= _SHORTEST_NUMBER
 
 
-def _plain_parts(secret: str) -> set[bytes]:
-    """Return bytes one of which is in every form of the secret: what no form changes, at best."""
+def _plain_parts(secret: str) -> set[str]:
+    """Return texts one of which is in every form of the secret: what no form changes, at best."""
     plain = max(re.findall("[A-Za-z0-9]*", secret), key=len)
-    return {plain.encode()} if len(plain) >= _SHORTEST_PLAIN else _forms(secret)
+    return {plain} if len(plain) >= _SHORTEST_PLAIN else _forms(secret, depth=2)
 
 
-def _forms(secret: str) -> set[bytes]:
-    """Return how the secret may look inside a JSON string, and in JSON inside of that."""
+def _forms(secret: str, depth: int) -> set[str]:
+    """Return how the secret may look, also as JSON, and as JSON inside of JSON, so many times."""
     forms = {secret}
-    for _ in range(2):
+    for _ in range(depth):
         for form in list(forms):
             for ascii_only in (True, False):
                 inside = json.dumps(form, ensure_ascii=ascii_only)[1:-1]
                 forms |= {inside, inside.replace("/", "\\/"), _upper_escapes(inside)}
-    return {form.encode(errors="surrogatepass") for form in forms}
+    return forms
+
+
+def _longest_first(forms: Iterable[str]) -> list[str]:
+    """Return patterns of them, ordered so that none hides the end of another that begins so."""
+    return [re.escape(form) for form in sorted(forms, key=lambda form: (-len(form), form))]
+
+
+def _encoded(pattern: str) -> bytes:
+    return pattern.encode(errors="surrogatepass")
 
 
 def _upper_escapes(text: str) -> str:

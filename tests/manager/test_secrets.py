@@ -1,11 +1,31 @@
 """What is secret in a run's environment is in no record, whichever run of the session says it."""
 
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+
 import pytest
 import trio
+from hypothesis import given, strategies as st
 from trio.testing import MockClock
 
 from sessionmgr.errors import VariableRefused
-from sessionmgr.testing.scripted import Say
+from sessionmgr.manager import Clocks
+from sessionmgr.manager.streams import Key, Streams, key_of
+from sessionmgr.model import (
+    Event,
+    MessageReceived,
+    MessageStreamed,
+    ProviderSessionUpdated,
+    ReasoningReceived,
+    ReasoningStreamed,
+    RetryScheduled,
+    RunCompleted,
+    ToolCallCompleted,
+    ToolCallUpdated,
+    TurnCompleted,
+)
+from sessionmgr.store.redaction import Redactor
+from sessionmgr.testing.scripted import Hang, Say
 from tests.manager.house import House, open_house, play
 
 SECRET = "hunter2-and-more"
@@ -41,3 +61,108 @@ async def test_variables_among_the_options_are_hidden_and_refused_as_others_are(
         assert result.text == "[redacted]\n[redacted]\n"
         with pytest.raises(VariableRefused, match="CLAUDECODE"):
             await session.submit("env", options={"env": {"CLAUDECODE": "1"}})
+
+
+async def joined(house: House, run_id: str, name: str = "message_streamed") -> str:
+    """Return what the deltas of a run come to."""
+    pieces = [event async for event in house.manager.events(run_id) if event.type == name]
+    return "".join(
+        getattr(each, "delta", "") or getattr(each, "output_delta", "") for each in pieces
+    )
+
+
+@pytest.mark.parametrize("deltas", [2, 3, 5, 9, 30])
+async def test_a_secret_that_is_streamed_in_pieces_is_nowhere_when_its_run_is_cut(
+    autojump_clock: MockClock, deltas: int
+) -> None:
+    said = f"The key is {SECRET} indeed"
+    async with open_house(clocks=Clocks(deadline=5)) as house:
+        session = await house.manager.open_session("actor")
+        script = play(Say(text=said, deltas=deltas, whole=False), Hang())
+        run = await session.submit(script, env={"MY_API_KEY": SECRET})
+        seen = "".join([getattr(event, "delta", "") async for event in run])
+        assert seen == (await run.result()).text == "The key is [redacted] indeed"
+        assert await joined(house, run.id) == seen
+        assert (await house.manager.result(run.id)).text == seen
+
+
+async def test_what_is_held_back_when_a_run_is_cut_is_stored_before_its_end(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(clocks=Clocks(deadline=5)) as house:
+        session = await house.manager.open_session("actor")
+        script = play(Say(text=f"It is {SECRET[:7]}", deltas=3, whole=False), Hang())
+        run = await session.submit(script, env={"MY_API_KEY": SECRET})
+        await trio.sleep(1)
+        assert await joined(house, run.id) == "It is "
+        assert (await run.result()).text == f"It is {SECRET[:7]}"
+        assert await joined(house, run.id) == f"It is {SECRET[:7]}"
+        names = [event.type async for event in run]
+        assert names[-3:] == ["message_streamed", "turn_completed", "run_timed_out"]
+
+
+DELTAS: dict[str, Callable[[str], Event]] = {
+    "message": lambda text: MessageStreamed(delta=text, message_id="m"),
+    "reasoning": lambda text: ReasoningStreamed(delta=text),
+    "tool": lambda text: ToolCallUpdated(tool_call_id="t", output_delta=text),
+    "another tool": lambda text: ToolCallUpdated(tool_call_id="u", output_delta=text),
+    "a sub-agent": lambda text: MessageStreamed(delta=text, parent_tool_call_id="t"),
+}
+ENDS: tuple[Event, ...] = (
+    MessageReceived(content="all of it", message_id="m"),
+    ReasoningReceived(content="all of it"),
+    ToolCallCompleted(tool_call_id="t", tool_name="sh"),
+    MessageReceived(content="all of it", parent_tool_call_id="t"),
+    MessageReceived(content="without a name"),
+    RetryScheduled(attempt=1, delay=1.0, by="provider"),
+    TurnCompleted(),
+    RunCompleted(),
+    ProviderSessionUpdated(provider_session_id="p"),
+)
+TEXT = st.lists(
+    st.sampled_from([SECRET, SECRET[:6], SECRET[6:], "hunter", "h", " ", "sk-", "and"]), max_size=3
+).map("".join)
+
+
+@given(
+    said=st.lists(
+        st.tuples(st.sampled_from(sorted(DELTAS)), TEXT) | st.sampled_from(ENDS), max_size=12
+    ),
+    cuts=st.lists(st.integers(1, 12), max_size=4),
+)
+def test_of_streams_that_come_in_turn_each_is_redacted_as_a_whole_and_none_is_lost(
+    said: list[Event | tuple[str, str]], cuts: list[int]
+) -> None:
+    events = [DELTAS[each[0]](each[1]) if isinstance(each, tuple) else each for each in said]
+    events.append(RunCompleted())
+    streams, redactor, found = Streams(), Redactor([SECRET]), list[Event]()
+    places = sorted({0, len(events), *(each for each in cuts if each < len(events))})
+    for begin, end in pairwise(places):
+        found += streams.redact(events[begin:end], redactor)
+    assert [each for each in found if key_of(each) is None] == [
+        each for each in events if key_of(each) is None
+    ]
+    for key in filter(None, map(key_of, events)):
+        assert SECRET not in text_of(found, key)
+        if SECRET not in text_of(events, key):
+            assert text_of(found, key) == text_of(events, key)
+    assert len(streams) == 0
+
+
+def text_of(events: Iterable[Event], key: Key) -> str:
+    deltas = [each for each in events if key_of(each) == key]
+    return "".join(
+        getattr(each, "delta", "") or getattr(each, "output_delta", "") for each in deltas
+    )
+
+
+async def test_text_that_begins_no_secret_is_stored_as_it_comes(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        script = play(Say(text="one two six", deltas=3, whole=False), Hang())
+        run = await session.submit(script, env={"MY_API_KEY": SECRET})
+        await trio.sleep(1)
+        assert await joined(house, run.id) == "one two six"
+        run.cancel()

@@ -5,7 +5,7 @@ import doctest
 import msgspec
 import pytest
 import trio
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from trio.testing import MockClock
 
 import sessionmgr.testing.scripted
@@ -194,11 +194,12 @@ def test_only_what_is_said_to_be_there_is_there() -> None:
 
 @given(text=st.text(), deltas=st.integers(1, 9))
 @settings(max_examples=25)
+@example(text="what ends so is held back for a moment: sk", deltas=2)
 def test_what_is_streamed_adds_up_to_what_is_said(text: str, deltas: int) -> None:
     async def main() -> None:
         _, events = await played(write_script(Script(steps=(Say(text=text, deltas=deltas),))))
         streamed = [getattr(e, "delta", "") for e in events if e.type == "message_streamed"]
-        assert len(streamed) == deltas
+        assert len(streamed) <= deltas + 1  # the beginning of a key comes with what follows it
         assert "".join(streamed) == text
 
     trio.run(main, clock=MockClock(autojump_threshold=0))

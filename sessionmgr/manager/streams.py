@@ -1,0 +1,167 @@
+"""The streams of one run: deltas are stored without secrets, wherever these are cut.
+
+A delta whose end may be the beginning of a secret is stored without that end. The rest follows
+with the next delta of its stream, or when the stream is over: by the whole message or the result
+of the tool, by the end of the turn, or by that of the run.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from sessionmgr.model import (
+    Event,
+    MessageReceived,
+    MessageStreamed,
+    ReasoningReceived,
+    ReasoningStreamed,
+    RetryScheduled,
+    RunEnded,
+    ToolCallEnded,
+    ToolCallUpdated,
+    TurnCompleted,
+)
+from sessionmgr.store.pieces import Pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sessionmgr.store.redaction import Redactor, TextPatterns
+
+Delta: TypeAlias = MessageStreamed | ReasoningStreamed | ToolCallUpdated
+Key: TypeAlias = tuple[type[Event], str | None, str | None]
+"""Of what kind a stream's deltas are, which sub-agent says them, and of what they are a part."""
+
+_ONLY_MESSAGES: Final = {MessageStreamed}
+_PARENT: Final = attrgetter("parent_tool_call_id")
+_MESSAGE: Final = attrgetter("message_id")
+DELTAS: Final = frozenset({MessageStreamed, ReasoningStreamed, ToolCallUpdated})
+
+
+class Stream:
+    """One stream: its pieces, and its last delta."""
+
+    __slots__ = ("last", "pieces")
+
+    def __init__(self, last: Delta) -> None:
+        self.last = last
+        self.pieces: Final = Pieces()
+
+    def take(self, deltas: Sequence[Delta], patterns: TextPatterns) -> Sequence[Delta]:
+        """Return the deltas as they may be stored."""
+        self.last = deltas[-1]
+        texts = list(map(_TEXT_OF[type(self.last)], deltas))
+        if self.pieces.passes("".join(texts) if len(texts) > 1 else texts[0], patterns):
+            return deltas
+        return list(self._without_secrets(deltas, texts, patterns))
+
+    def _without_secrets(
+        self, deltas: Sequence[Delta], texts: Sequence[str], patterns: TextPatterns
+    ) -> Iterator[Delta]:
+        for delta, text in zip(deltas, texts, strict=True):
+            found = self.pieces.add(text, patterns)
+            if found == text:
+                yield delta
+            elif found:
+                yield _saying(delta, found)
+
+    def close(self, patterns: TextPatterns) -> Iterator[Delta]:
+        """Return what was held back, as a last delta."""
+        rest = self.pieces.close(patterns)
+        if rest:
+            yield _saying(self.last, rest)
+
+
+class Streams:
+    """What a run is streaming just now."""
+
+    __slots__ = ("_open",)
+
+    def __init__(self) -> None:
+        self._open: Final[dict[Key, Stream]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def redact(self, events: Sequence[Event], redactor: Redactor) -> Sequence[Event]:
+        """Return events as they may be stored, but for what a look at each by itself finds."""
+        types = set(map(type, events))
+        if DELTAS.isdisjoint(types) and not self._open:
+            return events
+        if types == _ONLY_MESSAGES and not any(map(_PARENT, events)):  # as in nearly all reads
+            messages = cast("Sequence[MessageStreamed]", events)
+            if len(set(map(_MESSAGE, messages))) == 1:
+                whole = (MessageStreamed, None, messages[0].message_id)
+                return self._take(whole, messages, redactor)
+        found: list[Event] = []
+        for key, group in groupby(events, key_of):
+            if key is None:
+                for event in group:
+                    for ended in self._ended_by(event):
+                        found += self._open.pop(ended).close(redactor.text)
+                    found.append(event)
+            else:
+                deltas = [each for each in group if isinstance(each, Delta)]
+                found += self._take(key, deltas, redactor)
+        return found
+
+    def _take(self, key: Key, deltas: Sequence[Delta], redactor: Redactor) -> Sequence[Delta]:
+        stream = self._open.get(key)
+        if stream is None:
+            stream = self._open[key] = Stream(deltas[0])
+        return stream.take(deltas, redactor.text)
+
+    def _ended_by(self, event: Event) -> list[Key]:
+        """Return the streams that are over with an event."""
+        if not self._open:
+            return []
+        parent = event.parent_tool_call_id or None
+        match event:
+            case RunEnded():
+                return list(self._open)
+            case TurnCompleted():
+                return [key for key in self._open if parent is None or key[1] == parent]
+            case MessageReceived(message_id=message_id):
+                key = (MessageStreamed, parent, message_id)
+                return [key] if key in self._open else self._of(MessageStreamed, parent)
+            case ReasoningReceived():
+                return self._of(ReasoningStreamed, parent)
+            case ToolCallEnded(tool_call_id=call):
+                return [key for key in self._open if key[0] is ToolCallUpdated and key[2] == call]
+            case RetryScheduled():
+                return [key for key in self._open if key[0] is not ToolCallUpdated]
+            case _:
+                return []
+
+    def _of(self, kind: type[Event], parent: str | None) -> list[Key]:
+        return [key for key in self._open if key[0] is kind and key[1] == parent]
+
+
+def key_of(event: Event) -> Key | None:
+    """Return of which stream an event is a delta; None if it is none."""
+    match event:
+        case MessageStreamed(message_id=part) | ToolCallUpdated(tool_call_id=part):
+            return type(event), event.parent_tool_call_id or None, part
+        case ReasoningStreamed():
+            return ReasoningStreamed, event.parent_tool_call_id or None, None
+        case _:
+            return None
+
+
+def _saying(delta: Delta, text: str) -> Delta:
+    """Return a delta with another text; what the provider said word for word is left out."""
+    if isinstance(delta, ToolCallUpdated):
+        return replace(delta, output_delta=text, raw=UNSET, source=UNSET)
+    return replace(delta, delta=text, raw=UNSET, source=UNSET)
+
+
+_TEXT_OF: Final = {
+    MessageStreamed: attrgetter("delta"),
+    ReasoningStreamed: attrgetter("delta"),
+    ToolCallUpdated: attrgetter("output_delta"),
+}

@@ -4,6 +4,7 @@ SessionmgrError
 ├── CommandLineError                what a user has typed, or written into a file of settings
 │   ├── CommandLineInvalid          wrong usage; says what is right
 │   ├── ConfigurationInvalid        a setting; says in which file and line, or which variable
+│   ├── NameAmbiguous               several sessions or runs are called that (a LookupError too)
 │   ├── NothingStored               nothing has been run yet
 │   ├── NobodyThere                 an order for a run that no program looks after
 │   └── OrderRefused                an order that was taken and could not be carried out
@@ -132,6 +133,14 @@ class ConfigurationInvalid(CommandLineError):
     def __init__(self, where: str, why: str) -> None:
         super().__init__(f"{where}: {why}")
         self.where = where
+
+
+class NameAmbiguous(CommandLineError, LookupError):
+    """What a user has typed names several things; `candidates` says what each of them is."""
+
+    def __init__(self, why: str, candidates: Sequence[str], remedy: str) -> None:
+        super().__init__("\n".join([f"{why}; {remedy}:", *(f"  {each}" for each in candidates)]))
+        self.candidates = tuple(candidates)
 
 
 class NothingStored(CommandLineError):
@@ -289,7 +298,10 @@ class SessionIsClosed(StartRefused):
     """The session takes no more runs."""
 
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"{session_id} is closed: it takes no more runs")
+        super().__init__(
+            f"{session_id} is closed: it takes no more runs, unless it is taken up again by "
+            "manager.session(id, reopen=True)"
+        )
         self.session_id = session_id
 
 

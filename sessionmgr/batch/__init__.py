@@ -18,6 +18,11 @@ from sessionmgr.batch.jobs_file import Problem as Problem, spool as spool
 from sessionmgr.batch.place import require_idle as require_idle
 from sessionmgr.batch.progress import Progress as Progress, RunningJob as RunningJob
 from sessionmgr.batch.reading import complete_job as complete_job
+from sessionmgr.batch.record import (
+    JobRecord as JobRecord,
+    batch_id as batch_id,
+    read_job as read_job,
+)
 from sessionmgr.batch.results import JobResult as JobResult, Summary as Summary
 from sessionmgr.batch.rules import read_rules as read_rules
 from sessionmgr.batch.run import HowTo as HowTo, dry_run as dry_run, run_batch as run_batch

@@ -264,6 +264,7 @@ class Conductor:
             attempt=number,
             session_id=session,
             resume=Resume(last.run, last.provider_session) if last else None,
+            out=str(self._out) if self._out else None,
             item=item_path(self._out, job.id, number) if self._out else None,
         )
 

@@ -41,6 +41,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     session_id: str
     resume: Resume | None = None
+    out: str | None = None
+    """The directory of the batch; its sessions say so, for whoever follows a job up."""
     item: str | None = None
     """The directory for what it leaves beside its result; made when there is something."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sessionmgr.batch.host import Report
     from sessionmgr.batch.job import Job
     from sessionmgr.manager import Manager, RunHandle, SessionHandle
-    from sessionmgr.model import Run
+    from sessionmgr.model import Json, Run
     from sessionmgr.provider import Approve, Health
 
 
@@ -205,13 +205,13 @@ class InProcessHost:
     async def _session(self, work: Work) -> SessionHandle:
         job = work.job
         if work.resume is not None:
-            return await self._manager.session(work.session_id)
+            return await self._manager.session(work.session_id, reopen=True)
         return await self._manager.open_session(
             job.provider or "",
             cwd=job.cwd or ".",
             permission_mode=job.permission_mode or "default",
             model=job.model,
-            metadata={"batch": work.batch, "job": job.id},
+            metadata=_metadata(work),
             session_id=work.session_id,
         )
 
@@ -232,6 +232,12 @@ class InProcessHost:
         except LeaseHeld:
             return False
         return any(run.id == result.id and can_go_on(self._manager, run) for run in runs)
+
+
+def _metadata(work: Work) -> dict[str, Json]:
+    """Return what the session of an attempt says of the batch that it is made in."""
+    out: dict[str, Json] = {} if work.out is None else {"out": work.out}
+    return {"batch": work.batch, "job": work.job.id, **out}
 
 
 def can_go_on(manager: Manager, run: Run) -> bool:

@@ -9,6 +9,7 @@ import trio
 from sessionmgr.batch.host import Ended
 from sessionmgr.batch.in_process import can_go_on
 from sessionmgr.errors import BatchBusy, LeaseHeld, UnknownId
+from sessionmgr.manager.following_up import FOLLOWS
 from sessionmgr.model import TERMINAL
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ async def recover(manager: Manager, ledger: Ledger, job: str, number: int) -> En
     runs = await _ended_runs(manager, session)
     others = ledger.runs(job)
     for run in runs:  # the newest comes first
-        if run.id not in others:
+        if run.id not in others and FOLLOWS not in run.metadata:  # a follow-up is no attempt
             resumable = can_go_on(manager, run)
             return Ended(job=job, attempt=number, result=run.result(), resumable=resumable)
     return None

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.cli.given import require_utf8
+from sessionmgr.cli.lookup import add_batch_flag
 from sessionmgr.cli.order import alive_run, give, tell
 from sessionmgr.cli.stored import with_store
 from sessionmgr.errors import CommandLineInvalid
@@ -24,8 +25,9 @@ accepted at once; else it is queued, and is a run of its own when this one is do
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id and a text."""
-    parser.add_argument("id", metavar="ID", help="of a run, or of its session")
+    parser.add_argument("id", metavar="ID", help="of a run, its session, or a job")
     parser.add_argument("text", metavar="TEXT", help="what to say; - reads it from stdin")
+    add_batch_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -39,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _append(args: argparse.Namespace, store: Store) -> int:
-    run = await alive_run(store, args.id)
+    run = await alive_run(store, args.id, args.batch)
     answer = await give(store, "append", run.session_id, run.run_id, {"content": args.text})
     state = answer.get("state")
     what = "has got it" if state == "accepted" else f"will hear it afterwards, as {answer['run']}"

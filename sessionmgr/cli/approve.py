@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.cli.lookup import add_batch_flag
 from sessionmgr.cli.order import alive_run, give, tell
 from sessionmgr.cli.parser import one_of
 from sessionmgr.cli.stored import ALIVE, fold, with_store
@@ -24,7 +25,8 @@ session, or of the question itself (apr_…: sessionmgr show RUN tells it).
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id and the answer."""
-    parser.add_argument("id", metavar="ID", help="of a run, its session, or a question")
+    parser.add_argument("id", metavar="ID", help="of a run, its session, a job, or a question")
+    add_batch_flag(parser)
     parser.add_argument(
         "answer", metavar="allow|deny", type=one_of("answer", ("allow", "deny")), help="the answer"
     )
@@ -41,7 +43,7 @@ async def _approve(args: argparse.Namespace, store: Store) -> int:
     if args.id.startswith("apr_"):
         run, approval_id = await _who_asks(store, args.id)
     else:
-        run = await alive_run(store, args.id)
+        run = await alive_run(store, args.id, args.batch)
     answer = await give(
         store,
         "approve",

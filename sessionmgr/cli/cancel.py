@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.cli.lookup import add_batch_flag, find
 from sessionmgr.cli.order import give, tell
-from sessionmgr.cli.stored import ALIVE, find, with_store
+from sessionmgr.cli.stored import ALIVE, with_store
 
 if TYPE_CHECKING:
     import argparse
@@ -13,15 +14,16 @@ if TYPE_CHECKING:
     from sessionmgr.store import Store
 
 HELP: Final = """\
-End a run, or all runs of a session, whichever process looks after it. What has ended
-already stays as it is, and that is no mistake.
+End a run, or all runs of a session or of a batch job, whichever process looks after it.
+Runs that have already ended are left unchanged; this is not an error.
 
   sessionmgr cancel run_7hq2 --reason "wrong branch\""""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take ids and a reason."""
-    parser.add_argument("ids", nargs="+", metavar="ID", help="of a session or a run")
+    parser.add_argument("ids", nargs="+", metavar="ID", help="of a session, a run or a job")
+    add_batch_flag(parser)
     parser.add_argument("--reason", metavar="TEXT", help="why, for the record")
 
 
@@ -31,7 +33,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _cancel(args: argparse.Namespace, store: Store) -> int:
-    found = [await find(store, text, "session", "run") for text in args.ids]
+    found = [
+        await find(store, text, "session", "run", batch=args.batch, is_on=True) for text in args.ids
+    ]
     for kind, id in found:
         if kind == "run":
             run = await store.run(id)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.cli.amount import count, money
+from sessionmgr.cli.lookup import find
 from sessionmgr.cli.output import note, say, say_json
 from sessionmgr.cli.parser import one_of
-from sessionmgr.cli.stored import find, with_store
+from sessionmgr.cli.stored import with_store
 from sessionmgr.cli.table import room, table
 from sessionmgr.cli.when import since
 from sessionmgr.errors import CommandLineInvalid, NothingStored

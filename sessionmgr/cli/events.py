@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.cli.event_line import event_line
+from sessionmgr.cli.lookup import add_batch_flag, find
 from sessionmgr.cli.output import finish, note, say, say_line_of_json
 from sessionmgr.cli.parser import meant
-from sessionmgr.cli.stored import ALIVE, find, held_sessions, with_store
+from sessionmgr.cli.stored import ALIVE, held_sessions, with_store
 from sessionmgr.cli.table import room
 from sessionmgr.model import decode_event
 from sessionmgr.model.event import EVENT_TYPES
@@ -35,7 +36,8 @@ LAST_WORDS: Final = 1.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id, and which events."""
-    parser.add_argument("id", metavar="ID", help="of a session or a run")
+    parser.add_argument("id", metavar="ID", help="of a session, a run or a job")
+    add_batch_flag(parser)
     parser.add_argument(
         "-f", "--follow", action="store_true", help="go on with what happens, to the run's end"
     )
@@ -69,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _print(args: argparse.Namespace, store: Store) -> int:
-    kind, id = await find(store, args.id, "session", "run")
+    kind, id = await find(store, args.id, "session", "run", batch=args.batch)
     run_id = id if kind == "run" else None
     session_id = (await store.run(id)).session_id if run_id else id
     reader = Reader(store, session_id, run_id, args)

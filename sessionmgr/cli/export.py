@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.cli.lookup import add_batch_flag, find
 from sessionmgr.cli.output import finish, say_line_of_json
-from sessionmgr.cli.stored import all_runs, find, fold, with_store
+from sessionmgr.cli.stored import all_runs, fold, with_store
 from sessionmgr.model import ImageReceived, decode_event, encode_json
 from sessionmgr.store import UnknownId
 
@@ -28,7 +29,8 @@ is session, run, event, snapshot or blob. The id of a run exports its session.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id."""
-    parser.add_argument("id", metavar="ID", help="of a session, or of a run of it")
+    parser.add_argument("id", metavar="ID", help="of a session, a run or a job")
+    add_batch_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _export(args: argparse.Namespace, store: Store) -> int:
-    kind, id = await find(store, args.id, "session", "run")
+    kind, id = await find(store, args.id, "session", "run", batch=args.batch)
     session_id = (await store.run(id)).session_id if kind == "run" else id
     _say("session", (await store.session(session_id)).body)
     for stored in await all_runs(store, session_id):

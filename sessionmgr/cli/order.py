@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
+from sessionmgr.cli.lookup import find
 from sessionmgr.cli.output import note, say, say_json
-from sessionmgr.cli.stored import ALIVE, find, held_sessions
+from sessionmgr.cli.stored import ALIVE, held_sessions
 from sessionmgr.errors import NobodyThere, OrderRefused
 from sessionmgr.manager.identity import Presence
 from sessionmgr.model import Json, encode_json, new_id
@@ -30,13 +31,13 @@ LONGEST: Final = 120.0
 """Seconds in which one that was taken must have been carried out."""
 
 
-async def alive_run(store: Store, text: str) -> StoredRun:
-    """Return the run that an order is for: of a session, the one that is on.
+async def alive_run(store: Store, text: str, batch: str | None = None) -> StoredRun:
+    """Return the run that an order is for: of a session or a batch job, the one that is on.
 
     Raises:
         NobodyThere: It has ended, or nothing of the session is on.
     """
-    kind, id = await find(store, text, "session", "run")
+    kind, id = await find(store, text, "session", "run", batch=batch, is_on=True)
     if kind == "run":
         run = await store.run(id)
         if run.status not in ALIVE:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.cli.lookup import add_batch_flag
 from sessionmgr.cli.order import alive_run, give, tell
 from sessionmgr.cli.stored import with_store
 
@@ -19,7 +20,8 @@ today or tomorrow: sessionmgr resume ID. Of a session, the run that is on is mea
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id, and what is to be kept with the snapshot."""
-    parser.add_argument("id", metavar="ID", help="of a run, or of its session")
+    parser.add_argument("id", metavar="ID", help="of a run, its session, or a job")
+    add_batch_flag(parser)
     parser.add_argument("--message", metavar="TEXT", help="what to say when it is resumed")
     parser.add_argument("--node", metavar="NAME", help="a name of your own for the step it is in")
 
@@ -30,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _pause(args: argparse.Namespace, store: Store) -> int:
-    run = await alive_run(store, args.id)
+    run = await alive_run(store, args.id, args.batch)
     body = {"message": args.message, "node": args.node}
     answer = await give(store, "pause", run.session_id, run.run_id, body)
     what = f"is paused; to go on: sessionmgr resume {answer['snapshot']}"

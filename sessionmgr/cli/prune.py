@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.cli.lookup import find
 from sessionmgr.cli.output import say, say_json
-from sessionmgr.cli.stored import find, with_store
+from sessionmgr.cli.stored import with_store
 from sessionmgr.cli.when import since
 
 if TYPE_CHECKING:

@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.batch import read_rules, wish_of
-from sessionmgr.cli.asking import Terminal, find_terminal
+from sessionmgr.batch import wish_of
 from sessionmgr.cli.capturing import capturing
-from sessionmgr.cli.given import prompt_of
-from sessionmgr.cli.job_flags import add_job_flags, budget_named, job_of, options_of
+from sessionmgr.cli.follow_up import (
+    approver,
+    find_followed,
+    start_follow_up,
+    wishes_of,
+    wishes_of_flags,
+)
+from sessionmgr.cli.given import prompt_of, read_options
+from sessionmgr.cli.job_flags import add_job_flags, budget_named, job_of
+from sessionmgr.cli.lookup import add_batch_flag
 from sessionmgr.cli.place import make_private
 from sessionmgr.cli.showing import show_runs
 from sessionmgr.cli.stopping import run_verb
-from sessionmgr.cli.stored import find, open_stored
+from sessionmgr.cli.stored import open_stored
 from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.manager.session_handle import RunBlock
@@ -24,7 +31,9 @@ if TYPE_CHECKING:
     import argparse
 
     from sessionmgr.cli.configuration import Configuration
+    from sessionmgr.cli.follow_up import Followed
     from sessionmgr.manager import Manager, RunWish, SessionHandle
+    from sessionmgr.manager.plan import Wishes
 
 HELP: Final = """\
 Run one prompt and show what happens: the agent's text on stdout, everything else on stderr.
@@ -40,7 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "prompt", nargs="?", metavar="PROMPT", help="the prompt; - reads it from stdin"
     )
     parser.add_argument("--prompt-file", metavar="FILE", help="read the prompt from a file")
-    parser.add_argument("--resume", metavar="ID", help="go on with this session, or run's session")
+    parser.add_argument(
+        "--resume", metavar="ID", help="follow up this run, session or batch job: see resume"
+    )
+    add_batch_flag(parser)
     add_job_flags(parser)
 
 
@@ -49,36 +61,19 @@ def run(args: argparse.Namespace) -> int:
     configuration: Configuration = args.configuration
     prompt = prompt_of(args.prompt, args.prompt_file, sys.stdin)
     wish = wish_of(job_of(args, prompt))
-    terminal = find_terminal()
-    if terminal is not None:
-        patience = configuration.clocks.get("approval", 120.0)
-        wish = msgspec.structs.replace(wish, approve=Terminal(terminal, patience).approve)
-    elif configuration.approve is not None:
-        wish = msgspec.structs.replace(wish, approve=read_rules(configuration.approve))
-    return run_verb(_main, args, wish)
+    wish = msgspec.structs.replace(wish, approve=approver(configuration))
+    return run_verb(_main if args.resume is None else _follow_up, args, wish)
 
 
 async def _main(args: argparse.Namespace, wish: RunWish) -> int:
     configuration: Configuration = args.configuration
-    resumed: tuple[str, str | None] | None = None
-    if args.resume is not None:
-        resumed = await _find_session(args)
     make_private(configuration.store)
     clocks = Clocks(**configuration.clocks)
     async with (
         capturing(configuration.capture) as launcher,
         open_manager(store=configuration.store, clocks=clocks, launcher=launcher) as manager,
     ):
-        if resumed is None:
-            session = await _new_session(manager, args)
-        else:
-            session = await _taken_up(manager, configuration.provider, resumed[0])
-            wish = msgspec.structs.replace(
-                wish,
-                resumed_from=resumed[1],
-                permission_mode=configuration.permission_mode,
-                options=options_of(args, session.provider),
-            )
+        session = await _new_session(manager, args)
         with budget_named(configuration):
             session.check(wish)
             async with RunBlock(session, wish) as handle:
@@ -92,21 +87,53 @@ async def _new_session(manager: Manager, args: argparse.Namespace) -> SessionHan
     return await manager.open_session(provider, cwd=args.cwd or ".")
 
 
-async def _taken_up(manager: Manager, provider: str | None, session_id: str) -> SessionHandle:
-    session = await manager.session(session_id)
-    if provider not in {None, session.provider}:
-        raise CommandLineInvalid(
-            f"--provider: session {session.id} is with {session.provider}, not {provider}"
-        )
-    return session
+# --- a run that follows another ------------------------------------------------------------------
 
 
-async def _find_session(args: argparse.Namespace) -> tuple[str, str | None]:
-    """Return the id of the session to go on with, and of the run that was named, if one was."""
+async def _follow_up(args: argparse.Namespace, wish: RunWish) -> int:
+    configuration: Configuration = args.configuration
     if args.cwd is not None:
-        raise CommandLineInvalid("--cwd: a session that goes on stays in its directory")
-    async with open_stored(args.configuration) as store:
-        kind, id = await find(store, args.resume, "session", "run")
-        if kind == "session":
-            return id, None
-        return (await store.run(id)).session_id, id
+        raise CommandLineInvalid(
+            f"--cwd: a session that goes on stays in its directory, not in {args.cwd!r}"
+        )
+    async with open_stored(configuration) as store:
+        followed = await find_followed(store, args.resume, args.batch)
+    _require_provider(followed, configuration)
+    make_private(configuration.store)
+    async with (
+        capturing(configuration.capture) as launcher,
+        open_manager(store=configuration.store, launcher=launcher) as manager,
+    ):
+        with budget_named(configuration):
+            wishes = _wishes(args, wish)
+            handle = await start_follow_up(manager, followed, wish.prompt, wishes)
+        return await show_runs(handle, args)
+
+
+def _require_provider(followed: Followed, configuration: Configuration) -> None:
+    is_flag = configuration.sources.get("provider", "").startswith("-")
+    run = followed.run
+    if is_flag and configuration.provider != run.provider:
+        raise CommandLineInvalid(
+            f"--provider: session {run.session_id} is with {run.provider}, "
+            f"not {configuration.provider}"
+        )
+
+
+def _wishes(args: argparse.Namespace, wish: RunWish) -> Wishes:
+    """Return what flags ask for; what they do not say is as it was."""
+    wishes = wishes_of(args.configuration)
+    said = {
+        "system_prompt": args.system_prompt or args.system_prompt_file,
+        "images": args.image,
+        "require": args.require,
+        "prefer": args.prefer,
+        "schema": args.schema,
+        "env": args.env or args.env_file,
+        "metadata": args.metadata,
+        "approve": wish.approve,
+    }
+    wishes.update(wishes_of_flags(wish, {name for name, value in said.items() if value}))
+    if args.option:
+        wishes["options"] = read_options("--option", args.option)
+    return wishes

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.cli.amount import duration, money, tokens
+from sessionmgr.cli.lookup import add_batch_flag, find
 from sessionmgr.cli.output import say, say_json
 from sessionmgr.cli.safe_text import one_line, safe
 from sessionmgr.cli.stored import (
     all_runs,
-    find,
     first_prompt,
     fold,
     held_sessions,
@@ -44,7 +44,8 @@ INDENT: Final = 14
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id."""
-    parser.add_argument("id", metavar="ID", help="of a session, a run or a snapshot")
+    parser.add_argument("id", metavar="ID", help="of a session, a run, a snapshot or a job")
+    add_batch_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _show(args: argparse.Namespace, store: Store) -> int:
-    kind, id = await find(store, args.id, "session", "run", "snapshot")
+    kind, id = await find(store, args.id, "session", "run", "snapshot", batch=args.batch)
     if kind == "snapshot":
         await _show_snapshot(store, id, as_json=args.json)
     elif kind == "run":

@@ -15,6 +15,7 @@ from sessionmgr.cli.telling import Note, Teller, closing
 from sessionmgr.model import (
     TERMINAL_TYPES,
     UNSUPPORTED,
+    FailureKind,
     Reason,
     RunStatus,
     encode_event,
@@ -23,6 +24,7 @@ from sessionmgr.provider import find_adapter
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from sessionmgr.cli.configuration import Configuration
     from sessionmgr.cli.outlet import Outlet
@@ -150,7 +152,19 @@ def _next_steps(result: RunResult, configuration: Configuration) -> list[Note]:
         return []
     if _can_go_on(result):
         return [Note(f"to go on: {to_type(configuration, 'resume', result.id)}", "plain")]
+    if result.failure is not None and result.failure.kind is FailureKind.SESSION_NOT_FOUND:
+        return [*_of_a_lost_session(result)]
     return [Note(f"to look closer: {to_type(configuration, 'show', result.id)}", "plain")]
+
+
+def _of_a_lost_session(result: RunResult) -> Iterator[Note]:
+    """Say which of the provider's sessions was not found, and how its own program looks for it."""
+    adapter, id = find_adapter(result.provider), result.provider_session_id
+    known_as = adapter.display_name or adapter.name
+    yield Note(f"{known_as} has no session {id} any more, or not for this directory", "plain")
+    if adapter.resume_command is not None and id is not None:
+        command = adapter.resume_command.format(id=id)
+        yield Note(f"to look for it there: {command}", "plain")
 
 
 def _can_go_on(result: RunResult) -> bool:

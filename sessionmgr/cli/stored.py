@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.cli.stopping import run_verb
-from sessionmgr.errors import AmbiguousId, CommandLineInvalid, NothingStored, UnknownId
+from sessionmgr.errors import CommandLineInvalid, NothingStored
 from sessionmgr.manager.identity import is_live
 from sessionmgr.manager.stored_runs import all_runs as all_runs, fold as fold
 from sessionmgr.model import MessageSent, Session, decode_event
@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 
     from sessionmgr.cli.configuration import Configuration
     from sessionmgr.store import Lease, Store
-    from sessionmgr.store.contract import Kind
 
 PATIENCE: Final = 5.0
 """Seconds to wait for another process's lock on the file."""
-_PREFIXES: Final = {"session": "ses_", "run": "run_", "snapshot": "snp_"}
 
 
 @asynccontextmanager
@@ -58,34 +56,6 @@ def with_store(
             return await work(args, store)
 
     return run_verb(main)
-
-
-async def find(store: Store, text: str, *kinds: Kind) -> tuple[Kind, str]:
-    """Return what kind of thing a shortened id stands for, and the whole id.
-
-    The part before the underscore may be left out.
-
-    Raises:
-        UnknownId: Nothing begins like that.
-        AmbiguousId: Several things do; some of them are named.
-    """
-    found: dict[str, Kind] = {}
-    for kind in kinds:
-        prefix = text if text.startswith(_PREFIXES[kind]) else _PREFIXES[kind] + text
-        if "_" in text and prefix != text:
-            continue
-        try:
-            found[await store.resolve(prefix, kind)] = kind
-        except AmbiguousId as error:
-            found.update(dict.fromkeys(error.candidates, kind))
-        except UnknownId:
-            continue
-    if not found or not text:
-        raise UnknownId(" or ".join(kinds), text)
-    if len(found) > 1:
-        raise AmbiguousId(text, list(found))
-    ((id, kind),) = found.items()
-    return kind, id
 
 
 async def first_prompt(store: Store, session_id: str, *, run_id: str | None = None) -> str | None:

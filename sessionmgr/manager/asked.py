@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
+from msgspec.structs import fields
 
+from sessionmgr.errors import NotResumable
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.model import Json
 from sessionmgr.model.value import known_part
 from sessionmgr.provider.context import Budget
 
 if TYPE_CHECKING:
-    from sessionmgr.manager.plan import RunWish
+    from msgspec.structs import FieldInfo
+
+    from sessionmgr.manager.plan import RunWish, Wishes
     from sessionmgr.model import Session
 
 
@@ -36,15 +40,80 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     directories: tuple[str, ...] = ()
     budget: Budget = Budget()
     clocks: Clocks = Clocks()
+    not_kept: tuple[str, ...] = ()
+    """Options that cannot be written down, such as functions: they have to be given again."""
+    variables: tuple[str, ...] = ()
+    """Names of the variables that the run was given; their values are not kept."""
+
+    def wishes(self, run_id: str, given: Wishes) -> Wishes:
+        """Return what was asked for as wishes, with those of `given` in their places.
+
+        Options, clocks and budgets that are given are joined with those that were asked for.
+
+        Raises:
+            NotResumable: An option was not kept, and no options are given.
+        """
+        if self.not_kept and "options" not in given:
+            names = ", ".join(self.not_kept)
+            why = f"its options {names} cannot be stored: give `options` again"
+            raise NotResumable(run_id, why)
+        options = given.get("options", {})
+        joined = options if isinstance(options, msgspec.Struct) else {**self.options, **options}
+        ours: dict[str, object] = {name: getattr(self, name) for name in _KEPT}
+        joint: Wishes = {
+            "options": joined,
+            "clocks": given.get("clocks", self.clocks).over(self.clocks),
+            "budget": given.get("budget", self.budget).over(self.budget),
+        }
+        return cast("Wishes", {**ours, **given, **joint})
 
 
-_KEPT: Final = Asked.__struct_fields__
+_KEPT: Final = tuple(
+    name for name in Asked.__struct_fields__ if name not in {"not_kept", "variables"}
+)
+_DEFAULTS: Final = Asked()
 
 
 def asked_of(wish: RunWish) -> dict[str, Json]:
     """Return what is kept of a wish, as JSON."""
-    said = msgspec.to_builtins({name: getattr(wish, name) for name in _KEPT})
-    return cast("dict[str, Json]", msgspec.to_builtins(msgspec.convert(said, Asked)))
+    said = {
+        name: value
+        for name in _KEPT
+        if name != "options" and (value := getattr(wish, name)) != getattr(_DEFAULTS, name)
+    }
+    options, not_kept = _options_of(wish)
+    if options:
+        said["options"] = options
+    if not_kept:
+        said["not_kept"] = not_kept
+    if wish.env:
+        said["variables"] = sorted(wish.env)
+    if not said:
+        return {}
+    kept = msgspec.convert(msgspec.to_builtins(said), Asked)
+    return cast("dict[str, Json]", msgspec.to_builtins(kept))
+
+
+def _options_of(wish: RunWish) -> tuple[dict[str, object], list[str]]:
+    """Return the options that are set and are JSON, and the names of those that are not JSON."""
+    given = wish.options
+    if isinstance(given, msgspec.Struct):
+        said = {each.name: (each, getattr(given, each.name)) for each in fields(given)}
+        given = {name: value for name, (of, value) in said.items() if not _is_default(of, value)}
+    kept: dict[str, object] = {}
+    not_kept: list[str] = []
+    for name, value in given.items():
+        try:
+            kept[name] = msgspec.to_builtins(value)
+        except TypeError:
+            not_kept.append(name)
+    return kept, not_kept
+
+
+def _is_default(field: FieldInfo, value: object) -> bool:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return bool(value == field.default_factory())
+    return bool(value == field.default)
 
 
 def asked_before(kept: dict[str, Json]) -> Asked:

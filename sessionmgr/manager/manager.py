@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
 import msgspec
 import trio
 
-from sessionmgr.errors import IdTaken, StoreSilent, UnknownId
+from sessionmgr.errors import (
+    IdTaken,
+    LeaseHeld,
+    NotResumable,
+    StoreSilent,
+    UnknownId,
+)
 from sessionmgr.manager.asked import as_json, budget_of, clocks_of
 from sessionmgr.manager.checkup import check_up
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.cursor import Cursor, RunCursor
 from sessionmgr.manager.desk import Desk
+from sessionmgr.manager.following_up import asked_in, wish_to_follow_up
 from sessionmgr.manager.identity import Presence
 from sessionmgr.manager.keeping import Keeping
 from sessionmgr.manager.launching import LateLauncher
@@ -266,10 +274,39 @@ class Manager:
         run = decode_run((await self._tables.store.run(snapshot.run_id)).body)
         wish = wish_to_go_on(snapshot, run, message, wishes)
         approve = self._tables.approvers.get(snapshot.session_id)
-        session = await self.session(snapshot.session_id, approve=approve)
+        session = await self.session(snapshot.session_id, approve=approve, reopen=True)
         resumed = await session.admit(wish)
         self._tables.approvers.pop(snapshot.session_id, None)
         return resumed
+
+    async def submit_follow_up(
+        self, run_id: str, message: str | None = None, **wishes: Unpack[Wishes]
+    ) -> RunHandle:
+        """Follow up a run that is over, as a run of the same session that the manager owns.
+
+        However it ended, and though its session may be closed: the provider's session goes on. It
+        is asked for the same as that run was, but for what `wishes` say; images, variables and
+        `approve` have to be given again.
+
+        Raises:
+            UnknownId: There is no such run.
+            NotResumable: A precondition does not hold; it says which.
+            StartRefused: The run cannot be started.
+        """
+        self._tables.require_here()
+        store = self._tables.store
+        session_id = (await store.run(run_id)).session_id
+        session = await self.session(session_id, reopen=True)
+        with suppress(LeaseHeld):  # who has the session is told when the run is let in
+            await self._keeping.settle(session_id, "its manager is no more")
+        run = await fold(store, await store.run(run_id))
+        if not self.supports(run.provider, "resume"):
+            raise NotResumable(run_id, f"{run.provider} cannot resume a session")
+        if run.model is not None and self.supports(run.provider, "model_choice"):
+            wishes.setdefault("model", run.model)
+        wish = wish_to_follow_up(run, await asked_in(store, run), message, wishes)
+        session.check(wish)
+        return await session.admit(wish)
 
     async def cancel(self, id: str, *, detail: str | None = None) -> bool:
         """End a run, or all of a session; False if nothing of it was on here any more.

@@ -41,11 +41,8 @@ def wish_to_go_on(snapshot: Snapshot, run: Run, message: str | None, wishes: Wis
         provider_session_id=snapshot.provider_session_id,
         resumed_from=snapshot.run_id,
         metadata=run.metadata,
-        **msgspec.structs.asdict(asked),
     )
-    wish = msgspec.structs.replace(wish, **wishes)
-    clocks, budget = wish.clocks.over(asked.clocks), wish.budget.over(asked.budget)
-    return msgspec.structs.replace(wish, clocks=clocks, budget=budget)
+    return msgspec.structs.replace(wish, **asked.wishes(run.id, wishes))
 
 
 def _require_resumable(snapshot: Snapshot, run: Run) -> None:

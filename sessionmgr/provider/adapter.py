@@ -34,6 +34,8 @@ class ProviderAdapter(Actor):
     options: ClassVar[type[Options]] = Options
     serves: ClassVar[frozenset[str]] = frozenset()
     """Which of `tools_allowed`, `tools_denied`, `directories` it passes on; others are refused."""
+    resume_command: ClassVar[str | None] = None
+    """How its own program is told to continue a session, with `{id}` for the session's id."""
     environment: ClassVar[Declared] = Declared()
     """Which variables of ours the provider's programs are to have."""
 

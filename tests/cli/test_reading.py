@@ -141,12 +141,16 @@ def test_a_session_is_shown_with_its_runs(terminal: Terminal) -> None:
 
 
 def test_a_shortened_id_must_not_stand_for_two(terminal: Terminal) -> None:
-    one, other = fill(terminal.store, play(Say(text="x")), play(Say(text="y")))
+    one, other = fill(terminal.store, "fix the tests", "write a changelog")
     code, out, err = terminal("show", "run_")
     assert (code, out) == (1, "")
-    assert err.startswith("sessionmgr: error: 'run_' is ambiguous: ")
-    assert one.id in err
-    assert other.id in err
+    first, *candidates = err.splitlines()
+    assert first == "sessionmgr: error: several ids begin with 'run_'; type more of the one meant:"
+    assert len(candidates) == 2
+    for each, words in ((one, "fix the tests"), (other, "write a changelog")):
+        (said,) = [line for line in candidates if each.id in line]
+        assert "run, completed, " in said
+        assert f'ago, "{words}"' in said
     code, _, err = terminal("show", "run_zzzz")
     assert (code, err) == (
         1,

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from sessionmgr.cli.configuration import configure
 from sessionmgr.cli.event_line import LONGEST, event_line
-from sessionmgr.cli.resume import wishes_of
+from sessionmgr.cli.follow_up import wishes_of
 from sessionmgr.cli.safe_text import cells
 from sessionmgr.cli.when import clock, since
 from sessionmgr.manager import Clocks

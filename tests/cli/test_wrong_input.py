@@ -57,7 +57,7 @@ WRONG = {
     "show": ("show: the following arguments are required: ID (see sessionmgr show --help)"),
     "show run_1": "no session or run or snapshot 'run_1' is stored",
     "show ses_1 run_1": "show: unexpected argument 'run_1' (see sessionmgr show --help)",
-    "show %": "no session or run or snapshot '%' is stored",
+    "show %": "no session, run, snapshot or job '%' is stored",
     # events
     "events": "events: the following arguments are required: ID (see sessionmgr events --help)",
     "events snp_1": "no session or run 'snp_1' is stored",
@@ -90,7 +90,7 @@ WRONG = {
         "cancel: there is no flag --reson; did you mean --reason? (see sessionmgr cancel --help)"
     ),
     "pause run_1": "no session or run 'run_1' is stored",
-    "resume run_1": "no snapshot or session or run 'run_1' is stored",
+    "resume run_1": "no session or run or snapshot 'run_1' is stored",
     "resume run_1 go --clock idel=3": ("--clock: there is no clock 'idel'; did you mean idle?"),
     "resume run_1 go --deadline soon": (
         "--deadline: expected a duration like 900, 15m or 2h, got 'soon'"
@@ -153,7 +153,10 @@ WRONG = {
         "--max-turns: expected a whole number, 1 or more, got 'many'"
     ),
     "run hello -p shell --image nowhere.png": "--image: there is no file {home}/nowhere.png",
-    "run hello --resume run_1": "no session or run 'run_1' is stored",
+    "run hello --resume run_1": "no session or run or snapshot 'run_1' is stored",
+    "resume core-1 hello": "no session, run, snapshot or job 'core-1' is stored",
+    "cancel core-1": "no session, run or job 'core-1' is stored",
+    "show core-1 --batch nowhere": "--batch nowhere: no batch was begun in that directory",
     # batch
     "batch": "batch: the following arguments are required: JOBS (see sessionmgr batch --help)",
     "batch nowhere.jsonl": "nowhere.jsonl: No such file or directory",
@@ -270,8 +273,11 @@ def test_an_ambiguous_id_names_them(terminal: Terminal) -> None:
         result.session_id for result in fill(terminal.store, *[play(Say(text="x"))] * 2)
     )
     for words in (["show"], ["events"], ["export"], ["costs"], ["cancel"], ["pause"], ["resume"]):
-        expected = f"{PREFIX}'ses_' is ambiguous: {one}, {other}"
-        assert terminal(*words, "ses_") == (1, "", expected)
+        code, out, err = terminal(*words, "ses_")
+        assert (code, out) == (1, "")
+        first, *candidates = err.splitlines()
+        assert first == f"{PREFIX}several ids begin with 'ses_'; type more of the one meant:"
+        assert [line.removeprefix(PREFIX).split(":")[0] for line in candidates] == [one, other]
 
 
 def test_a_log_file_that_cannot_be_is_told(terminal: Terminal) -> None:

@@ -98,6 +98,7 @@ class ClaudeAdapter(ProviderAdapter):
     permissions = PERMISSIONS
     options = ClaudeOptions
     serves = frozenset({"tools_allowed", "tools_denied", "directories"})
+    resume_command = "claude --resume {id}"
     environment = ENVIRONMENT
     connect: ClassVar[Connect[ClaudeSpec, ClaudeConnection]] = staticmethod(sdk.connect)
     """The seam: a mock SDK is put here."""

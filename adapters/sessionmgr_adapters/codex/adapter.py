@@ -101,6 +101,7 @@ class CodexAdapter(ProviderAdapter):
     permissions = PERMISSIONS
     options = CodexOptions
     serves = frozenset({"directories"})
+    resume_command = "codex resume {id}"
     environment = ENVIRONMENT
     connect: ClassVar[Connect[ConnectionSpec, CodexConnection]] = staticmethod(sdk.connect)
     """The seam: a mock SDK is put here."""

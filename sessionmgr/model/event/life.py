@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from sessionmgr.model.capability import Negotiation
 from sessionmgr.model.end import Reason
@@ -39,6 +40,11 @@ class RunStarted(Event, frozen=True, kw_only=True):
     cli_version: str | None = None
     resumed_from: str | None = None
     metadata: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
+    asked: dict[str, Json] | UnsetType = UNSET
+    """What the run was asked for beside its prompt: tools, options, limits, as far as it is kept.
+
+    A follow-up of the run is asked for the same. Older records do not have it.
+    """
 
 
 class ProviderSessionUpdated(Event, frozen=True, kw_only=True):

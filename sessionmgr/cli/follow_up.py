@@ -1,0 +1,180 @@
+"""Follow-ups on the command line: which run is followed, and what its follow-up is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
+
+from sessionmgr.batch import read_job, read_rules, wish_of
+from sessionmgr.cli.asking import Terminal, find_terminal
+from sessionmgr.cli.lookup import find, job_of_session
+from sessionmgr.cli.output import note
+from sessionmgr.cli.stored import ALIVE, all_runs, fold, held_sessions, session_of
+from sessionmgr.errors import CommandLineInvalid
+from sessionmgr.manager import Clocks
+from sessionmgr.manager.asked import Asked
+from sessionmgr.manager.following_up import asked_in
+from sessionmgr.provider import Budget
+
+if TYPE_CHECKING:
+    from sessionmgr.batch import JobRecord
+    from sessionmgr.cli.configuration import Configuration
+    from sessionmgr.cli.lookup import JobOf
+    from sessionmgr.manager import Manager, RunHandle, RunWish
+    from sessionmgr.manager.plan import Wishes
+    from sessionmgr.model import Run
+    from sessionmgr.provider import Approve
+    from sessionmgr.store import Store, StoredRun
+
+_OF_ONE_RUN: Final = frozenset({"not_kept", "variables"})
+_ASKED: Final = tuple(name for name in Asked.__struct_fields__ if name not in _OF_ONE_RUN)
+
+
+class Followed(msgspec.Struct, frozen=True, kw_only=True):
+    """The run that is followed up, and what its follow-up is asked for beside what is recorded."""
+
+    run: Run
+    snapshot_id: str | None = None
+    wishes: Wishes = msgspec.field(default_factory=lambda: cast("Wishes", {}))
+
+
+async def find_followed(store: Store, name: str, batch: str | None = None) -> Followed:
+    """Return the run that a name stands for: of a session or a batch job, the last one.
+
+    Raises:
+        CommandLineInvalid: It is on, or its batch is not done with it.
+    """
+    kind, id = await find(store, name, "session", "run", "snapshot", batch=batch)
+    snapshot_id = id if kind == "snapshot" else None
+    if snapshot_id is not None:
+        run_id = (await store.snapshot(snapshot_id)).run_id
+        assert run_id is not None
+        stored = await store.run(run_id)
+    else:
+        stored = await store.run(id) if kind == "run" else await _last_run(store, id)
+    await _require_free(store, stored)
+    run = await fold(store, stored)
+    if snapshot_id is None and run.status == "paused":
+        snapshots = await store.snapshots(stored.session_id)
+        of_it = [each.snapshot_id for each in snapshots if each.run_id == run.id]
+        snapshot_id = of_it[-1] if of_it else None
+    of = job_of_session(session_of((await store.session(stored.session_id)).body))
+    record = None if of is None else _record_of(of, batch)
+    wishes = await _recorded_elsewhere(store, run, of, record)
+    return Followed(run=run, snapshot_id=snapshot_id, wishes=wishes)
+
+
+async def _last_run(store: Store, session_id: str) -> StoredRun:
+    runs = await all_runs(store, session_id)
+    if not runs:
+        raise CommandLineInvalid(f"{session_id} has no run to go on with")
+    return runs[-1]
+
+
+async def _require_free(store: Store, stored: StoredRun) -> None:
+    """Refuse what another program looks after now."""
+    lease = (await held_sessions(store, stored.session_id)).get(stored.session_id)
+    if lease is not None:
+        how = "is on" if stored.status in ALIVE else f"is {stored.status}"
+        raise CommandLineInvalid(
+            f"{stored.run_id} {how}, and process {lease.owner.pid} looks after its session: "
+            f"wait for it, or say it there: sessionmgr append {stored.session_id} TEXT"
+        )
+
+
+def _record_of(of: JobOf, batch: str | None) -> JobRecord | None:
+    """Return what the job's batch has on record of it, where its directory is known.
+
+    Raises:
+        CommandLineInvalid: The batch runs, and is not done with the job.
+    """
+    out = batch or of.out
+    record = None if out is None else read_job(out, of.job)
+    if record is not None and record.busy is not None:
+        raise CommandLineInvalid(
+            f"the job {of.job!r} is {record.state} in the batch {out}, at which {record.busy} is: "
+            "wait until it is over there"
+        )
+    return record
+
+
+async def _recorded_elsewhere(
+    store: Store, run: Run, of: JobOf | None, record: JobRecord | None
+) -> Wishes:
+    """Return what the run was asked for, as far as its own record does not say it.
+
+    Raises:
+        CommandLineInvalid: That cannot be known, and the follow-up might be allowed more.
+    """
+    asked = await asked_in(store, run)
+    wishes: Wishes = {}
+    if record is not None:
+        wish = wish_of(record.job)
+        wishes["env"], wishes["budget"] = wish.env, wish.budget
+        if asked is None:
+            wishes.update(cast("Wishes", {name: getattr(wish, name) for name in _ASKED}))
+    elif asked is None and of is not None:
+        raise CommandLineInvalid(
+            f"what the job {of.job!r} was allowed stands in the directory of its batch only: "
+            "add --batch OUT"
+        )
+    elif asked is None:
+        note("its tools, options and limits are not on record: what it is to have, flags must say")
+    elif asked.variables:
+        note(f"values of its variables are not on record ({', '.join(asked.variables)}): see --env")
+    return wishes
+
+
+async def start_follow_up(
+    manager: Manager, followed: Followed, message: str | None, wishes: Wishes
+) -> RunHandle:
+    """Start a follow-up; `wishes` come before what the run was asked for.
+
+    Raises:
+        NotResumable: A precondition does not hold; it says which.
+        StartRefused: It cannot be started.
+    """
+    if followed.snapshot_id is not None:
+        return await manager.submit_resume(followed.snapshot_id, message, **wishes)
+    joined = cast("Wishes", {**followed.wishes, **wishes})
+    return await manager.submit_follow_up(followed.run.id, message, **joined)
+
+
+def approver(configuration: Configuration) -> Approve | None:
+    """Return who answers questions: the terminal, or else the rules that are set, or nobody."""
+    terminal = find_terminal()
+    if terminal is not None:
+        return Terminal(terminal, configuration.clocks.get("approval", 120.0)).approve
+    return None if configuration.approve is None else read_rules(configuration.approve)
+
+
+def wishes_of(configuration: Configuration) -> Wishes:
+    """Return what flags ask for; files and variables do not change what was asked before."""
+    wishes: Wishes = {}
+    given = {name for name, source in configuration.sources.items() if source.startswith("-")}
+    if "model" in given:
+        wishes["model"] = configuration.model
+    if "effort" in given:
+        wishes["effort"] = configuration.effort
+    if "permission_mode" in given:
+        wishes["permission_mode"] = configuration.permission_mode
+    if "tools_allowed" in given:
+        wishes["tools_allowed"] = configuration.tools_allowed
+    if "tools_denied" in given:
+        wishes["tools_denied"] = configuration.tools_denied or ()
+    if "max_turns" in given:
+        wishes["max_turns"] = configuration.max_turns
+    if "budget_usd" in given:
+        wishes["budget"] = Budget(usd=configuration.budget_usd)
+    clocks = Clocks(**configuration.clocks) if configuration.clocks else Clocks()
+    if configuration.deadline is not None:
+        clocks = msgspec.structs.replace(clocks, deadline=configuration.deadline)
+    if clocks != Clocks():
+        wishes["clocks"] = clocks
+    return wishes
+
+
+def wishes_of_flags(wish: RunWish, given: set[str]) -> Wishes:
+    """Return what else flags ask for: the fields of a wish that are `given`."""
+    return cast("Wishes", {name: getattr(wish, name) for name in given})

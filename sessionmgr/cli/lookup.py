@@ -1,0 +1,196 @@
+"""Lookup of sessions, runs and batch jobs by ids that a user types, shortened or whole."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from sessionmgr.cli.safe_text import fit, one_line
+from sessionmgr.cli.stored import (
+    ALIVE,
+    first_prompt,
+    held_sessions,
+    session_of,
+    told_status,
+)
+from sessionmgr.cli.when import ago
+from sessionmgr.errors import AmbiguousId, CommandLineInvalid, NameAmbiguous, UnknownId
+from sessionmgr.model import moment
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import AsyncIterator, Sequence
+
+    from sessionmgr.model import Session
+    from sessionmgr.store import Store, StoredSession
+    from sessionmgr.store.contract import Kind
+
+PAGE: Final = 500
+WORDS: Final = 40
+"""So much of a prompt says which session is meant."""
+MORE: Final = "…"
+_PREFIXES: Final = {"session": "ses_", "run": "run_", "snapshot": "snp_"}
+
+
+class JobOf(msgspec.Struct, frozen=True):
+    """Which job of which batch a session was opened for."""
+
+    job: str
+    batch: str
+    out: Path | None
+    """The batch's directory; older records do not have it."""
+
+
+def add_batch_flag(parser: argparse.ArgumentParser) -> None:
+    """Add `--batch`, which says in which batch a job's id is to be looked up."""
+    parser.add_argument(
+        "--batch", metavar="OUT", help="the directory of the batch, where ID is that of a job"
+    )
+
+
+def job_of_session(session: Session) -> JobOf | None:
+    """Return the batch job that a session was opened for, if it was for one."""
+    job, batch, out = (session.metadata.get(name) for name in ("job", "batch", "out"))
+    if not isinstance(job, str) or not isinstance(batch, str):
+        return None
+    return JobOf(job, batch, Path(out) if isinstance(out, str) else None)
+
+
+async def find(
+    store: Store, text: str, *kinds: Kind, batch: str | None = None, is_on: bool = False
+) -> tuple[Kind, str]:
+    """Return what kind of thing a name stands for, and its whole id.
+
+    A name is an id, the beginning of one with or without the part before the underscore, or the id
+    of a batch job, which stands for the job's last session. A job of that very id comes before ids
+    that only begin like that. `is_on` says that a run which is on is looked for, where several
+    batches have such a job.
+
+    Raises:
+        UnknownId: Nothing is called that.
+        NameAmbiguous: Several things are; it says which.
+    """
+    found = await _by_id(store, text, kinds)
+    is_id = text.startswith(tuple(_PREFIXES.values()))
+    if "session" in kinds and not (is_id and found):
+        jobs = await _by_job(store, text, batch)
+        if len(jobs) > 1 and is_on:
+            jobs = [each for each in jobs if await _has_run_on(store, each)] or jobs
+        if len(jobs) == 1:
+            return "session", jobs[0].session_id
+        if jobs:
+            said = [await _of_job(store, each) for each in jobs]
+            raise NameAmbiguous(f"{len(jobs)} batches have a job {text!r}", said, _AMONG_BATCHES)
+    if not found or not text:
+        whole = " or ".join(kinds) if is_id else ", ".join(kinds[:-1]) + f", {kinds[-1]} or job"
+        raise UnknownId(whole.removeprefix(", "), text)
+    if len(found) > 1:
+        said = [await _described(store, kind, id) for id, kind in found.items()]
+        raise NameAmbiguous(f"several ids begin with {text!r}", said, "type more of the one meant")
+    ((id, kind),) = found.items()
+    return kind, id
+
+
+_AMONG_BATCHES: Final = "name the session, or add --batch OUT"
+
+
+async def _by_id(store: Store, text: str, kinds: Sequence[Kind]) -> dict[str, Kind]:
+    found: dict[str, Kind] = {}
+    for kind in kinds:
+        prefix = text if text.startswith(_PREFIXES[kind]) else _PREFIXES[kind] + text
+        if not text or ("_" in text and prefix != text):
+            continue
+        try:
+            found[await store.resolve(prefix, kind)] = kind
+        except AmbiguousId as error:
+            found.update(dict.fromkeys(error.candidates, kind))
+        except UnknownId:
+            continue
+    return found
+
+
+# --- jobs ----------------------------------------------------------------------------------------
+
+
+async def _by_job(store: Store, job: str, out: str | None) -> list[StoredSession]:
+    """Return the last session of a job in each batch that has it, the newest first."""
+    wanted = None if out is None else _batch_in(out)
+    found: dict[str, StoredSession] = {}
+    async for stored in _with_word(store, job):
+        of = job_of_session(session_of(stored.body))
+        if of is not None and of.job == job and wanted in {None, of.batch}:
+            found.setdefault(of.batch, stored)
+    if wanted is not None and not found:
+        raise CommandLineInvalid(f"--batch {out}: no session of a job {job!r} is stored for it")
+    return list(found.values())
+
+
+def _batch_in(out: str) -> str:
+    from sessionmgr.batch import batch_id  # only here: most commands can do without batches
+
+    batch = batch_id(out)
+    if batch is None:
+        raise CommandLineInvalid(f"--batch {out}: no batch was begun in that directory")
+    return batch
+
+
+async def _with_word(store: Store, word: str) -> AsyncIterator[StoredSession]:
+    """Iterate over the sessions whose record holds a word, the newest first."""
+    sign = msgspec.json.encode(word)
+    cursor: int | None = None
+    while True:
+        page = await store.sessions(limit=PAGE, cursor=cursor)
+        for each in page.rows:
+            if sign in each.body:  # to read them all would take ten times as long
+                yield each
+        cursor = page.cursor
+        if cursor is None:
+            return
+
+
+async def _has_run_on(store: Store, stored: StoredSession) -> bool:
+    page = await store.runs(session_id=stored.session_id, statuses=ALIVE, limit=1)
+    return bool(page.rows)
+
+
+# --- which of several ----------------------------------------------------------------------------
+
+
+async def _of_job(store: Store, stored: StoredSession) -> str:
+    of = job_of_session(session_of(stored.body))
+    assert of is not None
+    where = str(of.out) if of.out is not None else f"batch {of.batch}"
+    return f"{await _session_in_words(store, stored, whole=True)}, {where}"
+
+
+async def _described(store: Store, kind: Kind, id: str) -> str:
+    """Say in one line what an id stands for."""
+    if id == MORE:
+        return MORE
+    if kind == "session":
+        return await _session_in_words(store, await store.session(id))
+    if kind == "run":
+        run = await store.run(id)
+        held = run.session_id in await held_sessions(store, run.session_id)
+        prompt = await first_prompt(store, run.session_id, run_id=id)
+        return _line(id, "run", told_status(run.status, held=held), run.ended, prompt)
+    snapshot = await store.snapshot(id)
+    return _line(id, "snapshot", f"of {snapshot.run_id}", snapshot.at, None)
+
+
+async def _session_in_words(store: Store, stored: StoredSession, *, whole: bool = False) -> str:
+    id = stored.session_id
+    page = await store.runs(session_id=id, limit=1)
+    held = id in await held_sessions(store, id)
+    status = told_status(page.rows[0].status, held=held) if page.rows else stored.state
+    prompt = None if whole else await first_prompt(store, id)
+    return _line(id, "session", status, stored.created, prompt)
+
+
+def _line(id: str, kind: str, status: str, at: int | None, prompt: str | None) -> str:
+    when = "" if at is None else ago(moment.written(at / 1000), time.time())
+    words = "" if not prompt else f'"{fit(one_line(prompt), WORDS)}"'
+    return f"{id}: {', '.join(filter(None, (kind, status, when, words)))}"

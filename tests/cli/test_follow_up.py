@@ -1,0 +1,185 @@
+"""Follow-ups of jobs that are over, by the id of the job, its run or its session."""
+
+import json
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import trio
+
+from sessionmgr import Job, RunResult, open_manager, run_batch
+from sessionmgr.batch.place import Place
+from sessionmgr.model import PermissionMode
+from sessionmgr.testing.scripted import Fail, Hang, Say, Tool, scripted
+from tests.cli.actor import install
+from tests.cli.terminal import Terminal
+from tests.manager.house import play
+
+MORE = play(Say(text="and so on"))
+SCRIPTS = {
+    "completed": play(Say(text="x")),
+    "failed": play(Say(text="x"), Fail()),
+    "timed_out": play(Say(text="x"), Hang()),
+}
+
+
+@pytest.fixture(autouse=True)
+def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch)
+
+
+def batch(store: Path, out: Path, *jobs: Job) -> dict[str, RunResult]:
+    """Run jobs in a program of their own, and return what became of them."""
+
+    async def main() -> dict[str, RunResult]:
+        async with (
+            open_manager(store=store, adapters={"actor": scripted("actor")}) as manager,
+            run_batch(manager, jobs, out=out, retries=0) as results,
+        ):
+            return {result.job: result async for result in results}
+
+    return trio.run(main)
+
+
+def runs_of(terminal: Terminal, name: str, *more: str) -> list[dict[str, object]]:
+    _, out, err = terminal("show", name, "--json", *more)
+    assert not err
+    runs: list[dict[str, object]] = json.loads(out)["runs"]
+    return runs
+
+
+@pytest.mark.parametrize("by", ["job", "run", "session"])
+@pytest.mark.parametrize("how", SCRIPTS)
+def test_a_job_that_is_over_is_followed_up_in_its_session(
+    terminal: Terminal, tmp_path: Path, how: str, by: str
+) -> None:
+    job = Job(id="core-11", prompt=SCRIPTS[how], provider="actor", deadline=0.5)
+    result = batch(terminal.store, tmp_path / "night", job)["core-11"]
+    assert result.status == how
+    name = {"job": "core-11", "run": result.id, "session": result.session_id}[by]
+    code, out, err = terminal("resume", name, MORE, "--deadline", "60")
+    assert (code, out) == (0, "and so on"), err
+    first, second = runs_of(terminal, "core-11")
+    assert (first["status"], second["status"]) == (how, "completed")
+    assert second["resumed_from"] == first["id"]
+    assert second["provider_session_id"] == first["provider_session_id"]
+    code, out, err = terminal("run", "--resume", name, MORE, "--deadline", "60")
+    assert (code, out) == (0, "and so on"), err
+    assert len(runs_of(terminal, "core-11")) == 3
+
+
+def test_an_agent_that_was_cut_inside_a_tool_call_is_told_so(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    make = play(Tool(name="Bash", input={"command": "make"}, takes=1000))
+    batch(
+        terminal.store, tmp_path / "night", Job(id="a", prompt=make, provider="actor", deadline=1)
+    )
+    code, out, err = terminal("resume", "a", "fix it", "--deadline", "60")
+    assert code == 0, err
+    assert out.startswith("You were interrupted while a tool call was running (Bash). Its outcome")
+    assert out.endswith(" fix it")
+
+
+def test_a_follow_up_leaves_its_batch_as_it_was(terminal: Terminal, tmp_path: Path) -> None:
+    out = tmp_path / "night"
+    jobs = [
+        Job(id="done", prompt="x", provider="actor"),
+        Job(id="failed", prompt=SCRIPTS["failed"], provider="actor"),
+    ]
+    first = batch(terminal.store, out, *jobs)
+    lines = (out / "results.jsonl").read_text()
+    for name in first:
+        assert terminal("resume", name, MORE)[0] == 0
+    assert (out / "results.jsonl").read_text() == lines
+    batch(terminal.store, out, jobs[0])
+    assert len(runs_of(terminal, "done")) == 2
+    (done,) = [line for line in lines.splitlines() if json.loads(line)["job"] == "done"]
+    assert done in (out / "results.jsonl").read_text().splitlines()
+
+
+def test_a_job_of_several_batches_is_named_with_its_batch(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    job = Job(id="a", prompt="x", provider="actor")
+    of = {name: batch(terminal.store, tmp_path / name, job)["a"] for name in ("one", "two")}
+    code, out, err = terminal("resume", "a", MORE)
+    assert (code, out) == (1, "")
+    head, *candidates = err.splitlines()
+    assert head.endswith("2 batches have a job 'a'; name the session, or add --batch OUT:")
+    for name, result in of.items():
+        (line,) = [each for each in candidates if result.session_id in each]
+        assert "session, completed, " in line
+        assert line.endswith(str(tmp_path / name))
+    code, out, err = terminal("resume", "a", MORE, "--batch", str(tmp_path / "one"))
+    assert (code, out) == (0, "and so on"), err
+    assert len(runs_of(terminal, of["one"].session_id)) == 2
+    assert len(runs_of(terminal, of["two"].session_id)) == 1
+    code, _, err = terminal("resume", "b", MORE, "--batch", str(tmp_path / "one"))
+    assert code == 1
+    assert err.endswith(f"--batch {tmp_path / 'one'}: no session of a job 'b' is stored for it")
+
+
+async def test_a_job_that_is_on_is_not_followed_up(terminal: Terminal, tmp_path: Path) -> None:
+    job = Job(id="a", prompt=SCRIPTS["timed_out"], provider="actor")
+    async with (
+        open_manager(store=terminal.store, adapters={"actor": scripted("actor")}) as manager,
+        run_batch(manager, [job], out=tmp_path / "night") as results,
+    ):
+        assert results.progress().total == 1
+        while (await trio.to_thread.run_sync(terminal, "show", "a"))[0] != 0:
+            pass
+        code, _, err = await trio.to_thread.run_sync(terminal, "resume", "a", MORE)
+        assert code == 1
+        assert f"is on, and process {os.getpid()} looks after its session: wait for it" in err
+
+
+def test_a_job_that_its_batch_will_try_again_is_not_followed_up(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    out = tmp_path / "night"
+    batch(terminal.store, out, Job(id="a", prompt=SCRIPTS["failed"], provider="actor"))
+    with closing(sqlite3.connect(out / "ledger.db")) as ledger, ledger:
+        ledger.execute("update job set state = 'retrying'")
+    place = Place(out)
+    code, _, err = terminal("resume", "a", MORE)
+    assert code == 1
+    assert err.endswith(
+        f"the job 'a' is retrying in the batch {out}, at which process {os.getpid()} is: "
+        "wait until it is over there"
+    )
+    place.close()
+    assert terminal("resume", "a", MORE)[0] == 0
+
+
+def forget_what_was_asked(store: Path) -> None:
+    """Make a store look as if an older version had written it."""
+    without = "cast(json_remove(cast({column} as text), '{path}') as blob)"
+    asked = without.format(column="body", path="$.asked")
+    out = without.format(column="first_body", path="$.metadata.out")
+    with closing(sqlite3.connect(store)) as db, db:
+        db.execute(f"update events set body = {asked} where type = 'run_started'")
+        db.execute(f"update sessions set first_body = {out}, body = null")
+
+
+def test_a_job_of_an_older_version_is_followed_up_with_what_its_batch_has_on_record(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    out = tmp_path / "night"
+    job = Job(
+        id="a", prompt="x", provider="actor", permission_mode=PermissionMode.PLAN, deadline=77
+    )
+    batch(terminal.store, out, job)
+    forget_what_was_asked(terminal.store)
+    code, _, err = terminal("resume", "a", MORE)
+    assert code == 1
+    assert err.endswith("stands in the directory of its batch only: add --batch OUT")
+    code, said, err = terminal("resume", "a", MORE, "--batch", str(out))
+    assert (code, said) == (0, "and so on"), err
+    _, events, _ = terminal("events", "a", "--json", "--type", "run_started")
+    first, second = map(json.loads, events.splitlines())
+    assert "asked" not in first
+    assert second["asked"]["clocks"] == {"deadline": 77}
+    assert second["permission"]["asked"] == "plan"

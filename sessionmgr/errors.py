@@ -36,6 +36,7 @@ SessionmgrError
 │   │   ├── JobsInvalid             some jobs cannot be done as they are written
 │   │   ├── RulesInvalid            approval rules that say nothing, or too much
 │   │   ├── BatchBusy               another process is at this batch
+│   │   ├── OutDirectoryTaken       the directory holds the batch of another jobs file
 │   │   ├── LedgerUnusable          what has become of the jobs cannot be written down
 │   │   ├── ResultsUnwritable       the files that say what came of them cannot be written
 │   │   ├── HostLost                the process in which jobs ran is no more
@@ -391,6 +392,18 @@ class BatchBusy(BatchError):
 
     def __init__(self, directory: str, holder: str) -> None:
         super().__init__(f"{directory} is being worked on by {holder}: one at a time")
+        self.directory = directory
+        self.holder = holder
+
+
+class OutDirectoryTaken(BatchError):
+    """A batch's directory holds the batch of another jobs file."""
+
+    def __init__(self, directory: str, holder: str, jobs: str) -> None:
+        super().__init__(
+            f"{directory} already holds the batch of {holder}. Use --out DIR to keep them apart;"
+            f" if {jobs} is that file, moved or renamed, --force takes the directory over"
+        )
         self.directory = directory
         self.holder = holder
 

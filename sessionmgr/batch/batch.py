@@ -11,6 +11,7 @@ import trio
 from sessionmgr.batch.board import Board
 from sessionmgr.batch.conductor import Conductor
 from sessionmgr.batch.ledger import UNENDED, Ledger
+from sessionmgr.batch.ownership import claim
 from sessionmgr.batch.place import Place
 from sessionmgr.batch.progress import Progress
 from sessionmgr.batch.reading import Reader
@@ -78,6 +79,7 @@ class Batch:
         Raises:
             JobsInvalid: Some jobs cannot be done; nothing was started.
             BatchBusy: Another process is at it.
+            OutDirectoryTaken: Its directory holds the batch of another file.
             LedgerUnusable: Its directory or ledger cannot be used.
         """
         if self._tally is not None:
@@ -88,6 +90,11 @@ class Batch:
             if self._out is not None:
                 self._place = Place(self._out)
             ledger = self._ledger = Ledger(self._place.ledger if self._place else None)
+            self._reader = Reader(
+                self._manager, self._jobs, self._settings, ledger, self._host.readiness
+            )
+            if self._out is not None:
+                claim(ledger, self._out, self._reader.source, force=self._settings.force)
             self.id = ledger.note("batch") or ""
             if not self.id:
                 self.id = ledger.note("batch", self._manager.new_id(Kind.BATCH)) or ""
@@ -96,15 +103,11 @@ class Batch:
             conductor = self._conductor = self._make_conductor(ledger, board, tally)
             # First of all: what has changed of a job is another question once it is completed.
             await conductor.settle()
-            self._reader = Reader(
-                self._manager, self._jobs, self._settings, ledger, self._host.readiness
-            )
             await self._reader.read_all()
             conductor.show_again(self._reader.undecided)
             tally.open(ledger)
             self.warnings = (
                 *_idle(self._reader),
-                *_elsewhere(ledger, self._reader.source),
                 *self._crowded(ledger),
             )
             if self._place is not None:
@@ -291,15 +294,6 @@ def _idle(reader: Reader) -> list[str]:
     if not reader.count:
         return ["there are no jobs in it"]
     return [f"no job's id matches {each!r}" for each in sorted(reader.idle_patterns)]
-
-
-def _elsewhere(ledger: Ledger, source: str) -> list[str]:
-    """Say if the batch was begun with the jobs of another file: those are left out now."""
-    before = ledger.note("source")
-    ledger.note("source", source)
-    if before is None or before == source:
-        return []
-    return [f"its directory is that of another batch, of {before}: --out names one of its own"]
 
 
 def _down(error: BaseException) -> BatchDown:

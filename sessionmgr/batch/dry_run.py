@@ -11,6 +11,7 @@ import trio
 
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.ledger import Ledger
+from sessionmgr.batch.ownership import claim
 from sessionmgr.batch.place import Place
 from sessionmgr.batch.readiness import readiness_of
 from sessionmgr.batch.reading import Reader
@@ -42,8 +43,9 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     line: int
     provider: str
     action: Action
-    negotiation: Negotiation
-    permission: Permission
+    negotiation: Negotiation | None
+    """None, as is `permission`: as things are now it would be refused, were it to be done."""
+    permission: Permission | None
 
 
 class DryRun:
@@ -66,6 +68,7 @@ class DryRun:
 
         Raises:
             BatchBusy: Another process is at it.
+            OutDirectoryTaken: Its directory holds the batch of another file.
             LedgerUnusable: Its directory or ledger cannot be used.
         """
         await trio.lowlevel.checkpoint()
@@ -78,8 +81,10 @@ class DryRun:
             stack.callback(ledger.close)
             stack.enter_context(ledger.in_thought())
             ready = partial(readiness_of, self._manager)
-            self._reader = Reader(self._manager, self._jobs, self._settings, ledger, ready)
-            self._reads = self._reader.reads()
+            reader = Reader(self._manager, self._jobs, self._settings, ledger, ready)
+            if self._out is not None:
+                claim(ledger, self._out, reader.source, force=self._settings.force)
+            self._reader, self._reads = reader, reader.reads()
             self._kept = stack.pop_all()
         return self
 
@@ -112,8 +117,8 @@ class DryRun:
             line=read.entered.line,
             provider=job.provider or "",
             action=self._action(read),
-            negotiation=read.grant.negotiation,
-            permission=read.grant.permission,
+            negotiation=None if read.grant is None else read.grant.negotiation,
+            permission=None if read.grant is None else read.grant.permission,
         )
 
     def _action(self, read: Read) -> Action:

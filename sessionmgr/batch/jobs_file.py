@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 import msgspec
 import trio
 
+from sessionmgr.batch.doubled_names import doubled_names
 from sessionmgr.batch.job import FIELDS, Job
 from sessionmgr.errors import JobsInvalid
 from sessionmgr.model import PermissionMode
@@ -55,10 +57,10 @@ class Source:
         return f"job {line}"
 
     @property
-    def full_name(self) -> str:
-        """The same wherever one is."""
+    def path(self) -> Path | None:
+        """The file they come from, the same wherever one is; None: a program hands them over."""
         is_file = isinstance(self._jobs, str | Path)
-        return str(Path(str(self._jobs)).resolve()) if is_file else str(self)
+        return Path(str(self._jobs)).resolve() if is_file else None
 
     def __str__(self) -> str:
         return str(self._jobs) if isinstance(self._jobs, str | Path) else "jobs"
@@ -102,6 +104,8 @@ def parse_job(data: bytes, where: str) -> Job | list[Problem]:
     if not isinstance(value, dict):
         return [Problem(where, "", "a job is a JSON object, `{…}`")]
     fields = cast("dict[str, object]", value)
+    if doubled := doubled_names(data):
+        return [Problem(where, name, what) for name, what in doubled]
     problems = [Problem(where, name, unknown(name, FIELDS)) for name in fields.keys() - {*FIELDS}]
     if "id" not in fields:
         problems.append(Problem(where, "id", "a job has one, which no other job has"))
@@ -146,7 +150,7 @@ async def spool(stream: ReceiveStream, directory: str | Path) -> Path:
     """Store jobs that come as a stream in the batch's directory, and return the file.
 
     Raises:
-        JobsInvalid: There are none, and there were some before: it would be as if all were gone.
+        JobsInvalid: There are none; those that were there before are left as they are.
     """
     path = trio.Path(directory) / "jobs.jsonl"
     await trio.to_thread.run_sync(make_private_directory, Path(directory))
@@ -157,9 +161,12 @@ async def spool(stream: ReceiveStream, directory: str | Path) -> Path:
         async for chunk in stream:
             is_empty = is_empty and not chunk.strip()
             await file.write(chunk)
-    if is_empty and await path.exists():
+    if is_empty:
         await partial.unlink()
-        raise JobsInvalid([f"stdin: there are no jobs in it, and {path} has some"])
+        what = f", and {path} has some" if await path.exists() else ""
+        with suppress(OSError):  # something was there before
+            await path.parent.rmdir()
+        raise JobsInvalid([f"stdin: there are no jobs in it{what}"])
     if await path.exists():  # it may turn out that those cannot be done which come in their stead
         await path.replace(path.with_name("jobs.jsonl.before"))
     await partial.replace(path)

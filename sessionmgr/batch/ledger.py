@@ -187,12 +187,9 @@ class Ledger:
             ),
         )
 
-    def leave(self, entered: Entered) -> None:
-        """Note that a job means something else now, and is left as it was: it is not chosen."""
-        self._execute(
-            "update job set line = ?, round = ? where id = ?",
-            (entered.line, self.round, entered.job.id),
-        )
+    def leave(self, job: str, line: int) -> None:
+        """Note where a job stands now that is left as it was, whatever it means now."""
+        self._execute("update job set line = ?, round = ? where id = ?", (line, self.round, job))
 
     def shared_directories(self) -> list[tuple[str, int]]:
         """Return directories in which several of the chosen jobs may write, and how many."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 from fnmatch import fnmatchcase
-from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +11,8 @@ import trio
 from msgspec.structs import replace
 
 from sessionmgr.batch import ledger as states
-from sessionmgr.batch.job import fingerprint, meaning, work
+from sessionmgr.batch.changes import change, is_same_work
+from sessionmgr.batch.job import Job, fingerprint, meaning
 from sessionmgr.batch.jobs_file import Problem, Source
 from sessionmgr.batch.ledger import Entered, Known, Ledger
 from sessionmgr.batch.readiness import Readiness
@@ -28,12 +27,11 @@ from sessionmgr.errors import (
     StartRefused,
     WishInvalid,
 )
-from sessionmgr.model import PermissionMode, encode_json
+from sessionmgr.model import PermissionMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sessionmgr.batch.job import Job
     from sessionmgr.batch.jobs_file import Jobs
     from sessionmgr.batch.settings import Settings
     from sessionmgr.manager import Grant, Manager
@@ -41,6 +39,8 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 25
 """So many problems are told one by one."""
+SOME: Final = 5
+"""So many ids are told as examples."""
 EVERY: Final = 64
 """After so many jobs, others have their turn."""
 _WRITING: Final = ("files", "command_execution", "tool_use")
@@ -49,12 +49,36 @@ _FAILED: Final = frozenset({"failed", "timed_out", "rate_limited"})
 
 
 class Read(msgspec.Struct, frozen=True):
-    """A job that was read and found good: what it would be granted, and how it stands."""
+    """A job that was read: what it would be granted, and how it stands."""
 
     entered: Entered
-    grant: Grant
+    grant: Grant | None
+    """None: it would be refused as things are now, and is not to be done this time."""
     state: str
     """What the ledger has it as, from now on."""
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as far as its file, and the files that it names, tell."""
+
+    line: int
+    where: str
+    id: str | None = None
+    job: Job | None = None
+    """None: it cannot be read, and the problems say why."""
+    digests: dict[str, str] = {}
+    own_budget: bool = False
+    """Whether the job itself names its budget, and not the batch's defaults."""
+    problems: tuple[Problem, ...] = ()
+
+
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as the manager sees it: what it would be granted, or why it would be refused."""
+
+    draft: Draft
+    grant: Grant | None = None
+    directory: str = ""
+    problems: tuple[Problem, ...] = ()
 
 
 class Reader:
@@ -82,11 +106,13 @@ class Reader:
         """Jobs that are not begun again before the user has decided how."""
         self.idle_patterns: Final = {*settings.only, *settings.skip}
         """The patterns of what is to be done, or not, that no job's id has matched so far."""
+        self._any_meant = False
+        self._first_ids: Final[list[str]] = []
 
     @property
-    def source(self) -> str:
+    def source(self) -> Source:
         """Where the jobs come from."""
-        return self._source.full_name
+        return self._source
 
     async def read_all(self) -> None:
         """Enter all jobs, or none.
@@ -111,15 +137,32 @@ class Reader:
         try:
             for line, found in self._source:
                 self.count += 1
-                if isinstance(found, list):
-                    self._complain(*found)
-                elif (read := self._read(line, found)) is not None:
+                checked = self._check(self._draft(line, found))
+                read = self._enter(checked)
+                if read is not None and self._is_ready(read, checked.draft.where):
                     yield read
         except OSError as error:
             raise JobsInvalid([f"{self._source}: {error.strerror or error}"]) from error
         self._problems.extend(self._readiness.problems())
         if self._problems:
             raise JobsInvalid(self._problems, self._untold)
+        self._require_some()
+
+    def _require_some(self) -> None:
+        """Make sure that there are jobs, and that some of them are meant.
+
+        Raises:
+            JobsInvalid: There are none.
+        """
+        if not self.count and self._source.path is not None:
+            what = 'there are no jobs in it; write one a line: {"id": "a", "prompt": "…"}'
+            raise JobsInvalid([f"{self._source}: {what}"])
+        if self.count and not self._any_meant:
+            flags = {"--only": self._settings.only, "--skip": self._settings.skip}
+            said = ", ".join(f"{flag} {glob!r}" for flag, globs in flags.items() for glob in globs)
+            ids = ", ".join(map(repr, self._first_ids)) + (", …" if self.count > SOME else "")
+            what = f"no job is left of {self.count}; their ids are {ids}"
+            raise JobsInvalid([f"{said}: {what}"])
 
     def _require_providers(self) -> None:
         """Make sure that what is said of providers is said of some that there are.
@@ -144,42 +187,38 @@ class Reader:
             else:
                 self._untold += 1
 
-    def _read(self, line: int, job: Job) -> Read | None:
-        """Check one job and enter it; None if there is something wrong with it."""
-        where, ledger = self._source.place(line), self._ledger
-        own_budget = job.budget_usd is not None
-        job = job.over(self._settings.defaults)
-        known = ledger.known(job.id)
-        if known is not None and known.round == ledger.round:
-            first = self._source.place(known.line)
-            self._complain(Problem(where, "id", f"{job.id!r} is taken: {first} has it"))
-            return None
+    def _draft(self, line: int, found: Job | list[Problem]) -> Draft:
+        """Read what the job names; this may block."""
+        where = self._source.place(line)
+        if isinstance(found, list):
+            return Draft(line=line, where=where, problems=tuple(found))
+        job = found.over(self._settings.defaults)
         given = self._settings.options.get(job.provider or "")
         if given:
             job = replace(job, options={**given, **(job.options or {})})
         complete = complete_job(job, where)
         if isinstance(complete, Problem):
-            self._complain(complete)
-            return None
-        provider, cwd = complete.provider or "", complete.cwd or "."
-        try:
-            grant = self._manager.check(provider, wish_of(complete), cwd=cwd)
-            digests = meaning(complete, cwd)
-        except (StartRefused, ProcessError) as error:
-            self._complain(self._refused(error, where, complete, is_own=own_budget))
-            return None
-        entered = Entered(
-            job=complete,
+            return Draft(line=line, where=where, id=job.id, problems=(complete,))
+        return Draft(
             line=line,
-            fingerprint=fingerprint(digests),
-            digests=digests,
-            directory=self._directory(complete),
-            chosen=False,
+            where=where,
+            id=job.id,
+            job=complete,
+            digests=meaning(complete, complete.cwd),
+            own_budget=found.budget_usd is not None,
         )
-        read = self._entered(where, entered, known, grant)
-        if read is not None and read.entered.chosen and not self._readiness.has(complete, where):
-            return None
-        return read
+
+    def _check(self, draft: Draft) -> Checked:
+        """Ask the manager what a job would be granted."""
+        job = draft.job
+        if job is None:
+            return Checked(draft=draft, problems=draft.problems)
+        try:
+            grant = self._manager.check(job.provider or "", wish_of(job), cwd=job.cwd or ".")
+        except (StartRefused, ProcessError) as error:
+            problem = self._refused(error, draft.where, job, is_own=draft.own_budget)
+            return Checked(draft=draft, problems=(problem,))
+        return Checked(draft=draft, grant=grant, directory=self._directory(job))
 
     def _refused(self, error: Exception, where: str, job: Job, *, is_own: bool) -> Problem:
         """Say what is wrong with a job; a default is named with its source, not with a line."""
@@ -191,18 +230,54 @@ class Reader:
         source = self._settings.sources.get("budget_usd", "the batch's defaults")
         return Problem("", f"budget_usd ({job.budget_usd}, from {source})", error.why)
 
+    def _is_ready(self, read: Read, where: str) -> bool:
+        """Say whether a job's provider can be used, if the job is to be done this time."""
+        return not read.entered.chosen or self._readiness.has(read.entered.job, where)
+
+    def _enter(self, checked: Checked) -> Read | None:
+        """Enter one job; None if it cannot be, for there is something wrong with it."""
+        draft, ledger = checked.draft, self._ledger
+        if draft.id is None:
+            self._complain(*checked.problems)
+            return None
+        known = ledger.known(draft.id)
+        if known is not None and known.round == ledger.round:
+            first = self._source.place(known.line)
+            self._complain(Problem(draft.where, "id", f"{draft.id!r} is taken: {first} has it"))
+            return None
+        is_meant = self._is_meant(draft.id)
+        if draft.job is None:
+            if is_meant:
+                self._complain(*checked.problems)
+            elif known is not None:
+                ledger.leave(draft.id, draft.line)
+            return None
+        entered = Entered(
+            job=draft.job,
+            line=draft.line,
+            fingerprint=fingerprint(draft.digests),
+            digests=draft.digests,
+            directory=checked.directory,
+            chosen=False,
+        )
+        return self._entered(entered, known, checked, is_meant=is_meant)
+
     def _entered(
-        self, where: str, entered: Entered, known: Known | None, grant: Grant
+        self, entered: Entered, known: Known | None, checked: Checked, *, is_meant: bool
     ) -> Read | None:
-        """Enter a job that is good in itself; None if its result would be lost by that."""
-        is_same = known is None or _is_same_work(known, entered)
+        is_same = known is None or is_same_work(known, entered)
         state = states.WAITING if known is None else self._state(known, is_same=is_same)
-        selected = self._is_selected(entered.job.id)
+        is_open = is_meant and state in states.UNENDED
+        if is_open and checked.problems:
+            self._complain(*checked.problems)
+            return None
+        selected = is_meant and self._is_within_limit()
         if known is not None and is_same and selected and self._is_undecided(known):
             self.undecided.append(entered.job.id)
-        chosen = selected and state in states.UNENDED
+        chosen = selected and is_open
         if chosen and known is not None and not is_same and self._is_done(known):
-            self._complain(_change(where, known, entered, self._ledger.job(entered.job.id)[0]))
+            before = self._ledger.job(entered.job.id)[0]
+            self._complain(change(checked.draft.where, known, entered, before))
             return None
         self._chosen += chosen
         entered = replace(entered, chosen=chosen)
@@ -213,15 +288,22 @@ class Reader:
         elif is_same:
             self._ledger.keep(entered, state)
         else:
-            self._ledger.leave(entered)
-        return Read(entered, grant, state)
+            self._ledger.leave(entered.job.id, entered.line)
+        return Read(entered, checked.grant, state)
 
-    def _is_selected(self, job: str) -> bool:
+    def _is_meant(self, job: str) -> bool:
+        """Say whether the patterns name a job."""
+        if len(self._first_ids) < SOME:
+            self._first_ids.append(job)
         if self.idle_patterns:
             used = {each for each in self.idle_patterns if fnmatchcase(job, each)}
             self.idle_patterns.difference_update(used)
-        within = self._settings.limit is None or self._chosen < self._settings.limit
-        return within and self._settings.selects(job)
+        is_meant = self._settings.selects(job)
+        self._any_meant = self._any_meant or is_meant
+        return is_meant
+
+    def _is_within_limit(self) -> bool:
+        return self._settings.limit is None or self._chosen < self._settings.limit
 
     def _is_done(self, known: Known) -> bool:
         """Say whether a job has a result that only `force` gives up."""
@@ -278,37 +360,3 @@ def complete_job(job: Job, where: str) -> Job | Problem:
 def _readable(image: str) -> str:
     with Path(image).open("rb"):
         return str(Path(image).resolve())
-
-
-# What may be shown of a job; variables and options may be secrets.
-_SHOWN: Final = frozenset("prompt provider model effort cwd permission_mode system_prompt".split())
-_WIDTH: Final = 40
-
-
-def _is_same_work(known: Known, entered: Entered) -> bool:
-    # Older versions took the fingerprint of all fields; what those digests say of the work holds.
-    same = known.fingerprint == entered.fingerprint
-    return same or work(known.digests) == work(entered.digests)
-
-
-def _change(where: str, known: Known, entered: Entered, before: Job) -> Problem:
-    """Say what of a job's work has changed since it was completed."""
-    was, now = work(known.digests), work(entered.digests)
-    fields = sorted(name for name in was.keys() | now.keys() if was.get(name) != now.get(name))
-    said = [
-        f"{name} was {_short(getattr(before, name))} and is {_short(getattr(entered.job, name))}"
-        for name in fields
-        if name in _SHOWN
-    ]
-    what = f" ({', '.join(said)})" if said else ""
-    return Problem(
-        where,
-        ", ".join(fields),
-        f"job {before.id!r} has changed since it was run{what}; change it back, give it another"
-        f" id, or have it run anew (--force --only {shlex.quote(escape(before.id))})",
-    )
-
-
-def _short(value: object) -> str:
-    text = encode_json(msgspec.to_builtins(value)).decode()
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

@@ -43,10 +43,11 @@ async def show_plan(planned: DryRun, *, as_json: bool, quiet: bool) -> None:
 
 def in_words(planned: Planned) -> str:
     """Say in one line what would become of a job."""
+    line = f"{planned.job}: {_WORDS[planned.action]} with {planned.provider}"
     permission = planned.permission
-    mode = f"{permission.asked} as {permission.effective} ({permission.fidelity})"
-    line = f"{planned.job}: {_WORDS[planned.action]} with {planned.provider}, {mode}"
-    if planned.negotiation.degraded:
+    if permission is not None:
+        line += f", {permission.asked} as {permission.effective} ({permission.fidelity})"
+    if planned.negotiation is not None and planned.negotiation.degraded:
         lost = [f"{each.name} ({each.why})" for each in planned.negotiation.degraded]
         line += f", degraded: {', '.join(lost)}"
     return one_line(line)

@@ -244,7 +244,7 @@ async def test_a_job_that_waits_to_be_resumed_is_left_where_ask_is_set_meanwhile
     store = MemoryStore()
     async with open_hall(store=store, scripts=then(CUT)) as hall:
         await cut(hall, tmp_path)
-        async with batch(hall, tmp_path, only=["nothing"]):
+        async with batch(hall, tmp_path, limit=0):
             pass
         result = await again(hall, tmp_path, retry_from="ask")
         assert result.side_effects

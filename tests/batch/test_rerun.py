@@ -130,23 +130,6 @@ async def test_the_result_of_a_job_that_is_in_the_file_no_more_stays(
     assert again.summary().statuses == {"completed": 1}
 
 
-async def test_a_directory_of_other_jobs_is_warned_about(
-    autojump_clock: object, tmp_path: Path
-) -> None:
-    for name in ("one", "other"):
-        (tmp_path / name).mkdir()
-        text = json.dumps({"id": name, "provider": "actor", "prompt": "x"})
-        (tmp_path / name / "jobs.jsonl").write_text(text)
-    warnings: list[str] = []
-    async with open_hall() as hall:
-        for name in ("one", "one", "other"):
-            batch = run_batch(hall.manager, tmp_path / name / "jobs.jsonl", out=tmp_path / "out")
-            await collect(batch)
-            warnings += batch.warnings
-    (warning,) = warnings
-    assert f"another batch, of {tmp_path}/one/jobs.jsonl" in warning
-
-
 def names_in(directory: Path) -> list[str]:
     return sorted(each.name for each in directory.iterdir())
 
@@ -217,8 +200,10 @@ async def test_a_dry_run_tells_and_leaves_everything_as_it_is(
             "new": "run",
             "later": "left",
         }
-        assert list(found["new"].negotiation.granted) == ["steer"]
-        assert found["new"].permission.asked == "default"
+        negotiation, permission = found["new"].negotiation, found["new"].permission
+        assert negotiation is not None
+        assert permission is not None
+        assert (list(negotiation.granted), permission.asked) == (["steer"], "default")
         assert (tmp_path / "results.jsonl").read_bytes() == before
         assert len(hall.prompts()) == asked
         assert "new" in await results_of(run_batch(hall.manager, jobs, out=tmp_path, limit=2))

@@ -1,0 +1,54 @@
+"""Names that a JSON object says twice, of which every reader takes but one."""
+
+from __future__ import annotations
+
+import json
+from typing import Final, cast
+
+_WIDTH: Final = 40
+
+
+def doubled_names(data: bytes | str) -> list[tuple[str, str]]:
+    """Return each name that stands twice in one object of a valid document, and what is wrong.
+
+    A name within another object comes with the names that lead to it: `env.PATH`.
+    """
+    found: list[tuple[str, str]] = []
+    document: object = json.loads(
+        data,
+        object_pairs_hook=_Pairs,
+        parse_int=str,  # a number may be longer than Python reads
+        parse_float=str,
+    )
+    _look(document, "", found)
+    return found
+
+
+class _Pairs(list[tuple[str, object]]):
+    """An object as it is written."""
+
+
+def _look(value: object, path: str, found: list[tuple[str, str]]) -> None:
+    if isinstance(value, _Pairs):
+        said: dict[str, list[object]] = {}
+        for name, inner in value:
+            said.setdefault(name, []).append(inner)
+        for name, inners in said.items():
+            where = f"{path}.{name}" if path else name
+            if len(inners) > 1:
+                values = " and ".join(_short(each) for each in inners)
+                found.append((where, f"it is there {len(inners)} times ({values}); leave one"))
+            for each in inners:
+                _look(each, where, found)
+    elif isinstance(value, list):
+        for number, each in enumerate(cast("list[object]", value)):
+            _look(each, f"{path}[{number}]", found)
+
+
+def _short(value: object) -> str:
+    if isinstance(value, _Pairs):
+        return "{…}"
+    if isinstance(value, list):
+        return "[…]"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

@@ -1,0 +1,41 @@
+import json
+
+import pytest
+from hypothesis import given, strategies as st
+
+from sessionmgr.batch.doubled_names import doubled_names
+from sessionmgr.batch.jobs_file import Problem, parse_job
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"id": "a"}', []),
+        ('{"deadline": 10, "deadline": 2e1}', [("deadline", '"10" and "2e1"')]),
+        ('{"env": {"A": "1", "B": "1", "A": null}}', [("env.A", '"1" and null')]),
+        ('{"o": [{}, {"x": [], "x": {}, "x": true}]}', [("o[1].x", "[…] and {…} and true")]),
+        ('{"\\u0061": "' + "x" * 50 + '", "a": 1}', [("a", '"' + "x" * 38 + '… and "1"')]),
+        ('{"a": ' + "9" * 5000 + "}", []),
+    ],
+)
+def test_a_name_that_stands_twice_is_found(text: str, expected: list[tuple[str, str]]) -> None:
+    said = [
+        (name, what[what.index("(") + 1 : what.index(")")]) for name, what in doubled_names(text)
+    ]
+    assert said == expected
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_nothing_is_found_where_no_name_stands_twice(value: object) -> None:
+    assert doubled_names(json.dumps(value)) == []
+
+
+def test_a_job_with_a_doubled_name_is_refused() -> None:
+    assert parse_job(b'{"id": "a", "prompt": "x", "prompt": "y"}', "jobs.jsonl:3") == [
+        Problem("jobs.jsonl:3", "prompt", 'it is there 2 times ("x" and "y"); leave one')
+    ]

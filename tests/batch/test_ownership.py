@@ -1,0 +1,131 @@
+"""Two batches never share a directory by accident, and no batch is empty by accident."""
+
+import json
+from pathlib import Path
+
+import pytest
+import trio.testing
+
+from sessionmgr import run_batch
+from sessionmgr.batch import dry_run, spool
+from sessionmgr.errors import JobsInvalid, OutDirectoryTaken
+from tests.batch.hall import collect, job, open_hall, results_of
+
+
+def write_jobs(path: Path, *ids: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    lines = [json.dumps({"id": id, "provider": "actor", "prompt": id}) + "\n" for id in ids]
+    path.write_text("".join(lines))
+    return path
+
+
+async def test_the_batch_of_another_file_keeps_its_directory(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    one = write_jobs(tmp_path / "one" / "jobs.jsonl", "a")
+    other = write_jobs(tmp_path / "other" / "jobs.jsonl", "b")
+    out = tmp_path / "out"
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, one, out=out))
+        before = (out / "results.jsonl").read_bytes()
+        with pytest.raises(OutDirectoryTaken) as refused:
+            await collect(run_batch(hall.manager, other, out=out))
+        assert str(refused.value) == (
+            f"{out} already holds the batch of {one}. Use --out DIR to keep them apart; if {other}"
+            " is that file, moved or renamed, --force takes the directory over"
+        )
+        with pytest.raises(OutDirectoryTaken):
+            async with dry_run(hall.manager, other, out=out):
+                pytest.fail("it is another batch")
+        assert (out / "results.jsonl").read_bytes() == before
+        assert await results_of(run_batch(hall.manager, one, out=out)) == {}
+
+
+async def test_the_same_file_by_another_path_is_the_same(
+    autojump_clock: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_jobs(tmp_path / "jobs.jsonl", "a")
+    (tmp_path / "link.jsonl").symlink_to(path)
+    (tmp_path / "hard.jsonl").hardlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, path, out="out"))
+        for name in ("jobs.jsonl", "link.jsonl", "hard.jsonl"):
+            assert await results_of(run_batch(hall.manager, name, out="out")) == {}
+
+
+async def test_a_renamed_file_takes_its_directory_over_by_force_and_does_nothing_twice(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    path, out = write_jobs(tmp_path / "jobs.jsonl", "a"), tmp_path / "out"
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, path, out=out))
+        path = path.rename(tmp_path / "renamed.jsonl")
+        with pytest.raises(OutDirectoryTaken, match=r"renamed\.jsonl is that file"):
+            await collect(run_batch(hall.manager, path, out=out))
+        assert await results_of(run_batch(hall.manager, path, out=out, force=True)) == {}
+        assert await results_of(run_batch(hall.manager, path, out=out)) == {}
+        assert hall.prompts() == ["a"]
+
+
+async def test_a_directory_that_holds_its_own_jobs_file_may_move(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    path = write_jobs(tmp_path / "out" / "jobs.jsonl", "a")
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, path, out=path.parent))
+        moved = path.parent.rename(tmp_path / "moved")
+        assert await results_of(run_batch(hall.manager, moved / "jobs.jsonl", out=moved)) == {}
+
+
+async def test_a_file_without_jobs_is_refused(autojump_clock: object, tmp_path: Path) -> None:
+    path = tmp_path / "jobs.jsonl"
+    path.write_text("\n  \n")
+    async with open_hall() as hall:
+        with pytest.raises(JobsInvalid, match=r"jobs\.jsonl: there are no jobs in it"):
+            await collect(run_batch(hall.manager, path, out=tmp_path / "out"))
+        assert not (tmp_path / "out").exists()
+        assert await collect(run_batch(hall.manager, [])) == []  # a program may have none
+
+
+async def test_a_stream_without_jobs_leaves_nothing(tmp_path: Path) -> None:
+    send, receive = trio.testing.memory_stream_pair()
+    await send.aclose()
+    with pytest.raises(JobsInvalid, match="stdin: there are no jobs in it"):
+        await spool(receive, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+async def test_a_selection_that_names_no_job_is_refused(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        jobs = [job(f"j{n}") for n in range(7)]
+        with pytest.raises(JobsInvalid) as refused:
+            await collect(run_batch(hall.manager, jobs, only=["zzz"], skip=["x*"]))
+        assert str(refused.value) == (
+            "--only 'zzz', --skip 'x*': no job is left of 7; "
+            "their ids are 'j0', 'j1', 'j2', 'j3', 'j4', …"
+        )
+        with pytest.raises(JobsInvalid, match=r"--only 'j1', --skip 'j\*': no job is left"):
+            await collect(run_batch(hall.manager, jobs, only=["j1"], skip=["j*"]))
+        assert hall.prompts() == []
+
+
+async def test_what_is_wrong_with_a_job_that_is_not_selected_stops_nothing(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    async with open_hall() as hall:
+        jobs = [job("a", cwd=str(gone)), job("b"), job("c", prompt_file="/no", prompt=None)]
+        await collect(run_batch(hall.manager, jobs, out=tmp_path, only=["a"]))
+        gone.rmdir()  # and so is the completed job's directory
+        batch = run_batch(hall.manager, jobs, out=tmp_path, skip=["c"])
+        assert await results_of(batch) == {"b": "completed"}
+        assert batch.summary().statuses == {"completed": 2}
+        async with dry_run(hall.manager, jobs, out=tmp_path, skip=["c"]) as planned:
+            found = {each.job: (each.action, each.permission is None) async for each in planned}
+        assert found == {"a": ("done", True), "b": ("done", False)}
+        with pytest.raises(JobsInvalid, match="prompt_file: /no"):
+            await collect(run_batch(hall.manager, jobs, out=tmp_path))

@@ -2,6 +2,7 @@
 
 from sessionmgr.batch.batch import Batch as Batch, Results as Results
 from sessionmgr.batch.child_host import ChildHost as ChildHost
+from sessionmgr.batch.denials import JobDenial as JobDenial, job_denials as job_denials
 from sessionmgr.batch.doing import label as label
 from sessionmgr.batch.dry_run import DryRun as DryRun, Planned as Planned
 from sessionmgr.batch.host import (

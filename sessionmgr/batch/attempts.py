@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec.structs import replace
 
+from sessionmgr.batch.budget import over_budget, within_budget
 from sessionmgr.batch.restart import (
     Basis,
     RetryFrom,
@@ -70,6 +71,11 @@ class Attempts:
         spent = self._ledger.spent_on(job)
         total = replace(result, usage=spent.usage, cost=spent.cost or Cost())
         return encode_json(job_result(total, job, attempt, side_effects=basis.side_effects))
+
+    def over_budget(self, job: str, last: RunResult) -> RunResult | None:
+        """Make the result of a job whose budget allows no other attempt; None if it allows one."""
+        asked, spent = self._ledger.job(job)[0], self._ledger.spent_on(job)
+        return None if within_budget(asked, spent) else over_budget(asked, spent, last)
 
     def interrupted(self, job: Job, last: LastRun | None) -> RunResult:
         """Make the result of a job that was interrupted and is not begun again undecided."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import ExitStack
+from itertools import islice
 from typing import TYPE_CHECKING, Final, cast
 
 import trio
 
 from sessionmgr.batch.board import Board
 from sessionmgr.batch.conductor import Conductor
+from sessionmgr.batch.denials import KEPT, NO_RULES, JobDenial, job_denials
 from sessionmgr.batch.ledger import UNENDED, Ledger
 from sessionmgr.batch.ownership import claim
 from sessionmgr.batch.place import Place
 from sessionmgr.batch.progress import Progress
-from sessionmgr.batch.reading import Reader
+from sessionmgr.batch.reading import FAILED, Reader
 from sessionmgr.batch.results import (
     JobResult,
     ResultsFile,
@@ -30,6 +32,7 @@ from sessionmgr.model.moment import written
 from sessionmgr.otp import Supervisor, child
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from types import TracebackType
     from typing import Self
@@ -47,13 +50,22 @@ class Batch:
     """Many jobs, for the length of a block; what is not done when it is left is cancelled."""
 
     def __init__(
-        self, manager: Manager, jobs: Jobs, settings: Settings, host: Host, out: str | Path | None
+        self,
+        manager: Manager,
+        jobs: Jobs,
+        settings: Settings,
+        host: Host,
+        out: str | Path | None,
+        *,
+        is_answered: bool = True,
     ) -> None:
         self._manager: Final = manager
         self._jobs: Final = jobs
         self._settings: Final = settings
         self._host: Final = host
         self._out: Final = out
+        self._is_answered: Final = is_answered
+        """Whether something answers what agents ask."""
         self._place: Place | None = None
         self._ledger: Ledger | None = None
         self._results: ResultsFile | None = None
@@ -109,6 +121,7 @@ class Batch:
             self.warnings = (
                 *_idle(self._reader),
                 *self._crowded(ledger),
+                *((NO_RULES,) if self._reader.asks and not self._is_answered else ()),
             )
             if self._place is not None:
                 self._results = ResultsFile(self._place.results, ledger.kept)
@@ -189,6 +202,11 @@ class Batch:
                     stack.callback(each.close)
         self._results = self._ledger = self._place = None
 
+    def _is_left(self, job: str, state: str) -> bool:
+        """Say whether the same call would run a job that has not completed."""
+        is_kept = self._settings.keep_failed and state in FAILED
+        return not is_kept and self._settings.selects(job)
+
     def _crowded(self, ledger: Ledger) -> list[str]:
         if self._settings.at_once == 1:
             return []
@@ -262,7 +280,16 @@ class Batch:
             stopped=board.closed,
             providers_stopped=board.stopped,
             warnings=self.warnings,
+            attempts_now=tally.attempts,
+            left=sum(self._is_left(job, state) for job, state in ledger.uncompleted()),
+            denied_jobs=tally.denied,
+            denials=tuple(islice(_denials(ledger), KEPT)),
         )
+
+
+def _denials(ledger: Ledger) -> Iterator[JobDenial]:
+    for line in ledger.denied():
+        yield from job_denials(decode_job_result(line))
 
 
 class Results:

@@ -10,7 +10,7 @@ from sessionmgr.model import Failure, FailureKind, Reason, RunResult, RunStatus
 
 if TYPE_CHECKING:
     from sessionmgr.batch.job import Job
-    from sessionmgr.batch.ledger import Spent
+    from sessionmgr.batch.spending import Spent
 
 
 def within_budget(job: Job, spent: Spent) -> Job | None:

@@ -16,6 +16,7 @@ import trio
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.attempts import Attempts, not_begun
 from sessionmgr.batch.budget import over_budget, within_budget
+from sessionmgr.batch.denials import denials_of, judged
 from sessionmgr.batch.host import LEASE, RENEW_EVERY, Ended, Resume, Work
 from sessionmgr.batch.item import item_path
 from sessionmgr.batch.recovery import recover
@@ -257,7 +258,7 @@ class Conductor:
         session = last.session if last else self._manager.new_id(Kind.SESSION)
         ledger.begin(job.id, number, session, basis)
         self._board.begin(chosen, number, now)
-        self._tally.move(before, states.RUNNING)
+        self._tally.begin(before)
         return Work(
             batch=self._batch_id,
             job=allowed,
@@ -283,23 +284,23 @@ class Conductor:
             log.warning("event=late_report job=%s attempt=%d", ended.job, ended.attempt)
             return
         left = self._board.leave(ended.job)
+        self._ledger.end_attempt(ended.job, ended.attempt, ended.result)
+        self._tally.spend(ended.result)
+        ended = judged(ended, self._settings.on_denied)
         result, now = ended.result, trio.current_time()
-        self._ledger.end_attempt(ended.job, ended.attempt, result)
-        self._tally.spend(result)
         if result.failure is not None and result.failure.kind in STOPS_THE_PROVIDER:
             self._board.stop(left.provider, result.failure.kind)
         if result.status is not RunStatus.RATE_LIMITED:
             self._board.relieve(left)
         conclusion = self._attempts.conclude(ended)
         due, kept = self._schedule.due(ended, conclusion.basis, left, now), conclusion.kept
-        if self._attempts.is_undecided(conclusion.basis):
+        is_done = result.status is RunStatus.COMPLETED
+        if not is_done and self._attempts.is_undecided(conclusion.basis):
             if due is not None or self._attempts.is_undecided(kept):
                 result = conclusion.told
             due = None
-        job = self._ledger.job(ended.job)[0]
-        spent = self._ledger.spent_on(ended.job)
-        if due is not None and within_budget(job, spent) is None:
-            due, result = None, over_budget(job, spent, result)
+        if due is not None and (over := self._attempts.over_budget(ended.job, result)) is not None:
+            due, result = None, over
         line = self._attempts.line(result, ended.job, ended.attempt, conclusion.basis)
         if due is None or self._board.closed is not None or left.provider in self._board.stopped:
             self._end(ended.job, result.status, line, was=states.RUNNING, basis=kept)
@@ -310,10 +311,11 @@ class Conductor:
 
     def _end(self, job: str, state: str, line: bytes, *, was: str, basis: Basis) -> None:
         """Put on record that a job is over."""
+        denied = bool(denials_of(decode_job_result(line)))
         self._ends += 1
         self._replaced += self._ledger.end(job, state, line, self._ends, basis)
         self._board.forget(job)
-        self._tally.end(was, state, trio.current_time())
+        self._tally.end(was, state, trio.current_time(), denied=denied)
         self._lines.append(line)
         most = self._settings.max_failures
         if most is not None and self._tally.failures >= most and self._board.closed is None:
@@ -357,9 +359,10 @@ class Conductor:
             self._ledger.unbegin(job, self._attempts.basis(job))
             self._tally.move(state, states.WAITING)
             return
+        self._ledger.end_attempt(job, attempt, ended.result)
+        self._tally.spend(ended.result)
+        ended = judged(ended, self._settings.on_denied)
         result = ended.result
-        self._ledger.end_attempt(job, attempt, result)
-        self._tally.spend(result)
         kept = self._settings.keep_failed and result.status in _KEPT and not was_cut(ended)
         conclusion = self._attempts.conclude(ended)
         is_over = result.status is RunStatus.COMPLETED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from sessionmgr.model import (
     MessageReceived,
@@ -18,6 +18,7 @@ from sessionmgr.model import (
     ToolCallCompleted,
     ToolCallFailed,
     ToolCallStarted,
+    tool_summary,
 )
 
 if TYPE_CHECKING:
@@ -29,11 +30,6 @@ STARTING: Final = "starting"
 STOPPING: Final = "stopping"
 WAITING: Final = "waiting for approval"
 WIDTH: Final = 80
-# What says most about a tool's call, the best first.
-_TELLING: Final = (
-    *("command", "cmd", "script", "file_path", "path", "pattern", "url", "query"),
-    *("prompt", "description"),
-)
 _PHASES: Final[dict[type[object], str]] = {
     RunStarted: "thinking",
     ReasoningStreamed: "thinking",
@@ -97,22 +93,5 @@ class Doing:
 
 def label(name: str, tool_input: Json) -> str:
     """Return a tool and the most telling of its input, on one line."""
-    said = " ".join(_most_telling(tool_input).split())
-    if len(said) > WIDTH:
-        said = said[: WIDTH - 1] + "…"
+    said = tool_summary(tool_input, WIDTH)
     return f"{name}: {said}" if said else name
-
-
-def _most_telling(tool_input: Json) -> str:
-    if isinstance(tool_input, str):
-        return tool_input
-    if not isinstance(tool_input, dict):
-        return ""
-    fields = cast("dict[str, object]", tool_input)
-    for name in (*_TELLING, *fields):
-        value = fields.get(name)
-        if isinstance(value, str):
-            return value
-        if isinstance(value, list) and value:
-            return " ".join(str(each) for each in cast("list[object]", value))
-    return ""

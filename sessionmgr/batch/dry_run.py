@@ -10,6 +10,7 @@ import msgspec
 import trio
 
 from sessionmgr.batch import ledger as states
+from sessionmgr.batch.denials import NO_RULES
 from sessionmgr.batch.ledger import Ledger
 from sessionmgr.batch.ownership import claim
 from sessionmgr.batch.place import Place
@@ -52,7 +53,13 @@ class DryRun:
     """A batch that is only thought of, for the length of a block: a cursor over its jobs."""
 
     def __init__(
-        self, manager: Manager, jobs: Jobs, settings: Settings, out: str | Path | None
+        self,
+        manager: Manager,
+        jobs: Jobs,
+        settings: Settings,
+        out: str | Path | None,
+        *,
+        is_answered: bool,
     ) -> None:
         self._manager: Final = manager
         self._jobs: Final = jobs
@@ -60,8 +67,9 @@ class DryRun:
         self._out: Final = out
         self._kept = ExitStack()
         self._ledger: Ledger | None = None
-        self._reads: Iterator[Read] = iter(())
+        self._is_answered: Final = is_answered
         self._reader: Reader | None = None
+        self._reads: Iterator[Read] = iter(())
 
     async def __aenter__(self) -> Self:
         """Look at what stands already.
@@ -120,6 +128,12 @@ class DryRun:
             negotiation=None if read.grant is None else read.grant.negotiation,
             permission=None if read.grant is None else read.grant.permission,
         )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is not forbidden, and may not be meant, of the jobs that were read so far."""
+        asks = self._reader is not None and self._reader.asks and not self._is_answered
+        return (NO_RULES,) if asks else ()
 
     def _action(self, read: Read) -> Action:
         assert self._ledger is not None

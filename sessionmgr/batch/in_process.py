@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
+from sessionmgr.batch.denials import denials_of
 from sessionmgr.batch.doing import STOPPING, Doing
 from sessionmgr.batch.host import Activity, Ended, Work
 from sessionmgr.batch.item import Item
@@ -171,7 +172,8 @@ class InProcessHost:
         # Afterwards: nobody has to wait for that, and another job can be begun meanwhile.
         if session is None:
             return
-        if ended.resumable:  # whether it goes on soon, or ever, is not known here
+        is_done = ended.result.status is RunStatus.COMPLETED
+        if ended.resumable and not is_done:  # whether it goes on soon, or ever, is not known here
             session.release()
             return
         with trio.move_on_after(CLOSE, shield=True):
@@ -198,7 +200,7 @@ class InProcessHost:
             part.end_run()
         result = await self._follow(part, run)
         resumable = False
-        if result.status is not RunStatus.COMPLETED:
+        if result.status is not RunStatus.COMPLETED or denials_of(result):
             resumable = await self._is_resumable(result)
         return Ended(job=work.job.id, attempt=work.attempt, result=result, resumable=resumable)
 

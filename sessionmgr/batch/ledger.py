@@ -16,12 +16,15 @@ from sessionmgr.batch import standing
 from sessionmgr.batch.job import Job
 from sessionmgr.batch.ledger_schema import open_ledger_file
 from sessionmgr.batch.restart import Basis, Past, unpacked
+from sessionmgr.batch.spending import may_have_cost, sum_of
 from sessionmgr.errors import LedgerUnusable
-from sessionmgr.model import Cost, Provenance, RunResult, Usage, encode_json, total_cost
+from sessionmgr.model import RunResult, encode_json
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
+
+    from sessionmgr.batch.spending import Spent
 
 WAITING: Final = "waiting"
 RUNNING: Final = "running"
@@ -62,15 +65,6 @@ class LastRun(msgspec.Struct, frozen=True):
     run: str
     provider_session: str
     status: str
-
-
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """How many attempts there were, and what they have used."""
-
-    attempts: int
-    usage: Usage
-    cost: Cost | None
-    """None: no attempt has started."""
 
 
 class Ledger:
@@ -355,9 +349,25 @@ class Ledger:
         """Return how many jobs ended with which kind of failure."""
         return dict(self._execute(standing.FAILURES, (self.round,)).fetchall())
 
+    def uncompleted(self) -> Iterator[tuple[str, str]]:
+        """Return id and state of the jobs of this round that have not completed."""
+        yield from self._execute(
+            "select id, state from job where round = ? and state <> 'completed'", (self.round,)
+        )
+
+    def denied(self) -> Iterator[bytes]:
+        """Return the results of the jobs of this round in which something was denied."""
+        rows = self._execute(
+            "select result from job where round = ? and ended is not null and"
+            " json_array_length(cast(result as text), '$.permission_denials') > 0 order by ended",
+            (self.round,),
+        )
+        for (result,) in rows:
+            yield result
+
     def spent(self) -> Spent:
         """Return what all attempts of this round's jobs have used."""
-        return _sum_of(
+        return sum_of(
             self._execute(
                 "select usage, usd, provenance from attempt join job on job.id = attempt.job"
                 " where job.round = ?",
@@ -367,27 +377,10 @@ class Ledger:
 
     def spent_on(self, job: str) -> Spent:
         """Return what all attempts of one job have used."""
-        return _sum_of(
+        return sum_of(
             self._execute("select usage, usd, provenance from attempt where job = ?", (job,))
         )
 
 
-def may_have_cost(result: RunResult) -> bool:
-    """Say whether an attempt came so far that it may have cost something."""
-    return result.started_at is not None or result.usage != Usage() or result.cost != Cost()
-
-
-def _sum_of(rows: Iterable[tuple[bytes | None, float | None, str | None]]) -> Spent:
-    attempts, usage, costs = 0, Usage(), list[Cost]()
-    for used, usd, provenance in rows:
-        attempts += 1
-        if used is not None:
-            usage += _usage.decode(used)
-        if provenance is not None:
-            costs.append(Cost(usd=usd, provenance=Provenance(provenance)))
-    return Spent(attempts=attempts, usage=usage, cost=total_cost(costs) if costs else None)
-
-
 _job: Final = msgspec.json.Decoder(Job)
-_usage: Final = msgspec.json.Decoder(Usage)
 _digests: Final = msgspec.json.Decoder(dict[str, str])

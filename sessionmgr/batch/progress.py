@@ -33,6 +33,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
     retrying: int = 0
     """Waiting for their next attempt."""
+    denied: int = 0
+    """Jobs that have ended and were denied something, however they ended."""
     tokens: int = 0
     usd: float | None = None
     """What is known of the cost; None: nobody has said anything."""

@@ -45,7 +45,7 @@ EVERY: Final = 64
 """After so many jobs, others have their turn."""
 _WRITING: Final = ("files", "command_execution", "tool_use")
 # What a rerun leaves as it is, with `keep_failed`.
-_FAILED: Final = frozenset({"failed", "timed_out", "rate_limited"})
+FAILED: Final = frozenset({"failed", "timed_out", "rate_limited"})
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -100,6 +100,8 @@ class Reader:
         self._problems: Final[list[str]] = []
         self._untold = 0
         self._chosen = 0
+        self.asks = False
+        """Whether an agent may ask something in one of the jobs that are to be done."""
         self.count = 0
         """How many jobs were read so far."""
         self.undecided: Final[list[str]] = []
@@ -281,6 +283,7 @@ class Reader:
             return None
         self._chosen += chosen
         entered = replace(entered, chosen=chosen)
+        self.asks = self.asks or (chosen and self._may_ask(entered.job))
         if known is not None and not chosen:
             state = known.state  # it is left as it is, with what came of it
         if known is None or (chosen and not is_same):
@@ -290,6 +293,12 @@ class Reader:
         else:
             self._ledger.leave(entered.job.id, entered.line)
         return Read(entered, checked.grant, state)
+
+    def _may_ask(self, job: Job) -> bool:
+        """Say whether an agent asks before it does what the job's permission mode leaves open."""
+        mode = job.permission_mode or PermissionMode.DEFAULT
+        is_asking = self._manager.supports(job.provider or "", "tool_approval")
+        return is_asking and mode in (PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS)
 
     def _is_meant(self, job: str) -> bool:
         """Say whether the patterns name a job."""
@@ -312,7 +321,7 @@ class Reader:
     def _state(self, known: Known, *, is_same: bool) -> str:
         """Return how a job is to stand if it is chosen; `is_same`: its work has not changed."""
         before = known.state
-        if before in _FAILED and self._settings.keep_failed:
+        if before in FAILED and self._settings.keep_failed:
             return before
         if is_same and before in (states.COMPLETED, states.RUNNING, states.RETRYING):
             return before
@@ -322,7 +331,7 @@ class Reader:
 
     def _is_undecided(self, known: Known) -> bool:
         """Say whether a job is left as it is until the user has decided how it begins again."""
-        is_left = known.state in _FAILED or known.state == states.CANCELLED
+        is_left = known.state in FAILED or known.state == states.CANCELLED
         return is_left and known.basis.start(self._settings.retry_from) is Start.UNDECIDED
 
     def _directory(self, job: Job) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.batch.denials import JobDenial  # msgspec reads the annotation
 from sessionmgr.errors import ResultsUnwritable
 from sessionmgr.model import Cost, RunResult, Usage, encode_json
 from sessionmgr.process.private_path import private_opener
@@ -47,17 +48,26 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     failures: dict[str, int]
     """How many jobs have ended with which kind of failure."""
     attempts: int
+    """Of all runs of the batch, like all other figures but `duration` and `attempts_now`."""
     tokens: Usage
     cost: Cost
     started_at: str
     ended_at: str
     duration: float
-    """Seconds, of the last run of the batch; all else is of all of them."""
+    """Seconds, of the last run of the batch."""
+    attempts_now: int = 0
+    """The attempts that were begun in the last run of the batch."""
+    left: int = 0
+    """How many jobs the same call would run, or go on with, if it were made again."""
     stopped: str | None = None
     """Why not all jobs were done, where somebody or something put an end to it."""
     providers_stopped: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     """Providers with which nothing more was started, and the kind of failure that says why."""
     warnings: tuple[str, ...] = ()
+    denied_jobs: int = 0
+    """How many jobs were denied something that their permission mode does not deny by itself."""
+    denials: tuple[JobDenial, ...] = ()
+    """What they were denied, in the order in which the jobs ended: the first 100."""
 
     @property
     def all_completed(self) -> bool:

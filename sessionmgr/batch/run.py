@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
+    from sessionmgr.batch.denials import OnDenied
     from sessionmgr.batch.host import Host
     from sessionmgr.batch.job import Job
     from sessionmgr.batch.jobs_file import Jobs
@@ -44,6 +45,8 @@ class HowTo(TypedDict, total=False):
     """Whether a rerun leaves those alone that have failed."""
     force: bool
     """Whether completed jobs whose work has changed are run anew, and not refused."""
+    on_denied: OnDenied
+    """`warn`: a job that was denied something is shown as that; `fail`: it has failed."""
     limit: int | None
     """Of those that are to be done, so many this time."""
     only: Collection[str]
@@ -77,19 +80,25 @@ def run_batch(
         ValueError: A setting makes no sense.
         TypeError: There is no such setting.
     """
+    is_answered = approve is not None or host is not None
     host = InProcessHost(manager, approve=approve) if host is None else host
-    return Batch(manager, jobs, _settings(how), host, out)
+    return Batch(manager, jobs, _settings(how), host, out, is_answered=is_answered)
 
 
 def dry_run(
-    manager: Manager, jobs: Jobs, *, out: str | Path | None = None, **how: Unpack[HowTo]
+    manager: Manager,
+    jobs: Jobs,
+    *,
+    out: str | Path | None = None,
+    approve: Approve | None = None,
+    **how: Unpack[HowTo],
 ) -> DryRun:
     """Say what `run_batch` would do with each job, and do nothing; for use as a block.
 
     Raises:
         ValueError: A setting makes no sense.
     """
-    return DryRun(manager, jobs, _settings(how), out)
+    return DryRun(manager, jobs, _settings(how), out, is_answered=approve is not None)
 
 
 def _settings(how: HowTo) -> Settings:
@@ -109,6 +118,7 @@ def _settings(how: HowTo) -> Settings:
         max_failures=how.get("max_failures"),
         keep_failed=how.get("keep_failed", False),
         force=how.get("force", False),
+        on_denied=how.get("on_denied", "warn"),
         limit=how.get("limit"),
         only=tuple(how.get("only", ())),
         skip=tuple(how.get("skip", ())),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.batch.denials import ON_DENIED, OnDenied
 from sessionmgr.batch.restart import RetryFrom
 from sessionmgr.model import FailureKind
 
@@ -34,6 +35,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_failures: int | None = None
     keep_failed: bool = False
     force: bool = False
+    on_denied: OnDenied = "warn"
+    """What a job is that completed and was denied something: completed, or failed."""
     limit: int | None = None
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
@@ -48,6 +51,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if value is not None and value < least:
                 raise ValueError(f"{name} is {value}, and must be at least {least}")
+        if self.on_denied not in ON_DENIED:
+            raise ValueError(f"on_denied is {self.on_denied!r}, and must be 'warn' or 'fail'")
         for provider, at_once in self.per_provider.items():
             if at_once < 1:
                 raise ValueError(f"per_provider[{provider!r}] is {at_once}, and must be at least 1")

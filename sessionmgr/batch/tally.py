@@ -6,8 +6,10 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.batch import ledger as states
-from sessionmgr.batch.ledger import may_have_cost
+from sessionmgr.batch.denials import denials_of
 from sessionmgr.batch.progress import Progress, RunningJob
+from sessionmgr.batch.results import decode_job_result
+from sessionmgr.batch.spending import may_have_cost
 from sessionmgr.model import Cost, Provenance, total_cost
 
 if TYPE_CHECKING:
@@ -34,6 +36,10 @@ class Tally:
         """How many jobs are in which state."""
         self.failures = 0
         """How many jobs have ended now otherwise than well, and not because they were stopped."""
+        self.denied = 0
+        """How many jobs were denied something."""
+        self.attempts = 0
+        """How many attempts were begun by this run of the batch."""
         self.tokens = 0
         self.cost: Cost | None = None
         """What the attempts have cost that have ended; None while there are none."""
@@ -45,6 +51,7 @@ class Tally:
         spent = ledger.spent()
         self.tokens = spent.usage.input + spent.usage.cache_write + spent.usage.output
         self.cost = spent.cost
+        self.denied = sum(bool(denials_of(decode_job_result(each))) for each in ledger.denied())
 
     def close(self, now: float) -> None:
         """Stop the watch."""
@@ -54,14 +61,20 @@ class Tally:
         """Return for how long it has gone on."""
         return (now if self._stopped_at is None else self._stopped_at) - self._began
 
+    def begin(self, before: str) -> None:
+        """Count an attempt that begins."""
+        self.attempts += 1
+        self.move(before, states.RUNNING)
+
     def move(self, before: str, after: str) -> None:
         """Count a job that is no longer what it was."""
         self.counts[before] -= 1
         self.counts[after] += 1
 
-    def end(self, before: str, after: str, now: float) -> None:
-        """Count a job that is over."""
+    def end(self, before: str, after: str, now: float, *, denied: bool) -> None:
+        """Count a job that is over; `denied` says that something was denied in it."""
         self.move(before, after)
+        self.denied += denied
         self._last_ends.append(now)
         self.failures += after not in (states.COMPLETED, states.CANCELLED)
 
@@ -89,6 +102,7 @@ class Tally:
             running=running,
             waiting=waiting,
             retrying=retrying,
+            denied=self.denied,
             tokens=self.tokens + tokens,
             usd=cost.usd,
             provenance=cost.provenance,

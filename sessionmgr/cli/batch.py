@@ -58,7 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--out", metavar="DIR", help="directory of the results (default: runs/NAME)"
     )
     add_setting_flags(
-        parser, "retries", "retry_on", "retry_from", "max_failures", "keep_failed", "approve"
+        parser,
+        *("retries", "retry_on", "retry_from", "max_failures", "keep_failed"),
+        *("approve", "on_denied"),
     )
     parser.add_argument(
         "--force",
@@ -92,7 +94,7 @@ async def _main(args: argparse.Namespace, defaults: Job, approve: Approve | None
         jobs, out = await _jobs_and_out(args)
         if args.dry_run:
             async with open_manager() as manager:  # what is stored does not matter
-                planned = dry_run(manager, jobs, out=out, **how)
+                planned = dry_run(manager, jobs, out=out, approve=approve, **how)
                 await show_plan(planned, as_json=args.json, quiet=args.quiet)
             return COMPLETED
         return await _play(args, jobs, out, approve, how)
@@ -129,6 +131,7 @@ def _how(args: argparse.Namespace, defaults: Job) -> HowTo:
         retry_from=configuration.retry_from,
         max_failures=configuration.max_failures,
         keep_failed=configuration.keep_failed,
+        on_denied=configuration.on_denied,
         force=args.force,
         limit=args.limit,
         only=args.only or (),

@@ -35,6 +35,9 @@ async def show_plan(planned: DryRun, *, as_json: bool, quiet: bool) -> None:
                 say_json(each)
             else:
                 say(in_words(each))
+    if not quiet:
+        for warning in planned.warnings:
+            note(f"warning: {warning}")
     if not (quiet or as_json):
         said = ", ".join(f"{number} {_WORDS[action]}" for action, number in counts.items())
         jobs = plural(sum(counts.values()), "job")

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.cli.closing_table import GO_ON, LOOK_CLOSER, Failures, closing_lines
+from sessionmgr.batch import job_denials
+from sessionmgr.cli.closing_table import (
+    GO_ON,
+    LOOK_CLOSER,
+    Failures,
+    closing_lines,
+    denial_lines,
+    denied_in_short,
+)
 from sessionmgr.cli.logs import LOGGER
 from sessionmgr.cli.next_step import to_type
 from sessionmgr.cli.outlet import outlet
@@ -110,10 +118,8 @@ class BatchShow:
             if not stopped:
                 why = why_it_ended(result)
                 self._scoreboard.say(f"✗ {job} {status}" + (f": {why}" if why else ""), "bad")
-        for denial in result.permission_denials:
-            why = f" ({one_line(denial.reason)})" if denial.reason else ""
-            said = f"✗ {job} was denied {one_line(denial.tool_name)}{why}"
-            self._scoreboard.say(said, "warning")
+        for denial in job_denials(result):
+            self._scoreboard.say(f"! {job} was denied {denied_in_short(denial)}", "warning")
         if self._as_json:
             await self._print(encode_json(result))
 
@@ -129,10 +135,16 @@ class BatchShow:
             return INTERRUPTED  # before anything was started
         summary = batch.summary()
         well = self._all_is_well(batch)
-        if not (self._quiet and well):
+        if self._quiet and well:
+            for text, tone in denial_lines(summary, width=_width()):
+                self._scoreboard.say(text, tone)
+            await self._scoreboard.clear()
+        else:
             hints = {**self._hints}
             if self._stored and self._failures.last_run is not None:
-                hints[LOOK_CLOSER] = to_type(self._configuration, "show", self._failures.last_run)
+                run, job = self._failures.last_run
+                typed = to_type(self._configuration, "show", run)
+                hints[f"{LOOK_CLOSER} ({one_line(job)})"] = typed
             lines = closing_lines(summary, self._failures, width=_width(), hints=hints)
             for text, tone in lines:
                 self._scoreboard.say(text, tone)

@@ -13,12 +13,14 @@ from sessionmgr.cli.telling import why_it_ended
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sessionmgr.batch import JobResult, Summary
+    from sessionmgr.batch import JobDenial, JobResult, Summary
 
 GO_ON: Final = "go on"
 """The hint that is given only where something is left to do."""
 LOOK_CLOSER: Final = "look closer"
 _HINT: Final = len(LOOK_CLOSER) + 1
+RUN_ID: Final = 12
+"""So much of a run's id stands in the table: enough for `show`."""
 SHOWN: Final = 20
 """So many of those that failed, the last ones."""
 _STOPS: Final = {
@@ -47,19 +49,26 @@ class Failures:
             self._last.append(result)
 
     @property
-    def last_run(self) -> str | None:
-        """The run of the last of them that came to start."""
-        return next((each.id for each in reversed(self._last) if each.id), None)
+    def last_run(self) -> tuple[str, str] | None:
+        """The run, and the job, of the last of them that came to start."""
+        return next(((each.id, each.job) for each in reversed(self._last) if each.id), None)
 
     def lines(self, width: int | None) -> list[str]:
         """Return a table of them."""
         if not self._last:
             return []
         rows = [
-            (each.job, _status(each), str(each.attempt), one_line(why_it_ended(each)))
+            (
+                *(each.job, _status(each), str(each.attempt)),
+                "" if each.duration is None else duration(each.duration),
+                money(each.cost.usd, each.cost.provenance).removesuffix(" (partial)") or "-",
+                each.id[:RUN_ID],
+                one_line(why_it_ended(each)),
+            )
             for each in self._last
         ]
-        lines = table(("job", "status", "tries", "why"), rows, width=width, right="tries")
+        titles = ("job", "status", "tries", "took", "cost", "run", "why")
+        lines = table(titles, rows, width=width, right="tries took cost")
         more = self.count - len(rows)
         return [*lines, f"… and {more} more, before these"] if more else lines
 
@@ -73,19 +82,57 @@ def closing_lines(
 ) -> list[tuple[str, str]]:
     """Return all that is said, line by line, each with its tone."""
     tone = "good" if summary.all_completed else "bad"
+    if summary.all_completed and summary.denied_jobs:
+        tone = "warning"
     lines = [("", "plain"), *((line, tone) for line in _heading(summary, width))]
     lines += [
         (f"  {line}", "plain") for line in failures.lines(None if width is None else width - 3)
     ]
+    lines += denial_lines(summary, width=width)
     if summary.stopped is not None:
         lines.append((f"stopped early: {one_line(summary.stopped)}", "warning"))
     for provider, kind in summary.providers_stopped.items():
         todo = _STOPS.get(kind, "see what it says")
         lines.append((f"nothing more was started with {provider} ({kind}): {todo}", "warning"))
     steps = dict(hints)
-    if summary.all_completed:
+    if not summary.left:
         steps.pop(GO_ON, None)
     return lines + [(f"{f'{name}:':<{_HINT}}  {said}", "plain") for name, said in steps.items()]
+
+
+def denial_lines(summary: Summary, *, width: int | None) -> list[tuple[str, str]]:
+    """Return what agents were denied, in yellow; nothing if that is nothing."""
+    rows = [
+        (each.job, _asked_for(each), one_line(each.reason or ""))
+        for each in summary.denials[:SHOWN]
+    ]
+    if not rows:
+        return []
+    lines = table(("job", "denied", "why"), rows, width=None if width is None else width - 3)
+    more = len(summary.denials) - len(rows)
+    if more:
+        lines.append(f"… and {more} more: see summary.json")
+    what = (
+        f"{plural(summary.denied_jobs, 'job')} {_WERE[summary.denied_jobs == 1]} denied something"
+    )
+    return [
+        (f"{what}; to allow it, name a file of rules: --approve FILE", "warning"),
+        *((f"  {line}", "warning") for line in lines),
+    ]
+
+
+def denied_in_short(denial: JobDenial) -> str:
+    """Say on one line what was denied, and why."""
+    why = f" ({one_line(denial.reason)})" if denial.reason else ""
+    return f"{_asked_for(denial)}{why}"
+
+
+def _asked_for(denial: JobDenial) -> str:
+    tool = one_line(denial.tool_name or "a tool")
+    return f"{tool}: {one_line(denial.summary)}" if denial.summary else tool
+
+
+_WERE: Final = {True: "was", False: "were"}
 
 
 def _heading(summary: Summary, width: int | None) -> list[str]:
@@ -98,14 +145,24 @@ def _heading(summary: Summary, width: int | None) -> list[str]:
     used = summary.tokens.input + summary.tokens.cache_write + summary.tokens.output
     facts = [
         f"in {duration(summary.duration)}",
-        plural(summary.attempts, "attempt") if summary.attempts != summary.jobs else "",
+        *_attempts(summary),
         f"{count(used)} tokens" if used else "",
-        money(summary.cost.usd, summary.cost.provenance),
+        money(summary.cost.usd, summary.cost.provenance) or ("cost unknown" if used else ""),
     ]
+    if summary.denied_jobs:
+        others.append(f"{summary.denied_jobs} with denials")
     said = ", ".join([f"{completed} of {plural(summary.jobs, 'job')} completed", *others])
     beside = f"({', '.join(fact for fact in facts if fact)})"
     both = f"{said} {beside}"
     return [both] if width is None or cells(both) <= width else [said, beside]
+
+
+def _attempts(summary: Summary) -> list[str]:
+    """Say how many attempts there were: in this run of the batch, and in all if that is more."""
+    now, in_all = summary.attempts_now, summary.attempts
+    if now != in_all:
+        return [f"{plural(now, 'attempt')} of {in_all} in all"]
+    return [plural(now, "attempt")] if now != summary.jobs else []
 
 
 def _status(result: JobResult) -> str:

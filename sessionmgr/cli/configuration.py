@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
 
 import msgspec
 
@@ -77,6 +77,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     max_failures: int | None = None
     keep_failed: bool = False
     approve: Path | None = None
+    on_denied: Literal["warn", "fail"] = "warn"
     clocks: dict[str, float] = {}
     options: dict[str, dict[str, Json]] = msgspec.field(
         default_factory=dict[str, "dict[str, Json]"]

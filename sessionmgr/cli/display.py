@@ -97,6 +97,7 @@ def _counts(progress: Progress) -> list[Piece]:
         Piece(f"{progress.running} running"),
         Piece(f"{progress.waiting} waiting"),
         Piece(f"{progress.retrying} to be retried", "warning"),
+        Piece(f"{progress.denied} with denials", "warning"),
     )
     always = {counts[0], counts[3]}
     return [each for each in counts if each in always or not each.text.startswith("0 ")]

@@ -150,6 +150,10 @@ def _retry_from(value: object) -> object:
     return _one_of("policy", [each.value for each in RetryFrom], str)(value)
 
 
+def _on_denied(value: object) -> object:
+    return _one_of("way to treat a denied job", ["warn", "fail"], str)(value)
+
+
 def _one_of(what: str, names: list[str], make: Callable[[str], object]) -> Check:
     def check(value: object) -> object:
         if value not in names:
@@ -239,6 +243,7 @@ WORDS: Final = Kind(_words, _as_words, "NAME,…")
 MODE: Final = Kind(_mode, _as_is, "MODE")
 KINDS: Final = Kind(_kinds, _as_words, "KIND,…")
 RETRY_FROM: Final = Kind(_retry_from, _as_is, "session|fresh|ask")
+ON_DENIED: Final = Kind(_on_denied, _as_is, "warn|fail")
 LIMITS: Final = Kind(_table(_whole(1), _providers, "provider"), _as_table, "PROVIDER=N")
 CLOCKS: Final = Kind(
     _table(_duration(zero=True), _clock_names, "clock"),
@@ -319,7 +324,20 @@ SETTINGS: Final = {
             ("--max-failures",),
         ),
         Setting("keep_failed", SWITCH, "do not run failed jobs again", ("--keep-failed",)),
-        Setting("approve", PATH, "rules that answer approval requests", ("--approve",), "FILE"),
+        Setting(
+            "approve",
+            PATH,
+            "rules that answer approval requests (default: none, and every one is denied)",
+            ("--approve",),
+            "FILE",
+        ),
+        Setting(
+            "on_denied",
+            ON_DENIED,
+            "what a job is that completed and was denied something: warn: completed, and shown; "
+            "fail: failed (default: warn)",
+            ("--on-denied",),
+        ),
         Setting(
             "clocks",
             CLOCKS,

@@ -274,6 +274,7 @@ class Scribe:
                 approval_id=request.approval_id,
                 tool_call_id=request.tool_call_id,
                 tool_name=request.tool_name,
+                tool_input=request.tool_input,
                 reason="the provider no longer wants to know",
                 by="provider",
             ),

@@ -133,6 +133,7 @@ from sessionmgr.model.status import (
     Step as Step,
     advance as advance,
 )
+from sessionmgr.model.tool_summary import tool_summary as tool_summary
 from sessionmgr.model.usage import (
     Cost as Cost,
     Provenance as Provenance,

@@ -47,3 +47,5 @@ class PermissionDenial(Value, frozen=True, kw_only=True, gc=False):
     tool_call_id: str | None = None
     reason: str | None = None
     by: str | None = None
+    summary: str | None = None
+    """The most telling part of the tool's input, in short: the command, the path."""

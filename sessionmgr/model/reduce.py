@@ -45,6 +45,7 @@ from sessionmgr.model.moment import between
 from sessionmgr.model.permission import PermissionDenial
 from sessionmgr.model.run import Image, Run, ToolCalls
 from sessionmgr.model.status import STEPS, TERMINAL, TRANSITIONS
+from sessionmgr.model.tool_summary import tool_summary
 from sessionmgr.model.usage import NOTHING_SAID, NOTHING_USED, Cost
 
 _STREAMED: Final = {MessageStreamed}
@@ -292,6 +293,7 @@ def _denied(run: Run, event: ToolApprovalDenied) -> Run:
         tool_call_id=event.tool_call_id,
         reason=event.reason,
         by=event.by,
+        summary=tool_summary(event.tool_input) or None,
     )
     return replace(
         run,

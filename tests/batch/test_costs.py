@@ -36,11 +36,7 @@ async def outcome(
 
 used = st.one_of(
     st.just(Use(output=3)),
-    st.builds(
-        lambda output, usd: Use(output=output, usd=usd),
-        st.integers(1, 100),
-        st.sampled_from([0.25, 0.5, 1.0]),
-    ),
+    st.builds(Use, output=st.integers(1, 100), usd=st.sampled_from([0.25, 0.5, 1.0])),
 )
 
 

@@ -255,3 +255,10 @@ async def test_an_unknown_policy_is_refused_with_its_value(autojump_clock: objec
     async with open_hall() as hall:
         with pytest.raises(ValueError, match="retry_from is 'start', and must be one of session"):
             run_batch(hall.manager, [job("a")], retry_from="start")
+
+
+async def test_a_job_that_has_completed_wants_no_decision(autojump_clock: object) -> None:
+    async with open_hall() as hall:
+        batch = run_batch(hall.manager, [job("a", Tool(name="Bash"), Say(text="done"))])
+        (result,) = await collect(batch)
+    assert (result.status, result.detail) == (RunStatus.COMPLETED, None)

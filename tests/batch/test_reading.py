@@ -9,6 +9,7 @@ import trio.testing
 
 from sessionmgr import Job, PermissionMode, run_batch
 from sessionmgr.batch import spool
+from sessionmgr.batch.denials import NO_RULES
 from sessionmgr.errors import JobsInvalid, LedgerUnusable
 from sessionmgr.model import UNSUPPORTED, Json
 from sessionmgr.provider import NATIVE, Capabilities, PermissionMap
@@ -143,10 +144,10 @@ async def test_jobs_that_share_a_directory_are_warned_about(
         jobs.append(job("plans", cwd=str(tmp_path), permission_mode=PermissionMode.PLAN))
         batch = run_batch(hall.manager, jobs)
         await collect(batch)
-        assert batch.warnings == (f"3 jobs may write in {tmp_path} at the same time",)
+        assert batch.warnings == (f"3 jobs may write in {tmp_path} at the same time", NO_RULES)
         one_by_one = run_batch(hall.manager, jobs, concurrency=1)
         await collect(one_by_one)
-        assert one_by_one.warnings == ()
+        assert one_by_one.warnings == (NO_RULES,)
 
 
 async def test_words_without_an_effect_are_warned_about(autojump_clock: object) -> None:
@@ -154,7 +155,7 @@ async def test_words_without_an_effect_are_warned_about(autojump_clock: object) 
         jobs = [job("login"), job("parser")]
         batch = run_batch(hall.manager, jobs, concurrency=1, only=["log*", "lgo*"], skip=["x"])
         assert [each.job for each in await collect(batch)] == ["login"]
-        assert batch.warnings == ("no job's id matches 'lgo*'", "no job's id matches 'x'")
+        assert batch.warnings == ("no job's id matches 'lgo*'", "no job's id matches 'x'", NO_RULES)
         nothing = run_batch(hall.manager, [])
         await collect(nothing)
         assert nothing.warnings == ("there are no jobs in it",)
@@ -170,7 +171,7 @@ async def test_many_shared_directories_make_few_warnings(
             jobs += [job(f"{n}{name}", cwd=str(tmp_path / str(n))) for name in "ab"]
         batch = run_batch(hall.manager, jobs)
         await collect(batch)
-        assert batch.warnings[3:] == ("and so in 2 other directories",)
+        assert batch.warnings[3:] == ("and so in 2 other directories", NO_RULES)
 
 
 async def test_what_comes_on_a_stream_is_spooled(autojump_clock: object, tmp_path: Path) -> None:

@@ -2,15 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import Unpack
 
 import pytest
 import trio
 
 from sessionmgr import Job, run_batch
-from sessionmgr.batch import dry_run
+from sessionmgr.batch import HowTo, dry_run
 from sessionmgr.errors import BatchBusy, JobsInvalid
 from sessionmgr.testing.scripted import Fail, Hang, Say, Step, Wait
-from tests.batch.hall import collect, job, open_hall, results_of
+from tests.batch.hall import Hall, collect, job, open_hall, results_of
 
 
 def lines(out: Path) -> list[dict[str, object]]:
@@ -222,3 +223,30 @@ async def test_a_dry_run_complains_like_a_run(autojump_clock: object) -> None:
         assert (await anext(planned)).job == "a"
         with pytest.raises(JobsInvalid, match="job 2: provider"):
             await anext(planned)
+
+
+async def test_what_the_same_call_would_run_again_is_counted(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    jobs = [job("fine", Say(text="x")), job("bad", Fail()), job("later", Say(text="x"))]
+
+    async def left(hall: Hall, **how: Unpack[HowTo]) -> int:
+        batch = run_batch(hall.manager, jobs, out=tmp_path, **how)
+        await collect(batch)
+        return batch.summary().left
+
+    async with open_hall() as hall:
+        assert await left(hall, only=["fine"]) == 0
+        assert await left(hall, limit=1) == 2
+        assert await left(hall, keep_failed=True) == 0
+        assert await left(hall) == 1
+
+
+async def test_attempts_of_earlier_runs_are_counted_apart(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        for number in (1, 2, 3):
+            batch = run_batch(hall.manager, [job("bad", Fail())], out=tmp_path)
+            await collect(batch)
+            assert (batch.summary().attempts_now, batch.summary().attempts) == (1, number)

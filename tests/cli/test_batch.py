@@ -55,7 +55,7 @@ def test_what_failed_and_why_stands_in_the_table_and_the_command_to_go_on(
     assert code == 3
     assert "✗ job-2 failed: process_exited: it ended with exit code 2" in err
     assert "1 of 2 jobs completed, 1 failed" in err
-    assert "look closer:  sessionmgr show run_" in err
+    assert "look closer (job-2):  sessionmgr show run_" in err
     assert "go on:        sessionmgr batch -n 2 jobs.jsonl" in err.splitlines()
 
 

@@ -21,18 +21,18 @@ def test_the_demo_tells_of_a_crash_a_hang_a_denial_and_a_cancellation(tmp_path: 
     for line in (
         "✓ flaky-network completed at try 2",
         "✗ endless-loop timed out: it was to be done in 3 s",
-        "✗ tidy-up was denied Bash (nothing is deleted here)",
+        "! tidy-up was denied Bash: rm -rf build (nothing is deleted here)",
         "✗ wrong-branch cancelled: user, sessionmgr cancel, by the demo",
     ):
         assert line in ran.stderr.splitlines()
-    assert "22 of 24 jobs completed, 1 cancelled, 1 timed out (in " in ran.stderr
+    assert "22 of 24 jobs completed, 1 cancelled, 1 timed out, 1 with denials (in " in ran.stderr
     assert "Traceback" not in ran.stderr
     (place,) = tmp_path.glob("sessionmgr-demo-*")
     assert json.loads((place / "summary.json").read_text())["duration"] > 3
     # What was named is the store, and there is no other.
     assert set(tmp_path.rglob("*.db")) == {tmp_path / "my.db", place / "ledger.db"}
 
-    typed = re.search(r"look closer: +sessionmgr (.*)", ran.stderr)
+    typed = re.search(r"look closer \(.*\): +sessionmgr (.*)", ran.stderr)
     assert typed is not None
     looked = sessionmgr(*typed[1].split(), env=bare(tmp_path))
     # It is at the last that did not go well, and which that is nobody promises.

@@ -1,5 +1,6 @@
 """What the README types prints what the README says, and its settings are settings."""
 
+import json
 import os
 import re
 import subprocess
@@ -65,7 +66,10 @@ def test_there_are_some() -> None:
     assert set(named) <= VERBS.keys()
 
 
-@pytest.mark.parametrize("block", blocks("toml"), ids=range(len(blocks("toml"))))
+SETTINGS = [block for block in blocks("toml") if "[[rule]]" not in block]
+
+
+@pytest.mark.parametrize("block", SETTINGS, ids=range(len(SETTINGS)))
 def test_the_settings_are_settings(block: str, tmp_path: Path) -> None:
     (tmp_path / "sessionmgr.toml").write_text(block, encoding="utf-8")
     trusted = sessionmgr("trust", str(tmp_path), cwd=tmp_path, env=environment(tmp_path))
@@ -73,3 +77,33 @@ def test_the_settings_are_settings(block: str, tmp_path: Path) -> None:
     ran = sessionmgr("--print-config", cwd=tmp_path, env=environment(tmp_path))
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "sessionmgr.toml:1" in ran.stdout
+
+
+def asking(command: str) -> str:
+    """Return a prompt by which the scripted agent asks whether it may run a command."""
+    return json.dumps([{"do": "ask", "tool": "Bash", "input": {"command": command}}])
+
+
+def test_the_first_batch_runs_what_its_rules_allow_and_nothing_else(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    jobs = [json.loads(line) for line in blocks("json")[0].splitlines()]
+    (rules,) = (block for block in blocks("toml") if "[[rule]]" in block)
+    (command,) = re.findall(r"^sessionmgr (batch jobs.jsonl .*)$", TEXT, re.MULTILINE)
+    (tmp_path / "rules.toml").write_text(rules, encoding="utf-8")
+    for each, asked in zip(jobs, ["npm test -- --watch=false", "rm -rf core"], strict=True):
+        (tmp_path / each["cwd"]).mkdir()
+        each["prompt"] = asking(asked)
+        each.pop("model", None)  # the scripted agent has one only
+    lines = "".join(json.dumps(each) + "\n" for each in jobs)
+    (tmp_path / "jobs.jsonl").write_text(lines, encoding="utf-8")
+    words = command.replace("-p claude", "-p scripted").split()
+    ran = sessionmgr(*words, cwd=tmp_path, env=env)
+    summary = json.loads((tmp_path / "runs/jobs/summary.json").read_bytes())
+    denied = [(each["job"], each["summary"], each["by"]) for each in summary["denials"]]
+    assert denied == [("parser", "rm -rf core", "rules")]
+    assert "no approval rules" not in ran.stderr
+    assert "! parser was denied Bash: rm -rf core (no rule allows it)" in ran.stderr.splitlines()
+    failing = sessionmgr(*words, "--on-denied", "fail", "-o", "again", cwd=tmp_path, env=env)
+    assert failing.returncode == 3
+    assert "✗ parser failed: permission_refused: denied: Bash: rm -rf core" in failing.stderr

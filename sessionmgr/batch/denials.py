@@ -1,0 +1,68 @@
+"""What agents were denied in a batch, and what that makes of a job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from sessionmgr.model import Failure, FailureKind, RunStatus
+
+if TYPE_CHECKING:
+    from sessionmgr.batch.host import Ended
+    from sessionmgr.batch.results import JobResult
+    from sessionmgr.model import PermissionDenial, RunResult
+
+OnDenied: TypeAlias = Literal["warn", "fail"]
+ON_DENIED: Final[tuple[OnDenied, ...]] = ("warn", "fail")
+"""A job that was denied something and completed: it is shown as that, or it has failed."""
+KEPT: Final = 100
+"""So many denials stand in a summary."""
+NO_RULES: Final = "no approval rules (--approve FILE): every question of an agent will be denied"
+
+
+class JobDenial(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a job's agent wanted to do and was not allowed."""
+
+    job: str
+    tool_name: str
+    summary: str | None = None
+    """The command, the path, or what else of the tool's input says most."""
+    reason: str | None = None
+    by: str | None = None
+
+
+def denials_of(result: RunResult) -> tuple[PermissionDenial, ...]:
+    """Return what was denied, without what the job's own permission mode denies."""
+    return tuple(each for each in result.permission_denials if each.by != "mode")
+
+
+def job_denials(result: JobResult) -> list[JobDenial]:
+    """Return what a job was denied, with its name."""
+    return [
+        JobDenial(
+            job=result.job,
+            tool_name=each.tool_name,
+            summary=each.summary,
+            reason=each.reason,
+            by=each.by,
+        )
+        for each in denials_of(result)
+    ]
+
+
+def judged(ended: Ended, on_denied: OnDenied) -> Ended:
+    """Return an end as it counts: with `fail`, a job that was denied something has failed."""
+    result, denied = ended.result, denials_of(ended.result)
+    if on_denied == "warn" or not denied or result.status is not RunStatus.COMPLETED:
+        return ended
+    first = denied[0]
+    what = f"{first.tool_name}: {first.summary}" if first.summary else first.tool_name
+    more = f" and {len(denied) - 1} more" if len(denied) > 1 else ""
+    why = f" ({first.reason})" if first.reason else ""
+    failure = Failure(
+        kind=FailureKind.PERMISSION_REFUSED,
+        message=f"denied: {what}{why}{more}; allow it with --approve, or use --on-denied warn",
+    )
+    return replace(ended, result=replace(result, status=RunStatus.FAILED, failure=failure))

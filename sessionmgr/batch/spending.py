@@ -1,0 +1,43 @@
+"""What attempts have used, added up: an attempt that never started has cost nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from sessionmgr.model import Cost, Provenance, Usage, total_cost
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sessionmgr.model import RunResult
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """How many attempts there were, and what they have used."""
+
+    attempts: int
+    usage: Usage
+    cost: Cost | None
+    """None: no attempt has started."""
+
+
+def may_have_cost(result: RunResult) -> bool:
+    """Say whether an attempt came so far that it may have cost something."""
+    return result.started_at is not None or result.usage != Usage() or result.cost != Cost()
+
+
+def sum_of(rows: Iterable[tuple[bytes | None, float | None, str | None]]) -> Spent:
+    """Add up rows of usage, usd and provenance, as the ledger has them."""
+    attempts, usage, costs = 0, Usage(), list[Cost]()
+    for used, usd, provenance in rows:
+        attempts += 1
+        if used is not None:
+            usage += _usage.decode(used)
+        if provenance is not None:
+            costs.append(Cost(usd=usd, provenance=Provenance(provenance)))
+    return Spent(attempts=attempts, usage=usage, cost=total_cost(costs) if costs else None)
+
+
+_usage: Final = msgspec.json.Decoder(Usage)

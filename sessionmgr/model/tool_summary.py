@@ -1,0 +1,36 @@
+"""The most telling part of a tool's input, on one line: its command, its path, its query."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+if TYPE_CHECKING:
+    from sessionmgr.model.json import Json
+
+WIDTH: Final = 200
+# What says most about a tool's call, the best first.
+_TELLING: Final = (
+    *("command", "cmd", "script", "file_path", "path", "pattern", "url", "query"),
+    *("prompt", "description"),
+)
+
+
+def tool_summary(tool_input: Json, width: int = WIDTH) -> str:
+    """Return the most telling text of a tool's input, cut to a width; nothing if there is none."""
+    said = " ".join(_most_telling(tool_input).split())
+    return said if len(said) <= width else said[: width - 1] + "…"
+
+
+def _most_telling(tool_input: Json) -> str:
+    if isinstance(tool_input, str):
+        return tool_input
+    if not isinstance(tool_input, dict):
+        return ""
+    fields = cast("dict[str, object]", tool_input)
+    for name in (*_TELLING, *fields):
+        value = fields.get(name)
+        if isinstance(value, str):
+            return value
+        if isinstance(value, list) and value:
+            return " ".join(str(each) for each in cast("list[object]", value))
+    return ""

@@ -1,0 +1,112 @@
+"""A job that was denied something is visible, and fails where that is asked for."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sessionmgr import run_batch
+from sessionmgr.batch import JobDenial, dry_run
+from sessionmgr.model import FailureKind, RunStatus
+from sessionmgr.provider import Allow, ApprovalRequest
+from sessionmgr.testing.scripted import Ask, Say
+from tests.batch.hall import collect, job, open_hall
+
+TOUCH = (Ask(tool="Bash", input={"command": "touch q1.txt"}), Say(text="done"))
+NO_RULES = "no approval rules (--approve FILE): every question of an agent will be denied"
+
+
+async def test_a_denied_job_is_in_the_summary_with_what_was_denied(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        jobs = [job("q1", *TOUCH), job("fine", Say(text="done"))]
+        batch = run_batch(hall.manager, jobs, out=tmp_path / "out")
+        results = {result.job: result for result in await collect(batch)}
+        assert batch.progress().denied == 1
+    assert results["q1"].status is RunStatus.COMPLETED
+    denial = JobDenial(
+        job="q1",
+        tool_name="Bash",
+        summary="touch q1.txt",
+        reason="nobody is there to be asked",
+        by="default",
+    )
+    assert (batch.summary().denied_jobs, batch.summary().denials) == (1, (denial,))
+    told = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert told["denied_jobs"] == 1
+    assert told["denials"][0]["summary"] == "touch q1.txt"
+
+
+async def test_with_fail_a_denied_job_has_failed_and_a_rerun_goes_on_with_it(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        batch = run_batch(hall.manager, [job("q1", *TOUCH)], out=tmp_path / "o", on_denied="fail")
+        (result,) = await collect(batch)
+        assert result.status is RunStatus.FAILED
+        assert result.failure is not None
+        assert result.failure.kind is FailureKind.PERMISSION_REFUSED
+        assert result.failure.message.startswith(
+            "denied: Bash: touch q1.txt (nobody is there to be asked)"
+        )
+        assert batch.summary().statuses == {"failed": 1}
+
+        async def allow(asked: ApprovalRequest) -> Allow:
+            return Allow()
+
+        again = run_batch(
+            hall.manager, [job("q1", *TOUCH)], out=tmp_path / "o", on_denied="fail", approve=allow
+        )
+        (result,) = await collect(again)
+        assert (result.failure, result.attempt) == (None, 2)
+        assert (result.status, result.attempt) == (RunStatus.COMPLETED, 2)
+        assert result.resumed_from is not None
+        assert again.summary().denied_jobs == 0
+
+
+async def test_what_the_mode_itself_denies_is_no_denial(autojump_clock: object) -> None:
+    edit = Ask(tool="Edit", input={"file_path": "a"}, effect="edit", paths=("a",))
+    async with open_hall() as hall:
+        plan = job("a", edit, Say(text="planned"), permission_mode="plan")
+        batch = run_batch(hall.manager, [plan], on_denied="fail")
+        (result,) = await collect(batch)
+    assert result.permission_denials
+    assert result.status is RunStatus.COMPLETED
+    assert batch.summary().denied_jobs == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "warned"), [("default", True), ("accept_edits", True), ("full_auto", False)]
+)
+async def test_a_batch_that_nothing_answers_says_so_at_its_start(
+    mode: str, warned: bool, autojump_clock: object
+) -> None:
+    async with open_hall() as hall:
+        jobs = [job("a", Say(text="done"), permission_mode=mode)]
+        batch = run_batch(hall.manager, jobs)
+        await collect(batch)
+        assert (NO_RULES in batch.warnings) == warned
+        async with dry_run(hall.manager, jobs) as planned:
+            assert [each.job async for each in planned] == ["a"]
+            assert (NO_RULES in planned.warnings) == warned
+
+
+async def test_a_batch_with_rules_is_not_warned_of_having_none(autojump_clock: object) -> None:
+    async def allow(asked: ApprovalRequest) -> Allow:
+        return Allow()
+
+    async with open_hall() as hall:
+        batch = run_batch(hall.manager, [job("a", *TOUCH)], approve=allow)
+        await collect(batch)
+        assert batch.warnings == ()
+        assert batch.summary().denied_jobs == 0
+        async with dry_run(hall.manager, [job("a", *TOUCH)], approve=allow) as planned:
+            assert [each.job async for each in planned] == ["a"]
+            assert planned.warnings == ()
+
+
+async def test_only_two_ways_to_treat_a_denied_job_are_known() -> None:
+    async with open_hall() as hall:
+        with pytest.raises(ValueError, match="on_denied is 'ignore', and must be 'warn' or 'fail'"):
+            run_batch(hall.manager, [], on_denied="ignore")  # type: ignore[arg-type]

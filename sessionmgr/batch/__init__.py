@@ -25,6 +25,6 @@ from sessionmgr.batch.record import (
     read_job as read_job,
 )
 from sessionmgr.batch.results import JobResult as JobResult, Summary as Summary
-from sessionmgr.batch.rules import read_rules as read_rules
+from sessionmgr.batch.rule_file import read_rules as read_rules
 from sessionmgr.batch.run import HowTo as HowTo, dry_run as dry_run, run_batch as run_batch
 from sessionmgr.batch.wish import wish_of as wish_of

@@ -8,41 +8,55 @@
     [[rule]]
     path = "src/**"         # a pattern of paths; relative ones lie in the job's directory, unless
                             # they begin with **
-    cwd = "/work/*"         # a pattern of the job's directory
+    cwd = "/work/*"         # a pattern of the directory: the job's, or the one that is asked for
     decision = "allow"
 
 The first rule that fits decides; what no rule fits is denied. A rule fits if all that it names
-does. Where it allows, all paths and all commands of the line must fit (each is looked at by
-itself); where it denies, one is enough. A command that cannot be taken apart for sure, because it
-substitutes or redirects, fits no rule that allows by the beginning of a command.
+does.
+
+Commands: each command of a line is looked at by itself, and all must be allowed. A rule that allows
+fits a command that is written just as it says: no variables, patterns, groups, redirections or
+assignments. A rule that denies fits the command also where it is called by a path, or started by
+another (`env`, `xargs`, `find -exec`, `sh -c`, …), and fits every command of which it cannot be
+told for certain what it starts. What an interpreter or a script does is not looked into. A command
+that asks for a directory outside of the job's is allowed only by a rule whose `cwd` fits that.
+
+Paths: relative ones are resolved in the job's directory, and links are followed. Where a rule
+allows, all paths must fit, however they are read; where it denies, one is enough, and a path that
+cannot be resolved (`~/x`) fits.
 """
 
 from __future__ import annotations
 
-import os.path
-import re
-import shlex
-import tomllib
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
 import msgspec
 import trio
 
-from sessionmgr.batch.jobs_file import said_of
-from sessionmgr.errors import RulesInvalid
+from sessionmgr.batch.asked_commands import begins_with, commands_asked, may_begin_with
+from sessionmgr.batch.asked_paths import is_inside, matches, readings_of
 from sessionmgr.provider import Allow, Deny
+from sessionmgr.provider.command_line import NotPlainError, split
+from sessionmgr.provider.place import as_seen_from
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sessionmgr.provider import ApprovalRequest, Decision
+    from sessionmgr.provider.command_line import Words
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
-# What a tool calls its command.
-_COMMANDS: Final = ("command", "cmd", "script")
-_UNSURE: Final = re.compile(r"[`$<>(){}\\\n]")
-_SEPARATORS: Final = frozenset({";", "&", "&&", "|", "||", "|&", ";;"})
+
+
+class Part(NamedTuple):
+    """One command of a question, as rules look at it."""
+
+    words: Words
+    exact: bool
+    """Whether it is these words and nothing more."""
+    unknown: str | None = None
+    """Why it cannot be told for certain what it starts."""
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,32 +74,52 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether it allows what it fits."""
         return self.decision == "allow"
 
-    def fits(self, asked: ApprovalRequest, command: Words | None) -> bool:
+    def fits(self, asked: ApprovalRequest, part: Part | None) -> bool:
         """Say whether the rule is about this question, or this command of it."""
-        if self.tool is not None and not fnmatchcase(asked.tool_name, self.tool):
-            return False
-        if self.cwd is not None and not matches(asked.cwd, self.cwd, "/"):
-            return False
-        if self.path is not None and not self._fits_paths(asked):
-            return False
-        return self.command is None or (command is not None and self._fits_command(command))
+        return (
+            (self.tool is None or fnmatchcase(asked.tool_name, self.tool))
+            and self._fits_directory(asked)
+            and (self.path is None or self._fits_paths(asked, self.path))
+            and (self.command is None or (part is not None and self._fits_part(part)))
+        )
 
-    def _fits_paths(self, asked: ApprovalRequest) -> bool:
-        fitting = [matches(path, self.path or "", asked.cwd) for path in asked.paths]
-        return bool(fitting) and (all(fitting) if self.allows else any(fitting))
+    def _fits_directory(self, asked: ApprovalRequest) -> bool:
+        directory = as_seen_from((asked.cwd,), asked.tool_cwd) if asked.tool_cwd else asked.cwd
+        inside = is_inside(directory, asked.cwd)
+        if self.cwd is None:
+            return inside or not self.allows or self.command is None
+        judged = {directory, asked.cwd} if inside or not self.allows else {directory}
+        return any(matches(each, self.cwd, "/") for each in judged)
 
-    def _fits_command(self, command: Words) -> bool:
-        begin = shlex.split(self.command or "")
-        if command.words[: len(begin)] != begin:
-            return False
-        return command.sure or not self.allows
+    def _fits_paths(self, asked: ApprovalRequest, pattern: str) -> bool:
+        if not asked.paths:
+            return asked.effect == "edit" and not self.allows  # of what, is not known
+        fitting = [self._fits_path(asked, path, pattern) for path in asked.paths]
+        return all(fitting) if self.allows else any(fitting)
 
+    def _fits_path(self, asked: ApprovalRequest, path: str, pattern: str) -> bool:
+        readings = readings_of(asked, path)
+        if readings is None:
+            return not self.allows
+        if self.allows:
+            return all(matches(each, pattern, asked.cwd) for each in readings.leads_to)
+        return any(
+            matches(each, pattern, asked.cwd) for each in (readings.written, *readings.leads_to)
+        )
 
-class Words(msgspec.Struct, frozen=True):
-    """One command of a line, in words; not `sure`, if it may be more than that."""
+    def _fits_part(self, part: Part) -> bool:
+        begin = self._begin
+        if self.allows:
+            return bool(begin) and part.exact and begins_with(part.words, begin)
+        return part.unknown is not None or not begin or may_begin_with(part.words, begin)
 
-    words: list[str]
-    sure: bool = True
+    @property
+    def _begin(self) -> list[str]:
+        """The words of its command; none if it is no command, which no file of rules may hold."""
+        try:
+            return split(self.command or "")
+        except NotPlainError:
+            return []
 
 
 class Rules:
@@ -97,135 +131,41 @@ class Rules:
     async def __call__(self, asked: ApprovalRequest) -> Decision:
         """Answer a question: this is an `Approve`."""
         await trio.lowlevel.checkpoint()
-        parts: list[Words | None] = [*commands(asked)]
-        decisions = [self._decide(asked, command) for command in parts or [None]]
-        denied = [each for each in decisions if isinstance(each, Deny)]
-        return denied[0] if denied else decisions[0]
+        return self.decide(asked)
 
-    def _decide(self, asked: ApprovalRequest, command: Words | None) -> Decision:
-        for number, rule in enumerate(self._rules, 1):
-            if rule.fits(asked, command):
-                reason = rule.reason or f"rule {number}"
-                return (
-                    Allow(reason=reason, by="rules")
-                    if rule.allows
-                    else Deny(reason=reason, by="rules")
-                )
-        return Deny(reason="no rule allows it", by="rules")
+    def decide(self, asked: ApprovalRequest) -> Decision:
+        """Return the first denial of one of its commands, or else what is decided of all."""
+        decisions = list(self._decisions(asked))
+        denied = (each for each in decisions if isinstance(each, Deny))
+        return next(denied, decisions[0])
 
-
-def commands(asked: ApprovalRequest) -> list[Words]:
-    """Return the commands that a tool would run, if it is one that runs any."""
-    given = asked.tool_input
-    found: object = given
-    if isinstance(given, dict):
-        found = next((given[name] for name in _COMMANDS if name in given), None)
-    if isinstance(found, list):
-        return [Words([str(word) for word in cast("list[object]", found)])]
-    if not isinstance(found, str) or (asked.effect != "command" and not isinstance(given, dict)):
-        return []
-    return split_commands(found)
-
-
-def split_commands(line: str) -> list[Words]:
-    """Take a line for a shell apart into its commands."""
-    sure = _UNSURE.search(line) is None
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|")
-    lexer.whitespace_split = True
-    lexer.commenters = ""
-    try:
-        words = list(lexer)
-    except ValueError:  # a quotation that does not end
-        return [Words(line.split(), sure=False)]
-    parts: list[list[str]] = [[]]
-    for word in words:
-        if word in _SEPARATORS:
-            parts.append([])
-        else:
-            sure = sure and not set(word) <= set(";&|")
-            parts[-1].append(word)
-    return [Words(part, sure) for part in parts if part] or [Words([], sure=False)]
-
-
-def matches(path: str, pattern: str, within: str) -> bool:
-    """Say whether a path fits a pattern: `*` is within one name, `**` is any number of them.
-
-    A relative pattern lies `within` a directory, unless it begins with `**`: that is anywhere.
-    """
-    path = os.path.normpath(os.path.join(within, path))  # noqa: PTH118  # no links are looked up
-    pattern = os.path.join("/" if pattern.startswith("**") else within, pattern)  # noqa: PTH118
-    return _compiled(pattern).fullmatch(path) is not None
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    made = ""
-    for part in re.split(r"(/\*\*/|/\*\*$|\*\*|\*|\?)", pattern):
-        match part:
-            case "/**/":
-                made += "/(?:.*/)?"
-            case "/**":
-                made += "(?:/.*)?"
-            case "**":
-                made += ".*"
-            case "*":
-                made += "[^/]*"
-            case "?":
-                made += "[^/]"
-            case _:
-                made += re.escape(part)
-    return re.compile(made, re.DOTALL)
-
-
-def read_rules(path: str | Path) -> Rules:
-    """Read rules from a file of TOML.
-
-    Raises:
-        RulesInvalid: They are none; it says where and why.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        found: dict[str, object] = tomllib.loads(text)
-    except OSError as error:
-        raise RulesInvalid(str(path), error.strerror or str(error)) from error
-    except UnicodeDecodeError as error:
-        raise RulesInvalid(str(path), "it is no UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
-        raise RulesInvalid(str(path), f"it is no TOML: {error}") from error
-    for name in found.keys() - {"rule"}:
-        raise RulesInvalid(str(path), f"there is no {name!r}; rules begin with [[rule]]")
-    rules = found.get("rule")
-    if not isinstance(rules, list) or not rules:
-        raise RulesInvalid(str(path), "it holds no rules: each begins with [[rule]]")
-    lines = [number for number, line in enumerate(text.splitlines(), 1) if _HEAD.match(line)]
-    return Rules(
-        tuple(
-            _rule(each, f"{path}:{lines[number]}" if number < len(lines) else str(path))
-            for number, each in enumerate(cast("list[object]", rules))
-        )
-    )
-
-
-_HEAD: Final = re.compile(r"\s*\[\[\s*rule\s*\]\]")
-_CONDITIONS: Final = ("tool", "path", "command", "cwd")
-
-
-def _rule(given: object, where: str) -> Rule:
-    if isinstance(given, dict):
-        for name in cast("dict[str, object]", given):
-            if name not in Rule.__struct_fields__:
-                nearest = get_close_matches(name, Rule.__struct_fields__, n=1)
-                hint = f"did you mean {nearest[0]!r}?" if nearest else "it has no such field"
-                raise RulesInvalid(where, f"{name}: {hint}")
-    try:
-        rule = msgspec.convert(given, Rule)
-    except msgspec.ValidationError as error:
-        field, what = said_of(error)
-        raise RulesInvalid(where, f"{field}: {what}" if field else what) from error
-    if rule.allows and all(getattr(rule, name) is None for name in _CONDITIONS):
-        raise RulesInvalid(where, 'it allows everything: say so by tool = "*"')
-    if rule.command is not None:
+    def _decisions(self, asked: ApprovalRequest) -> Iterator[Decision]:
+        """Yield what is decided of each command; what another one starts can only be denied."""
         try:
-            shlex.split(rule.command)
-        except ValueError as error:
-            raise RulesInvalid(where, f"command: {error}") from error
-    return rule
+            commands = commands_asked(asked)
+        except NotPlainError as error:
+            yield self._decide(asked, Part((), exact=False, unknown=str(error)))
+            return
+        if not commands:
+            yield self._decide(asked, None)
+        for each in commands:
+            yield self._decide(asked, Part(each.words, each.exact, each.unknown))
+            for inner in each.inner:
+                part = Part(inner, exact=None not in inner)
+                if self._first(asked, part) is not None:
+                    yield self._decide(asked, part)
+
+    def _first(self, asked: ApprovalRequest, part: Part | None) -> tuple[int, Rule] | None:
+        numbered = enumerate(self._rules, 1)
+        return next((each for each in numbered if each[1].fits(asked, part)), None)
+
+    def _decide(self, asked: ApprovalRequest, part: Part | None) -> Decision:
+        found = self._first(asked, part)
+        unknown = f"; {part.unknown}" if part is not None and part.unknown is not None else ""
+        if found is None:
+            return Deny(reason=f"no rule allows it{unknown}", by="rules")
+        number, rule = found
+        reason = rule.reason or f"rule {number}"
+        if rule.allows:
+            return Allow(reason=reason, by="rules")
+        return Deny(reason=f"{reason}{unknown if rule.command is not None else ''}", by="rules")

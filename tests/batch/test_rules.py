@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.batch import read_rules
-from sessionmgr.batch.rules import matches, split_commands
+from sessionmgr.batch.asked_paths import matches
 from sessionmgr.errors import RulesInvalid
 from sessionmgr.model import Json
 from sessionmgr.provider import Allow, ApprovalRequest
@@ -134,7 +134,13 @@ async def test_a_pattern_of_a_tool_can_allow_everything(tmp_path: Path) -> None:
         ("[[rule]]\ntool = 'x'\ndecision='allow'\n[[rule]]\ntool = 3", ":4", "tool: expected"),
         ("[[rule]]\ndecision = 'maybe'", ":1", "maybe"),
         ("[[rule]]\ndecision = 'allow'", ":1", "allows everything"),
-        ("[[rule]]\ncommand = \"a 'b\"\ndecision = 'allow'", ":1", "quotation"),
+        ("[[rule]]\ncommand = \"a 'b\"\ndecision = 'allow'", ":1", "quote is not closed"),
+        ("[[rule]]\ncommand = ' '\ndecision = 'allow'", ":1", "command: ' ' is not one plain"),
+        ("[[rule]]\ncommand = '\"\"'\ndecision = 'deny'", ":1", "one command begins"),
+        ("[[rule]]\ncommand = 'a; b'\ndecision = 'deny'", ":1", "'a; b': it takes the words"),
+        ("[[rule]]\ncommand = 'npm run *'\ndecision = 'deny'", ":1", "without patterns"),
+        ("[[rule]]\ncommand = 'a > b'\ndecision = 'allow'", ":1", "'a > b': it takes"),
+        ("[[rule]]\ncommand = '$X'\ndecision = 'deny'", ":1", r"'\$X' is not one plain command"),
         ("[rules]", "", "there is no 'rules'"),
         ("[[rule", "", "no TOML"),
         ("", "", "no rules"),
@@ -175,12 +181,3 @@ def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
 )
 def test_patterns_of_paths(path: str, pattern: str, expected: bool) -> None:
     assert matches(path, pattern, "/") is expected
-
-
-def test_a_line_is_taken_apart_into_its_commands() -> None:
-    found = split_commands("a b && c 'd;e' | f")
-    assert [(part.words, part.sure) for part in found] == [
-        (["a", "b"], True),
-        (["c", "d;e"], True),
-        (["f"], True),
-    ]

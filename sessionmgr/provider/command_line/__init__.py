@@ -16,6 +16,12 @@ from sessionmgr.provider.command_line.script import (
     read_script as read_script,
     written as written,
 )
+from sessionmgr.provider.command_line.started import (
+    Started as Started,
+    Words as Words,
+    command_of_argv as command_of_argv,
+    commands_of_line as commands_of_line,
+)
 from sessionmgr.provider.command_line.tokenizer import (
     NotPlainError as NotPlainError,
     Operator as Operator,

@@ -170,15 +170,16 @@ def is_opaque(name: str) -> bool:
     return name in OPAQUE or name.startswith(("ld-linux", "ld-musl", "ld.so"))
 
 
-def script_of(name: str, words: Sequence[str]) -> int:
-    """Return where the script is in a call of a shell.
+def script_of(name: str, words: Sequence[str], *, login: bool = False) -> int:
+    """Return where the script is in a call of a shell; `login` lets it read the user's profile.
 
     Raises:
         NotPlainError: It gets its commands from elsewhere, or has options that change them.
     """
     for at, word in enumerate(words[1:], 1):
         letters = word[1:]
-        if not word.startswith("-") or not letters or not set(letters) <= _SHELL_FLAGS:
+        known = _SHELL_FLAGS | {"l"} if login else _SHELL_FLAGS
+        if not word.startswith("-") or not letters or not set(letters) <= known:
             break
         if "c" in letters and at + 1 < len(words):
             return at + 1

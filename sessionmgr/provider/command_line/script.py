@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 JOINTS: Final = frozenset({";", "&", "&&", "||", "|", "\n"})
 _REDIRECTIONS: Final = frozenset({"<", ">", ">>", ">|", "<>", ">&", "<&"})
-_RESERVED: Final = frozenset(
+RESERVED: Final = frozenset(
     "! { } [[ ]] case coproc do done elif else esac fi for function if in select then time until "
     "while".split()
 )
@@ -125,7 +125,7 @@ def _redirection(number: str, operator: str, target: Word | Operator | None) -> 
 def _close(script: Script, words: list[Word], redirections: list[Redirection]) -> None:
     if words:
         first = words[0]
-        if not first.quoted and first.text in _RESERVED:
+        if not first.quoted and first.text in RESERVED:
             raise NotPlainError(f"it holds the reserved word {first.text}")
         if _ASSIGNMENT.match(first.raw):
             raise NotPlainError(f"{first.raw} changes what the commands find")

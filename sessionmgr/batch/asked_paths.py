@@ -1,0 +1,74 @@
+"""The paths that a question is about: where they lead, and which patterns they fit."""
+
+from __future__ import annotations
+
+import os.path
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from sessionmgr.provider.place import as_seen_from
+
+if TYPE_CHECKING:
+    from sessionmgr.provider import ApprovalRequest
+
+
+class Readings(NamedTuple):
+    """A path as it is written, without `.` and `..`, and where it leads."""
+
+    written: str
+    leads_to: tuple[str, ...]
+    """All files that it may be: after a link, `..` means one thing to the kernel, and another to
+    programs that shorten the path first."""
+
+
+def readings_of(asked: ApprovalRequest, path: str) -> Readings | None:
+    """Return how the path of a question may be read; None if that is not known here.
+
+    What begins with `~` only the provider can expand, and in /proc a path leads elsewhere for each
+    process.
+    """
+    if not path or path.startswith("~") or "\0" in path:
+        return None
+    whole = os.path.join(asked.cwd, asked.tool_cwd, path)  # noqa: PTH118
+    if not os.path.isabs(whole):  # noqa: PTH117
+        return None
+    written = os.path.normpath(whole)
+    if f"{written}/".replace("//", "/", 1).startswith("/proc/"):
+        return None
+    leads_to = (as_seen_from((asked.cwd,), each) for each in (whole, written))
+    return Readings(written, tuple(dict.fromkeys(leads_to)))
+
+
+def is_inside(directory: str, other: str) -> bool:
+    """Whether a directory is another, or lies in it, as both are written."""
+    inner, outer = os.path.normpath(directory), os.path.normpath(other)
+    return inner == outer or inner.startswith(outer.rstrip("/") + "/")
+
+
+def matches(path: str, pattern: str, within: str) -> bool:
+    """Say whether a path fits a pattern: `*` is within one name, `**` is any number of them.
+
+    A relative pattern lies `within` a directory, unless it begins with `**`: that is anywhere.
+    """
+    path = os.path.normpath(os.path.join(within, path))  # noqa: PTH118  # no links are looked up
+    pattern = os.path.join("/" if pattern.startswith("**") else within, pattern)  # noqa: PTH118
+    return _compiled(pattern).fullmatch(path) is not None
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    made = ""
+    for part in re.split(r"(/\*\*/|/\*\*$|\*\*|\*|\?)", pattern):
+        match part:
+            case "/**/":
+                made += "/(?:.*/)?"
+            case "/**":
+                made += "(?:/.*)?"
+            case "**":
+                made += ".*"
+            case "*":
+                made += "[^/]*"
+            case "?":
+                made += "[^/]"
+            case _:
+                made += re.escape(part)
+    return re.compile(made, re.DOTALL)

@@ -1,0 +1,80 @@
+"""A file of approval rules, in TOML: read, and refused where it says what cannot be meant."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final, cast
+
+import msgspec
+
+from sessionmgr.batch.jobs_file import said_of
+from sessionmgr.batch.rules import Rule, Rules
+from sessionmgr.errors import RulesInvalid
+from sessionmgr.provider.command_line import NotPlainError, commands_of_line
+
+
+def read_rules(path: str | Path) -> Rules:
+    """Read rules from a file of TOML.
+
+    Raises:
+        RulesInvalid: They are none; it says where and why.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        found: dict[str, object] = tomllib.loads(text)
+    except OSError as error:
+        raise RulesInvalid(str(path), error.strerror or str(error)) from error
+    except UnicodeDecodeError as error:
+        raise RulesInvalid(str(path), "it is no UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        raise RulesInvalid(str(path), f"it is no TOML: {error}") from error
+    for name in found.keys() - {"rule"}:
+        raise RulesInvalid(str(path), f"there is no {name!r}; rules begin with [[rule]]")
+    rules = found.get("rule")
+    if not isinstance(rules, list) or not rules:
+        raise RulesInvalid(str(path), "it holds no rules: each begins with [[rule]]")
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if _HEAD.match(line)]
+    return Rules(
+        tuple(
+            _rule(each, f"{path}:{lines[number]}" if number < len(lines) else str(path))
+            for number, each in enumerate(cast("list[object]", rules))
+        )
+    )
+
+
+_HEAD: Final = re.compile(r"\s*\[\[\s*rule\s*\]\]")
+_CONDITIONS: Final = ("tool", "path", "command", "cwd")
+
+
+def _rule(given: object, where: str) -> Rule:
+    if isinstance(given, dict):
+        for name in cast("dict[str, object]", given):
+            if name not in Rule.__struct_fields__:
+                nearest = get_close_matches(name, Rule.__struct_fields__, n=1)
+                hint = f"did you mean {nearest[0]!r}?" if nearest else "it has no such field"
+                raise RulesInvalid(where, f"{name}: {hint}")
+    try:
+        rule = msgspec.convert(given, Rule)
+    except msgspec.ValidationError as error:
+        field, what = said_of(error)
+        raise RulesInvalid(where, f"{field}: {what}" if field else what) from error
+    if rule.allows and all(getattr(rule, name) is None for name in _CONDITIONS):
+        raise RulesInvalid(where, 'it allows everything: say so by tool = "*"')
+    if rule.command is not None:
+        _require_plain(rule.command, where)
+    return rule
+
+
+def _require_plain(command: str, where: str) -> None:
+    """Make sure that a rule's command is the beginning of one command, word by word."""
+    try:
+        found = commands_of_line(command)
+    except NotPlainError as error:
+        why = f"command: {command!r} is not one plain command: {error}"
+        raise RulesInvalid(where, why) from None
+    if len(found) != 1 or not all(found[0].words) or not found[0].exact:
+        why = "it takes the words with which one command begins, without patterns and operators"
+        raise RulesInvalid(where, f"command: {command!r}: {why}")

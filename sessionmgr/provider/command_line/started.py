@@ -1,0 +1,195 @@
+"""Which commands a line for a POSIX shell, or an argv, starts: also by way of prefix commands.
+
+A line that a shell would expand, group or redefine is refused (`NotPlainError`), because it can be
+any command. Where a command starts others in a way that is not understood, it says so. Interpreters
+and programs that run what their own files say (`make`, `python3 -c`) count as what they are.
+"""
+
+from __future__ import annotations
+
+import re
+from posixpath import basename
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+from sessionmgr.provider.command_line.prefix_commands import (
+    KNOWN,
+    LAUNCHING,
+    MULTI_CALL,
+    SHELLS,
+    WRAPPERS,
+    found_by,
+    is_opaque,
+    launches,
+    script_of,
+)
+from sessionmgr.provider.command_line.script import RESERVED, Plain, read_script
+from sessionmgr.provider.command_line.tokenizer import NotPlainError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessionmgr.provider.command_line.tokenizer import Word
+
+LONGEST: Final = 128 * 1024
+"""Characters of a line that is still taken apart."""
+MOST: Final = 256
+"""Commands that one written command starts, and that are still looked into."""
+_NAME: Final = re.compile(r"[A-Za-z0-9_./:@%+,-]+")
+# Control characters, and blanks that not all shells take for blanks.
+_UNSURE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|[^\S \t\n]")
+_VARIANT: Final = re.compile(r"([a-z]+)[.-].*")
+# What a subscript of an array holds is expanded, even where it was in single quotes.
+_SUBSCRIPT: Final = re.compile(r"\[.*[$`]", re.DOTALL)
+_NAMES_VARIABLES: Final = frozenset("getopts let printf read test unset wait".split())
+_BUILTINS: Final = frozenset(
+    ". - abbr alias and autoload begin bind bindkey cmd cmd.exe compgen complete compopt declare "
+    "emulate enable export fc foreach hash hist history iex integer invoke-command "
+    "invoke-expression local mapfile nameref nocorrect noglob not or powershell powershell.exe r "
+    "readarray readonly repeat sched source start-process trap typeset zcompile zle zmodload zpty "
+    "zstyle".split()
+)
+"""Commands of shells that start, or have later words start, a command that is named elsewhere."""
+
+
+Words: TypeAlias = tuple[str | None, ...]
+"""A command; None stands for any words, where a pattern or input becomes the words."""
+
+
+class Started(msgspec.Struct, frozen=True):
+    """One command that is written in a line, and what it starts."""
+
+    words: Words
+    exact: bool
+    """Whether it is its words and nothing more: no pattern, no redirection, no quoted name, and a
+    line of its own or with others on one line."""
+    inner: tuple[Words, ...] = ()
+    """The commands that it starts, and those that these start."""
+    unknown: str | None = None
+    """Why it cannot be told for certain what it starts."""
+
+
+def commands_of_line(line: str) -> list[Started]:
+    """Return the commands that are written in a line for a shell.
+
+    Raises:
+        NotPlainError: They cannot be told for certain.
+    """
+    return [
+        _started(_known(plain.words), exact=not plain.redirections and not plain.words[0].quoted)
+        for plain in _plain_commands(line)
+    ]
+
+
+def command_of_argv(argv: Sequence[str]) -> Started:
+    """Return the command that an argv is, of which no shell expands a word.
+
+    Raises:
+        NotPlainError: It is empty.
+    """
+    if not argv:
+        raise NotPlainError("it holds no command")
+    return _started(tuple(argv), exact=True)
+
+
+def _plain_commands(line: str) -> list[Plain]:
+    if len(line) > LONGEST:
+        raise NotPlainError(f"it has more than {LONGEST} characters")
+    if found := _UNSURE.search(line):
+        raise NotPlainError(f"it holds the character {found[0]!a}")
+    return [each for each in read_script(line) if isinstance(each, Plain) and each.words]
+
+
+def _known(words: Sequence[Word]) -> Words:
+    return tuple(None if each.glob or _has_braces(each) else each.text for each in words)
+
+
+def _has_braces(word: Word) -> bool:
+    return "{" in word.raw and word.raw != "{}"
+
+
+def _started(words: Words, *, exact: bool) -> Started:
+    found: list[Words] = []
+    waiting = [words]
+    unknown: str | None = None
+    try:
+        while waiting:
+            inner = _started_by(waiting.pop())
+            found += inner
+            waiting += inner
+            if len(found) > MOST:
+                raise NotPlainError(f"it starts more than {MOST} commands")
+    except NotPlainError as error:
+        unknown = str(error)
+    return Started(
+        words, exact and None not in words and not _expands(words), tuple(found), unknown
+    )
+
+
+def _expands(words: Words) -> bool:
+    """Whether a shell's own command expands a subscript in its arguments, quoted or not."""
+    return words[0] in _NAMES_VARIABLES and any(
+        each is not None and _SUBSCRIPT.search(each) for each in words
+    )
+
+
+def _started_by(words: Words) -> list[Words]:
+    """Return the commands that a command starts, as its arguments say.
+
+    Raises:
+        NotPlainError: They cannot be told for certain.
+    """
+    first = words[0]
+    if first is None or not _NAME.fullmatch(first):
+        raise NotPlainError(f"{first or 'a pattern'} may be any command")
+    name = basename(first).lower()  # a file system may not tell the cases apart
+    variant = _VARIANT.fullmatch(name)  # bash.exe, busybox-static
+    if (
+        not name
+        or is_opaque(name)
+        or (name in RESERVED and name not in WRAPPERS)
+        or name in MULTI_CALL | _BUILTINS
+        or (variant is not None and variant[1] in SHELLS | MULTI_CALL)
+    ):
+        raise NotPlainError(f"what {first} starts cannot be told")
+    known = [each for each in words if each is not None]
+    if _expands(words):
+        raise NotPlainError(f"what {name} expands cannot be told")
+    if name not in KNOWN and name not in LAUNCHING:
+        return []
+    if len(known) < len(words):
+        raise NotPlainError(f"what {name} is given, and whether that is a command, cannot be told")
+    if (argument := launches({name}, known)) is not None:
+        raise NotPlainError(f"what {name} starts for {argument} cannot be told")
+    if name in SHELLS:
+        script = known[script_of(name, known, login=True)]
+        return [_known(each.words) for each in _plain_commands(script)]
+    if name == "find":
+        return [_filled(known[begin:end]) for begin, end in found_by(known)]
+    return _wrapped(name, known) if name in WRAPPERS else []
+
+
+def _filled(words: list[str]) -> Words:
+    """Return what `find` starts: `{}` is a path that is not known."""
+    if not words:
+        raise NotPlainError("find is given no command")
+    if (basename(words[0]) in KNOWN or basename(words[0]) in LAUNCHING) and any(
+        "{}" in each for each in words
+    ):
+        raise NotPlainError(f"what {words[0]} makes of what is found cannot be told")
+    return tuple(None if "{}" in each else each for each in words)
+
+
+def _wrapped(name: str, words: list[str]) -> list[Words]:
+    at = WRAPPERS[name].inner(name, words)
+    if at is None:
+        return []
+    inner = words[at:]
+    if "=" in inner[0]:
+        raise NotPlainError(f"what is found once {inner[0]} is set cannot be told")
+    if name != "xargs":
+        return [tuple(inner)]
+    if basename(inner[0]) in KNOWN or basename(inner[0]) in LAUNCHING:
+        raise NotPlainError(f"what {inner[0]} is given by xargs cannot be told")
+    return [(*inner, None)]

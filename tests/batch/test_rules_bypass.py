@@ -1,0 +1,290 @@
+"""No way round rules is known: what is denied stays denied, what is allowed allows no more."""
+
+import pytest
+from hypothesis import given, strategies as st
+
+from sessionmgr.batch.rules import Rule, Rules
+from sessionmgr.model import Json
+from sessionmgr.provider import Allow, ApprovalRequest
+
+GIT_STATUS = Rules((Rule(decision="allow", tool="Bash", command="git status"),))
+NO_RM = Rules(
+    (
+        Rule(decision="deny", command="rm"),
+        Rule(decision="deny", command="git push"),
+        Rule(decision="allow", tool="Bash"),
+    )
+)
+
+
+def bash(command: Json, **more: Json) -> ApprovalRequest:
+    return ApprovalRequest(
+        tool_name="Bash", tool_input={"command": command, **more}, effect="command", cwd="/work"
+    )
+
+
+def allows(rules: Rules, asked: ApprovalRequest) -> bool:
+    return isinstance(rules.decide(asked), Allow)
+
+
+NOT_ALLOWED = [
+    "git status; rm x", "git status\nrm x", "git status && rm x", "git status || rm x",
+    "git status | sh", "git status & rm x", "git status |& sh", "git status `rm x`",
+    "git status $(rm x)", 'git status "$(rm x)"', 'git status "`rm x`"', "git status $X",
+    "git status > x", "git status >> x", "git status >| x", "git status 2> x", "git status &> x",
+    "git status >& x", "git status < x", "git status <> x", "git status <<E\nrm\nE",
+    "git status <<< x", "git status <(rm x)", "git status >(rm x)", "git status {fd}> x",
+    "X=1 git status", "GIT_PAGER='rm x' git status", "PATH=. git status", "X+=1 git status",
+    "env git status", "nice git status", "/tmp/git status", "./git status", "../git status",
+    "sh -c 'git status'", "bash -lc 'git status; rm x'", "\\git status", "'git' status",
+    "g'i't status", "git'' status", 'g""it status', "gi\\t status", "{git,status}",
+    "git* status", "g?t status", "[g]it status", "~/git status", "git ~/status", "git status *",
+    "git status ?", "git status [a]", "git status {a,b}", "git status ~/x", "! git status",
+    "time git status", "(git status)", "{ git status; }", "if git status; then rm x; fi",
+    "while git status; do x; done", "git status # x", "git status #\nrm x", "#\nrm x",
+    "git status\\\n; rm x", "git status;;rm x", "git status;& rm x", "git status &; rm x",
+    "git status 'unclosed; rm x", 'git status "unclosed; rm x', "git status\x00rm x",
+    "git\rstatus\rrm", "git status\x0brm x", "git status\x0crm x", "git status\x1b[2K",
+    "git status\u2028rm x", "git status\xa0x", "git status\u3000x", "git status \x85 rm",
+    "git\xa0status", "\uff47it status", "git\u200b status", "g\u0456t status",
+    "git -c alias.status='!rm x' status", "git --exec-path=. status", "git", "gitstatus",
+    "git statusx", "git -C . status", "function git { rm x; }; git status",
+    "git() { rm x; }; git status", "alias git=rm; git status", "exec git status",
+    "coproc git status", "command git status", "builtin git status", "eval git status",
+    ". git status", "$'git' status", "$(echo git) status", "`echo git` status",
+    "[[ x ]] && git status", "case x in x) git status;; esac", "for x in a; do git status; done",
+    "select x in a; do git status; done", "=git status", "", " ", "\n", ";",
+    "git status $'\\x3b' rm", "git status ((1))", "-git status",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", NOT_ALLOWED, ids=ascii)
+def test_a_rule_that_allows_a_command_allows_nothing_else(line: str) -> None:
+    assert not allows(GIT_STATUS, bash(line))
+
+
+AS_WRITTEN = [
+    "git status", "git  status", "git\tstatus", " git status ", "git status\n",
+    "git status 'a;b'", 'git status "a b"', "git status a\\;b", "git status --short src/a.py",
+    "git status && git status", "git status; git status -s", "git status | git status",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", AS_WRITTEN, ids=ascii)
+def test_what_is_written_as_a_rule_says_is_allowed(line: str) -> None:
+    assert allows(GIT_STATUS, bash(line))
+
+
+DENIED = [
+    "rm x", "rm", " rm x", "ls; rm x", "ls\nrm x", "ls &\nrm x", "ls &rm x", "ls&&rm x",
+    "ls||rm x", "ls|rm x", "ls |& rm x", "ls;;rm x", "ls\n\n\trm x", "ls \\\n; rm x", "r\\\nm x",
+    "cd /tmp\nrm x", "X=1 rm x", "X=1 Y=2 rm x", "X= rm x", "X+=1 rm x", "X[0]=1 rm x",
+    "PATH=/x ls", "(rm x)", "((rm x))", "{ rm x; }", "{ rm x }", "if true; then rm x; fi",
+    "if rm x; then ls; fi", "while rm x; do ls; done", "until rm x; do ls; done",
+    "for f in a; do rm $f; done", "for f in *; do rm x; done", "select f in a; do rm x; done",
+    "case a in a) rm x;; esac", "[[ a ]] && rm x", "[ a ] && rm x", "! rm x", "!rm x",
+    "time rm x", "time -p rm x", "coproc rm x", "function f { rm x; }; f", "f() { rm x; }; f",
+    "function f() rm x", "() { rm x }", "alias ls=rm; ls x", "alias ls='rm x'\nls",
+    "trap 'rm x' EXIT", "trap rm 0", "/bin/rm x", "/usr/bin/rm x", "../../bin/rm x", "./rm x",
+    "//bin//rm x", "/bin/./rm x", "~/rm x", "\\rm x", "r\\m x", "'rm' x", "'r'm x", 'r"m" x',
+    "r''m x", '""rm x', "$'rm' x", "$'\\x72m' x", '$"rm" x', "$(echo rm) x", "`echo rm` x",
+    "${X}rm x", "$X x", "$@", "echo $(rm x)", "echo `rm x`", 'echo "$(rm x)"', 'echo "`rm x`"',
+    "echo ${X:-$(rm x)}", "echo $((a[$(rm x)]))", "ls <(rm x)", "ls >(rm x)",
+    "cat <<E\n$(rm x)\nE", "cat <<E\nE\nrm x", "sh <<< 'rm x'", "ls #\nrm x", "# x\nrm x",
+    "/b?n/rm x", "/bin/r? x", "/bin/r[m] x", "r* x", "{rm,x}", "/bin/{rm,ls} x", "r{m,} x",
+    "=rm x", ">x rm y", ">>x rm y", "2>x rm y", "<x rm y", "<>x rm y", ">x 2>&1 rm y",
+    "&>x rm y", "ls &> x rm y", "ls >/dev/null; rm x", "ls 'unclosed; rm x",
+    'ls "unclosed; rm x', "RM x", "Rm x", "/BIN/RM x", "ls\rrm x", "ls\x00rm x", "ls\x0brm x",
+    "ls\x0crm x", "ls\x85rm x", "\u200brm x", "\uff52\uff4d x", "rm\xa0x", "\xa0rm x",
+    "ls\u2028rm x", "rm\tx", "\trm x", "env rm x", "env -i rm x", "env X=1 rm x",
+    "env -S 'rm x'", "env -u X rm x", "env -- rm x", "/usr/bin/env rm x", "env env env rm x",
+    "ENV rm x", "nice rm x", "nice -n 5 rm x", "nice -5 rm x", "nohup rm x", "setsid -f rm x",
+    "stdbuf -oL rm x", "timeout 5 rm x", "timeout -k 1 5 rm x", "ionice -c3 rm x",
+    "chrt -b 0 rm x", "taskset 1 rm x", "xargs rm", "ls | xargs rm", "xargs -0 rm",
+    "xargs -I{} rm {}", "xargs -n1 rm", "xargs env rm", "xargs sh -c",
+    "echo rm | xargs -I{} {} x", "find . -exec rm {} ;", "find . -exec rm {} +",
+    "find . -execdir rm {} \\;", "find . -ok rm {} \\;", "find . -exec sh -c 'rm {}' ;",
+    "find . -exec {} ;", "find . -exec true \\; -exec rm {} \\;", "sh -c 'rm x'", "sh -c rm",
+    "sh -ec 'rm x'", "bash -lc 'rm x'", "bash -c 'ls; rm x'", "dash -c 'rm x'",
+    "/bin/sh -c 'rm x'", 'sh -c \'sh -c "rm x"\'', 'sh -c \'r""m x\'', "sh -c '$0 x' rm",
+    'sh -c \'"$@"\' x rm y', "sh x.sh", "sh -s", "sh <x", "echo rm x | sh",
+    "bash --rcfile x -ic ls", "bash -O extglob -c 'rm x'", "zsh -c 'rm x'", "fish -c 'rm x'",
+    "ksh -c 'rm x'", "bash.exe -c 'rm x'", "busybox rm x", "toybox rm x", "busybox-static rm x",
+    "busybox sh -c 'rm x'", "eval rm x", "eval 'r''m x'", "exec rm x", "exec -a ls rm x",
+    "command rm x", "command -p rm x", "builtin command rm x", "source x", ". ./x", "sudo rm x",
+    "sudo -u a rm x", "doas rm x", "su -c 'rm x'", "pkexec rm x", "ssh host rm x",
+    "chroot / rm x", "unshare rm x", "nsenter -t1 rm", "flock x rm y", "script -c 'rm x'",
+    "watch rm x", "strace rm x", "systemd-run rm x", "parallel rm", "ssh-agent rm x",
+    "choom -n 0 -- rm x", "ip netns exec a rm x", "run-parts x", "caffeinate rm x",
+    "sort --compress-program=rm x", "split --filter='rm x' f", "tar -xf x --to-command='rm x'",
+    "tar xIf rm x", "/lib64/ld-linux-x86-64.so.2 /bin/rm x", "noglob rm x", "nocorrect rm x",
+    "repeat 2 rm x", "- rm x", "ls; and rm x", "begin; rm x; end", "not rm x",
+    "emulate sh -c 'rm x'", "hash -p /bin/rm ls; ls x", "printf -v 'a[$(rm x)]' x",
+    "test -v 'a[$(rm x)]'", "read 'a[`rm x`]'", "let 'a[$(rm x)]'", "export PATH=/x; ls",
+    "declare -x PATH=/x; ls", "mapfile -C 'rm x' -c 1 a", "enable -f ./x x", "git push",
+    "git -C . push", "git --no-pager push", "git -c x=y push", "git --git-dir=x push -f",
+    "git -c alias.p=push p", "git -C . -c alias.p=push p", "git --exec-path=x x", "git-push",
+    "GIT push", "/usr/lib/git-core/git-push x", "git p{us,}h", "git pus[h]", "git * x",
+    "echo push | xargs git", "cd /tmp && git push --force", "git 'push'", 'git "pu"sh',
+    "git \\push", "env git push", "xargs git push",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", DENIED, ids=ascii)
+def test_a_command_that_is_denied_is_denied_however_it_is_written(line: str) -> None:
+    assert not allows(NO_RM, bash(line))
+
+
+READABLE = [
+    "ls", "ls rm", "echo rm x", "ls; echo 'rm x'", "ls\nls", "ls 2>&1 >/dev/null", "rmdir x",
+    "arm x", "git status", "git stash push", "git log --oneline", "git commit -m 'rm push'",
+    "cd x && ls *.py", "env ls", "timeout 5 make rm", "xargs ls", "find . -name rm",
+    "find . -exec ls {} +", "g++ x.c", "bash -lc 'ls; pwd'", "git -C . status", "set -e\nls",
+    "./build.sh && make -j4", "python3 x.py", "sort x", "tar -czf x.tgz src",
+    "printf '%s\\n' 'a[1]'", "git switch -c new",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", READABLE, ids=ascii)
+def test_what_is_not_denied_and_can_be_read_is_allowed(line: str) -> None:
+    assert allows(NO_RM, bash(line))
+
+
+ARGVS: list[Json] = [
+    ["rm", "x"],
+    ["/bin/rm", "x"],
+    ["bash", "-lc", "rm x"],
+    ["/bin/sh", "-c", "git push"],
+    ["env", "rm", "x"],
+    ["bash", "-c", "ls\nrm x"],
+    ["rm x"],
+    ["sh", "x.sh"],
+    ["sudo", "rm"],
+    ["git", "-C", ".", "push"],
+    ["xargs", "git"],
+    [],
+    [1, 2],
+    5,
+    True,
+    {"a": "rm"},
+    ["", "rm"],
+]
+
+
+@pytest.mark.parametrize("argv", ARGVS, ids=ascii)
+def test_a_list_or_what_is_no_command_at_all_is_no_way_round(argv: Json) -> None:
+    assert not allows(NO_RM, bash(argv))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"command": "rm", "args": ["x"]},
+        {"command": "git", "args": ["push"]},
+        {"command": "env", "args": ["rm", "x"]},
+        {"command": "ls; rm", "args": ["x"]},
+        {"command": "ls", "args": [1]},
+        {"command": "ls", "cmd": "rm x"},
+        {"cmd": "rm x"},
+        {"script": "rm x"},
+        {"argv": ["rm", "x"]},
+        {"input": "rm x"},
+        {},
+        None,
+        "rm x",
+        ["rm", "x"],
+    ],
+    ids=ascii,
+)
+def test_a_command_is_found_wherever_a_tool_has_it(given: Json) -> None:
+    asked = ApprovalRequest(tool_name="Bash", tool_input=given, effect="command", cwd="/work")
+    assert not allows(NO_RM, asked)
+
+
+def test_a_line_for_another_shell_fits_every_denial() -> None:
+    asked = ApprovalRequest(tool_name="PowerShell", tool_input={"command": "ls"}, effect="command")
+    rules = Rules((Rule(decision="deny", command="rm"), Rule(decision="allow", tool="*")))
+    assert not allows(rules, asked)
+
+
+def test_what_one_command_starts_is_denied_though_the_other_is_allowed() -> None:
+    rules = Rules((Rule(decision="allow", command="env"), Rule(decision="deny", command="rm")))
+    assert allows(rules, bash("env ls"))
+    assert not allows(rules, bash("env rm x"))
+
+
+def test_the_reason_says_what_could_not_be_told() -> None:
+    decision = NO_RM.decide(bash("echo $X"))
+    assert decision.reason == "rule 1; it holds a $ to expand; put it in single quotes"
+    decision = GIT_STATUS.decide(bash("echo $X"))
+    assert str(decision.reason).startswith("no rule allows it; it holds a $")
+
+
+@pytest.mark.parametrize("command", [" ", "", "'unclosed"])
+def test_a_command_without_words_allows_nothing_and_denies_all(command: str) -> None:
+    assert not allows(Rules((Rule(decision="allow", command=command),)), bash("rm -rf x"))
+    denying = Rules((Rule(decision="deny", command=command), Rule(decision="allow", tool="*")))
+    assert not allows(denying, bash("ls")) or command == ""
+
+
+# --- properties ----------------------------------------------------------------------------------
+
+PREFIXES = [
+    "env ", "nice -n 5 ", "nohup ", "timeout 5 ", "setsid ", "xargs ", "sudo ", "command ",
+    "exec ", "X=1 ", "! ", "ls; ", "ls && ", "ls | ", "ls\n", "( ", "{ ", ">x ", '\\', "/bin/",
+    "find . -exec ", "stdbuf -oL ", "builtin ", "eval ", "if ", "time ", "echo $(", "`",
+    "busybox ", "ssh h ", "$Y ",
+]  # fmt: skip
+SUFFIXES = ["", " x", "; ls", " | ls", " &", "\n", " > y", " $X", " {} ;", " )", "; }", " *", "`"]
+
+
+@given(
+    prefixes=st.lists(st.sampled_from(PREFIXES), max_size=4),
+    command=st.sampled_from(["rm", "rm -rf", "git push", "git -C . push"]),
+    suffix=st.sampled_from(SUFFIXES),
+)
+def test_nothing_before_or_after_a_denied_command_has_it_allowed(
+    prefixes: list[str], command: str, suffix: str
+) -> None:
+    assert not allows(NO_RM, bash("".join(prefixes) + command + suffix))
+
+
+@given(depth=st.integers(1, 300), wrapper=st.sampled_from(["env ", "nohup ", "nice "]))
+def test_no_depth_of_wrappers_hides_a_denied_command(depth: int, wrapper: str) -> None:
+    assert not allows(NO_RM, bash(wrapper * depth + "rm x"))
+
+
+@given(
+    operator=st.sampled_from(
+        [";", "&&", "||", "|", "&", "\n", "|&", ";;", ">", "<", "`", "$(", "("]
+    ),
+    before=st.text("ab -'\"\\", max_size=6),
+    after=st.text("ab -/$", max_size=6),
+)
+def test_an_allowed_beginning_allows_no_other_command_after_an_operator(
+    operator: str, before: str, after: str
+) -> None:
+    line = f"git status {before}{operator} rm {after}"
+    allowed = allows(GIT_STATUS, bash(line))
+    assert not allowed or "rm" in _one_argument_of(line)
+
+
+def _one_argument_of(line: str) -> str:
+    """Return the words of a line whose operators are all quoted, as /bin/sh would read it."""
+    from sessionmgr.provider.command_line import tokens
+
+    found = tokens(line)
+    assert all(hasattr(each, "raw") for each in found)  # words alone, and no operator
+    return " ".join(each.text for each in found)
+
+
+@given(line=st.text(max_size=60))
+def test_no_line_is_too_odd_to_be_decided(line: str) -> None:
+    assert not allows(GIT_STATUS, bash(line)) or line.split()[:2] == ["git", "status"]
+    allows(NO_RM, bash(line))
+
+
+def test_a_line_of_great_length_is_decided_at_once() -> None:
+    assert not allows(NO_RM, bash("ls " * 1_000_000))
+    assert not allows(NO_RM, bash("sh -c '" * 5000))
+    assert not allows(NO_RM, bash("env " * 20_000 + "rm"))

@@ -1,0 +1,101 @@
+"""Rules judge a question by the directory and the files that it is really about."""
+
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.batch.rules import Rule, Rules
+from sessionmgr.provider import ApprovalRequest
+from tests.batch.test_rules_bypass import allows
+
+WHERE = {
+    "/work": (True, True),
+    "/work/sub": (True, True),
+    "/work/../etc": (False, False),
+    "/etc": (False, False),
+    "/workshop": (False, False),
+    "/other/sub": (False, True),
+}
+
+
+@pytest.mark.parametrize("directory", WHERE)
+def test_a_command_in_a_directory_of_its_own_is_judged_by_that(directory: str) -> None:
+    asked = ApprovalRequest(
+        tool_name="shell",
+        tool_input={"command": "make"},
+        effect="command",
+        cwd="/work",
+        tool_cwd=directory,
+    )
+    inside, other = WHERE[directory]
+    assert allows(Rules((Rule(decision="allow", command="make"),)), asked) is inside
+    named = (Rule(decision="allow", cwd="/other/*"), Rule(decision="allow", cwd="/work"))
+    assert allows(Rules(named), asked) is (inside or other)
+    denied = Rules((Rule(decision="deny", cwd=directory), Rule(decision="allow", tool="*")))
+    assert allows(denied, asked) is ("." in directory)
+    assert allows(Rules((Rule(decision="allow", tool="shell"),)), asked)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with links in it: out of it, and to another part of it."""
+    for name in ("work/src", "work/secrets", "work/other/deep", "outside"):
+        (tmp_path / name).mkdir(parents=True)
+    work = tmp_path / "work"
+    (work / "src" / "out").symlink_to(tmp_path / "outside")
+    (work / "src" / "deep").symlink_to(work / "other" / "deep")
+    (work / "s").symlink_to("secrets")
+    return work
+
+
+def edits(project: Path, path: str, effect: str = "edit") -> ApprovalRequest:
+    return ApprovalRequest(
+        tool_name="Write",
+        effect="read" if effect == "read" else "edit",
+        paths=(path,),
+        cwd=str(project),
+    )
+
+
+ELSEWHERE = [
+    "{}/src/out/x", "src/out/x", "{}/src/deep/x", "{}/src/deep/../x", "src/deep/../x",
+    "{}/src/../x", "../x", "/etc/passwd", "src/../../x", "//etc/passwd", "~/src/x", "~",
+    "src/out/../x", "/proc/self/cwd/src/x", "/proc/1/root{}/src/x", "//proc/self/cwd/src/x",
+    "src/\x00x", "", ".",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ELSEWHERE, ids=ascii)
+def test_a_path_that_leads_elsewhere_is_not_allowed(project: Path, path: str) -> None:
+    rules = Rules((Rule(decision="allow", path="src/**"),))
+    assert not allows(rules, edits(project, path.format(project)))
+
+
+@pytest.mark.parametrize(
+    "path", ["src/x", "{}/src/x", "./src/./y/../x", "src", "src/deep/../../src/x"], ids=ascii
+)
+def test_a_path_is_resolved_in_the_jobs_directory(
+    project: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
+    rules = Rules((Rule(decision="allow", path="src/**"),))
+    assert allows(rules, edits(project, path.format(project)))
+
+
+SECRETS = [
+    "secrets/k", "{}/secrets/k", "s/k", "{}/s/k", "src/../secrets/k", "./secrets/./k", "secrets",
+    "s", "~/x", "/proc/self/cwd/secrets/k", "src/deep/../../secrets/k", "\x00", "",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", SECRETS, ids=ascii)
+def test_a_path_that_is_denied_is_denied_however_it_is_written(project: Path, path: str) -> None:
+    rules = Rules((Rule(decision="deny", path="secrets/**"), Rule(decision="allow", tool="*")))
+    assert not allows(rules, edits(project, path.format(project), "read"))
+    assert allows(rules, edits(project, "src/x", "read"))
+
+
+def test_an_edit_of_files_that_are_not_known_fits_a_denial_of_paths() -> None:
+    rules = Rules((Rule(decision="deny", path="secrets/**"), Rule(decision="allow", tool="*")))
+    assert not allows(rules, ApprovalRequest(tool_name="apply_patch", effect="edit", cwd="/work"))
+    assert allows(rules, ApprovalRequest(tool_name="Glob", effect="read", cwd="/work"))

@@ -720,6 +720,7 @@ class LauncherFailed(ProcessError):
 
     def __init__(self, why: str) -> None:
         super().__init__(f"no child can be started: {why}")
+        self.why = why
 
 
 class OtpError(SessionmgrError):

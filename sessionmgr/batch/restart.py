@@ -70,8 +70,16 @@ def unpacked(number: int) -> Basis:
     return Basis(bool(number & 1), bool(number & 2))
 
 
+def lacked_room(result: RunResult) -> bool:
+    """Say whether the system had no room for a run's child: too few descriptors, say."""
+    failure = result.failure
+    return failure is not None and failure.kind is FailureKind.START_FAILED and failure.retryable
+
+
 def side_effects(result: RunResult) -> bool:
     """Say whether a run has recorded a tool call that was not denied."""
+    if lacked_room(result):
+        return False  # what a shell's run records as a call is the command that never began
     calls = result.tool_calls
     return sum(calls.count.values()) > calls.denied
 
@@ -90,6 +98,7 @@ _ELSEWHERE: Final = frozenset(
         FailureKind.STORE_FAILED,
         FailureKind.MANAGER_CRASHED,
         FailureKind.CLI_NOT_FOUND,
+        FailureKind.START_FAILED,
     }
 )
 

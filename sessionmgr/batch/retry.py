@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.batch.restart import starts_over_for_want_of_a_session
+from sessionmgr.batch.restart import lacked_room, starts_over_for_want_of_a_session
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.model.moment import read
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 FIRST: Final = 2.0
 FACTOR: Final = 2.0
 LONGEST: Final = 300.0
+MOST_DOUBLED: Final = 16
+"""The wait has its longest before; a larger power is of no use."""
 PAUSE: Final = 900.0
 LONGEST_PAUSE: Final = 3600.0
 
@@ -71,7 +73,9 @@ class Schedule:
         tries = board.tries[ended.job]
         if starts_over_for_want_of_a_session(ended.result, basis):
             return now if tries <= self._rule.retries else None
-        if not self._rule.again(ended, tries):
+        if lacked_room(ended.result) and board.on:  # no try: there is room when another has ended
+            board.tries[ended.job], tries = tries - 1, ended.attempt
+        elif not self._rule.again(ended, tries):
             return None
         return now + delay(ended.result, tries, now=manager.now(), chance=manager.chance())
 
@@ -89,7 +93,7 @@ def was_cut(ended: Ended) -> bool:
 
 def delay(result: RunResult, tries: int, *, now: float, chance: float) -> float:
     """Return in how many seconds to try again: longer each time, and not all at once."""
-    wait = min(FIRST * FACTOR ** (tries - 1), LONGEST) * (0.5 + chance)
+    wait = min(FIRST * FACTOR ** min(tries - 1, MOST_DOUBLED), LONGEST) * (0.5 + chance)
     return max(wait, _hinted(result, now) or 0.0)
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sessionmgr.model import AnyEvent, RunResult
 
 COMPLETED: Final = 0
+NOT_STARTED: Final = 1
 NOT_COMPLETED: Final = 3
 _WELL: Final = frozenset({RunStatus.COMPLETED, RunStatus.PAUSED})
 NOBODY_READS: Final = "nobody reads its output any more"
@@ -110,6 +111,8 @@ def exit_code(result: RunResult) -> int:
     """Return what the shell is told of a run."""
     if result.status is RunStatus.CANCELLED and result.reason is Reason.SHUTDOWN:
         return INTERRUPTED
+    if result.failure is not None and result.failure.kind is FailureKind.START_FAILED:
+        return NOT_STARTED
     return COMPLETED if result.status in _WELL else NOT_COMPLETED
 
 

@@ -1,16 +1,34 @@
-"""The launcher's place in the tree: it comes up when first wanted, and goes down last."""
+"""The launcher's place in the tree: it comes up when first wanted, and goes down last.
+
+A launcher that does not come up fails the starts that wait for it, and nothing else; the next
+start tries again.
+"""
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 import trio
+
+from sessionmgr.errors import LauncherFailed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sessionmgr.process.command import Command
     from sessionmgr.process.launcher import ChildTree, Launcher
+
+log: Final = logging.getLogger("sessionmgr.manager")
+
+
+class _Opening:
+    """One attempt to open the launcher, which any number of starts wait for."""
+
+    def __init__(self) -> None:
+        self.wanted: Final = trio.Event()
+        self.over: Final = trio.Event()
+        self.failure: Exception | None = None
 
 
 class LateLauncher:
@@ -19,29 +37,49 @@ class LateLauncher:
     def __init__(self, given: Launcher | None = None, state_dir: Path | None = None) -> None:
         self._given: Final = given
         self._state_dir: Final = state_dir
-        self._wanted = trio.Event()
-        self._ready = trio.Event()
+        self._opening = _Opening()
         self._launcher: Launcher | None = given
 
     async def serve(self) -> None:
         """Be the child that owns it."""
         if self._given is not None:
             await trio.sleep_forever()
-        await self._wanted.wait()
+        while True:
+            await self._opening.wanted.wait()
+            try:
+                await self._open()
+            except Exception as error:
+                from sessionmgr.process import is_passing  # not everybody needs it
+
+                if not (isinstance(error, LauncherFailed | OSError) or is_passing(error)):
+                    raise
+                log.warning("event=launcher_failed why=%s", error)
+                self._opening.failure = error
+            finally:
+                self._launcher = None
+                self._opening.over.set()
+                self._opening = _Opening()
+
+    async def _open(self) -> None:
+        """Have a launcher, until the end."""
         from sessionmgr.process.opening import open_launcher  # not everybody needs it
 
         async with open_launcher(state_dir=self._state_dir) as launcher:
             self._launcher = launcher
-            self._ready.set()
-            try:
-                await trio.sleep_forever()
-            finally:
-                self._launcher = None
-                self._ready = trio.Event()
+            self._opening.over.set()
+            await trio.sleep_forever()
 
     async def spawn(self, command: Command) -> ChildTree:
         """Start a child; see `Launcher.spawn`."""
         while self._launcher is None:
-            self._wanted.set()
-            await self._ready.wait()
+            opening = self._opening
+            opening.wanted.set()
+            await opening.over.wait()
+            if opening.failure is not None:
+                raise _failed(opening.failure) from opening.failure
         return await self._launcher.spawn(command)
+
+
+def _failed(error: Exception) -> LauncherFailed:
+    """Return an error of its own for each start: they are raised in different tasks."""
+    return LauncherFailed(error.why if isinstance(error, LauncherFailed) else str(error))

@@ -35,4 +35,5 @@ from sessionmgr.process.prompt import (
 from sessionmgr.process.pump import Pump as Pump, Pumped as Pumped
 from sessionmgr.process.resume import checked_resume_id as checked_resume_id
 from sessionmgr.process.roll import BootReport as BootReport
+from sessionmgr.process.shortage import is_passing as is_passing
 from sessionmgr.process.tail import Tail as Tail

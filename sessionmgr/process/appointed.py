@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import signal
 import socket
@@ -23,7 +24,7 @@ READY_WITHIN: Final = 30.0
 TRIES: Final = 5
 """How often a warden is started that a signal from the terminal has struck as it was born."""
 _FROM_TERMINALS: Final = {-signal.SIGINT, -signal.SIGQUIT, -signal.SIGHUP, -signal.SIGTERM}
-_PROGRAM: Final = str(Path(standalone.__file__).absolute())
+_PROGRAM: Final = Path(standalone.__file__).absolute()
 _PASSED_ON: Final = ("LD_LIBRARY_PATH", "PATH", VARIABLE)
 """What the warden sees of our environment: what its interpreter may need, and whose we are."""
 
@@ -103,7 +104,10 @@ async def appoint(launcher: int, open_files: int) -> AppointedWarden:
     if not sys.executable:
         raise LauncherFailed("sys.executable is empty: there is no Python to run a warden with")
     for _ in range(TRIES):
-        warden = await _appoint(launcher, open_files)
+        try:
+            warden = await _appoint(launcher, open_files)
+        except OSError as error:
+            raise LauncherFailed(f"the warden cannot be started: {error}") from error
         if warden is not None:
             return warden
     raise LauncherFailed("the warden did not come up: signals strike it again and again")
@@ -141,19 +145,27 @@ async def _appoint(launcher: int, open_files: int) -> AppointedWarden | None:
 
 async def _start(*numbers: int) -> trio.Process:
     _, control, owner, _ = numbers
+    return await trio.lowlevel.open_process(
+        [
+            *(sys.executable, "-I", "-S", "-E", "-X", "utf8", *_program()),
+            *(str(_PROGRAM.parents[2]), *map(str, numbers)),
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        pass_fds=(control, owner),
+        start_new_session=True,
+        cwd="/",
+        env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+    )
+
+
+def _program() -> tuple[str, ...]:
+    """Return what the interpreter is to run: a file, or its text where we come from a zip."""
+    if _PROGRAM.is_file():
+        return (str(_PROGRAM),)
     try:
-        return await trio.lowlevel.open_process(
-            [
-                *(sys.executable, "-I", "-S", "-E", "-X", "utf8", _PROGRAM),
-                *map(str, numbers),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(control, owner),
-            start_new_session=True,
-            cwd="/",
-            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-        )
+        return ("-c", inspect.getsource(standalone))
     except OSError as error:
-        raise LauncherFailed(f"the warden cannot be started: {error}") from error
+        why = f"{_PROGRAM} is missing: it is the program of the process that starts children"
+        raise LauncherFailed(why) from error

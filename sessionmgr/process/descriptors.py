@@ -58,6 +58,11 @@ class Descriptors:
         self._reserve = reserve
         self._claimed = 0
 
+    @property
+    def are_claimed(self) -> bool:
+        """Whether starts are under way."""
+        return self._claimed > 0
+
     def ensure_room(self, needed: int = PER_CHILD) -> None:
         """Return if `needed` more descriptors leave enough for everything else.
 

@@ -12,6 +12,7 @@ import itertools
 import os
 import signal
 import subprocess
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -25,6 +26,7 @@ from sessionmgr.process.descriptors import Descriptors
 from sessionmgr.process.facts import Emptied, LeftRunning
 from sessionmgr.process.failure import failure_of
 from sessionmgr.process.program import NotStartedError, find
+from sessionmgr.process.shortage import when_there_is_room
 
 if TYPE_CHECKING:
     from sessionmgr.process.command import Command
@@ -146,6 +148,9 @@ class DirectTree:
 class DirectLauncher:
     """Starts children as process groups. It fits `Launcher`."""
 
+    needs_roll: Final = True
+    """Only the next start finds what is left when the owner is killed."""
+
     def __init__(self, number: int, boot: BootReport) -> None:
         self.number = number
         self.boot = boot
@@ -163,8 +168,9 @@ class DirectLauncher:
             raise LauncherFailed("the launcher is closed")
         number = mark.mark_of(self.number, next(self._numbers) % mark.TREES)
         around = mark.inside(os.environ.get(mark.VARIABLE), number)
-        with self._descriptors.claimed():
-            process = await _start(command, around)
+        process = await when_there_is_room(
+            partial(self._start, command, around), self._has_children
+        )
         if self._closing.is_set():
             process.kill()
             with trio.CancelScope(shield=True):
@@ -183,6 +189,13 @@ class DirectLauncher:
                 await tree.aclose()
             raise
         return tree
+
+    def _has_children(self) -> bool:
+        return bool(self.trees) or self._descriptors.are_claimed
+
+    async def _start(self, command: Command, around: str) -> trio.Process:
+        with self._descriptors.claimed():
+            return await _start(command, around)
 
     @enable_ki_protection
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

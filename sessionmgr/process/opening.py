@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import asynccontextmanager
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
@@ -18,12 +18,14 @@ from sessionmgr.process import mark, roll
 from sessionmgr.process.descriptors import Raised, raise_limit
 from sessionmgr.process.launcher import Launcher
 from sessionmgr.process.roll import BootReport
+from sessionmgr.process.shortage import is_passing, when_there_is_room
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
 
     from sessionmgr.process.direct import DirectLauncher
+    from sessionmgr.process.roll import Signature
     from sessionmgr.process.warded import WardedLauncher
 
 log: Final = logging.getLogger("sessionmgr.process")
@@ -62,10 +64,7 @@ async def open_launcher(
     Raises:
         LauncherFailed: no warden came up, or the directory is of no use.
     """
-    directory = state_dir if state_dir is not None else roll.default_directory()
-    boot = await trio.to_thread.run_sync(roll.call, directory)
-    launcher = _launcher(kind, boot)
-    signature = await trio.to_thread.run_sync(roll.sign, directory, launcher.number)
+    launcher, signature = await when_there_is_room(partial(_prepare, state_dir, kind))
     failure: BaseException | None = None
     try:
         async with trio.open_nursery() as nursery:
@@ -84,12 +83,44 @@ async def open_launcher(
         if failure is None:
             raise
     finally:
-        if launcher.proved:
+        if signature is not None and launcher.proved:
             signature.strike_out()
-        else:
+        elif signature is not None:
             signature.leave()
     if failure is not None:
         raise failure
+
+
+async def _prepare(
+    state_dir: Path | None, kind: Kind
+) -> tuple[WardedLauncher | DirectLauncher, Signature | None]:
+    """Sweep what dead owners have left, and enter a launcher in the roll.
+
+    A spawner needs no roll but for one thing: what is left after it and its owner were both killed.
+    So it goes on without, where the directory was not asked for.
+    """
+    boot = BootReport()
+    try:
+        directory = state_dir if state_dir is not None else roll.default_directory()
+        boot = await trio.to_thread.run_sync(roll.call, directory)
+        launcher = _launcher(kind, boot)
+        return launcher, await trio.to_thread.run_sync(roll.sign, directory, launcher.number)
+    except LauncherFailed as error:
+        launcher = _launcher(kind, boot)
+        if state_dir is not None or launcher.needs_roll or is_passing(error):
+            raise
+        _say_without_roll(error.why)
+        return launcher, None
+
+
+@cache
+def _say_without_roll(why: str) -> None:
+    """Say once what is lost without a state directory."""
+    log.warning(
+        "event=no_state_directory why=%s; children that outlive a kill -9 of this program and of"
+        " its spawner will not be found at the next start (XDG_STATE_HOME names a directory)",
+        why,
+    )
 
 
 def _launcher(kind: Kind, boot: BootReport) -> WardedLauncher | DirectLauncher:

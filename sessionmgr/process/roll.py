@@ -81,9 +81,16 @@ class Signature:
 
 
 def default_directory() -> Path:
-    """Return where the roll is unless somebody says otherwise."""
+    """Return where the roll is unless somebody says otherwise.
+
+    Raises:
+        LauncherFailed: this user has no home.
+    """
     home = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(home).expanduser() / "sessionmgr" / "launchers"
+    try:
+        return Path(home).expanduser() / "sessionmgr" / "launchers"
+    except RuntimeError as error:
+        raise LauncherFailed(f"there is no state directory: {error}") from error
 
 
 def sign(directory: Path, launcher: int) -> Signature:

@@ -1,6 +1,8 @@
 """Where the warden begins: this file is run by a bare interpreter, not imported.
 
-    python -I -S -E standalone.py LAUNCHER CONTROL OWNER FILES
+    python -I -S -E standalone.py ROOT LAUNCHER CONTROL OWNER FILES
+
+ROOT is the directory, or the zip, that our packages are in.
 
 It must not import our packages as everybody does, for their first lines import trio and more.
 So they are empty boxes here, with the right path; the modules in them are the real ones.
@@ -33,5 +35,5 @@ def main(launcher: str, control: str, owner: str, open_files: str) -> None:
 
 
 if __name__ == "__main__":
-    open_boxes(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    main(*sys.argv[1:])
+    open_boxes(sys.argv[1])
+    main(*sys.argv[2:])

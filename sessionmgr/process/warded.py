@@ -14,6 +14,7 @@ import logging
 import os
 import signal
 import socket
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -25,9 +26,11 @@ from sessionmgr.process.appointed import appoint
 from sessionmgr.process.beginning import is_abandoned
 from sessionmgr.process.descriptors import Descriptors
 from sessionmgr.process.facts import LeftRunning
+from sessionmgr.process.failure import failure_of
 from sessionmgr.process.guarded import GuardedTree, Stage
 from sessionmgr.process.packet import pack
 from sessionmgr.process.pipes import Pipes
+from sessionmgr.process.shortage import when_there_is_room
 from sessionmgr.process.sweep import Sweep
 from sessionmgr.process.switchboard import Switchboard
 
@@ -57,6 +60,9 @@ SWEEP_FOR: Final = 5.0
 
 class WardedLauncher:
     """Starts children as trees with guards. It fits `Launcher`."""
+
+    needs_roll: Final = False
+    """The spawner ends the trees when their owner is killed."""
 
     def __init__(self, number: int, boot: BootReport, open_files: int) -> None:
         self.number = number
@@ -90,17 +96,28 @@ class WardedLauncher:
 
     async def spawn(self, command: Command) -> GuardedTree:
         """Start a child; see `Launcher`."""
-        async with self._room:
-            with self._descriptors.claimed():
-                tree = await self._guard()
-                try:
-                    pipes = Pipes(stdin=command.stdin)
-                except BaseException:
-                    tree.close()
-                    raise
-            await self._start(tree, command, pipes)
+        tree = await when_there_is_room(partial(self._spawn, command), self._has_children)
         self._have_spare()
         return tree
+
+    async def _spawn(self, command: Command) -> GuardedTree:
+        async with self._room:
+            try:
+                with self._descriptors.claimed():
+                    tree = await self._guard()
+                    try:
+                        pipes = Pipes(stdin=command.stdin)
+                    except BaseException:
+                        tree.close()
+                        raise
+            except OSError as error:
+                program, number = os.fsencode(command.argv[0]), error.errno or 0
+                raise failure_of(b"system", program, number) from error
+            await self._start(tree, command, pipes)
+            return tree
+
+    def _has_children(self) -> bool:
+        return len(self._trees) > len(self._spares) or self._descriptors.are_claimed
 
     async def _start(self, tree: GuardedTree, command: Command, pipes: Pipes) -> None:
         around = os.environ.get(mark.VARIABLE)
@@ -256,7 +273,7 @@ class WardedLauncher:
             LauncherFailed: the first warden did not come up.
         """
         try:
-            self._warden = await appoint(self.number, self._open_files)
+            self._warden = await when_there_is_room(self._appoint)
             task_status.started()
             if is_abandoned():
                 await self._warden.end()
@@ -272,6 +289,11 @@ class WardedLauncher:
         finally:
             self._nursery = None
             self.switchboard.close()
+
+    async def _appoint(self) -> AppointedWarden:
+        if self._closing.is_set():
+            raise LauncherFailed("the launcher is closed")
+        return await appoint(self.number, self._open_files)
 
     @enable_ki_protection
     async def _replace_wardens(self) -> None:
@@ -291,7 +313,7 @@ class WardedLauncher:
             try:
                 if len(deaths) > WARDENS:
                     raise LauncherFailed(f"{len(deaths)} wardens died in {WARDENS_WITHIN:g} s")
-                self._warden = await appoint(self.number, self._open_files)
+                self._warden = await when_there_is_room(self._appoint)
                 if self._closing.is_set() and self._nursery is not None:
                     self._nursery.start_soon(_dismiss, self._warden)
             except LauncherFailed as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessionmgr.errors import CommandInvalid, NoSuchDirectory, ProcessError, ProgramNotFound
 from sessionmgr.model import Failure, FailureKind, ProcessExited
+from sessionmgr.process import is_passing
 from sessionmgr.process.facts import Emptied
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def start_failure(error: ProcessError) -> Failure:
             kind = FailureKind.CONFIG_INVALID
         case _:
             kind = FailureKind.START_FAILED
-    return Failure(kind=kind, message=str(error), phase="start")
+    return Failure(kind=kind, message=str(error), retryable=is_passing(error), phase="start")
 
 
 def _how(facts: ExitFacts) -> str:

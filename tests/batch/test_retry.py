@@ -49,6 +49,33 @@ async def test_what_may_pass_is_tried_again_later_each_time(autojump_clock: obje
     assert 2 <= times[2] - times[1] <= 6
 
 
+NO_ROOM = Fail(kind=FailureKind.START_FAILED, retryable=True)
+
+
+async def test_a_lack_of_room_is_no_try_while_other_jobs_are_on(autojump_clock: object) -> None:
+    # A command that never began is told as a call.
+    fails = failing(6, Tool(name="bash"), NO_ROOM)
+
+    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+        return fails(prompt, attempt) if prompt == "a" else (Wait(seconds=500),)
+
+    async with open_hall(scripts=scripts) as hall:
+        jobs = [job("a"), job("b")]
+        found = {
+            result.job: result for result in await collect(run_batch(hall.manager, jobs, retries=0))
+        }
+    assert {name: result.status.value for name, result in found.items()} == {
+        "a": "completed",
+        "b": "completed",
+    }
+    assert found["a"].attempt == 7
+
+
+async def test_a_lack_of_room_that_no_other_job_can_end_is_a_try(autojump_clock: object) -> None:
+    result, _ = await one(failing(9, NO_ROOM), retries=2)
+    assert (result.status, result.attempt) == (RunStatus.FAILED, 3)
+
+
 async def test_the_same_seed_gives_the_same_times(autojump_clock: object) -> None:
     begun = trio.current_time()
     _, first = await one(failing(2, OVERLOADED))

@@ -245,3 +245,14 @@ def test_a_mistake_is_one_line_and_exit_code_1(
     assert "\n" not in err
     assert said in err
     assert "sEcret" not in err
+
+
+def test_a_run_whose_program_cannot_be_started_is_a_start_up_error(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "plain").write_text("no program")
+    ran = sessionmgr("run", "--cwd", str(tmp_path), "-p", "shell", "./plain", env=env)
+    assert ran.returncode == 1
+    assert "start_failed" in ran.stderr
+    assert "plain" in ran.stderr
+    assert "Traceback" not in ran.stderr

@@ -1,0 +1,63 @@
+"""Passing shortages of the system: descriptors, processes or memory for one more child."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import trio
+
+from sessionmgr.errors import DescriptorsExhausted
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+T = TypeVar("T")
+
+ROOM_WITHIN: Final = 30.0
+"""Seconds that a start waits for room: less than the start timeout of a run."""
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 1.0
+_SHORT: Final = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+# What the threading module says where the system has no room for one more thread.
+_NO_THREAD: Final = "can't start new thread"
+
+
+def is_passing(error: BaseException | None) -> bool:
+    """Say whether an error means that there was no room, and that there may be some later."""
+    while error is not None:
+        if isinstance(error, DescriptorsExhausted) or getattr(error, "errno", None) in _SHORT:
+            return True
+        if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+            return True
+        error = error.__cause__
+    return False
+
+
+def _never() -> bool:
+    return False
+
+
+async def when_there_is_room(
+    start: Callable[[], Awaitable[T]], others: Callable[[], bool] = _never
+) -> T:
+    """Call `start`, again and again while there is no room for what it starts.
+
+    `others` says whether children are on whose end gives descriptors back: without any, a lack of
+    these is not waited for.
+
+    Raises:
+        Exception: What `start` raises, if that does not pass, or not in time.
+    """
+    patience = trio.current_time() + ROOM_WITHIN
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return await start()
+        except Exception as error:
+            if not is_passing(error) or trio.current_time() >= patience:
+                raise
+            if isinstance(error, DescriptorsExhausted) and not others():
+                raise
+        await trio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)

@@ -1,0 +1,124 @@
+"""Where the system has no room for one more child, a start waits for it, within bounds."""
+
+import errno
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import trio
+
+from sessionmgr.errors import (
+    DescriptorsExhausted,
+    LauncherFailed,
+    ProcessError,
+    ProgramNotFound,
+    SpawnFailed,
+    TreeLost,
+)
+from sessionmgr.process import is_passing
+from sessionmgr.process.shortage import ROOM_WITHIN, when_there_is_room
+from sessionmgr.provider.child_end import start_failure
+
+FULL = DescriptorsExhausted(100, 90, 8, 32)
+
+
+def caused_by(cause: Exception) -> Exception:
+    error = LauncherFailed("the spawner cannot be started")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "passing"),
+    [
+        (FULL, True),
+        (OSError(errno.EMFILE, "x"), True),
+        (OSError(errno.ENFILE, "x"), True),
+        (SpawnFailed("no guard could be made", "", errno.EAGAIN), True),
+        (SpawnFailed("the system refused to start it", "x", errno.ENOMEM), True),
+        (caused_by(BlockingIOError(errno.EAGAIN, "x")), True),
+        (RuntimeError("can't start new thread"), True),
+        (RuntimeError("another"), False),
+        (OSError(errno.ENOENT, "x"), False),
+        (ProgramNotFound("there is no such program", "x", errno.ENOENT), False),
+        (TreeLost("x"), False),
+        (caused_by(OSError(errno.EROFS, "x")), False),
+    ],
+)
+def test_only_a_lack_of_room_passes(error: Exception, passing: bool) -> None:
+    assert is_passing(error) is passing
+    if isinstance(error, ProcessError):
+        assert start_failure(error).retryable is passing
+
+
+class Start:
+    """Fails a number of times, and then starts something."""
+
+    def __init__(self, error: Exception, times: int) -> None:
+        self.error, self.left = error, times
+
+    async def __call__(self) -> str:
+        await trio.lowlevel.checkpoint()
+        self.left -= 1
+        if self.left >= 0:
+            raise self.error
+        return "started"
+
+
+def yes() -> bool:
+    return True
+
+
+async def test_a_start_waits_for_room(autojump_clock: object) -> None:
+    assert await when_there_is_room(Start(OSError(errno.EAGAIN, "x"), 10)) == "started"
+    assert await when_there_is_room(Start(FULL, 10), yes) == "started"
+    assert 0 < trio.current_time() < ROOM_WITHIN
+
+
+async def test_a_start_that_finds_no_room_in_time_fails(autojump_clock: object) -> None:
+    with pytest.raises(DescriptorsExhausted):
+        await when_there_is_room(Start(FULL, 10**6), yes)
+    assert ROOM_WITHIN <= trio.current_time() <= ROOM_WITHIN + 1
+
+
+@pytest.mark.parametrize("error", [TreeLost("x"), FULL], ids=["another error", "no other child"])
+async def test_what_does_not_pass_is_not_waited_for(
+    autojump_clock: object, error: Exception
+) -> None:
+    with pytest.raises(type(error)):
+        await when_there_is_room(Start(error, 1))
+    assert trio.current_time() == 0
+
+
+FEW = """
+import resource, sys, trio
+from pathlib import Path
+from sessionmgr.process import Command, Kind, open_launcher, open_tree
+resource.setrlimit(resource.RLIMIT_NOFILE, (90, 90))
+count = 0
+async def one(launcher):
+    global count
+    command = Command(argv=("sleep", "0.2"), cwd="/", env={"PATH": "/usr/bin:/bin"})
+    async with open_tree(launcher, command) as tree:
+        assert (await tree.wait_exit()).exit_code == 0
+        count += 1
+async def main():
+    with trio.fail_after(120):
+        async with open_launcher(state_dir=Path(sys.argv[1]), kind=Kind(sys.argv[2])) as launcher:
+            async with trio.open_nursery() as nursery:
+                for _ in range(30):
+                    nursery.start_soon(one, launcher)
+trio.run(main)
+assert count == 30
+"""
+
+
+@pytest.mark.parametrize("kind", ["warded", "direct"])
+def test_more_children_at_once_than_there_are_descriptors_for_are_all_started(
+    tmp_path_factory: pytest.TempPathFactory, kind: str
+) -> None:
+    place = str(tmp_path_factory.mktemp("state"))
+    command = [sys.executable, "-c", textwrap.dedent(FEW), place, kind]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()

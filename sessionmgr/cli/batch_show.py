@@ -21,7 +21,7 @@ from sessionmgr.cli.logs import LOGGER
 from sessionmgr.cli.next_step import to_type
 from sessionmgr.cli.outlet import outlet
 from sessionmgr.cli.output import ReaderGoneError, drop_stdout
-from sessionmgr.cli.safe_text import one_line
+from sessionmgr.cli.safe_text import escaped_json, one_line
 from sessionmgr.cli.scoreboard import Scoreboard, log_shown_on
 from sessionmgr.cli.showing import COMPLETED, NOBODY_READS, NOT_COMPLETED
 from sessionmgr.cli.stopping import INTERRUPTED, Stopping, called
@@ -125,7 +125,9 @@ class BatchShow:
 
     async def _print(self, line: bytes) -> None:
         if self._scoreboard.is_painted and sys.stdout is not None and sys.stdout.isatty():
-            self._scoreboard.say(line.decode())  # where the picture is, it goes by above that
+            self._scoreboard.say(
+                escaped_json(line.decode())
+            )  # where the picture is, it goes by above that
         else:
             await self._screen.put_line(line)
 

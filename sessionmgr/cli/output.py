@@ -7,6 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from sessionmgr.cli.safe_text import escaped_json
+
 if TYPE_CHECKING:
     import msgspec
 
@@ -35,17 +37,17 @@ def say_json(*values: Json | msgspec.Struct) -> None:
     from sessionmgr.model import encode_json
 
     for value in values:
-        _write(f"{encode_json(value).decode()}\n", flush=False)
+        _write(f"{escaped_json(encode_json(value).decode())}\n", flush=False)
     finish()
 
 
 def say_line_of_json(body: bytes) -> None:
-    """Print JSON that is stored, as it is; `finish` sends it out.
+    """Print JSON that is stored; `finish` sends it out.
 
     Raises:
         ReaderGoneError: Nobody reads it.
     """
-    _write(f"{body.decode(errors='replace')}\n", flush=False)
+    _write(f"{escaped_json(body.decode(errors='replace'))}\n", flush=False)
 
 
 def finish() -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sessionmgr.cli.safe_text import escaped_json
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     import msgspec
 
     from sessionmgr.model import Json
@@ -100,13 +105,34 @@ def prepare_streams() -> None:
         reconfigure(errors="replace")
 
 
+@contextmanager
+def _interruptible() -> Generator[None]:
+    """Have Ctrl-C end a write that a reader holds up, which nothing else does.
+
+    trio waits with it for a checkpoint, and there is none in a write.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield  # it is ignored, or it does not come here
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        drop_stdout()  # or the interpreter's last flush would wait for the reader again
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _write(text: str, *, flush: bool) -> None:
     if sys.stdout is None:  # the shell's `>&-`
         raise ReaderGoneError
     try:
-        sys.stdout.write(text)
-        if flush:
-            sys.stdout.flush()
+        with _interruptible():
+            sys.stdout.write(text)
+            if flush:
+                sys.stdout.flush()
     except OSError as error:
         if error.errno in {errno.EPIPE, errno.EIO}:  # a pipe, or a terminal, that is closed
             raise ReaderGoneError from None

@@ -282,7 +282,8 @@ class DirectoryMissing(StartRefused):
     """The session's directory is not there."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path} is no directory: a run cannot start there")
+        what = "not a directory" if os.path.exists(path) else "no such directory"  # noqa: PTH110
+        super().__init__(f"{what}: {path}")
         self.path = path
 
 

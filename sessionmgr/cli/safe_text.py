@@ -73,8 +73,8 @@ def safe(text: str) -> str:
 def visible(text: str) -> str:
     """Return text in which each control character is shown, and none of the text is left out.
 
-    `safe` drops whole escape sequences, and a sequence can hold text: what is asked of the user must
-    not hide a part of itself in one.
+    `safe` drops whole escape sequences, and a sequence can hold text: what is asked of the user
+    must not hide a part of itself in one.
     """
     return _UNSAFE.sub(_shown, text)
 

@@ -111,11 +111,12 @@ class Outlet:
             try:
                 _write_all(stream, text)
             except OSError as error:
+                if where == _ERR:
+                    self._err = None  # its reader is gone or its disk full, and the text goes on
+                    continue
                 if error.errno not in _GONE:
                     raise OSError(error.errno, error.strerror, stream.name) from None
-                if where == _OUT:
-                    raise ReaderGoneError from None
-                self._err = None  # nobody listens there, and the text goes on
+                raise ReaderGoneError from None
 
 
 def _write_all(stream: TextIO, text: str) -> None:

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from sessionmgr.cli.safe_text import escaped_json
 
@@ -75,17 +75,30 @@ def set_quiet(quiet: bool) -> None:
 
 def note(text: str) -> None:
     """Say something beside the results, on stderr, unless it is to be quiet."""
-    if sys.stderr is not None and not _Manner.quiet:
+    if sys.stderr is None or _Manner.quiet:
+        return
+    try:
         sys.stderr.write(f"sessionmgr: {text}\n")
         sys.stderr.flush()
+    except OSError:  # what is beside the results is no reason to end
+        drop_stderr()
 
 
 def drop_stdout() -> None:
     """Let what the interpreter flushes at its end find somebody who listens."""
-    if sys.stdout is None:
+    _send_to_nowhere(sys.stdout)
+
+
+def drop_stderr() -> None:
+    """Write to stderr no more: its reader is gone, or its disk is full."""
+    _send_to_nowhere(sys.stderr)
+
+
+def _send_to_nowhere(stream: TextIO | None) -> None:
+    if stream is None:
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 

@@ -250,7 +250,7 @@ def started(entry: RunEntry, event: RunStarted) -> RunStarted:
         provider_session_id=event.provider_session_id or spec.provider_session_id,
         resumed_from=spec.resumed_from,
         metadata=entry.metadata,
-        asked=asked_of(entry.wish),
+        asked=asked_of(entry.wish, entry.secrets),
     )
 
 

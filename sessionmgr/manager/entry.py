@@ -73,7 +73,7 @@ class RunEntry:
         self.approve: Final = approve
         self.metadata: Final = metadata
         self.secrets: Final = secrets
-        """What of its environment must not be stored or shown."""
+        """What of its environment and its options must not be stored or shown."""
         self.follow_up: Final = follow_up
         self.message_id: Final = message_id
         self.run = Run(id=run_id, session_id=live.session.id, provider=live.session.provider)

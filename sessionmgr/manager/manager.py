@@ -261,8 +261,8 @@ class Manager:
 
         It is asked for the same as the run that was paused (permission, clocks, budget, options,
         tools, ...), but for what `wishes` say. Only images and variables of its own have to be
-        given again: they are not stored; and `approve`, where another manager has paused it. Its
-        budget and its deadline count from its start.
+        given again: they are not stored; and, where another manager has paused it, `approve`, and
+        options if there were secrets among them. Its budget and its deadline count from its start.
 
         Raises:
             NotResumable: A precondition does not hold; it says which.
@@ -272,11 +272,13 @@ class Manager:
         if isinstance(snapshot, str):
             snapshot = snapshot_of((await self._tables.store.snapshot(snapshot)).body)
         run = decode_run((await self._tables.store.run(snapshot.run_id)).body)
-        wish = wish_to_go_on(snapshot, run, message, wishes)
+        known = self._tables.secret_options.get(snapshot.id, {})
+        wish = wish_to_go_on(snapshot, run, message, wishes, known)
         approve = self._tables.approvers.get(snapshot.session_id)
         session = await self.session(snapshot.session_id, approve=approve, reopen=True)
         resumed = await session.admit(wish)
         self._tables.approvers.pop(snapshot.session_id, None)
+        self._tables.secret_options.pop(snapshot.id, None)
         return resumed
 
     async def submit_follow_up(

@@ -17,6 +17,7 @@ from sessionmgr.errors import (
     WishRefused,
 )
 from sessionmgr.manager.clocks import Clocks
+from sessionmgr.manager.withheld import secrets_in
 from sessionmgr.model import (
     UNSUPPORTED,
     Json,
@@ -116,7 +117,7 @@ class Plan(msgspec.Struct, frozen=True):
     approve: Approve | None
     metadata: dict[str, Json]
     secrets: tuple[str, ...]
-    """What of its environment must not be stored or shown."""
+    """What of its environment and its options must not be stored or shown."""
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -175,7 +176,8 @@ def check(tables: Tables, session: Session, wish: RunWish) -> Plan:
         attended=wish.approve is not None,
     )
     clocks = wish.clocks.over(tables.clocks)
-    return Plan(spec, negotiation, clocks, asked, wish.approve, wish.metadata, environment.secrets)
+    secrets = (*environment.secrets, *secrets_in(wish.options))
+    return Plan(spec, negotiation, clocks, asked, wish.approve, wish.metadata, secrets)
 
 
 def grant_of(tables: Tables, session: Session, wish: RunWish) -> Grant:

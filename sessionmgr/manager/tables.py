@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.launching import LateLauncher
     from sessionmgr.manager.news import Fate
     from sessionmgr.manager.provider_tree import ProviderTree
+    from sessionmgr.model import Json
     from sessionmgr.provider.adapter import ProviderAdapter
     from sessionmgr.provider.context import Budget
     from sessionmgr.provider.question import Approve
@@ -72,6 +73,8 @@ class Tables:
         """Sessions that are about to be kept."""
         self.approvers: Final[dict[str, Approve]] = {}
         """Who is asked in sessions that are paused, for when they go on here."""
+        self.secret_options: Final[dict[str, dict[str, Json]]] = {}
+        """Options of runs that were paused, by snapshot, where secrets were withheld from that."""
         self.providers: Final[dict[str, ProviderTree]] = {}
         self.orphans: Final = Intake[Live]()
         """Live sessions whose keeper has died."""

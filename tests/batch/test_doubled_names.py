@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sessionmgr.batch.doubled_names import doubled_names
-from sessionmgr.batch.jobs_file import parse_job
-from sessionmgr.batch.problems import Problem
+from sessionmgr.batch.jobs_file import Problem, parse_job
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,7 @@ from trio.lowlevel import checkpoint
 from sessionmgr.errors import IdTaken, LeaseHeld, LeaseLost, UnknownId
 from sessionmgr.store.admission import is_held
 from sessionmgr.store.memory.journal import MemoryJournal
-from sessionmgr.store.row import (
-    Costs,
-    Lease,
-    Owner,
-    Request,
-    Snapshot,
-    StoredRequest,
-    carried_out,
-)
+from sessionmgr.store.row import Costs, Lease, Owner, Request, Snapshot, StoredRequest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
@@ -174,7 +166,7 @@ class MemoryStore(MemoryJournal):
             found = StoredRequest(number=len(self._requests) + 1, request=request)
             self._requests[request.request_id] = found
             self._bells.ring(("requests", ""), found.number)
-        elif found.request != (request if found.result is None else carried_out(request)):
+        elif found.request != request:
             raise IdTaken("request", request.request_id)
         return found.number
 
@@ -210,10 +202,7 @@ class MemoryStore(MemoryJournal):
         found = self._request(request_id)
         if found.result is None:
             self._requests[request_id] = StoredRequest(
-                number=found.number,
-                request=carried_out(found.request),
-                owner=found.owner,
-                result=result,
+                number=found.number, request=found.request, owner=found.owner, result=result
             )
             self._bells.ring(("result", request_id), 1)
 

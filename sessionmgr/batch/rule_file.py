@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
 from difflib import get_close_matches
@@ -16,14 +17,17 @@ from sessionmgr.errors import RulesInvalid
 from sessionmgr.provider.command_line import NotPlainError, commands_of_line
 
 
-def read_rules(path: str | Path) -> Rules:
-    """Read rules from a file of TOML.
+def read_rules(path: str | Path, *, sha256: str | None = None) -> Rules:
+    """Read rules from a file of TOML; with a `sha256`, only from the one that has it.
 
     Raises:
         RulesInvalid: They are none; it says where and why.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        data = Path(path).read_bytes()
+        if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
+            raise RulesInvalid(str(path), "it has changed since it was trusted")
+        text = data.decode()
         found: dict[str, object] = tomllib.loads(text)
     except OSError as error:
         raise RulesInvalid(str(path), error.strerror or str(error)) from error

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.batch import HowTo, dry_run, read_rules, require_idle, run_batch, spool
+from sessionmgr.batch import HowTo, dry_run, require_idle, run_batch, spool
+from sessionmgr.cli.approval_rules import rules_of
 from sessionmgr.cli.batch_plan import show_plan
 from sessionmgr.cli.batch_show import BatchShow
 from sessionmgr.cli.capturing import capturing
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     if args.option and configuration.provider is None:
         raise CommandLineInvalid("--option: say whose option it is: -p PROVIDER")
     defaults = job_of(args, _prompt(args))
-    approve = None if configuration.approve is None else read_rules(configuration.approve)
+    approve = rules_of(configuration)
     return run_verb(_main, args, defaults, approve)
 
 

@@ -85,6 +85,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     sources: dict[str, str] = {}
     refused: tuple[Refused, ...] = ()
     """What a project's file sets and is not taken."""
+    trusted: dict[str, str] = {}
+    """The files that a trusted project's file names, and the hash of each."""
 
     def is_set(self, name: str) -> bool:
         """Say whether somebody has set it, rather than nobody."""
@@ -109,6 +111,7 @@ def configure(args: argparse.Namespace) -> Configuration:
         **values,  # type: ignore[arg-type]
         sources=gathered.sources,
         refused=tuple(gathered.refused),
+        trusted=gathered.trusted,
     )
 
 
@@ -178,6 +181,7 @@ class _Gathered:
         self.values: dict[str, object] = {}
         self.sources: dict[str, str] = {}
         self.refused: list[Refused] = []
+        self.trusted: dict[str, str] = {}
 
     def take_file(self, file: SettingsFile) -> None:
         """Take all settings of a file that is the user's own, or that the user trusts."""
@@ -193,6 +197,7 @@ class _Gathered:
         changed = trusted.differs_from(describe(file.path, file.data, file.settings))
         if changed is None:
             self.take_file(file)
+            self.trusted = trusted.files
         else:
             self.take_narrowed(file, changed)
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
-from sessionmgr.batch import read_job, read_rules, wish_of
+from sessionmgr.batch import read_job, wish_of
+from sessionmgr.cli.approval_rules import rules_of
 from sessionmgr.cli.asking import Terminal, find_terminal
 from sessionmgr.cli.lookup import find, job_of_session
 from sessionmgr.cli.output import note
@@ -146,7 +147,7 @@ def approver(configuration: Configuration) -> Approve | None:
     terminal = find_terminal()
     if terminal is not None:
         return Terminal(terminal, configuration.clocks.get("approval", 120.0)).approve
-    return None if configuration.approve is None else read_rules(configuration.approve)
+    return rules_of(configuration)
 
 
 def wishes_of(configuration: Configuration) -> Wishes:

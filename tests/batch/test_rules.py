@@ -1,5 +1,6 @@
 """Approval rules: which questions they allow, and how they are wrong."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,14 @@ def test_wrong_rules_are_told_by_their_place(
     with pytest.raises(RulesInvalid, match=what) as refused:
         read_rules(path)
     assert refused.value.where == f"{path}{where}"
+
+
+def test_only_the_file_with_the_hash_that_is_named_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text(GIT)
+    read_rules(path, sha256=hashlib.sha256(GIT.encode()).hexdigest())
+    with pytest.raises(RulesInvalid, match="has changed since it was trusted"):
+        read_rules(path, sha256="0" * 64)
 
 
 def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A project's settings narrow, and do nothing else until the user trusts them."""
 
+import argparse
 import json
 import stat
 from pathlib import Path
@@ -7,8 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from sessionmgr.cli.approval_rules import rules_of
+from sessionmgr.cli.configuration import configure
 from sessionmgr.cli.project_settings import AGENTS, narrowed
 from sessionmgr.cli.setting import SETTINGS
+from sessionmgr.errors import RulesInvalid
 from sessionmgr.model import PermissionMode
 from tests.cli.terminal import Terminal
 from tests.cli.test_run import ask
@@ -292,6 +296,18 @@ def test_rules_that_are_not_trusted_answer_nothing(prompt: Terminal) -> None:
     (prompt.home / "rules.toml").write_text('[[rule]]\ntool = "*"\ndecision = "allow"\n')
     _, _, err = prompt.bare("run", "-p", "scripted", json.dumps([ask("Read")]))
     assert "✗ denied: Read" in err
+
+
+def test_rules_that_change_after_the_settings_were_read_are_refused(terminal: Terminal) -> None:
+    project(terminal, 'approve = "rules.toml"\n')
+    rules = terminal.home / "rules.toml"
+    rules.write_text('[[rule]]\ntool = "Read"\ndecision = "allow"\n')
+    terminal.bare("trust", ".")
+    configuration = configure(argparse.Namespace())
+    assert rules_of(configuration) is not None
+    rules.write_text('[[rule]]\ntool = "*"\ndecision = "allow"\n')
+    with pytest.raises(RulesInvalid, match="has changed since it was trusted"):
+        rules_of(configuration)
 
 
 def test_trust_is_of_one_file_and_not_of_those_below_or_beside(

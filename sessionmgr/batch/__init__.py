@@ -15,8 +15,9 @@ from sessionmgr.batch.host import (
 )
 from sessionmgr.batch.in_process import InProcessHost as InProcessHost
 from sessionmgr.batch.job import Job as Job
-from sessionmgr.batch.jobs_file import Problem as Problem, spool as spool
+from sessionmgr.batch.jobs_file import spool as spool
 from sessionmgr.batch.place import require_idle as require_idle
+from sessionmgr.batch.problems import Problem as Problem
 from sessionmgr.batch.progress import Progress as Progress, RunningJob as RunningJob
 from sessionmgr.batch.reading import complete_job as complete_job
 from sessionmgr.batch.record import (

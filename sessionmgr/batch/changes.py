@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.batch.job import work
-from sessionmgr.batch.jobs_file import Problem
+from sessionmgr.batch.problems import Problem
 from sessionmgr.model import encode_json
 
 if TYPE_CHECKING:

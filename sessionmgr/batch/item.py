@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import logging
 import mimetypes
@@ -13,7 +14,10 @@ import trio
 
 from sessionmgr.errors import UnknownId
 from sessionmgr.model import OutputReceived, ProcessExited
-from sessionmgr.process.private_path import make_private_directory, private_opener
+from sessionmgr.process.private_path import (
+    make_private_directory,
+    unlinked_opener,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,7 +70,7 @@ class Item:
                 self._note(path, text)
             case ProcessExited(left_running=left) if left:
                 place = self._place(path) / "left_running"
-                with open(place, "wb", opener=private_opener) as file:  # its mode
+                with open(place, "wb", opener=unlinked_opener) as file:  # its mode
                     file.write("".join(f"{each}\n" for each in left).encode())
             case _:
                 pass
@@ -83,7 +87,7 @@ class Item:
         if self._stderr is None:
             place = self._place(path) / "stderr"
             self._stderr = open(  # noqa: SIM115  # closed with the item
-                place, "wb", buffering=0, opener=private_opener
+                place, "wb", buffering=0, opener=unlinked_opener
             )
         self._stderr.write(data[: self._room])
         self._room -= len(data)
@@ -97,7 +101,7 @@ class Item:
             try:
                 data = await manager.blob(image.blob)
                 place = self._place(self._path) / f"{image.blob}{suffix}"
-                async with await trio.open_file(place, "wb", opener=private_opener) as file:
+                async with await trio.open_file(place, "wb", opener=unlinked_opener) as file:
                     await file.write(data)
             except UnknownId:
                 continue  # whoever made it has not stored it
@@ -107,6 +111,9 @@ class Item:
 
     def _place(self, path: str) -> Path:
         place = Path(path)
+        for each in (place, *place.parents[:2]):  # attempt, job, items
+            if each.is_symlink():
+                raise OSError(errno.ELOOP, "a symbolic link is not followed here", str(each))
         make_private_directory(place)
         return place
 

@@ -5,9 +5,10 @@ A file is never in memory whole: a hundred thousand lines are read like ten.
 
 from __future__ import annotations
 
+import io
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,11 +16,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import msgspec
 import trio
-from msgspec.structs import replace
 
 from sessionmgr.batch.doubled_names import doubled_names
+from sessionmgr.batch.field_types import shown, type_error, with_seconds
+from sessionmgr.batch.file_format import HEAD, foreign_format
 from sessionmgr.batch.job import FIELDS, Job
-from sessionmgr.errors import ArgumentTypeInvalid, JobsInvalid
+from sessionmgr.batch.json_syntax import syntax_error
+from sessionmgr.batch.problems import Problem
+from sessionmgr.errors import JobsInvalid
 from sessionmgr.model import PermissionMode
 from sessionmgr.process.private_path import make_private_directory, private_opener
 
@@ -32,39 +36,6 @@ Jobs: TypeAlias = str | Path | Iterable[Job]
 LONGEST: Final = 64 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
 _BEGIN: Final = 1
-
-
-def require_jobs(call: str, jobs: Jobs) -> None:
-    """Check that jobs are a file or `Job`s; what is made one by one is checked as it comes.
-
-    Raises:
-        ArgumentTypeInvalid: They are something else.
-    """
-    if isinstance(jobs, str | Path):
-        return
-    given: object = jobs
-    if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
-        raise ArgumentTypeInvalid(call, "jobs", jobs, "a file of jobs or an iterable of Job")
-    if isinstance(jobs, Sequence):
-        for number, job in enumerate(jobs):
-            _require_job(call, number, job)
-
-
-def _require_job(call: str, number: int, job: object) -> None:
-    if not isinstance(job, Job):
-        wanted = "a Job, such as Job(id='a', prompt='…')"
-        raise ArgumentTypeInvalid(call, f"jobs[{number}]", job, wanted)
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """Something that is wrong with a job: where, with which field, and what."""
-
-    where: str
-    field: str
-    what: str
-
-    def __str__(self) -> str:
-        return ": ".join(filter(None, (self.where, self.field, self.what)))
 
 
 class Source:
@@ -97,19 +68,21 @@ class Source:
         if isinstance(self._jobs, str | Path):
             yield from self._lines(Path(self._jobs))
         else:
-            for line, job in enumerate(self._jobs, _BEGIN):
-                _require_job("jobs", line - _BEGIN, job)
-                yield line, _checked(job, self.place(line))
+            yield from enumerate(self._jobs, _BEGIN)
 
     def _lines(self, path: Path) -> Iterator[tuple[int, Job | list[Problem]]]:
-        with path.open("rb") as file:
+        with io.BufferedReader(io.FileIO(path), HEAD) as file:
+            foreign = foreign_format(file.peek(HEAD)[:HEAD], str(path))
+            if foreign is not None:
+                yield _BEGIN, [Problem(str(path), "", foreign)]
+                return
             line = 0
             while data := file.readline(LONGEST + 1):
                 line += 1
                 if line == _BEGIN:
                     data = data.removeprefix(_BOM)
                 if len(data) > LONGEST:
-                    what = f"it is longer than {LONGEST // 1024 // 1024} MiB"
+                    what = f"the line is longer than {LONGEST // 1024 // 1024} MiB"
                     yield line, [Problem(self.place(line), "", what)]
                     return
                 if data.strip():
@@ -120,69 +93,49 @@ def parse_job(data: bytes, where: str) -> Job | list[Problem]:
     """Read one job, or say what is wrong with it."""
     try:
         value: object = msgspec.json.decode(data)
-    except UnicodeDecodeError:
-        return [Problem(where, "", "it is no UTF-8")]
+    except UnicodeDecodeError as error:
+        return [Problem(f"{where}:{_column(data, error)}", "", "the line is not UTF-8")]
     except RecursionError:
-        return [Problem(where, "", "it is nested too deep")]
+        return [Problem(where, "", "the object is nested too deep")]
     except msgspec.DecodeError as error:
-        return [Problem(where, "", f"it is no JSON: {_uncapitalised(str(error))}")]
+        column, what = syntax_error(data, str(error))
+        return [Problem(f"{where}:{column}", "", what)]
     if not isinstance(value, dict):
-        return [Problem(where, "", "a job is a JSON object, `{…}`")]
+        return [Problem(where, "", f"expected a JSON object, got {shown(value)}")]
     fields = cast("dict[str, object]", value)
     if doubled := doubled_names(data):
         return [Problem(where, name, what) for name, what in doubled]
-    return _job_of(fields, where)
-
-
-def _checked(job: Job, where: str) -> Job | list[Problem]:
-    """Look at a job that a program has made: nobody has looked at the types of its fields yet."""
-    fields: dict[str, object] = {}
-    for name, value in msgspec.structs.asdict(job).items():
-        try:
-            fields[name] = msgspec.to_builtins(value)
-        except TypeError:
-            return [Problem(where, name, f"{value!r} cannot be written as JSON")]
-    found = _job_of({name: value for name, value in fields.items() if value is not None}, where)
-    if isinstance(found, Job):
-        return found
-    shown = {name: value for name, value in fields.items() if name in _SHORT}
-    return [
-        replace(each, what=f"{each.what}: it is {shown[each.field]!r}")
-        if each.field in shown
-        else each
-        for each in found
-    ]
-
-
-# Fields whose value may stand in a message: the others may be long, or secret.
-_SHORT: Final = frozenset(
-    "id provider model effort cwd permission_mode max_turns deadline budget_usd".split()
-)
-
-
-def _job_of(fields: dict[str, object], where: str) -> Job | list[Problem]:
     problems = [Problem(where, name, unknown(name, FIELDS)) for name in fields.keys() - {*FIELDS}]
     if "id" not in fields:
-        problems.append(Problem(where, "id", "a job has one, which no other job has"))
+        problems.append(Problem(where, "", 'missing "id": every job needs a unique id'))
     mode = fields.get("permission_mode")
     if isinstance(mode, str) and mode not in list(PermissionMode):
         what = unknown(mode, tuple(PermissionMode), "permission mode")
         problems.append(Problem(where, "permission_mode", what))
     if problems:
-        order = ["id", *fields]
+        order = ["", *fields]
         return sorted(problems, key=lambda problem: order.index(problem.field))
     try:
-        return msgspec.convert(fields, Job)
+        return msgspec.convert(with_seconds(fields), Job)
     except msgspec.ValidationError as error:
-        return [Problem(where, *said_of(error))]
+        return [Problem(where, *type_error(error, fields))]
+
+
+def _column(data: bytes, error: UnicodeDecodeError) -> int:
+    try:
+        data.decode()
+    except UnicodeDecodeError as found:
+        error = found  # the decoder's own is about one string of the line
+    return len(data[: error.start].decode("utf-8", "replace")) + 1
 
 
 def unknown(name: str, known: Iterable[str], kind: str = "field") -> str:
     """Say that there is nothing of that name, and what comes nearest."""
     known = [str(each) for each in known]
+    which = "" if kind == "field" else f" {name!r}"
     if nearest := get_close_matches(name, known, n=1):
-        return f"there is no such {kind}; did you mean {nearest[0]!r}?"
-    return f"there is no such {kind}; there are: {', '.join(known)}"
+        return f"there is no such {kind}{which}; did you mean {nearest[0]!r}?"
+    return f"there is no such {kind}{which}; there are: {', '.join(known)}"
 
 
 _PATH: Final = re.compile(r" - at `\$\.?(?P<path>.*)`$")

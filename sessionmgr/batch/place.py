@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from sessionmgr.errors import BatchBusy, LedgerUnusable
-from sessionmgr.process.private_path import make_private_directory, private_opener
+from sessionmgr.process.private_path import make_private_directory, unlinked_opener
 
 LEDGER: Final = "ledger.db"
 
@@ -29,9 +29,10 @@ class Place:
         """Whether no batch was begun here before."""
         self._made: Final = [each for each in (self.path, *self.path.parents) if not each.exists()]
         lock = self.path / "lock"
+        _require_no_links(self.path)
         try:
             make_private_directory(self.path)
-            self._lock: Final = private_opener(str(lock), os.O_RDWR | os.O_CREAT)
+            self._lock: Final = unlinked_opener(str(lock), os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise LedgerUnusable(str(out), error.strerror or error) from error
         try:
@@ -74,6 +75,21 @@ class Place:
     def summary(self) -> Path:
         """Where the summary is."""
         return self.path / "summary.json"
+
+
+def _require_no_links(path: Path) -> None:
+    """Make sure that what is written in a batch's directory is written there.
+
+    A checked-out project can bring such a directory along, with links to files of the user's.
+
+    Raises:
+        LedgerUnusable: A link is in the way.
+    """
+    for name in ("lock", LEDGER, f"{LEDGER}-wal", f"{LEDGER}-shm", f"{LEDGER}-journal", "items"):
+        link = path / name
+        if link.is_symlink():
+            why = f"{name} is a symbolic link to {link.readlink()}: remove it, or choose another"
+            raise LedgerUnusable(str(path), f"{why} directory (--out)")
 
 
 def require_idle(out: str | Path) -> None:

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.changes import change, is_same_work
 from sessionmgr.batch.job import Job, fingerprint, meaning
-from sessionmgr.batch.jobs_file import Problem, Source
+from sessionmgr.batch.jobs_file import Source
 from sessionmgr.batch.ledger import Entered, Known, Ledger
+from sessionmgr.batch.problems import Problem, Problems
 from sessionmgr.batch.readiness import Readiness
 from sessionmgr.batch.restart import Start
 from sessionmgr.batch.wish import field_to_blame, wish_of
@@ -28,6 +29,8 @@ from sessionmgr.errors import (
     WishInvalid,
 )
 from sessionmgr.model import PermissionMode
+from sessionmgr.provider.bounded_file import FileRefused, read_bytes, read_text
+from sessionmgr.provider.images import LARGEST as LARGEST_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,8 +40,6 @@ if TYPE_CHECKING:
     from sessionmgr.manager import Grant, Manager
     from sessionmgr.provider import Health
 
-SHOWN: Final = 25
-"""So many problems are told one by one."""
 SOME: Final = 5
 """So many ids are told as examples."""
 EVERY: Final = 64
@@ -97,8 +98,7 @@ class Reader:
         self._settings: Final = settings
         self._ledger: Final = ledger
         self._readiness: Final = Readiness(readiness)
-        self._problems: Final[list[str]] = []
-        self._untold = 0
+        self._problems: Final = Problems()
         self._chosen = 0
         self.asks = False
         """Whether an agent may ask something in one of the jobs that are to be done."""
@@ -144,10 +144,10 @@ class Reader:
                 if read is not None and self._is_ready(read, checked.draft.where):
                     yield read
         except OSError as error:
-            raise JobsInvalid([f"{self._source}: {error.strerror or error}"]) from error
-        self._problems.extend(self._readiness.problems())
-        if self._problems:
-            raise JobsInvalid(self._problems, self._untold)
+            raise JobsInvalid([_unreadable(str(self._source), error)]) from error
+        problems = [*self._problems.lines(), *self._readiness.problems()]
+        if problems:
+            raise JobsInvalid(problems, self._problems.unprinted)
         self._require_some()
 
     def _require_some(self) -> None:
@@ -182,12 +182,7 @@ class Reader:
 
     def _complain(self, *problems: Problem) -> None:
         for problem in problems:
-            if str(problem) in self._problems:
-                continue
-            if len(self._problems) < SHOWN:
-                self._problems.append(str(problem))
-            else:
-                self._untold += 1
+            self._problems.add(problem)
 
     def _draft(self, line: int, found: Job | list[Problem]) -> Draft:
         """Read what the job names; this may block."""
@@ -245,7 +240,7 @@ class Reader:
         known = ledger.known(draft.id)
         if known is not None and known.round == ledger.round:
             first = self._source.place(known.line)
-            self._complain(Problem(draft.where, "id", f"{draft.id!r} is taken: {first} has it"))
+            self._complain(Problem(draft.where, "id", f"{draft.id!r} is already used at {first}"))
             return None
         is_meant = self._is_meant(draft.id)
         if draft.job is None:
@@ -345,27 +340,35 @@ class Reader:
 def complete_job(job: Job, where: str) -> Job | Problem:
     """Return a job with all that its files hold, and its paths as they are meant."""
     if job.provider is None:
-        return Problem(where, "provider", "the job names none, and there is no default")
+        why = 'missing "provider", and there is no default (-p PROVIDER)'
+        return Problem(where, "", why)
     if (job.prompt is None) == (job.prompt_file is None):
-        what = "the job has none" if job.prompt is None else "the job has a prompt, too"
-        return Problem(where, "prompt" if job.prompt is None else "prompt_file", what)
-    field = "prompt_file"
+        if job.prompt is None:
+            return Problem(where, "", 'missing "prompt" (or "prompt_file")')
+        return Problem(where, "prompt_file", 'there is a "prompt" as well; keep one of them')
     try:
-        prompt = job.prompt
-        if job.prompt_file is not None:
-            prompt = Path(job.prompt_file).read_text(encoding="utf-8")
-        field = "images"
-        images = None
-        if job.images is not None:
-            images = tuple(map(_readable, job.images))
-    except OSError as error:
-        return Problem(where, field, f"{error.filename}: {error.strerror}")
-    except UnicodeDecodeError:
-        return Problem(where, field, f"{job.prompt_file} is no UTF-8")
+        prompt = job.prompt if job.prompt_file is None else read_text(Path(job.prompt_file))
+    except FileRefused as error:
+        return Problem(where, "prompt_file", str(error))
+    try:
+        images = None if job.images is None else tuple(map(_readable, job.images))
+    except FileRefused as error:
+        return Problem(where, "images", str(error))
     cwd = str(Path(job.cwd or ".").resolve())
     return replace(job, prompt=prompt, prompt_file=None, images=images, cwd=cwd)
 
 
 def _readable(image: str) -> str:
-    with Path(image).open("rb"):
-        return str(Path(image).resolve())
+    """Return the whole path of an image that is of a moderate size.
+
+    Raises:
+        FileRefused: It cannot be read, or is too large.
+    """
+    read_bytes(Path(image), limit=LARGEST_IMAGE)
+    return str(Path(image).resolve())
+
+
+def _unreadable(source: str, error: OSError) -> str:
+    if isinstance(error, IsADirectoryError):
+        return f"{source}: this is a directory; give a file with one JSON object per line"
+    return f"{source}: {error.strerror or error}"

@@ -11,7 +11,7 @@ import msgspec
 from sessionmgr.batch.denials import JobDenial  # msgspec reads the annotation
 from sessionmgr.errors import ResultsUnwritable
 from sessionmgr.model import Cost, RunResult, Usage, encode_json
-from sessionmgr.process.private_path import private_opener
+from sessionmgr.process.private_path import unlinked_opener
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
@@ -115,7 +115,7 @@ class ResultsFile:
         partial = self._path.with_name(f"{self._path.name}.part")
         lines = 0
         with _writing(self._path):
-            with open(partial, "wb", opener=private_opener) as file:  # its mode
+            with open(partial, "wb", opener=unlinked_opener) as file:  # its mode
                 for line in self._kept():
                     file.write(line + b"\n")
                     lines += 1
@@ -163,7 +163,7 @@ def write_summary(path: Path, summary: Summary) -> None:
     """
     partial = path.with_name(f"{path.name}.part")
     with _writing(path):
-        with open(partial, "wb", opener=private_opener) as file:  # its mode
+        with open(partial, "wb", opener=unlinked_opener) as file:  # its mode
             file.write(msgspec.json.format(encode_json(summary), indent=2) + b"\n")
         partial.replace(path)
 

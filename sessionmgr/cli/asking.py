@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.cli.amount import duration
-from sessionmgr.cli.safe_text import one_line, safe
+from sessionmgr.cli.safe_text import one_line, visible
 from sessionmgr.model import encode_json
 from sessionmgr.provider import Allow, Deny
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 CHOICES: Final = "[y]es, [n]o, [a]lways this tool, [s]top the run"
 _MOST_LINES: Final = 40
+# The fields of a tool's input that say what is run, and where.
+_RUN: Final = frozenset({"command", "cmd", "script", "argv", "args", "cwd"})
 _LINE: Final = 4096
 
 
@@ -111,31 +113,42 @@ def find_terminal() -> int | None:
 
 def question(request: ApprovalRequest, left: float | None, now: float) -> str:
     """Return what is asked: all that the tool would be given, and until when there is time."""
-    lines = [f"? {one_line(request.provider)} asks to use {one_line(request.tool_name)}"]
+    lines = [f"? {one_line(request.provider)} asks to use {_on_one_line(request.tool_name)}"]
     lines += [f"    {line}" for line in _shown(request.tool_input)]
     if request.reason:
-        lines.append(f"  because: {one_line(request.reason)}")
+        lines.append(f"  because: {_on_one_line(request.reason)}")
     if left is not None:
         until = time.strftime("%H:%M:%S", time.localtime(now + left))
         lines.append(f"  no answer within {duration(left)} (until {until}) is a no")
     return "\n".join(["", *lines, f"  {CHOICES}? "])
 
 
+def _on_one_line(text: str) -> str:
+    return one_line(visible(text))
+
+
 def _shown(tool_input: Json) -> list[str]:
-    """Return all of a tool's input, as lines: who allows it must have seen it."""
+    """Return all of a tool's input, as lines: who allows it must have seen it.
+
+    What would be run, and where, is never cut; of a very long file it is said how much is left out.
+    """
+    whole: list[str] = []
     match tool_input:
         case None:
             return []
         case str():
             lines = tool_input.splitlines()
         case dict():
-            lines = [line for key, value in tool_input.items() for line in _field(key, value)]
+            runs = {key: value for key, value in tool_input.items() if key in _RUN}
+            whole = [line for key, value in runs.items() for line in _field(key, value)]
+            others = (pair for pair in tool_input.items() if pair[0] not in runs)
+            lines = [line for key, value in others for line in _field(key, value)]
         case _:
             lines = [encode_json(tool_input).decode()]
     if len(lines) > _MOST_LINES:
         left_out = len(lines) - _MOST_LINES
         lines = [*lines[:_MOST_LINES], f"… and {left_out} lines more"]
-    return [safe(line).replace("\n", " ") for line in lines]
+    return [visible(line).replace("\n", " ") for line in (*whole, *lines)]
 
 
 def _field(key: str, value: Json) -> list[str]:

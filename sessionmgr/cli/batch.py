@@ -148,14 +148,30 @@ async def _jobs_and_out(args: argparse.Namespace) -> tuple[Path, Path]:
     if args.jobs != "-":
         jobs = Path(args.jobs)
         await trio.lowlevel.checkpoint()
-        return jobs, Path(args.out) if args.out is not None else Path("runs") / jobs.stem
+        return jobs, _default_out(jobs.stem) if args.out is None else Path(args.out)
     if sys.stdin is None:
         raise CommandLineInvalid("the jobs are to come from stdin, which is closed")
     name = f"{time.strftime('stdin-%Y%m%d-%H%M%S')}-{os.getpid()}"  # others may begin just now
-    out = Path(args.out) if args.out is not None else Path("runs") / name
+    out = _default_out(name) if args.out is None else Path(args.out)
     require_idle(out)
     async with trio.lowlevel.FdStream(sys.stdin.fileno()) as stream:
         return await spool(stream, out), out
+
+
+def _default_out(name: str) -> Path:
+    """Return the directory of a batch for which no other is named; no link leads away from it.
+
+    Raises:
+        CommandLineInvalid: It is a link, or is in one: a project would say where we write.
+    """
+    out = Path("runs") / name
+    for each in (out.parent, out):
+        if each.is_symlink():
+            raise CommandLineInvalid(
+                f"batch: {each} is a symbolic link to {each.readlink()}: to write there, say so "
+                f"with --out {out}"
+            )
+    return out
 
 
 def _again(typed: list[str], jobs: Path, out: Path) -> list[str]:

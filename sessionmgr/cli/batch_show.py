@@ -21,7 +21,7 @@ from sessionmgr.cli.logs import LOGGER
 from sessionmgr.cli.next_step import to_type
 from sessionmgr.cli.outlet import outlet
 from sessionmgr.cli.output import ReaderGoneError, drop_stdout
-from sessionmgr.cli.safe_text import one_line
+from sessionmgr.cli.safe_text import escaped_json, one_line
 from sessionmgr.cli.scoreboard import Scoreboard, log_shown_on
 from sessionmgr.cli.showing import COMPLETED, NOBODY_READS, NOT_COMPLETED
 from sessionmgr.cli.stopping import INTERRUPTED, Stopping, called
@@ -62,6 +62,7 @@ class BatchShow:
         self._screen: Final = outlet(loudness=0)
         self._failures: Final = Failures()
         self._scope: Final = trio.CancelScope()
+        self._printing: Final = trio.CancelScope()
         self._batch: Batch | None = None
         self._is_stopped = False
         self._stopping: Final = Stopping(self._ask_to_stop, self._last_words)
@@ -81,6 +82,7 @@ class BatchShow:
         async with trio.open_nursery() as nursery:
             await nursery.start(self._stopping.watch)
             nursery.start_soon(self._scoreboard.show, batch.progress)
+            nursery.start_soon(self._stopping.give_up_on_reader, self._over, self._printing)
             with log_shown_on(self._scoreboard, LOGGER, sys.stderr):
                 try:
                     with self._scope:
@@ -88,10 +90,18 @@ class BatchShow:
                 except SessionmgrError as found:  # raised bare, not as the nursery's
                     error = found
             nursery.cancel_scope.cancel()
-        await self._scoreboard.clear()
+        await self._clear()
         if error is not None:
             raise error
         return await self._close(batch)
+
+    async def _over(self) -> None:
+        if self._batch is not None:
+            await self._batch.wait()
+
+    async def _clear(self) -> None:
+        with self._stopping.patience_with_reader():
+            await self._scoreboard.clear()
 
     async def _follow(self, batch: Batch) -> None:
         async with batch:
@@ -99,8 +109,9 @@ class BatchShow:
             for warning in batch.warnings:
                 self._scoreboard.say(f"warning: {one_line(warning)}", "warning")
             try:
-                async for result in batch:
-                    await self._take(result)
+                with self._printing:
+                    async for result in batch:
+                        await self._take(result)
             except ReaderGoneError:
                 drop_stdout()
                 self._is_stopped = True
@@ -125,7 +136,9 @@ class BatchShow:
 
     async def _print(self, line: bytes) -> None:
         if self._scoreboard.is_painted and sys.stdout is not None and sys.stdout.isatty():
-            self._scoreboard.say(line.decode())  # where the picture is, it goes by above that
+            self._scoreboard.say(
+                escaped_json(line.decode())
+            )  # where the picture is, it goes by above that
         else:
             await self._screen.put_line(line)
 
@@ -138,7 +151,6 @@ class BatchShow:
         if self._quiet and well:
             for text, tone in denial_lines(summary, width=_width()):
                 self._scoreboard.say(text, tone)
-            await self._scoreboard.clear()
         else:
             hints = {**self._hints}
             if self._stored and self._failures.last_run is not None:
@@ -148,7 +160,7 @@ class BatchShow:
             lines = closing_lines(summary, self._failures, width=_width(), hints=hints)
             for text, tone in lines:
                 self._scoreboard.say(text, tone)
-            await self._scoreboard.clear()
+        await self._clear()
         if self._stopping.asked_by is not None and not summary.all_completed:
             return INTERRUPTED
         return COMPLETED if well else NOT_COMPLETED

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
 import msgspec
 
 from sessionmgr.cli.parser import meant
-from sessionmgr.cli.place import default_store, nearest_settings, user_settings
+from sessionmgr.cli.place import default_store, nearest_settings, user_settings, working_directory
 from sessionmgr.cli.project_settings import CONCURRENCY, RETRIES, narrowed
 from sessionmgr.cli.setting import KINDS, SETTINGS, WORDS, NotThis, Setting
 from sessionmgr.cli.toml import line_of, read_toml
@@ -100,7 +100,8 @@ def configure(args: argparse.Namespace) -> Configuration:
         ConfigurationInvalid: One is unknown, or has a value that it cannot have.
     """
     gathered = _with_users_file()
-    nearest = nearest_settings(Path.cwd())
+    start = working_directory()
+    nearest = None if start is None else nearest_settings(start)
     if nearest is not None and known_as(nearest) != known_as(user_settings()):
         gathered.take_project(read_settings(nearest))
     gathered.take_environment(os.environ)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from sessionmgr.cli.amount import money, tokens
-from sessionmgr.cli.safe_text import fit, one_line
+from sessionmgr.cli.safe_text import fit, one_line, visible
 from sessionmgr.cli.when import clock
 from sessionmgr.model import Cost, Event, Failure, Negotiation, Permission, Usage, moment
 
@@ -59,7 +59,8 @@ def what_it_says(event: AnyEvent) -> str:
         case "tool_approval_requested" | "tool_approval_granted" | "tool_approval_denied":
             what = f"{fields['tool_name']} {_text(fields['tool_input'])}".strip()
             why = [_text(fields["reason"]), _text(fields["by"] and f"by {fields['by']}")]
-            return ", ".join(filter(None, [what, *why, _text(fields["approval_id"])]))
+            said = ", ".join(filter(None, [what, *why, _text(fields["approval_id"])]))
+            return visible(said.replace("\n", " "))  # `approve` is typed upon what stands here
         case "run_started":
             return _in_order(fields, "model", "permission", "negotiation", "resumed_from")
         case "error_occurred":

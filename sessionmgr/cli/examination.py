@@ -15,7 +15,7 @@ import trio
 from sessionmgr.cli.amount import duration, plural
 from sessionmgr.cli.check import Check
 from sessionmgr.cli.parser import meant
-from sessionmgr.cli.place import nearest_settings, user_settings
+from sessionmgr.cli.place import nearest_settings, user_settings, working_directory
 from sessionmgr.cli.stored import ALIVE, PATIENCE, held_sessions
 from sessionmgr.errors import AdapterBroken, CommandLineInvalid, SessionmgrError
 from sessionmgr.process import Command, open_launcher, open_tree
@@ -98,7 +98,8 @@ def _versions() -> list[Check]:
 
 
 def _settings(configuration: Configuration) -> list[Check]:
-    paths = [user_settings(), nearest_settings(Path.cwd())]
+    start = working_directory()
+    paths = [user_settings(), None if start is None else nearest_settings(start)]
     read = [str(path) for path in paths if path is not None and path.is_file()]
     said = ", ".join(read) if read else f"no file (it could be {paths[0]})"
     changed = sorted(configuration.sources)
@@ -313,7 +314,7 @@ def _readiness(adapter: type[ProviderAdapter], configuration: Configuration) -> 
     given = options.variables()
     environ = {**os.environ, **given}
     env = build_environment(os.environ, adapter.declares(environ), given)
-    return adapter.readiness(options, env, os.getcwd())  # noqa: PTH109
+    return adapter.readiness(options, env, str(working_directory() or "/"))
 
 
 def _naming(provider: str, configuration: Configuration) -> str | None:

@@ -16,6 +16,8 @@ from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.manager import Clocks
 from sessionmgr.manager.asked import Asked
 from sessionmgr.manager.following_up import asked_in
+from sessionmgr.manager.withheld import give_back
+from sessionmgr.model import Json
 from sessionmgr.provider import Budget
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from sessionmgr.provider import Approve
     from sessionmgr.store import Store, StoredRun
 
-_OF_ONE_RUN: Final = frozenset({"not_kept", "variables"})
+_OF_ONE_RUN: Final = frozenset({"not_kept", "withheld", "variables"})
 _ASKED: Final = tuple(name for name in Asked.__struct_fields__ if name not in _OF_ONE_RUN)
 
 
@@ -38,10 +40,16 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True):
     run: Run
     snapshot_id: str | None = None
     wishes: Wishes = msgspec.field(default_factory=lambda: cast("Wishes", {}))
+    secret_options: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
+    """Options of it that are not stored because there are secrets in them, found elsewhere."""
 
 
-async def find_followed(store: Store, name: str, batch: str | None = None) -> Followed:
+async def find_followed(
+    store: Store, name: str, batch: str | None, configuration: Configuration
+) -> Followed:
     """Return the run that a name stands for: of a session or a batch job, the last one.
+
+    Secret options of it, which are not stored, are taken from its job or from the settings.
 
     Raises:
         CommandLineInvalid: It is on, or its batch is not done with it.
@@ -63,7 +71,12 @@ async def find_followed(store: Store, name: str, batch: str | None = None) -> Fo
     of = job_of_session(session_of((await store.session(stored.session_id)).body))
     record = None if of is None else _record_of(of, batch)
     wishes = await _recorded_elsewhere(store, run, of, record)
-    return Followed(run=run, snapshot_id=snapshot_id, wishes=wishes)
+    sources = [configuration.options.get(run.provider, {})]
+    if record is not None and record.job.options is not None:
+        sources.insert(0, record.job.options)
+    asked = await asked_in(store, run) or Asked()
+    secret = give_back(asked.options, asked.withheld, *sources)
+    return Followed(run=run, snapshot_id=snapshot_id, wishes=wishes, secret_options=secret)
 
 
 async def _last_run(store: Store, session_id: str) -> StoredRun:
@@ -136,6 +149,9 @@ async def start_follow_up(
         NotResumable: A precondition does not hold; it says which.
         StartRefused: It cannot be started.
     """
+    given = wishes.get("options", {})
+    if followed.secret_options and not isinstance(given, msgspec.Struct):
+        wishes = {**wishes, "options": {**followed.secret_options, **given}}
     if followed.snapshot_id is not None:
         return await manager.submit_resume(followed.snapshot_id, message, **wishes)
     joined = cast("Wishes", {**followed.wishes, **wishes})

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.model.json import Unreadable, parse_json
+from sessionmgr.provider import bounded_file
+from sessionmgr.provider.bounded_file import LARGEST_TEXT, FileRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,14 +23,12 @@ def read_text(flag: str, path: str) -> str:
     """Read a file that a flag names.
 
     Raises:
-        CommandLineInvalid: It cannot be read, or is no UTF-8.
+        CommandLineInvalid: It cannot be read, is too large, or is no UTF-8.
     """
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise CommandLineInvalid(f"{flag}: {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise CommandLineInvalid(f"{flag}: {path} is no text in UTF-8") from None
+        return bounded_file.read_text(Path(path), regular=False)  # it may be a pipe: <(command)
+    except FileRefused as error:
+        raise CommandLineInvalid(f"{flag}: {error}") from None
 
 
 def prompt_of(given: str | None, path: str | None, stdin: TextIO | None) -> str:
@@ -63,17 +63,20 @@ def require_utf8(where: str, text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise CommandLineInvalid(f"{where} is no text in UTF-8") from None
+        raise CommandLineInvalid(f"{where} is not UTF-8 text") from None
     return text
 
 
 def _read_all(stdin: TextIO | None) -> str:
     if stdin is None:
         raise CommandLineInvalid("the prompt is to come from stdin, which is closed")
+    data = stdin.buffer.read(LARGEST_TEXT + 1)
+    if len(data) > LARGEST_TEXT:
+        raise CommandLineInvalid(f"stdin is larger than {LARGEST_TEXT // 1024 // 1024} MiB")
     try:
-        return stdin.buffer.read().decode()
+        return data.decode()
     except UnicodeDecodeError:
-        raise CommandLineInvalid("stdin is no text in UTF-8") from None
+        raise CommandLineInvalid("stdin is not UTF-8 text") from None
 
 
 def read_env(pairs: Iterable[str], path: str | None) -> dict[str, str]:

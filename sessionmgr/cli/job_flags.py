@@ -60,6 +60,8 @@ def job_of(args: argparse.Namespace, prompt: str | None = None) -> Job:
         CommandLineInvalid: A flag says what cannot be.
     """
     configuration: Configuration = args.configuration
+    if args.cwd is not None:
+        _require_directory(args.cwd)
     return Job(
         id=UNNAMED,
         prompt=prompt,
@@ -100,13 +102,19 @@ def _system_prompt(args: argparse.Namespace) -> str | None:
     return read_text("--system-prompt-file", args.system_prompt_file)
 
 
+def _require_directory(path: str) -> None:
+    if not Path(path).is_dir():
+        what = "is not a directory" if Path(path).exists() else "no such directory"
+        raise CommandLineInvalid(f"--cwd: {what}: {path}")
+
+
 def _images(paths: list[str] | None) -> tuple[str, ...] | None:
     if paths is None:
         return None
     images = tuple(str(Path(path).absolute()) for path in paths)
     for image in images:
         if not Path(image).is_file():
-            raise CommandLineInvalid(f"--image: there is no file {image}")
+            raise CommandLineInvalid(f"--image: no such file: {image}")
     return images
 
 

@@ -46,16 +46,12 @@ def logged(args: argparse.Namespace) -> Generator[None]:
     ours: list[logging.Handler] = [terminal]
     logger.addHandler(terminal)
     logger.setLevel(terminal.level)
-    path: Path | None = args.configuration.log_file
-    if path is not None:
-        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-        file = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
-        file.setLevel(logging.DEBUG if args.verbose else logging.INFO)
-        file.setFormatter(logging.Formatter(FORMAT))
-        ours.append(file)
-        logger.addHandler(file)
-        logger.setLevel(min(terminal.level, file.level))
     try:
+        path: Path | None = args.configuration.log_file
+        if path is not None:
+            ours.append(_file_handler(path, verbose=args.verbose > 0))
+            logger.addHandler(ours[-1])
+            logger.setLevel(min(handler.level for handler in ours))
         yield
     finally:
         for handler in ours:
@@ -63,6 +59,14 @@ def logged(args: argparse.Namespace) -> Generator[None]:
             handler.close()
         logger.setLevel(before[0])
         logger.propagate = before[1]
+
+
+def _file_handler(path: Path, *, verbose: bool) -> logging.Handler:
+    os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    file = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+    file.setLevel(logging.DEBUG if verbose else logging.INFO)
+    file.setFormatter(logging.Formatter(FORMAT))
+    return file
 
 
 def _level(verbose: int, *, quiet: bool) -> int:

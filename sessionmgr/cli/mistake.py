@@ -59,10 +59,18 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def _plainly(error: BaseException) -> str:
+    if isinstance(error, FileNotFoundError) and not error.filename and _is_nowhere():
+        return "the working directory has been deleted: change to another one (cd DIR)"
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""
         return f"{where}{error.strerror}"
     return str(error) or type(error).__name__
+
+
+def _is_nowhere() -> bool:
+    from sessionmgr.cli.place import working_directory
+
+    return working_directory() is None
 
 
 def _is_verbose(word: str) -> bool:

@@ -14,7 +14,7 @@ import trio
 
 from sessionmgr.cli.ink import ink_for, no_ink
 from sessionmgr.cli.output import ReaderGoneError
-from sessionmgr.cli.safe_text import SafeStream, safe, spelt
+from sessionmgr.cli.safe_text import SafeStream, escaped_json, safe, spelt
 from sessionmgr.cli.telling import Note, Text
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ class Outlet:
         await self._write(written)
 
     async def put_line(self, line: bytes) -> None:
-        """Print a line on stdout, word for word.
+        """Print a line of JSON on stdout.
 
         Raises:
             ReaderGoneError: Nobody reads stdout any more.
         """
-        await self._write([(_OUT, line.decode() + "\n")])
+        await self._write([(_OUT, escaped_json(line.decode()) + "\n")])
 
     async def end_line(self) -> None:
         """End the text's line, if it stopped in mid-line."""
@@ -111,11 +111,12 @@ class Outlet:
             try:
                 _write_all(stream, text)
             except OSError as error:
+                if where == _ERR:
+                    self._err = None  # its reader is gone or its disk full, and the text goes on
+                    continue
                 if error.errno not in _GONE:
                     raise OSError(error.errno, error.strerror, stream.name) from None
-                if where == _OUT:
-                    raise ReaderGoneError from None
-                self._err = None  # nobody listens there, and the text goes on
+                raise ReaderGoneError from None
 
 
 def _write_all(stream: TextIO, text: str) -> None:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
-from typing import TYPE_CHECKING
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from sessionmgr.cli.safe_text import escaped_json
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     import msgspec
 
     from sessionmgr.model import Json
@@ -35,17 +42,17 @@ def say_json(*values: Json | msgspec.Struct) -> None:
     from sessionmgr.model import encode_json
 
     for value in values:
-        _write(f"{encode_json(value).decode()}\n", flush=False)
+        _write(f"{escaped_json(encode_json(value).decode())}\n", flush=False)
     finish()
 
 
 def say_line_of_json(body: bytes) -> None:
-    """Print JSON that is stored, as it is; `finish` sends it out.
+    """Print JSON that is stored; `finish` sends it out.
 
     Raises:
         ReaderGoneError: Nobody reads it.
     """
-    _write(f"{body.decode(errors='replace')}\n", flush=False)
+    _write(f"{escaped_json(body.decode(errors='replace'))}\n", flush=False)
 
 
 def finish() -> None:
@@ -68,17 +75,30 @@ def set_quiet(quiet: bool) -> None:
 
 def note(text: str) -> None:
     """Say something beside the results, on stderr, unless it is to be quiet."""
-    if sys.stderr is not None and not _Manner.quiet:
+    if sys.stderr is None or _Manner.quiet:
+        return
+    try:
         sys.stderr.write(f"sessionmgr: {text}\n")
         sys.stderr.flush()
+    except OSError:  # what is beside the results is no reason to end
+        drop_stderr()
 
 
 def drop_stdout() -> None:
     """Let what the interpreter flushes at its end find somebody who listens."""
-    if sys.stdout is None:
+    _send_to_nowhere(sys.stdout)
+
+
+def drop_stderr() -> None:
+    """Write to stderr no more: its reader is gone, or its disk is full."""
+    _send_to_nowhere(sys.stderr)
+
+
+def _send_to_nowhere(stream: TextIO | None) -> None:
+    if stream is None:
         return
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
 
 
@@ -98,13 +118,34 @@ def prepare_streams() -> None:
         reconfigure(errors="replace")
 
 
+@contextmanager
+def _interruptible() -> Generator[None]:
+    """Have Ctrl-C end a write that a reader holds up, which nothing else does.
+
+    trio waits with it for a checkpoint, and there is none in a write.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or threading.current_thread() is not threading.main_thread():
+        yield  # it is ignored, or it does not come here
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        drop_stdout()  # or the interpreter's last flush would wait for the reader again
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _write(text: str, *, flush: bool) -> None:
     if sys.stdout is None:  # the shell's `>&-`
         raise ReaderGoneError
     try:
-        sys.stdout.write(text)
-        if flush:
-            sys.stdout.flush()
+        with _interruptible():
+            sys.stdout.write(text)
+            if flush:
+                sys.stdout.flush()
     except OSError as error:
         if error.errno in {errno.EPIPE, errno.EIO}:  # a pipe, or a terminal, that is closed
             raise ReaderGoneError from None

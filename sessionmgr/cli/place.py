@@ -32,6 +32,14 @@ def user_settings() -> Path:
     return _home("XDG_CONFIG_HOME", ".config") / DIRECTORY / SETTINGS
 
 
+def working_directory() -> Path | None:
+    """Return the working directory; None if it has been deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
+
+
 def nearest_settings(start: Path) -> Path | None:
     """Return the settings that stand nearest to `start`, in it or above it.
 

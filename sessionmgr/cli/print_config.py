@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from sessionmgr.cli.configuration import DEFAULT
 from sessionmgr.cli.output import note, say, say_json
-from sessionmgr.cli.safe_text import fit, one_line
+from sessionmgr.cli.safe_text import escaped_json, fit, one_line
 from sessionmgr.cli.setting import SETTINGS
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def print_configuration(configuration: Configuration, *, as_json: bool) -> None:
         elif value is None:
             say(f"# {name}: not set")
         else:
-            say(f"{name} = {in_toml(value)}  # {source}")
+            say(f"{name} = {in_toml(value)}  # {one_line(source)}")
     for refused in configuration.refused:
         where = f"{refused.path}:{refused.line}"
         if as_json:
@@ -73,7 +73,7 @@ def in_toml(value: Json) -> str:
         case list():
             return f"[{', '.join(map(in_toml, value))}]"
         case _:
-            return encode_json(value).decode()
+            return escaped_json(encode_json(value).decode())
 
 
 def _plain(value: object) -> Json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.configuration import add_setting_flags
 from sessionmgr.cli.follow_up import approver, find_followed, start_follow_up, wishes_of
-from sessionmgr.cli.given import read_env
+from sessionmgr.cli.given import read_env, read_options
 from sessionmgr.cli.job_flags import budget_named
 from sessionmgr.cli.lookup import add_batch_flag
 from sessionmgr.cli.place import make_private
@@ -51,6 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_setting_flags(parser, *SETTINGS)
     parser.add_argument("--env", action="append", metavar="K=V", help="a variable for the agent")
     parser.add_argument("--env-file", metavar="FILE", help="a file of such variables, one a line")
+    parser.add_argument(
+        "--option",
+        action="append",
+        metavar="K=V",
+        help="an option of the provider; those with secrets in them are not stored, and are "
+        "taken from here or from the settings",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 async def _main(args: argparse.Namespace) -> int:
     configuration: Configuration = args.configuration
     async with open_stored(configuration) as store:
-        followed = await find_followed(store, args.id, args.batch)
+        followed = await find_followed(store, args.id, args.batch, configuration)
     _require_message(followed, args.message)
     make_private(configuration.store)
     async with (
@@ -89,6 +96,8 @@ def _wishes(args: argparse.Namespace) -> Wishes:
     wishes = wishes_of(args.configuration)
     if env := read_env(args.env or (), args.env_file):
         wishes["env"] = env
+    if options := read_options("--option", args.option or ()):
+        wishes["options"] = options
     approve = approver(args.configuration)
     if approve is not None:
         wishes["approve"] = approve

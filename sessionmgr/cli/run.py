@@ -97,7 +97,7 @@ async def _follow_up(args: argparse.Namespace, wish: RunWish) -> int:
             f"--cwd: a session that goes on stays in its directory, not in {args.cwd!r}"
         )
     async with open_stored(configuration) as store:
-        followed = await find_followed(store, args.resume, args.batch)
+        followed = await find_followed(store, args.resume, args.batch, configuration)
     _require_provider(followed, configuration)
     make_private(configuration.store)
     async with (

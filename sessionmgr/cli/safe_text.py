@@ -70,6 +70,25 @@ def safe(text: str) -> str:
     return _without_controls(_SEQUENCE.sub("", text))
 
 
+def visible(text: str) -> str:
+    """Return text in which each control character is shown, and none of the text is left out.
+
+    `safe` drops whole escape sequences, and a sequence can hold text: what is asked of the user
+    must not hide a part of itself in one.
+    """
+    return _UNSAFE.sub(_shown, text)
+
+
+def escaped_json(text: str) -> str:
+    """Return JSON with the same values, in which no character acts on a terminal.
+
+    JSON itself escapes only what is below U+0020; the rest can stand in its strings alone.
+    """
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def one_line(text: str) -> str:
     """Return text made safe and put on one line."""
     return _SPACE.sub(" ", safe(text)).strip()

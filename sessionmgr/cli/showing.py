@@ -91,17 +91,18 @@ async def show_run(run: RunHandle, args: argparse.Namespace) -> int:
     )
     async with trio.open_nursery() as nursery:
         await nursery.start(stopping.watch)
+        printing = trio.CancelScope()
+        nursery.start_soon(stopping.give_up_on_reader, run.result, printing)
         try:
-            if args.json:
-                await _print_events(run, screen)
-            else:
-                await _tell(run, screen)
+            with printing:
+                await (_print_events if args.json else _tell)(run, screen)
         except ReaderGoneError:
             drop_stdout()
             run.cancel(NOBODY_READS)
         result = await run.result()
         nursery.cancel_scope.cancel()
-    await screen.put([closing(result), *_next_steps(result, args.configuration)])
+    with stopping.patience_with_reader():
+        await screen.put([closing(result), *_next_steps(result, args.configuration)])
     if stopping.asked_by is not None and result.status is RunStatus.CANCELLED:
         return INTERRUPTED
     return exit_code(result)

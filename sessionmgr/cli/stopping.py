@@ -23,6 +23,8 @@ Ts = TypeVarTuple("Ts")
 INTERRUPTED: Final = 130
 ONCE: Final = 0.05
 """Seconds within which a signal is the same one again: `timeout` sends its own twice."""
+READER_PATIENCE: Final = 1.0
+"""Seconds in which, after a signal, a reader has to take what was still to be printed."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -40,6 +42,7 @@ class Stopping:
     def __init__(self, ask: Callable[[str], None], last_words: Callable[[], str]) -> None:
         self.asked_by: str | None = None
         """The signal that asked to stop, by its name."""
+        self._asked: Final = trio.Event()
         self._ask: Final = ask
         self._last_words: Final = last_words
 
@@ -65,7 +68,25 @@ class Stopping:
             await trio.sleep(ONCE)  # who reads that once more is at once, and strikes, means it
             self.asked_by = signal.Signals(first[0][0]).name
             self._ask(self.asked_by)
+            self._asked.set()
             await trio.sleep_forever()
+
+    async def give_up_on_reader(
+        self, over: Callable[[], Awaitable[object]], printing: trio.CancelScope
+    ) -> None:
+        """Cancel the printing of what a reader does not take, once it is over after a signal.
+
+        `over` waits for the end of what runs. Without a signal a reader is waited for, as a pipe
+        does.
+        """
+        await self._asked.wait()
+        await over()
+        await trio.sleep(READER_PATIENCE)
+        printing.cancel()
+
+    def patience_with_reader(self) -> trio.CancelScope:
+        """Return a scope for last words: after a signal, a reader has to take them soon."""
+        return trio.move_on_after(float("inf") if self.asked_by is None else READER_PATIENCE)
 
     def _leave(self) -> None:
         with contextlib.suppress(OSError):

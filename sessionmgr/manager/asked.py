@@ -9,11 +9,14 @@ from msgspec.structs import fields
 
 from sessionmgr.errors import NotResumable
 from sessionmgr.manager.clocks import Clocks
+from sessionmgr.manager.withheld import withhold
 from sessionmgr.model import Json
 from sessionmgr.model.value import known_part
 from sessionmgr.provider.context import Budget
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from msgspec.structs import FieldInfo
 
     from sessionmgr.manager.plan import RunWish, Wishes
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
 class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The fields of a `RunWish` that outlast the run.
 
-    Its prompt and images were for that run alone, and its variables may be secret.
+    Its prompt and images were for that run alone, and its variables may be secret. What is secret
+    among its options is left out of them, and has to be given again.
     """
 
     system_prompt: str | None = None
@@ -42,6 +46,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     clocks: Clocks = Clocks()
     not_kept: tuple[str, ...] = ()
     """Options that cannot be written down, such as functions: they have to be given again."""
+    withheld: tuple[tuple[str | int, ...], ...] = ()
+    """Where something secret was left out of the options."""
     variables: tuple[str, ...] = ()
     """Names of the variables that the run was given; their values are not kept."""
 
@@ -51,13 +57,18 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         Options, clocks and budgets that are given are joined with those that were asked for.
 
         Raises:
-            NotResumable: An option was not kept, and no options are given.
+            NotResumable: An option was not kept, or not all of it, and it is not given.
         """
         if self.not_kept and "options" not in given:
             names = ", ".join(self.not_kept)
             why = f"its options {names} cannot be stored: give `options` again"
             raise NotResumable(run_id, why)
         options = given.get("options", {})
+        if not isinstance(options, msgspec.Struct):
+            missing = [".".join(map(str, path)) for path in self.withheld if path[0] not in options]
+            if missing:
+                why = f"secrets are not stored ({', '.join(missing)}): give these options again"
+                raise NotResumable(run_id, why)
         joined = options if isinstance(options, msgspec.Struct) else {**self.options, **options}
         ours: dict[str, object] = {name: getattr(self, name) for name in _KEPT}
         joint: Wishes = {
@@ -69,13 +80,13 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _KEPT: Final = tuple(
-    name for name in Asked.__struct_fields__ if name not in {"not_kept", "variables"}
+    name for name in Asked.__struct_fields__ if name not in {"not_kept", "withheld", "variables"}
 )
 _DEFAULTS: Final = Asked()
 
 
-def asked_of(wish: RunWish) -> dict[str, Json]:
-    """Return what is kept of a wish, as JSON."""
+def asked_of(wish: RunWish, secrets: Collection[str] = ()) -> dict[str, Json]:
+    """Return what is kept of a wish, as JSON, without options that hold any of these secrets."""
     said = {
         name: value
         for name in _KEPT
@@ -83,7 +94,7 @@ def asked_of(wish: RunWish) -> dict[str, Json]:
     }
     options, not_kept = _options_of(wish)
     if options:
-        said["options"] = options
+        said["options"], said["withheld"] = withhold(cast("Json", options), secrets)
     if not_kept:
         said["not_kept"] = not_kept
     if wish.env:
@@ -92,6 +103,11 @@ def asked_of(wish: RunWish) -> dict[str, Json]:
         return {}
     kept = msgspec.convert(msgspec.to_builtins(said), Asked)
     return cast("dict[str, Json]", msgspec.to_builtins(kept))
+
+
+def options_of(wish: RunWish) -> dict[str, Json]:
+    """Return the options that are set and are JSON, with all that is secret in them."""
+    return cast("dict[str, Json]", _options_of(wish)[0])
 
 
 def _options_of(wish: RunWish) -> tuple[dict[str, object], list[str]]:

@@ -25,7 +25,6 @@ class RunEntry:
     __slots__ = (
         "admitted",
         "approve",
-        "asked",
         "at_once",
         "clocks",
         "course",
@@ -63,7 +62,6 @@ class RunEntry:
         approve: Approve | None,
         metadata: dict[str, Json],
         secrets: tuple[str, ...] = (),
-        asked: dict[str, Json],
         follow_up: bool = False,
         message_id: str,
     ) -> None:
@@ -75,9 +73,7 @@ class RunEntry:
         self.approve: Final = approve
         self.metadata: Final = metadata
         self.secrets: Final = secrets
-        self.asked: Final = asked
-        """What of the wish is kept for a follow-up."""
-        """What of its environment must not be stored or shown."""
+        """What of its environment and its options must not be stored or shown."""
         self.follow_up: Final = follow_up
         self.message_id: Final = message_id
         self.run = Run(id=run_id, session_id=live.session.id, provider=live.session.provider)

@@ -18,7 +18,6 @@ from sessionmgr.errors import (
     StoreSilent,
     UnknownId,
 )
-from sessionmgr.manager.arguments import MANAGER, SESSION, require, require_wishes
 from sessionmgr.manager.asked import as_json, budget_of, clocks_of
 from sessionmgr.manager.checkup import check_up
 from sessionmgr.manager.clocks import Clocks
@@ -36,7 +35,7 @@ from sessionmgr.manager.spool import Spool
 from sessionmgr.manager.status import Spent, Status, spent, status_of
 from sessionmgr.manager.store_keeping import StoreKeeping
 from sessionmgr.manager.stored_runs import all_runs, fold
-from sessionmgr.manager.tables import Tables, Unstored
+from sessionmgr.manager.tables import Tables
 from sessionmgr.manager.tree import Tree
 from sessionmgr.model import (
     UNSUPPORTED,
@@ -87,10 +86,8 @@ class Manager:
         """Start the tree.
 
         Raises:
-            NotInTrio: This is not a task of trio's.
             ManagerDown: It does not come up; the cause says why.
         """
-        self._tables.require_here()
         self._tables.token = trio.lowlevel.current_trio_token()
         await self._tree.open()
         return self
@@ -168,23 +165,8 @@ class Manager:
         Raises:
             ProviderUnknown: There is no such provider.
             IdTaken: There is a session of that id.
-            TypeError: An argument is of another type.
-            ValueError: An argument has a value that it cannot have.
-            ManagerClosing: The manager's block has not been entered, or has been left.
         """
-        given = {
-            "provider": provider,
-            "cwd": cwd,
-            "permission_mode": permission_mode,
-            "model": model,
-            "clocks": clocks,
-            "budget": budget,
-            "approve": approve,
-            "metadata": metadata,
-            "session_id": session_id,
-        }
-        require("open_session", SESSION, given)
-        self._tables.require_open("open_session")
+        self._tables.require_here()
         await trio.lowlevel.checkpoint()
         self._keeping.know(provider)
         if session_id is not None and session_id not in self._tables.fresh:
@@ -201,8 +183,8 @@ class Manager:
             created_at=self._tables.moment(),
             metadata=metadata or {},
         )
-        unstored = self._tables.opened[session.id] = Unstored()
-        return self._handle(session, approve=approve, unstored=unstored)
+        self._tables.opened[session.id] = trio.Event()
+        return self._handle(session, approve=approve)
 
     async def _require_free(self, session_id: str) -> None:
         tables = self._tables
@@ -222,7 +204,6 @@ class Manager:
         budget: Budget | None = None,
         approve: Approve | None = None,
         reopen: bool = False,
-        unstored: Unstored | None = None,
     ) -> SessionHandle:
         return SessionHandle(
             self._tables,
@@ -232,7 +213,6 @@ class Manager:
             budget=(budget or Budget()).over(budget_of(session)),
             approve=approve,
             reopens=reopen,
-            unstored=unstored,
         )
 
     async def session(
@@ -253,9 +233,7 @@ class Manager:
             UnknownId: There is none of that id.
             ProviderUnknown: Its provider is not installed any more.
         """
-        given = {"clocks": clocks, "budget": budget, "approve": approve}
-        require("session", SESSION, given)
-        self._tables.require_open("session")
+        self._tables.require_here()
         stored = await self._tables.store.session(session_id)
         self._tables.fresh.discard(session_id)  # another manager may have used an id of ours
         found = _session_of(stored.body)
@@ -283,23 +261,24 @@ class Manager:
 
         It is asked for the same as the run that was paused (permission, clocks, budget, options,
         tools, ...), but for what `wishes` say. Only images and variables of its own have to be
-        given again: they are not stored; and `approve`, where another manager has paused it. Its
-        budget and its deadline count from its start.
+        given again: they are not stored; and, where another manager has paused it, `approve`, and
+        options if there were secrets among them. Its budget and its deadline count from its start.
 
         Raises:
             NotResumable: A precondition does not hold; it says which.
             StartRefused: The run cannot be started.
         """
-        require_wishes("submit_resume", wishes)
-        self._tables.require_open("submit_resume")
+        self._tables.require_here()
         if isinstance(snapshot, str):
             snapshot = snapshot_of((await self._tables.store.snapshot(snapshot)).body)
         run = decode_run((await self._tables.store.run(snapshot.run_id)).body)
-        wish = wish_to_go_on(snapshot, run, message, wishes)
+        known = self._tables.secret_options.get(snapshot.id, {})
+        wish = wish_to_go_on(snapshot, run, message, wishes, known)
         approve = self._tables.approvers.get(snapshot.session_id)
         session = await self.session(snapshot.session_id, approve=approve, reopen=True)
         resumed = await session.admit(wish)
         self._tables.approvers.pop(snapshot.session_id, None)
+        self._tables.secret_options.pop(snapshot.id, None)
         return resumed
 
     async def submit_follow_up(
@@ -316,8 +295,7 @@ class Manager:
             NotResumable: A precondition does not hold; it says which.
             StartRefused: The run cannot be started.
         """
-        require_wishes("submit_follow_up", wishes)
-        self._tables.require_open("submit_follow_up")
+        self._tables.require_here()
         store = self._tables.store
         session_id = (await store.run(run_id)).session_id
         session = await self.session(session_id, reopen=True)
@@ -513,13 +491,7 @@ def open_manager(
     come before those that are installed. `environ` is what children's environments are built from,
     by default our own as it is now. `now` and `bits` are for simulations: the wall clock, and where
     ids come from.
-
-    Raises:
-        TypeError: An argument is of another type.
-        ValueError: An argument has a value that it cannot have.
     """
-    given = {"clocks": clocks, "budget": budget, "adapters": adapters, "environ": environ}
-    require("open_manager", MANAGER, given)
     keeping = StoreKeeping(store)
     presence_name = new_id(Kind.BATCH) if bits is None else new_id(Kind.BATCH, bits)
     tables = Tables(

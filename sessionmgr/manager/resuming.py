@@ -10,14 +10,15 @@ import msgspec
 from sessionmgr.errors import NotResumable
 from sessionmgr.manager.asked import asked_before
 from sessionmgr.manager.plan import RunWish
+from sessionmgr.manager.withheld import give_back
 from sessionmgr.model import Snapshot
 from sessionmgr.model.value import known_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from sessionmgr.manager.plan import Wishes
-    from sessionmgr.model import Run
+    from sessionmgr.model import Json, Run
 
 CONTINUE: Final = "continue"
 
@@ -27,14 +28,22 @@ def snapshot_of(body: bytes) -> Snapshot:
     return msgspec.convert(known_part(msgspec.json.decode(body), Snapshot), Snapshot)
 
 
-def wish_to_go_on(snapshot: Snapshot, run: Run, message: str | None, wishes: Wishes) -> RunWish:
+def wish_to_go_on(
+    snapshot: Snapshot, run: Run, message: str | None, wishes: Wishes, known: Mapping[str, Json]
+) -> RunWish:
     """Return what is asked for: the same as before, but for what `wishes` say.
+
+    What is secret among the options, and so not stored, is taken from those that are `known`.
 
     Raises:
         NotResumable: A precondition does not hold.
     """
     _require_resumable(snapshot, run)
     asked = asked_before(snapshot.asked)
+    given = wishes.get("options", {})
+    if not isinstance(given, msgspec.Struct):
+        restored = give_back(asked.options, asked.withheld, known)
+        wishes = {**wishes, "options": {**restored, **given}}
     wish = RunWish(
         prompt=message_to_resume([run], message or snapshot.message),
         permission_mode=snapshot.permission.asked if snapshot.permission else None,

@@ -9,6 +9,7 @@ import msgspec
 import trio
 
 from sessionmgr.errors import NotPausable, StoreSilent
+from sessionmgr.manager.asked import asked_of, options_of
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.entry import PauseOrder
 from sessionmgr.manager.news import Delivery, FollowUpSent
@@ -137,7 +138,9 @@ class RunHandle:
         encode_json(state)  # what is no JSON is the caller's mistake, here and now
         self._require_pausable()
         snapshot_id = self._tables.new_id(Kind.SNAPSHOT)
-        entry.pause = PauseOrder(snapshot_id, node, state, message, entry.asked)
+        entry.pause = PauseOrder(
+            snapshot_id, node, state, message, asked_of(entry.wish, entry.secrets)
+        )
         if not entry.course.end(Stop(cause=Cause.PAUSE)):
             entry.pause = None
             raise NotPausable(self.id, "it is ending already")
@@ -146,6 +149,8 @@ class RunHandle:
             raise NotPausable(self.id, f"it is {entry.run.status}")
         if entry.approve is not None:
             self._tables.approvers[self.session_id] = entry.approve
+        if entry.pause.asked.get("withheld"):
+            self._tables.secret_options[snapshot_id] = options_of(entry.wish)
         with self._tables.lifetime.and_then(entry.clocks.of("close")):
             stored = await self._tables.store.snapshot(snapshot_id)
             return msgspec.json.decode(stored.body, type=Snapshot)

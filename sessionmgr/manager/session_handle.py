@@ -9,7 +9,6 @@ import msgspec
 import trio
 
 from sessionmgr.errors import KeeperLost, ManagerClosing, ProviderNotReady, SessionIsClosed
-from sessionmgr.manager.arguments import wish_of_arguments
 from sessionmgr.manager.entry import RunEntry
 from sessionmgr.manager.news import QUIET, Admitted, Closing
 from sessionmgr.manager.plan import Plan, RunWish, Wishes, check, grant_of, readiness
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.keeping import Keeping
     from sessionmgr.manager.plan import Grant
-    from sessionmgr.manager.tables import Tables, Unstored
+    from sessionmgr.manager.tables import Tables
     from sessionmgr.model import Session
     from sessionmgr.provider.context import Budget
     from sessionmgr.provider.question import Approve
@@ -36,16 +35,7 @@ ATTEMPTS: Final = 3
 class SessionHandle:
     """One conversation with one provider."""
 
-    __slots__ = (
-        "_approve",
-        "_budget",
-        "_clocks",
-        "_keeping",
-        "_reopens",
-        "_session",
-        "_tables",
-        "_unstored",
-    )
+    __slots__ = ("_approve", "_budget", "_clocks", "_keeping", "_reopens", "_session", "_tables")
 
     def __init__(
         self,
@@ -57,9 +47,7 @@ class SessionHandle:
         budget: Budget,
         approve: Approve | None,
         reopens: bool = False,
-        unstored: Unstored | None = None,
     ) -> None:
-        self._unstored: Final = unstored
         self._reopens: Final = reopens
         self._tables: Final = tables
         self._keeping: Final = keeping
@@ -86,12 +74,8 @@ class SessionHandle:
 
         `async with session.start("…") as run:` ends the run if the block is left before it is
         done. Refusals are raised when the block is entered, and leave nothing behind.
-
-        Raises:
-            TypeError: An argument is of another type, or there is none of that name.
-            ValueError: An argument has a value that it cannot have.
         """
-        return RunBlock(self, wish_of_arguments("start", prompt, wishes))
+        return RunBlock(self, RunWish(prompt=prompt, **wishes))
 
     async def submit(self, prompt: str, **wishes: Unpack[Wishes]) -> RunHandle:
         """Start a run that the manager owns: it goes on until it is done, or is cancelled.
@@ -99,7 +83,7 @@ class SessionHandle:
         Raises:
             StartRefused: Nothing was started.
         """
-        return await self.admit(wish_of_arguments("submit", prompt, wishes))
+        return await self.admit(RunWish(prompt=prompt, **wishes))
 
     def check(self, wish: RunWish) -> Grant:
         """Say what a run would be granted; nothing is started or stored.
@@ -144,14 +128,13 @@ class SessionHandle:
         await self._keeping.bring_up(self.provider)
         spec = msgspec.structs.replace(after.spec, prompt=content, provider_session_id=None)
         plan = Plan(
-            spec=spec,
-            negotiation=after.negotiation,
-            clocks=after.clocks,
-            wish=after.wish,
-            approve=after.approve,
-            metadata=after.metadata,
-            secrets=after.secrets,
-            asked=after.asked,
+            spec,
+            after.negotiation,
+            after.clocks,
+            after.wish,
+            after.approve,
+            after.metadata,
+            after.secrets,
         )
         return await self._let_in(plan, follow_up=True)
 
@@ -185,7 +168,6 @@ class SessionHandle:
             approve=plan.approve,
             metadata=plan.metadata,
             secrets=plan.secrets,
-            asked=plan.asked,
             follow_up=follow_up,
         )
         live.closing = live.let_go = False
@@ -234,9 +216,8 @@ class SessionHandle:
         live = await self._keeping.live(self._session)
         live.closing = True
         if not live.stored and not live.is_busy:
-            if self._unstored is not None:  # nobody has heard of it, and nobody will
-                self._unstored.closed = True
-                self._unstored.known.set()
+            self._tables.closed.add(self.id)  # nobody has heard of it, and nobody will
+            self._tables.is_known(self.id)
             live.ring()
             return
         written = live.promise(Latch())

@@ -23,7 +23,9 @@ class StoreKeeping:
     @property
     def spool_path(self) -> Path | None:
         """Where to put aside what the file cannot take."""
-        return self._path.with_name(f"{self._path.name}-spool") if self._path else None
+        if self._path is None or not self._path.name:
+            return None  # `/` and `.` have no name, and are refused when the store is opened
+        return self._path.with_name(f"{self._path.name}-spool")
 
     async def keep(self, tables: Tables, *, task_status: trio.TaskStatus[None]) -> None:
         """Be the child that has the store open."""

@@ -100,9 +100,9 @@ def secrets(env: Mapping[str, str], declared: Declared | None = None) -> tuple[s
         if is_secret_name(name) or _matches(name.upper(), patterns)
     )
     found = {
-        each for value in (*named, *_user_infos(env.values())) for each in (value, value.strip())
+        each for value in (*named, *user_infos(env.values())) for each in (value, value.strip())
     }
-    return tuple(sorted(filter(_is_worth_hiding, found), key=lambda each: (-len(each), each)))
+    return tuple(sorted(filter(is_worth_hiding, found), key=lambda each: (-len(each), each)))
 
 
 def _chosen(source: Mapping[str, str], patterns: tuple[str, ...]) -> dict[str, str]:
@@ -123,7 +123,8 @@ def _is_on(env: Mapping[str, str], switches: tuple[str, ...]) -> bool:
     )
 
 
-def _user_infos(values: Iterable[str]) -> Iterator[str]:
+def user_infos(values: Iterable[str]) -> Iterator[str]:
+    """Yield the passwords of the addresses in these values."""
     for value in values:
         for found in _USER_INFO.finditer(value):
             # `https://TOKEN@host` has the secret where others have the user.
@@ -132,5 +133,6 @@ def _user_infos(values: Iterable[str]) -> Iterator[str]:
             yield unquote(secret)
 
 
-def _is_worth_hiding(value: str) -> bool:
+def is_worth_hiding(value: str) -> bool:
+    """Say whether a value is long and odd enough to be a secret."""
     return len(value) >= SHORTEST_SECRET and len(set(value)) >= FEWEST_CHARACTERS

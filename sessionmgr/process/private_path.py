@@ -29,6 +29,11 @@ def private_opener(path: str, flags: int) -> int:
     return file
 
 
+def unlinked_opener(path: str, flags: int) -> int:
+    """Open a file that only we can read, and no other one by way of a symbolic link."""
+    return private_opener(path, flags | os.O_NOFOLLOW)
+
+
 def make_private_file(path: Path) -> None:
     """Make an empty file that only we can read, unless there is one; that one is closed to others.
 

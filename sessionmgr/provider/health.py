@@ -11,6 +11,7 @@ import msgspec
 
 from sessionmgr.model.json import Json, Unreadable, parse_json
 from sessionmgr.process.program import NotStartedError, find
+from sessionmgr.provider.bounded_file import FileRefused, read_bytes
 
 LARGEST: Final = 4 * 1024 * 1024
 """Bytes of a settings or login file that are read."""
@@ -45,40 +46,30 @@ def missing_program(
     return None
 
 
-class FileUnreadable(Exception):
-    """A file is there and cannot be read, or is of another format; the text says so."""
-
-
 def read_bounded(path: Path) -> bytes | None:
-    """Return what a file holds; None if there is none.
+    """Return what a file of settings or of a login holds; None if there is none.
 
     Raises:
-        FileUnreadable: It is there, and is not a regular file of a moderate size that we may read.
+        FileRefused: It is there, and is not a regular file of a moderate size that we may read.
     """
     try:
-        if not path.is_file():
-            if path.exists():
-                raise FileUnreadable(f"{path} is not a file")
+        if not os.path.lexists(path):
             return None
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
-    except OSError as error:
-        raise FileUnreadable(f"{path} cannot be read ({error.strerror})") from None
-    if len(data) > LARGEST:
-        raise FileUnreadable(f"{path} is larger than {LARGEST // 1024 // 1024} MiB")
-    return data
+    except ValueError:  # a NUL in its name
+        return None
+    return read_bytes(path, limit=LARGEST)
 
 
 def read_table(path: Path) -> dict[str, Json]:
     """Return the JSON object in a file; an empty one if there is no file.
 
     Raises:
-        FileUnreadable: It cannot be read, or holds something else.
+        FileRefused: It cannot be read, or holds something else.
     """
     data = read_bounded(path)
     if data is None:
         return {}
     found = parse_json(data)
     if isinstance(found, Unreadable) or not isinstance(found, dict):
-        raise FileUnreadable(f"{path} is not a JSON object")
+        raise FileRefused(f"{path} is not a JSON object")
     return found

@@ -242,7 +242,10 @@ class Requests(Protocol):
         ...
 
     async def complete(self, request_id: str, result: bytes) -> None:
-        """Note what came of the request; the first result stays."""
+        """Note what came of the request; the first result stays.
+
+        What the request said is forgotten: it may be the text of a message.
+        """
         ...
 
     async def wait_result(self, request_id: str) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 T = TypeVar("T")
 
@@ -176,6 +176,11 @@ class Request(Struct, frozen=True, kw_only=True, gc=False):
     target: str
     at: int
     body: bytes = b""
+
+
+def carried_out(request: Request) -> Request:
+    """Return what is kept of a request that is completed: what it said is of no use any more."""
+    return structs.replace(request, body=b"")
 
 
 class StoredRequest(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sessionmgr.batch.doubled_names import doubled_names
-from sessionmgr.batch.jobs_file import Problem, parse_job
+from sessionmgr.batch.jobs_file import parse_job
+from sessionmgr.batch.problems import Problem
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from sessionmgr import run_batch
 from sessionmgr.batch import label
 from sessionmgr.batch.doing import Doing
 from sessionmgr.batch.item import file_name
+from sessionmgr.errors import LedgerUnusable, ResultsUnwritable
 from sessionmgr.model import (
     AnyEvent,
     ImageReceived,
@@ -51,6 +52,64 @@ async def test_stderr_images_and_what_runs_on_are_kept(
         "left_running": b"daemon (12)\n",
         f"{blob}.png": b"an image",
     }
+
+
+@pytest.mark.parametrize("link", ["a", "a/attempt-1", "a/attempt-1/stderr"])
+async def test_nothing_is_kept_by_way_of_a_link(
+    autojump_clock: object, tmp_path: Path, link: str
+) -> None:
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    place = out / "items" / link
+    place.parent.mkdir(parents=True)
+    place.symlink_to(elsewhere / "stderr" if link.endswith("stderr") else elsewhere)
+    async with open_hall() as hall:
+        told = job("a", Emit(event=OutputReceived(stream="stderr", text="oh no\n")))
+        (result,) = await collect(run_batch(hall.manager, [told], out=out))
+    assert result.status == RunStatus.COMPLETED
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["lock", "ledger.db", "ledger.db-wal", "items"])
+async def test_a_directory_with_links_in_it_is_no_batchs(
+    autojump_clock: object, tmp_path: Path, name: str
+) -> None:
+    _, theirs = link_to_theirs(tmp_path, name)
+    async with open_hall() as hall:
+        with pytest.raises(LedgerUnusable, match=f"{name} is a symbolic link to {theirs}"):
+            await collect(run_batch(hall.manager, [job("a")], out=tmp_path / "out"))
+    assert theirs.read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["results.jsonl", "summary.json"])
+async def test_a_link_in_the_place_of_results_is_replaced(
+    autojump_clock: object, tmp_path: Path, name: str
+) -> None:
+    link, theirs = link_to_theirs(tmp_path, name)
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, [job("a")], out=tmp_path / "out"))
+    assert theirs.read_text() == "precious"
+    assert link.is_file()
+    assert not link.is_symlink()
+
+
+async def test_results_are_not_written_by_way_of_a_link(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    _, theirs = link_to_theirs(tmp_path, "results.jsonl.part")
+    async with open_hall() as hall:
+        with pytest.raises(ResultsUnwritable):
+            await collect(run_batch(hall.manager, [job("a")], out=tmp_path / "out"))
+    assert theirs.read_text() == "precious"
+
+
+def link_to_theirs(tmp_path: Path, name: str) -> tuple[Path, Path]:
+    """Make a batch's directory with a link in it to a file of the user's."""
+    theirs, link = tmp_path / "theirs", tmp_path / "out" / name
+    theirs.write_text("precious")
+    link.parent.mkdir()
+    link.symlink_to(theirs)
+    return link, theirs
 
 
 async def test_a_place_that_cannot_be_costs_no_job(

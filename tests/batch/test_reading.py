@@ -29,25 +29,28 @@ def line(**fields: object) -> str:
 SAYER = scripted("sayer", capabilities=Capabilities(structured_output=NATIVE))
 
 WRONG = [
-    ("{", "it is no JSON: input data was truncated"),
-    ("[]", "a job is a JSON object, `{…}`"),
-    ('"text"', "a job is a JSON object, `{…}`"),
+    ("{", "invalid JSON: the object does not end on this line"),
+    ("[]", "expected a JSON object, got [] (a list)"),
+    ('"text"', 'expected a JSON object, got "text" (a string)'),
     (line(promt="x"), "promt: there is no such field; did you mean 'prompt'?"),
     (line(zzz=1), f"zzz: there is no such field; there are: {', '.join(Job.__struct_fields__)}"),
-    ('{"provider": "actor", "prompt": "x"}', "id: a job has one, which no other job has"),
-    (line(id=""), "id: expected `str` of length >= 1"),
-    (line(id=3), "id: expected `str`, got `int`"),
-    (line(prompt=None), "prompt: the job has none"),
-    (line(prompt_file="x"), "prompt_file: the job has a prompt, too"),
+    ('{"provider": "actor", "prompt": "x"}', 'missing "id": every job needs a unique id'),
+    (line(id=""), "id: expected a text that is not empty, got"),
+    (line(id=3), "id: expected a text that is not empty, got 3 (a number)"),
+    (line(prompt=None), 'missing "prompt" (or "prompt_file")'),
+    (line(prompt_file="x"), 'prompt_file: there is a "prompt" as well; keep one of them'),
     (line(prompt=None, prompt_file="/no/file"), "prompt_file: /no/file: No such file or directory"),
-    (line(provider=None), "provider: the job names none, and there is no default"),
+    (line(provider=None), 'missing "provider", and there is no default (-p PROVIDER)'),
     (line(provider="actr"), "provider: there is no provider 'actr'; did you mean 'actor'?"),
-    (line(cwd="/no/place"), "cwd: /no/place is no directory: a run cannot start there"),
+    (line(cwd="/no/place"), "cwd: no such directory: /no/place"),
     (
         line(permission_mode="fullauto"),
-        "permission_mode: there is no such permission mode; did you mean 'full_auto'?",
+        "permission_mode: there is no such permission mode 'fullauto'; did you mean 'full_auto'?",
     ),
-    (line(permission_mode=3), "permission_mode: expected `str | null`, got `int`"),
+    (
+        line(permission_mode=3),
+        "permission_mode: expected one of: default, accept_edits, plan, full_auto, dangerous",
+    ),
     (
         line(provider="shy", permission_mode="plan"),
         "permission_mode: shy has no permission mode plan; it has: default",
@@ -57,10 +60,10 @@ WRONG = [
     (line(require=["steer", "plan_mode"], provider="shy"), "require: shy cannot do what is"),
     (line(images=["/no/image"]), "images: /no/image: No such file or directory"),
     (line(model="big"), "model: actor cannot do what is required: model_choice"),
-    (line(max_turns=0), "max_turns: expected `int` >= 1"),
+    (line(max_turns=0), "max_turns: expected a whole number, 1 or more, got 0 (a number)"),
     (line(max_turns=2), "max_turns: actor cannot do what is required: max_turns"),
-    (line(deadline=-1), "deadline: expected `float` > 0.0"),
-    (line(budget_usd="1"), "budget_usd: expected `float | null`, got `str`"),
+    (line(deadline=-1), "deadline: expected a duration like 900, 15m or 2h, got -1 (a number)"),
+    (line(budget_usd="1"), 'budget_usd: expected dollars, more than 0, got "1" (a string)'),
     (line(effort="high"), "effort: actor cannot do what is required: effort"),
     (line(system_prompt="x"), "system_prompt: actor cannot do what is required: system_prompt"),
     (line(tools_denied=["Bash"]), "tools_denied: actor cannot be told tools_denied"),
@@ -75,9 +78,9 @@ WRONG = [
     (line(provider="shell", prompt="echo 'a"), "prompt: "),
     (line(provider="shell", schema={}), "schema: shell cannot do what is required: structured_o"),
     (line(provider="sayer", schema={"type": "x"}), "schema: it is no JSON Schema"),
-    (line(env={"A": 1}), "env[...]: expected `str`, got `int`"),
-    (line(schema="x"), "schema: expected `object | null`, got `str`"),
-    ("[" * 100_000, "it is nested too deep"),
+    (line(env={"A": 1}), "env: expected an object of texts, got a number for A"),
+    (line(schema="x"), 'schema: expected an object, got "x" (a string)'),
+    ("[" * 100_000, "the object is nested too deep"),
 ]
 
 
@@ -90,8 +93,9 @@ async def test_a_wrong_line_is_told_by_file_line_and_field(
     async with open_hall(others={"shy": SHY, "sayer": SAYER}) as hall:
         with pytest.raises(JobsInvalid) as refused:
             await collect(run_batch(hall.manager, path))
-        assert refused.value.problems[0].startswith(f"{path}:3: {what}")
-        assert len(refused.value.problems) == 1
+        (problem,) = refused.value.problems
+        where = f"{path}:3:2: " if "does not end" in what else f"{path}:3: "
+        assert problem.startswith(f"{where}{what}")
         assert not hall.actor.diary
 
 
@@ -100,10 +104,10 @@ async def test_no_utf8_is_told(autojump_clock: object, tmp_path: Path) -> None:
     path.write_bytes(b'{"id": "\xff"}\n')
     (tmp_path / "prompt").write_bytes(b"\xff")
     async with open_hall() as hall:
-        with pytest.raises(JobsInvalid, match="jsonl:1: it is no UTF-8"):
+        with pytest.raises(JobsInvalid, match="jsonl:1:9: the line is not UTF-8"):
             await collect(run_batch(hall.manager, path))
         wrong = Job(id="a", provider="actor", prompt_file=str(tmp_path / "prompt"))
-        with pytest.raises(JobsInvalid, match=r"job 1: prompt_file: .*prompt is no UTF-8"):
+        with pytest.raises(JobsInvalid, match=r"job 1: prompt_file: .*prompt is not UTF-8 text"):
             await collect(run_batch(hall.manager, [wrong]))
 
 
@@ -119,7 +123,7 @@ async def test_a_doubled_id_names_both_lines(autojump_clock: object, tmp_path: P
     async with open_hall() as hall:
         with pytest.raises(JobsInvalid) as refused:
             await collect(run_batch(hall.manager, path))
-    assert refused.value.problems == (f"{path}:2: id: 'a' is taken: {path}:1 has it",)
+    assert refused.value.problems == (f"{path}:2: id: 'a' is already used at {path}:1",)
 
 
 async def test_defaults_and_options_fill_in(autojump_clock: object, tmp_path: Path) -> None:

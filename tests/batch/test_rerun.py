@@ -221,7 +221,7 @@ async def test_a_dry_run_complains_like_a_run(autojump_clock: object) -> None:
     wrong = [job("a"), Job(id="b", prompt="x")]
     async with open_hall() as hall, dry_run(hall.manager, wrong) as planned:
         assert (await anext(planned)).job == "a"
-        with pytest.raises(JobsInvalid, match="job 2: provider"):
+        with pytest.raises(JobsInvalid, match='job 2: missing "provider"'):
             await anext(planned)
 
 

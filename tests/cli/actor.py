@@ -4,10 +4,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec import field
 
+from sessionmgr.provider import Options
 from sessionmgr.testing.scripted import scripted
 
-Actor = scripted("actor")
+
+class Own(Options, frozen=True, kw_only=True):
+    """What may be set for the actor alone."""
+
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    """What it would send to a server; one of them is secret, as a rule."""
+
+
+Actor = scripted("actor", options=Own)
 
 FACTS = "Name: actor\nVersion: 1.0\n"
 ENTRY = "[sessionmgr.adapters]\nactor = tests.cli.actor:Actor\n"

@@ -28,7 +28,9 @@ def asked(tool_input: Json, reason: str | None = None) -> str:
         ({"command": "a\nb", "timeout": 3}, ["command: a", "  b", "timeout: 3"]),
         ({"command": ""}, ["command: "]),
         ([1, 2], ["[1,2]"]),
-        ("\x1b[2Krm\r-rf\u202e", ["rm", "-rf\ufffd"]),
+        ("\x1b[2Krm\r-rf\u202e", ["^[[2Krm", "-rf\ufffd"]),
+        ({"command": "ls \x1b]0;; rm x;\x07"}, ["command: ls ^[]0;; rm x;^G"]),
+        ({"command": "ls \x9d; rm x;\x9c"}, ["command: ls \ufffd; rm x;\ufffd"]),
     ],
 )
 def test_all_of_the_input_is_shown(tool_input: Json, shown: list[str]) -> None:
@@ -40,6 +42,15 @@ def test_all_of_the_input_is_shown(tool_input: Json, shown: list[str]) -> None:
 def test_of_a_very_long_input_it_is_said_how_much_is_left_out() -> None:
     lines = asked("\n".join(map(str, range(100)))).splitlines()
     assert lines[-2] == "    … and 60 lines more"
+
+
+def test_what_would_be_run_is_shown_whole() -> None:
+    script = "\n".join(f"echo {number}" for number in range(100))
+    lines = asked({"content": script, "command": script, "cwd": "/w"}).splitlines()
+    assert "      echo 99" in lines
+    assert "    cwd: /w" in lines
+    assert lines[-2] == "    … and 60 lines more"
+    assert sum(line.endswith("echo 70") for line in lines) == 1
 
 
 def test_why_it_is_asked_stands_below() -> None:

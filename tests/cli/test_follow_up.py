@@ -183,3 +183,25 @@ def test_a_job_of_an_older_version_is_followed_up_with_what_its_batch_has_on_rec
     assert "asked" not in first
     assert second["asked"]["clocks"] == {"deadline": 77}
     assert second["permission"]["asked"] == "plan"
+
+
+SECRET = "s3cr3t-0123456789"
+
+
+def test_a_secret_option_is_stored_nowhere_and_is_taken_from_flags_or_settings(
+    terminal: Terminal,
+) -> None:
+    option = ["--option", "headers=" + json.dumps({"Authorization": SECRET})]
+    code, _, err = terminal("run", "-p", "actor", play(Say(text=SECRET)), *option)
+    assert code == 0, err
+    assert SECRET.encode() not in terminal.store.read_bytes()
+    name = str(json.loads(terminal("sessions", "--json")[1])["id"])
+    code, out, err = terminal("resume", name, MORE)
+    assert (code, out) == (1, "")
+    assert "secrets are not stored (headers.Authorization)" in err
+    assert terminal("resume", name, MORE, *option)[:2] == (0, "and so on")
+    settings = terminal.home / "config" / "sessionmgr" / "sessionmgr.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(f'[options.actor.headers]\nAuthorization = "{SECRET}"\n')
+    assert terminal("resume", name, MORE)[:2] == (0, "and so on")
+    assert SECRET.encode() not in terminal.store.read_bytes()

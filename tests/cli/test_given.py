@@ -23,7 +23,7 @@ def test_a_prompt_is_as_given_or_from_stdin() -> None:
     [
         ("-", None, "stdin, which is closed"),
         ("-", b"", "stdin is empty"),
-        ("-", b"\xff", "stdin is no text in UTF-8"),
+        ("-", b"\xff", "stdin is not UTF-8 text"),
     ],
 )
 def test_a_prompt_that_is_none_is_refused(given: str, stdin: bytes | None, said: str) -> None:
@@ -33,7 +33,7 @@ def test_a_prompt_that_is_none_is_refused(given: str, stdin: bytes | None, said:
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "prompt").write_bytes(b"\xff\xfe")
-    with pytest.raises(CommandLineInvalid, match=r"--prompt-file: .* is no text in UTF-8"):
+    with pytest.raises(CommandLineInvalid, match=r"--prompt-file: .* is not UTF-8 text"):
         prompt_of(None, str(tmp_path / "prompt"), None)
 
 

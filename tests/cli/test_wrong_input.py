@@ -1,6 +1,7 @@
 """Whatever is typed wrongly is answered by one line that says what is right, and exit code 1."""
 
 import json
+import logging
 import subprocess
 from pathlib import Path
 
@@ -147,12 +148,12 @@ WRONG = {
     "run hello -p shell --option shel=true": (
         "options of shell: there is no 'shel'; did you mean 'shell'?"
     ),
-    "run hello -p shell --cwd /nowhere": "/nowhere is no directory: a run cannot start there",
+    "run hello -p shell --cwd /nowhere": "--cwd: no such directory: /nowhere",
     "run hello -p shell --budget-usd 0": "--budget-usd: expected dollars, more than 0, got 0",
     "run hello -p shell --max-turns many": (
         "--max-turns: expected a whole number, 1 or more, got 'many'"
     ),
-    "run hello -p shell --image nowhere.png": "--image: there is no file {home}/nowhere.png",
+    "run hello -p shell --image nowhere.png": "--image: no such file: {home}/nowhere.png",
     "run hello --resume run_1": "no session or run or snapshot 'run_1' is stored",
     "resume core-1 hello": "no session, run, snapshot or job 'core-1' is stored",
     "cancel core-1": "no session, run or job 'core-1' is stored",
@@ -177,17 +178,18 @@ WRONG = {
     ),
     "batch jobs.jsonl --approve nowhere.toml": "nowhere.toml: No such file or directory",
     "batch field.jsonl": ("field.jsonl:2: promt: there is no such field; did you mean 'prompt'?"),
-    "batch twice.jsonl": "twice.jsonl:2: id: 'a' is taken: twice.jsonl:1 has it",
+    "batch twice.jsonl": "twice.jsonl:2: id: 'a' is already used at twice.jsonl:1",
     "batch provider.jsonl": (
         "provider.jsonl:1: provider: there is no provider 'shel'; did you mean 'shell'? "
         "there are: {providers}"
     ),
-    "batch cwd.jsonl": "cwd.jsonl:1: cwd: /nowhere is no directory: a run cannot start there",
+    "batch cwd.jsonl": "cwd.jsonl:1: cwd: no such directory: /nowhere",
     "batch mode.jsonl": (
         "mode.jsonl:1: permission_mode: shell has no permission mode plan; "
         "it has: default, full_auto, dangerously_skip_permissions"
     ),
     "batch require.jsonl": "require.jsonl:1: require: shell cannot do what is required: mcp",
+    "trust": "trust: name one directory, or use --list, or --revoke DIR",
     # rehearse
     "rehearse": (
         "rehearse: the following arguments are required: JOBS (see sessionmgr rehearse --help)"
@@ -283,7 +285,9 @@ def test_an_ambiguous_id_names_them(terminal: Terminal) -> None:
 def test_a_log_file_that_cannot_be_is_told(terminal: Terminal) -> None:
     path = terminal.home / "nowhere" / "log"
     expected = f"{PREFIX}{path}: No such file or directory"
+    handlers = list(logging.getLogger("sessionmgr").handlers)
     assert terminal("sessions", "--log-file", str(path)) == (1, "", expected)
+    assert logging.getLogger("sessionmgr").handlers == handlers
 
 
 @pytest.mark.parametrize("line", ["nonsense", "show run_1", "sessions --limit ten"])

@@ -6,6 +6,7 @@ Prints the class and the text of what is raised. With a limit, no file of it may
 import os
 import resource
 import sys
+from pathlib import Path
 
 import trio
 
@@ -32,6 +33,7 @@ async def fill(path: str) -> None:
 
 def main(path: str, limit: int | None) -> None:
     """Give up all privileges, and try."""
+    Path("/").as_uri()  # Python 3.13 imports a module for it, which an ordinary user may not read
     if os.geteuid() == 0:
         os.setgid(NOBODY)
         os.setuid(NOBODY)

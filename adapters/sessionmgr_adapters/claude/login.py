@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.model.json import Json, Unreadable, parse_json
-from sessionmgr.provider.health import FileUnreadable, Health, missing_program, read_table
+from sessionmgr.provider.bounded_file import FileRefused
+from sessionmgr.provider.health import Health, missing_program, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -128,6 +129,6 @@ def _given(settings: str, cwd: Path, unknown: list[str]) -> dict[str, Json]:
 def _read(path: Path, unknown: list[str]) -> dict[str, Json]:
     try:
         return read_table(path)
-    except FileUnreadable as error:
+    except FileRefused as error:
         unknown.append(str(error))
         return {}

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.model.json import Json
+from sessionmgr.provider.bounded_file import FileRefused
 from sessionmgr.provider.health import (
-    FileUnreadable,
     Health,
     missing_program,
     read_bounded,
@@ -49,7 +49,7 @@ def health_of(options: CodexOptions, env: Mapping[str, str], cwd: str) -> Health
     home = Path(cwd, named) if named else Path(env["HOME"], ".codex")
     try:
         return _health(options, env, Path(cwd), home)
-    except FileUnreadable as error:
+    except FileRefused as error:
         return _unknown(str(error))
 
 
@@ -123,4 +123,4 @@ def _toml(path: Path) -> dict[str, Json]:
     try:
         return {} if data is None else tomllib.loads(data.decode())
     except (ValueError, RecursionError):
-        raise FileUnreadable(f"{path} is not TOML") from None
+        raise FileRefused(f"{path} is not TOML") from None

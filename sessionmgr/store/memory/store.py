@@ -11,7 +11,15 @@ from trio.lowlevel import checkpoint
 from sessionmgr.errors import IdTaken, LeaseHeld, LeaseLost, UnknownId
 from sessionmgr.store.admission import is_held
 from sessionmgr.store.memory.journal import MemoryJournal
-from sessionmgr.store.row import Costs, Lease, Owner, Request, Snapshot, StoredRequest
+from sessionmgr.store.row import (
+    Costs,
+    Lease,
+    Owner,
+    Request,
+    Snapshot,
+    StoredRequest,
+    carried_out,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
@@ -166,7 +174,7 @@ class MemoryStore(MemoryJournal):
             found = StoredRequest(number=len(self._requests) + 1, request=request)
             self._requests[request.request_id] = found
             self._bells.ring(("requests", ""), found.number)
-        elif found.request != request:
+        elif found.request != (request if found.result is None else carried_out(request)):
             raise IdTaken("request", request.request_id)
         return found.number
 
@@ -202,7 +210,10 @@ class MemoryStore(MemoryJournal):
         found = self._request(request_id)
         if found.result is None:
             self._requests[request_id] = StoredRequest(
-                number=found.number, request=found.request, owner=found.owner, result=result
+                number=found.number,
+                request=carried_out(found.request),
+                owner=found.owner,
+                result=result,
             )
             self._bells.ring(("result", request_id), 1)
 

@@ -67,6 +67,8 @@ def open_writer(options: Options) -> sqlite3.Connection:
         synchronous = "FULL" if options.durability == "power" else "NORMAL"
         connection.execute(f"PRAGMA synchronous={synchronous}")
         _prepare(connection, options)
+        # What is deleted or overwritten does not stay in the free parts of a page.
+        connection.execute("PRAGMA secure_delete=FAST").close()
         connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit={LOG_BYTES}")
         connection.execute("PRAGMA cache_size=-16384")

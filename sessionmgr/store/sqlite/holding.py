@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from sessionmgr.errors import IdTaken, LeaseLost, UnknownId
-from sessionmgr.store.row import Lease, Owner, Request, StoredRequest
+from sessionmgr.store.row import Lease, Owner, Request, StoredRequest, carried_out
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -93,7 +93,7 @@ def submit(connection: Connection, request: Request) -> int:
         ).lastrowid
         assert number is not None
         return number
-    if found.request != request:
+    if found.request != (request if found.result is None else carried_out(request)):
         raise IdTaken("request", request.request_id)
     return found.number
 
@@ -148,10 +148,11 @@ def take(connection: Connection, request_id: str, owner: Owner, over: Owner | No
 
 
 def complete(connection: Connection, request_id: str, result: bytes) -> None:
-    """Note what came of the request, if nothing has come of it yet."""
+    """Note what came of the request, if nothing has come of it yet, and forget what it said."""
     found = request(connection, request_id)
     connection.execute(
-        "UPDATE requests SET result = coalesce(result, ?) WHERE number = ?", (result, found.number)
+        "UPDATE requests SET result = coalesce(result, ?), body = x'' WHERE number = ?",
+        (result, found.number),
     )
 
 

@@ -227,6 +227,16 @@ async def a_completed_request_has_a_result_and_is_listed_no_more(store: Store) -
 
 
 @HOLDING.of_one_store
+async def a_completed_request_that_is_made_again_is_the_same(store: Store) -> None:
+    first = await store.submit(request(1))
+    await store.complete("req_1", b"done")
+    assert await store.submit(request(1)) == first
+    assert await store.requests() == []
+    with refused(IdTaken):
+        await store.submit(request(1, kind="pause"))
+
+
+@HOLDING.of_one_store
 async def the_first_result_stays(store: Store) -> None:
     await store.submit(request(1))
     await store.complete("req_1", b"one")

@@ -1,0 +1,56 @@
+"""What is wrong with the jobs of a batch, collected while they are read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+SHOWN: Final = 25
+"""Problems that are printed one by one."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Something that is wrong with a job: where, with which field, and what."""
+
+    where: str
+    field: str
+    what: str
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (self.where, self.field, self.what)))
+
+
+class Problems:
+    """Problems in their order; one that many jobs have in common is printed once."""
+
+    def __init__(self) -> None:
+        self._first: Final[dict[tuple[str, str], Problem]] = {}
+        self._count: Final[dict[tuple[str, str], int]] = {}
+        self.unprinted = 0
+        """How many there are beside those that are printed."""
+
+    def __bool__(self) -> bool:
+        return bool(self._first)
+
+    def add(self, problem: Problem) -> None:
+        """Take note of one."""
+        key = (problem.field, problem.what)
+        if key not in self._first and len(self._first) >= SHOWN:
+            self.unprinted += 1
+            return
+        self._first.setdefault(key, problem)
+        self._count[key] = self._count.get(key, 0) + 1
+
+    def lines(self) -> list[str]:
+        """Return what to print, a line for each."""
+        return [
+            f"{problem}{_more(self._count[key] - 1) if problem.where else ''}"
+            for key, problem in self._first.items()
+        ]
+
+
+def _more(count: int) -> str:
+    if not count:
+        return ""
+    return f" (and {count} other job{'s' if count > 1 else ''})"

@@ -1,0 +1,47 @@
+"""Reading files that users name: a moderate size, and nothing that never ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+LARGEST_TEXT: Final = 10 * 1024 * 1024
+"""Bytes of a prompt or another text that a file holds."""
+
+
+class FileRefused(Exception):
+    """A file cannot be read, or is not of the kind that was asked for; the text says so."""
+
+
+def read_bytes(path: Path, *, limit: int = LARGEST_TEXT, regular: bool = True) -> bytes:
+    """Return what a file holds, up to a limit; `regular` refuses devices and pipes.
+
+    Raises:
+        FileRefused: It cannot be read, or is larger than that.
+    """
+    try:
+        if path.is_dir():
+            raise FileRefused(f"{path} is a directory")
+        if regular and path.exists() and not path.is_file():
+            raise FileRefused(f"{path} is not a regular file")
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise FileRefused(f"{path}: {error.strerror}") from None
+    except ValueError:  # a NUL in its name
+        raise FileRefused(f"{str(path)!r} is not a path") from None
+    if len(data) > limit:
+        raise FileRefused(f"{path} is larger than {limit // 1024 // 1024} MiB")
+    return data
+
+
+def read_text(path: Path, *, regular: bool = True) -> str:
+    """Return the text that a file holds.
+
+    Raises:
+        FileRefused: It cannot be read, is too large, or is not UTF-8.
+    """
+    try:
+        return read_bytes(path, regular=regular).decode()
+    except UnicodeDecodeError:
+        raise FileRefused(f"{path} is not UTF-8 text") from None

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from contextlib import ExitStack
-from itertools import islice
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 import trio
+from msgspec.structs import replace
 
 from sessionmgr.batch.board import Board
 from sessionmgr.batch.conductor import Conductor
-from sessionmgr.batch.denials import KEPT, NO_RULES, JobDenial, job_denials
-from sessionmgr.batch.ledger import UNENDED, Ledger
+from sessionmgr.batch.denials import NO_RULES
+from sessionmgr.batch.executor import Executor
+from sessionmgr.batch.ledger import Ledger
 from sessionmgr.batch.ownership import claim
-from sessionmgr.batch.place import Place
+from sessionmgr.batch.place import LEDGER, Place
 from sessionmgr.batch.progress import Progress
-from sessionmgr.batch.reading import FAILED, Reader
+from sessionmgr.batch.reading import Reader
 from sessionmgr.batch.results import (
     JobResult,
     ResultsFile,
@@ -24,16 +25,15 @@ from sessionmgr.batch.results import (
     decode_job_result,
     write_summary,
 )
+from sessionmgr.batch.steps import Steps
 from sessionmgr.batch.tally import Tally
-from sessionmgr.errors import BatchDown, JobsInvalid, OtpError, SessionmgrError
+from sessionmgr.errors import BatchDown, JobsInvalid, LedgerUnusable, OtpError, SessionmgrError
 from sessionmgr.manager.plight import in_words
 from sessionmgr.model import Cost, Kind
 from sessionmgr.model.moment import written
 from sessionmgr.otp import Supervisor, child
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
@@ -67,6 +67,7 @@ class Batch:
         self._is_answered: Final = is_answered
         """Whether something answers what agents ask."""
         self._place: Place | None = None
+        self._executor: Executor | None = None
         self._ledger: Ledger | None = None
         self._results: ResultsFile | None = None
         self._reader: Reader | None = None
@@ -98,59 +99,108 @@ class Batch:
             raise RuntimeError("a batch is run once: make another of the same jobs")
         self._started_at = written(self._manager.now())
         tally = self._tally = Tally(trio.current_time())
+        where = "the ledger" if self._out is None else str(Path(self._out) / LEDGER)
+        executor = self._executor = Executor(where)
         try:
-            if self._out is not None:
-                self._place = Place(self._out)
-            ledger = self._ledger = Ledger(self._place.ledger if self._place else None)
-            self._reader = Reader(
-                self._manager, self._jobs, self._settings, ledger, self._host.readiness
-            )
-            if self._out is not None:
-                claim(ledger, self._out, self._reader.source, force=self._settings.force)
-            self.id = ledger.note("batch") or ""
-            if not self.id:
-                self.id = ledger.note("batch", self._manager.new_id(Kind.BATCH)) or ""
-            self._first = ledger.last_end()
-            board = Board(ledger, self._settings)
-            conductor = self._conductor = self._make_conductor(ledger, board, tally)
-            # First of all: what has changed of a job is another question once it is completed.
-            await conductor.settle()
-            await self._reader.read_all()
-            conductor.show_again(self._reader.undecided)
-            tally.open(ledger)
-            self.warnings = (
-                *_idle(self._reader),
-                *self._crowded(ledger),
-                *((NO_RULES,) if self._reader.asks and not self._is_answered else ()),
-            )
-            if self._place is not None:
-                self._results = ResultsFile(self._place.results, ledger.kept)
-                conductor.write_to(self._results)
-            board.open()
-            self._board = board
-            await self._start(conductor)
+            await self._open(executor, tally)
         except JobsInvalid:
             place = self._place
-            self._close()
+            await self._close()  # shielded and bounded in there  # noqa: ASYNC120
             if place is not None and place.is_new:
-                place.vanish()
+                await executor.close(place.vanish)  # so is this  # noqa: ASYNC120
             raise
         except BaseException:
-            self._close()
+            await self._close()  # shielded and bounded in there  # noqa: ASYNC102
             raise
         return self
 
-    def _make_conductor(self, ledger: Ledger, board: Board, tally: Tally) -> Conductor:
-        return Conductor(
-            batch_id=self.id,
+    async def _open(self, executor: Executor, tally: Tally) -> None:
+        ledger = await executor.run(self._open_ledger)
+        board = Board(ledger, self._settings)
+        steps = await executor.run(lambda: self._make_steps(ledger, board, tally))
+        self._first = steps.ends
+        conductor = self._conductor = Conductor(
             manager=self._manager,
             host=self._host,
+            ledger=ledger,
+            board=board,
+            steps=steps,
+            executor=executor,
+        )
+        # First of all: what has changed of a job is another question once it is completed.
+        await conductor.settle()
+        assert self._reader is not None
+        await self._reader.read_all()
+        await conductor.show_again(self._reader.undecided)
+        crowded = await executor.run(lambda: self._begin(ledger, board, steps))
+        self.warnings = (
+            *_idle(self._reader),
+            *crowded,
+            *((NO_RULES,) if self._reader.asks and not self._is_answered else ()),
+        )
+        self._board = board
+        await self._start(conductor)
+
+    # --- in the executor's thread ----------------------------------------------------------------
+
+    def _open_ledger(self) -> Ledger:
+        assert self._executor is not None
+        if self._out is not None:
+            self._place = Place(self._out)
+        path = self._place.ledger if self._place else None
+        ledger = self._ledger = Ledger(path, self._executor.keep_waiting)
+        self._reader = Reader(
+            self._manager,
+            self._jobs,
+            self._settings,
+            ledger,
+            self._executor,
+            self._host.readiness,
+        )
+        if self._out is not None:
+            claim(ledger, self._out, self._reader.source, force=self._settings.force)
+        self.id = ledger.note("batch") or ""
+        if not self.id:
+            self.id = ledger.note("batch", self._manager.new_id(Kind.BATCH)) or ""
+        return ledger
+
+    def _make_steps(self, ledger: Ledger, board: Board, tally: Tally) -> Steps:
+        return Steps(
+            batch_id=self.id,
+            manager=self._manager,
             ledger=ledger,
             board=board,
             tally=tally,
             settings=self._settings,
             out=self._place.path if self._place else None,
         )
+
+    def _begin(self, ledger: Ledger, board: Board, steps: Steps) -> list[str]:
+        """Make ready for the first attempt, and return warnings."""
+        steps.count()
+        if self._place is not None:
+            self._results = ResultsFile(self._place.results, ledger.kept)
+            steps.write_to(self._results)
+        board.open()
+        return self._crowded(ledger)
+
+    def _finish(self, summary: Summary) -> None:
+        """Write down what came of it all."""
+        if self._place is not None:
+            write_summary(self._place.summary, summary)
+
+    def _close_files(self) -> None:
+        with ExitStack() as stack:
+            for each in (self._place, self._ledger, self._results):
+                if each is not None:
+                    stack.callback(each.close)
+        self._results = self._ledger = self._place = None
+
+    # --- the block, once more --------------------------------------------------------------------
+
+    async def _close(self) -> None:
+        assert self._executor is not None
+        await self._executor.close(self._close_files)
 
     async def _start(self, conductor: Conductor) -> None:
         if self._stopped is not None:
@@ -176,10 +226,12 @@ class Batch:
     ) -> bool | None:
         """Cancel what is not done, wait for its end, and write down what came of it all."""
         assert self._root is not None
+        assert self._tally is not None
+        assert self._executor is not None
         try:
             swallowed = await self._root.__aexit__(exc_type, exc, traceback)  # noqa: ASYNC102
             if self._results is not None:
-                self._results.complete()
+                await self._executor.run(self._results.complete)  # noqa: ASYNC102
             return swallowed
         except OtpError as error:
             if error is exc:
@@ -188,24 +240,12 @@ class Batch:
         except BaseExceptionGroup as group:
             raise in_words(group, exc, _down) from None
         finally:
-            assert self._tally is not None
             self._tally.close(trio.current_time())
-            self._summary = self.summary()
-            if self._place is not None:
-                write_summary(self._place.summary, self._summary)
-            self._close()
-
-    def _close(self) -> None:
-        with ExitStack() as stack:
-            for each in (self._place, self._ledger, self._results):
-                if each is not None:
-                    stack.callback(each.close)
-        self._results = self._ledger = self._place = None
-
-    def _is_left(self, job: str, state: str) -> bool:
-        """Say whether the same call would run a job that has not completed."""
-        is_kept = self._settings.keep_failed and state in FAILED
-        return not is_kept and self._settings.selects(job)
+            summary = self._summary = self.summary()
+            # Whatever holds up the ledger has been told by what leaves the block.
+            with suppress(LedgerUnusable):
+                await self._executor.run(lambda: self._finish(summary))  # noqa: ASYNC102
+            await self._close()  # shielded and bounded in there  # noqa: ASYNC102
 
     def _crowded(self, ledger: Ledger) -> list[str]:
         if self._settings.at_once == 1:
@@ -225,9 +265,14 @@ class Batch:
         assert self._conductor is not None, "a batch gives results inside its block"
         return Results(self, self._conductor, self._first)
 
-    def page(self, after: int) -> list[tuple[int, bytes]]:
+    async def page(self, after: int) -> list[tuple[int, bytes]]:
         """Return some ends after that number, as they stand in the ledger."""
-        return [] if self._ledger is None else list(self._ledger.results(after, PAGE))
+        assert self._executor is not None
+        ledger = self._ledger
+        if ledger is None:
+            await trio.lowlevel.checkpoint()
+            return []
+        return await self._executor.read(lambda: list(ledger.results(after, PAGE)))
 
     async def wait(self) -> Summary:
         """Wait until all is done that will be, and say what came of it."""
@@ -244,36 +289,34 @@ class Batch:
     def progress(self) -> Progress:
         """Say how it stands."""
         tally, board = self._tally, self._board
-        if tally is None:
+        if tally is None or self._executor is None:
             return Progress(total=None)
         now = trio.current_time()
         if board is None:
             read = self._reader.count if self._reader else 0
-            return Progress(total=None, waiting=read, elapsed=tally.elapsed(now))
-        return tally.progress(board, self._host, now)
+            progress = Progress(total=None, waiting=read, elapsed=tally.elapsed(now))
+        else:
+            progress = tally.progress(board, self._host, now)
+        waits = self._executor.waits(now)
+        return progress if waits is None else replace(progress, waits_for=waits[0], waits=waits[1])
 
     def summary(self) -> Summary:
         """Say what came of it, so far."""
         if self._summary is not None:
             return self._summary
-        tally, ledger, board = self._tally, self._ledger, self._board
+        tally, board = self._tally, self._board
         assert tally is not None, "a batch has a summary inside its block, and after it"
-        assert ledger is not None, "a batch has a summary inside its block, and after it"
         assert board is not None, "a batch has a summary inside its block, and after it"
-        counts = ledger.counts()
-        ended = {state: count for state, count in counts.items() if state not in UNENDED}
-        # A job that was to be run again, and was not, has ended as it did before.
-        statuses = dict(Counter(ended) + Counter(ledger.standing()))
-        not_run = sum(counts.values()) - sum(statuses.values())
-        spent = ledger.spent()
+        statuses, jobs = tally.statuses, sum(tally.counts.values())
+        not_run = jobs - sum(statuses.values())
         return Summary(
             batch=self.id,
-            jobs=sum(counts.values()),
+            jobs=jobs,
             statuses={**statuses, "not_run": not_run} if not_run else statuses,
-            failures=ledger.failures(),
-            attempts=spent.attempts,
-            tokens=spent.usage,
-            cost=spent.cost or Cost(),
+            failures=tally.failures_by_kind,
+            attempts=tally.all_attempts,
+            tokens=tally.usage,
+            cost=tally.cost or Cost(),
             started_at=self._started_at,
             ended_at=written(self._manager.now()),
             duration=tally.elapsed(trio.current_time()),
@@ -281,15 +324,10 @@ class Batch:
             providers_stopped=board.stopped,
             warnings=self.warnings,
             attempts_now=tally.attempts,
-            left=sum(self._is_left(job, state) for job, state in ledger.uncompleted()),
+            left=tally.left,
             denied_jobs=tally.denied,
-            denials=tuple(islice(_denials(ledger), KEPT)),
+            denials=tuple(tally.denials),
         )
-
-
-def _denials(ledger: Ledger) -> Iterator[JobDenial]:
-    for line in ledger.denied():
-        yield from job_denials(decode_job_result(line))
 
 
 class Results:
@@ -309,7 +347,7 @@ class Results:
         """Wait for the next result and return it."""
         if not self._page:
             await self._conductor.heard(self._after)
-            self._page = self._batch.page(self._after)[::-1]
+            self._page = (await self._batch.page(self._after))[::-1]
         if not self._page:
             raise StopAsyncIteration
         self._after, line = self._page.pop()

@@ -93,7 +93,8 @@ class Board:
 
     def pauses(self, now: float) -> dict[str, float]:
         """Return for how many seconds which providers are left alone yet."""
-        return {each: until - now for each, until in self._paused.items() if until > now}
+        paused = list(self._paused.items())  # it may grow meanwhile, in the executor's thread
+        return {each: until - now for each, until in paused if until > now}
 
     def paused_until(self, provider: str) -> float:
         """Return until when a provider is left alone."""

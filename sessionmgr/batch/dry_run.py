@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
@@ -11,17 +13,16 @@ import trio
 
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.denials import NO_RULES
+from sessionmgr.batch.executor import Executor
 from sessionmgr.batch.ledger import Ledger
 from sessionmgr.batch.ownership import claim
-from sessionmgr.batch.place import Place
+from sessionmgr.batch.place import LEDGER, Place
 from sessionmgr.batch.readiness import readiness_of
 from sessionmgr.batch.reading import Reader
 from sessionmgr.batch.restart import RetryFrom, Start
 from sessionmgr.model import Negotiation, Permission
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
@@ -65,11 +66,12 @@ class DryRun:
         self._jobs: Final = jobs
         self._settings: Final = settings
         self._out: Final = out
-        self._kept = ExitStack()
-        self._ledger: Ledger | None = None
         self._is_answered: Final = is_answered
+        self._executor: Executor | None = None
+        self._kept: Final = ExitStack()
+        self._ledger: Ledger | None = None
         self._reader: Reader | None = None
-        self._reads: Iterator[Read] = iter(())
+        self._planned: Final[deque[Planned]] = deque()
 
     async def __aenter__(self) -> Self:
         """Look at what stands already.
@@ -79,22 +81,31 @@ class DryRun:
             OutDirectoryTaken: Its directory holds the batch of another file.
             LedgerUnusable: Its directory or ledger cannot be used.
         """
-        await trio.lowlevel.checkpoint()
-        with ExitStack() as stack:
-            place = None
-            if self._out is not None and Place.is_begun(self._out):
-                place = Place(self._out)
-                stack.callback(place.close)
-            ledger = self._ledger = Ledger(place.ledger if place else None)
-            stack.callback(ledger.close)
-            stack.enter_context(ledger.in_thought())
-            ready = partial(readiness_of, self._manager)
-            reader = Reader(self._manager, self._jobs, self._settings, ledger, ready)
-            if self._out is not None:
-                claim(ledger, self._out, reader.source, force=self._settings.force)
-            self._reader, self._reads = reader, reader.reads()
-            self._kept = stack.pop_all()
+        where = "the ledger" if self._out is None else str(Path(self._out) / LEDGER)
+        executor = self._executor = Executor(where)
+        try:
+            self._reader = await executor.run(lambda: self._open(executor))
+            await self._reader.begin()
+        except BaseException:
+            # Shielded and bounded in there.
+            await executor.close(self._kept.close)  # noqa: ASYNC102
+            raise
         return self
+
+    def _open(self, executor: Executor) -> Reader:
+        place = None
+        if self._out is not None and Place.is_begun(self._out):
+            place = Place(self._out)
+            self._kept.callback(place.close)
+        ledger = self._ledger = Ledger(place.ledger if place else None, executor.keep_waiting)
+        self._kept.callback(ledger.close)
+        ledger.begin_writing()
+        self._kept.callback(ledger.roll_back)
+        ready = partial(readiness_of, self._manager)
+        reader = Reader(self._manager, self._jobs, self._settings, ledger, executor, ready)
+        if self._out is not None:
+            claim(ledger, self._out, reader.source, force=self._settings.force)
+        return reader
 
     async def __aexit__(
         self,
@@ -103,7 +114,8 @@ class DryRun:
         traceback: TracebackType | None,
     ) -> None:
         """Forget it all."""
-        self._kept.close()
+        assert self._executor is not None
+        await self._executor.close(self._kept.close)
 
     def __aiter__(self) -> Self:
         """Iterate over what is left."""
@@ -115,10 +127,20 @@ class DryRun:
         Raises:
             JobsInvalid: At the end: some of them cannot be done.
         """
+        assert self._executor is not None
+        assert self._reader is not None
         await trio.lowlevel.checkpoint()
-        read = next(self._reads, None)
-        if read is None:
-            raise StopAsyncIteration
+        while not self._planned:
+            reads = await self._reader.next_reads()
+            if reads is None:
+                raise StopAsyncIteration
+            self._planned.extend(await self._executor.run(partial(self._plan_all, reads)))
+        return self._planned.popleft()
+
+    def _plan_all(self, reads: list[Read]) -> list[Planned]:
+        return [self._plan(read) for read in reads]
+
+    def _plan(self, read: Read) -> Planned:
         job = read.entered.job
         return Planned(
             job=job.id,
@@ -137,8 +159,7 @@ class DryRun:
 
     def _action(self, read: Read) -> Action:
         assert self._ledger is not None
-        assert self._reader is not None
-        if read.entered.job.id in self._reader.undecided[-1:]:
+        if read.is_undecided:
             return "undecided"
         if read.state not in states.UNENDED:
             return "done"

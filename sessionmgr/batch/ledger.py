@@ -6,22 +6,19 @@ survives `kill -9`. It also keeps the batch small, for what is done is in here a
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from sessionmgr.batch import standing
 from sessionmgr.batch.job import Job
-from sessionmgr.batch.ledger_schema import open_ledger_file
+from sessionmgr.batch.ledger_schema import LedgerFile
 from sessionmgr.batch.restart import Basis, Past, unpacked
 from sessionmgr.batch.spending import may_have_cost, sum_of
-from sessionmgr.errors import LedgerUnusable
 from sessionmgr.model import RunResult, encode_json
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from sessionmgr.batch.spending import Spent
@@ -67,52 +64,26 @@ class LastRun(msgspec.Struct, frozen=True):
     status: str
 
 
-class Ledger:
+class Stood(NamedTuple):
+    """A result that a job had when it was put to be run again."""
+
+    state: str
+    failure: str | None
+    begun: bool
+    """Whether the job's next run has begun."""
+
+
+class Ledger(LedgerFile):
     """The ledger of one batch."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, keep_waiting: Callable[[], bool] = lambda: False) -> None:
         """Open it.
 
         Raises:
             LedgerUnusable: It cannot be read or written. So does all else that is done with it.
         """
-        self._path: Final = path
-        self._connection: Final = open_ledger_file(path)
+        super().__init__(path, keep_waiting)
         self.round = int(self.note("round") or 0)
-
-    def _execute(self, statement: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
-        try:
-            return self._connection.execute(statement, values)
-        except sqlite3.Error as error:
-            raise LedgerUnusable(str(self._path or "the ledger"), error) from error
-
-    def close(self) -> None:
-        """Be done with it."""
-        self._connection.close()
-
-    @contextmanager
-    def together(self) -> Generator[None, None, None]:
-        """Have all that is written in this block written, or nothing."""
-        self._execute("begin immediate")
-        try:
-            yield
-        except BaseException:
-            self._roll_back()
-            raise
-        self._execute("commit")
-
-    @contextmanager
-    def in_thought(self) -> Generator[None, None, None]:
-        """Have nothing written of all that is written in this block."""
-        self._execute("begin immediate")
-        try:
-            yield
-        finally:
-            self._roll_back()
-
-    def _roll_back(self) -> None:
-        if self._connection.in_transaction:  # a full disk has ended it already
-            self._execute("rollback")
 
     def note(self, key: str, value: str | None = None) -> str | None:
         """Return a note about the batch itself; with a `value`, set it first."""
@@ -260,6 +231,11 @@ class Ledger:
         rows = self._execute("select run from attempt where job = ? and run is not null", (job,))
         return {run for (run,) in rows}
 
+    def stood(self, job: str) -> Stood | None:
+        """Return the result that a job had before, if it has not been replaced."""
+        row = self._execute(standing.OF, (job,)).fetchone()
+        return None if row is None else Stood(row[0], row[1], bool(row[2]))
+
     def begin(self, job: str, number: int, session: str, basis: Basis) -> None:
         """Note that an attempt is about to be made, and what it builds on."""
         self._execute(
@@ -315,16 +291,13 @@ class Ledger:
         row: tuple[bytes] = self._execute("select result from job where id = ?", (job,)).fetchone()
         return row[0]
 
-    def end(self, job: str, state: str, result: bytes, number: int, basis: Basis) -> bool:
-        """Note that a job is over; `number` is the place of its end among all ends.
-
-        Return whether the result takes the place of an older one.
-        """
+    def end(self, job: str, state: str, result: bytes, number: int, basis: Basis) -> None:
+        """Note that a job is over; `number` is the place of its end among all ends."""
         self._execute(
             "update job set state = ?, result = ?, ended = ?, resume = ? where id = ?",
             (state, result, number, basis.packed, job),
         )
-        return self._execute(standing.REPLACED, (job,)).rowcount > 0
+        self._execute(standing.REPLACED, (job,))
 
     # --- what came of them -----------------------------------------------------------------------
 
@@ -347,7 +320,7 @@ class Ledger:
 
     def failures(self) -> dict[str, int]:
         """Return how many jobs ended with which kind of failure."""
-        return dict(self._execute(standing.FAILURES, (self.round,)).fetchall())
+        return dict(self._execute(standing.FAILURES, (self.round, self.round)).fetchall())
 
     def uncompleted(self) -> Iterator[tuple[str, str]]:
         """Return id and state of the jobs of this round that have not completed."""

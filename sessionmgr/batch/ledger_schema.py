@@ -1,20 +1,25 @@
-"""The tables of a ledger, and how its file is opened."""
+"""The tables of a ledger, and how its file is opened, read and written."""
 
 from __future__ import annotations
 
 import sqlite3
-from typing import TYPE_CHECKING, Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from sessionmgr.batch.standing import TABLE
 from sessionmgr.errors import LedgerUnusable
 from sessionmgr.process.private_path import make_private_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
     from pathlib import Path
+
+T = TypeVar("T")
 
 VERSION: Final = 1
 APPLICATION: Final = 0x736D6274  # "smbt"
-PATIENCE: Final = 5.0
+PATIENCE: Final = 0.25
+"""Seconds that SQLite waits for a lock before it is asked whether to go on."""
 
 _TABLES: Final = """
 create table note (key text primary key, value text not null) without rowid;
@@ -56,29 +61,75 @@ create table attempt (
 """
 
 
-def open_ledger_file(path: Path | None) -> sqlite3.Connection:
-    """Open the file, or with none a nameless one that goes with the process.
+class LedgerFile:
+    """The file of a ledger: one connection, used by one thread at a time."""
 
-    Raises:
-        LedgerUnusable: It is not ours, from a newer version, damaged, or cannot be written.
-    """
-    # The nameless kind lives on disk as soon as it grows: `:memory:` would stay in memory.
-    where = "" if path is None else str(path)
-    try:
-        if path is not None:  # it holds what the jobs say, variables of theirs included
-            make_private_file(path)
-        connection = sqlite3.connect(where, timeout=PATIENCE, isolation_level=None)
-    except (sqlite3.Error, OSError) as error:
-        raise LedgerUnusable(where, error) from error
-    try:
-        _prepare(connection, where)
-    except sqlite3.Error as error:
-        connection.close()
-        raise LedgerUnusable(where, error) from error
-    except LedgerUnusable:
-        connection.close()
-        raise
-    return connection
+    def __init__(self, path: Path | None, keep_waiting: Callable[[], bool]) -> None:
+        """Open the file, or with no path a nameless one that goes with the process.
+
+        `keep_waiting` is called whenever another process has locked it for a moment.
+
+        Raises:
+            LedgerUnusable: It is not ours, from a newer version, damaged, or cannot be written.
+        """
+        self._where: Final = "" if path is None else str(path)
+        self._keep_waiting: Final = keep_waiting
+        try:
+            if path is not None:  # it holds what the jobs say, variables of theirs included
+                make_private_file(path)
+            # The nameless kind lives on disk as soon as it grows: `:memory:` would stay in memory.
+            self._connection: Final = sqlite3.connect(
+                self._where, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+            )
+        except (sqlite3.Error, OSError) as error:
+            raise LedgerUnusable(self._where, error) from error
+        try:
+            self._waited_for(lambda: _prepare(self._connection, self._where))
+        except LedgerUnusable:
+            self._connection.close()
+            raise
+
+    def _waited_for(self, work: Callable[[], T]) -> T:
+        """Do what another process's lock may hold up."""
+        while True:
+            try:
+                return work()
+            except sqlite3.Error as error:
+                is_locked = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+                if not (is_locked and self._keep_waiting()):
+                    where = self._where or "the ledger"
+                    raise LedgerUnusable(where, error) from error
+
+    def _execute(self, statement: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
+        return self._waited_for(lambda: self._connection.execute(statement, values))
+
+    def close(self) -> None:
+        """Be done with it."""
+        self._connection.close()
+
+    @contextmanager
+    def together(self) -> Generator[None, None, None]:
+        """Have all that is written in this block written, or nothing."""
+        self.begin_writing()
+        try:
+            yield
+        except BaseException:
+            self.roll_back()
+            raise
+        self.commit()
+
+    def begin_writing(self) -> None:
+        """Have nothing written of what follows, until it is committed."""
+        self._execute("begin immediate")
+
+    def commit(self) -> None:
+        """Have all of it written."""
+        self._execute("commit")
+
+    def roll_back(self) -> None:
+        """Have nothing of it written."""
+        if self._connection.in_transaction:  # a full disk has ended it already
+            self._execute("rollback")
 
 
 def _prepare(connection: sqlite3.Connection, where: str) -> None:
@@ -92,7 +143,7 @@ def _prepare(connection: sqlite3.Connection, where: str) -> None:
     (application,) = connection.execute("pragma application_id").fetchone()
     if version == 0 and not connection.execute("select count(*) from sqlite_schema").fetchone()[0]:
         connection.executescript(
-            f"begin; {_TABLES} pragma user_version = {VERSION};"
+            f"begin immediate; {_TABLES} pragma user_version = {VERSION};"
             f" pragma application_id = {APPLICATION}; commit;"
         )
     elif application != APPLICATION:

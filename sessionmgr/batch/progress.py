@@ -46,5 +46,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until all is done, at that rate; None while that cannot be said."""
     paused: dict[str, float] = {}
     """Providers whose limit was hit, and for how many seconds they are left alone yet."""
+    waits_for: str | None = None
+    """What keeps the batch from writing down what has ended, as a sentence; None: nothing does."""
+    waits: float = 0.0
+    """For how many seconds."""
     jobs: tuple[RunningJob, ...] = ()
     """Those that are on, the oldest first."""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.changes import change, is_same_work
+from sessionmgr.batch.executor import in_thread
 from sessionmgr.batch.job import Job, fingerprint, meaning
 from sessionmgr.batch.jobs_file import Source
 from sessionmgr.batch.ledger import Entered, Known, Ledger
@@ -33,8 +34,9 @@ from sessionmgr.provider.bounded_file import FileRefused, read_bytes, read_text
 from sessionmgr.provider.images import LARGEST as LARGEST_IMAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
+    from sessionmgr.batch.executor import Executor
     from sessionmgr.batch.jobs_file import Jobs
     from sessionmgr.batch.settings import Settings
     from sessionmgr.manager import Grant, Manager
@@ -43,7 +45,9 @@ if TYPE_CHECKING:
 SOME: Final = 5
 """So many ids are told as examples."""
 EVERY: Final = 64
-"""After so many jobs, others have their turn."""
+"""So many jobs are read at a time,"""
+MUCH: Final = 4 * 1024 * 1024
+"""or so many letters of prompts."""
 _WRITING: Final = ("files", "command_execution", "tool_use")
 # What a rerun leaves as it is, with `keep_failed`.
 FAILED: Final = frozenset({"failed", "timed_out", "rate_limited"})
@@ -57,6 +61,8 @@ class Read(msgspec.Struct, frozen=True):
     """None: it would be refused as things are now, and is not to be done this time."""
     state: str
     """What the ledger has it as, from now on."""
+    is_undecided: bool
+    """Whether it is not begun again before the user has decided how."""
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,10 +97,13 @@ class Reader:
         jobs: Jobs,
         settings: Settings,
         ledger: Ledger,
+        executor: Executor,
         readiness: Callable[[Job], Health],
     ) -> None:
         self._manager: Final = manager
         self._source: Final = Source(jobs)
+        self._left: Final = iter(self._source)
+        self._executor: Final = executor
         self._settings: Final = settings
         self._ledger: Final = ledger
         self._readiness: Final = Readiness(readiness)
@@ -122,29 +131,66 @@ class Reader:
         Raises:
             JobsInvalid: Some of them cannot be done; it says which, and why.
         """
-        with self._ledger.together():
-            for _ in self.reads():
-                if self.count % EVERY == 0:
-                    await trio.lowlevel.checkpoint()
-        await trio.lowlevel.checkpoint()
+        await self._executor.run(self._ledger.begin_writing)
+        try:
+            await self.begin()
+            while await self.next_reads() is not None:
+                pass
+        except BaseException:
+            # Shielded and bounded in there.
+            await self._executor.run(self._ledger.roll_back)  # noqa: ASYNC102
+            raise
+        await self._executor.run(self._ledger.commit)
 
-    def reads(self) -> Iterator[Read]:
-        """Enter the jobs one by one, as they are asked for.
+    async def begin(self) -> None:
+        """Begin to enter jobs.
+
+        Raises:
+            JobsInvalid: A setting names a provider that there is not.
+        """
+        await self._executor.run(self._ledger.begin_round)
+        self._require_providers()
+
+    async def next_reads(self) -> list[Read] | None:
+        """Enter some more jobs and return those that are good; None: there are no more.
 
         Raises:
             JobsInvalid: At the end: some of them cannot be done.
         """
-        self._ledger.begin_round()
-        self._require_providers()
         try:
-            for line, found in self._source:
-                self.count += 1
-                checked = self._check(self._draft(line, found))
-                read = self._enter(checked)
-                if read is not None and self._is_ready(read, checked.draft.where):
-                    yield read
+            found = await self._next_found()
+            drafts = await in_thread(lambda: [self._draft(*each) for each in found])
         except OSError as error:
             raise JobsInvalid([_unreadable(str(self._source), error)]) from error
+        if not found:
+            self._finish()
+            return None
+        checked = [self._check(draft) for draft in drafts]
+        reads = await self._executor.run(lambda: [self._enter(each) for each in checked])
+        return [
+            read
+            for read, draft in zip(reads, drafts, strict=True)
+            if read is not None and self._is_ready(read, draft.where)
+        ]
+
+    async def _next_found(self) -> list[tuple[int, Job | list[Problem]]]:
+        if self._source.path is not None:
+            return await in_thread(self._take_some)
+        await trio.lowlevel.checkpoint()
+        return self._take_some()  # what a program hands over is made where it runs
+
+    def _take_some(self) -> list[tuple[int, Job | list[Problem]]]:
+        some: list[tuple[int, Job | list[Problem]]] = []
+        size = 0
+        for line, found in self._left:
+            some.append((line, found))
+            self.count += 1
+            size += len(found.prompt or "") if isinstance(found, Job) else 0
+            if len(some) >= EVERY or size >= MUCH:
+                break
+        return some
+
+    def _finish(self) -> None:
         problems = [*self._problems.lines(), *self._readiness.problems()]
         if problems:
             raise JobsInvalid(problems, self._problems.unprinted)
@@ -269,7 +315,8 @@ class Reader:
             self._complain(*checked.problems)
             return None
         selected = is_meant and self._is_within_limit()
-        if known is not None and is_same and selected and self._is_undecided(known):
+        is_undecided = known is not None and is_same and selected and self._is_undecided(known)
+        if is_undecided:
             self.undecided.append(entered.job.id)
         chosen = selected and is_open
         if chosen and known is not None and not is_same and self._is_done(known):
@@ -287,7 +334,7 @@ class Reader:
             self._ledger.keep(entered, state)
         else:
             self._ledger.leave(entered.job.id, entered.line)
-        return Read(entered, checked.grant, state)
+        return Read(entered, checked.grant, state, is_undecided)
 
     def _may_ask(self, job: Job) -> bool:
         """Say whether an agent asks before it does what the job's permission mode leaves open."""

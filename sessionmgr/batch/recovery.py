@@ -13,7 +13,8 @@ from sessionmgr.manager.following_up import FOLLOWS
 from sessionmgr.model import TERMINAL
 
 if TYPE_CHECKING:
-    from sessionmgr.batch.ledger import Ledger
+    from collections.abc import Collection
+
     from sessionmgr.manager import Manager
     from sessionmgr.model import Run
 
@@ -22,15 +23,15 @@ PATIENCE: Final = 120.0
 """Seconds until a lease of somebody who is no more has run out for sure."""
 
 
-async def recover(manager: Manager, ledger: Ledger, job: str, number: int) -> Ended | None:
-    """Return how an attempt ended; None if it never began.
+async def recover(
+    manager: Manager, job: str, number: int, *, session: str, others: Collection[str]
+) -> Ended | None:
+    """Return how an attempt ended; None if it never began. `others`: the runs of other attempts.
 
     Raises:
         BatchBusy: Somebody else still makes it.
     """
-    session = ledger.attempt(job, number)
     runs = await _ended_runs(manager, session)
-    others = ledger.runs(job)
     for run in runs:  # the newest comes first
         if run.id not in others and FOLLOWS not in run.metadata:  # a follow-up is no attempt
             resumable = can_go_on(manager, run)

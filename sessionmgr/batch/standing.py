@@ -37,6 +37,10 @@ RESTORE: Final = (
 FORGET_RESTORED: Final = "delete from standing where not begun"
 BEGUN: Final = "update standing set begun = ? where job = ?"
 """Note whether a job's next run has begun."""
+OF: Final = (
+    "select state, json_extract(cast(result as text), '$.failure.kind'), begun from standing"
+    " where job = ?"
+)
 REPLACED: Final = "delete from standing where job = ?"
 """Give up a job's old result: there is a new one."""
 STATES: Final = (
@@ -49,9 +53,9 @@ ALL_RESULTS: Final = (
 )
 FAILURES: Final = (
     "select json_extract(cast(result as text), '$.failure.kind') as kind, count(*) from ("
-    " select result from job where round = ?1 and ended is not null union all"
+    " select result from job where round = ? and ended is not null union all"
     " select standing.result from standing join job on job.id = standing.job"
-    " where not begun and round = ?1)"
+    " where not begun and round = ?)"
     " where kind is not null group by kind order by 2 desc, 1"
 )
 LAST_END: Final = (

@@ -6,18 +6,19 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.batch import ledger as states
-from sessionmgr.batch.denials import denials_of
+from sessionmgr.batch.denials import KEPT, JobDenial, denials_of, job_denials
 from sessionmgr.batch.progress import Progress, RunningJob
 from sessionmgr.batch.results import decode_job_result
 from sessionmgr.batch.spending import may_have_cost
-from sessionmgr.model import Cost, Provenance, total_cost
+from sessionmgr.model import Cost, Provenance, Usage, total_cost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sessionmgr.batch.board import Board, OnNow
     from sessionmgr.batch.host import Host
-    from sessionmgr.batch.ledger import Ledger
+    from sessionmgr.batch.ledger import Ledger, Stood
+    from sessionmgr.batch.results import JobResult
     from sessionmgr.model import RunResult
 
 WINDOW: Final = 30.0
@@ -36,11 +37,21 @@ class Tally:
         """How many jobs are in which state."""
         self.failures = 0
         """How many jobs have ended now otherwise than well, and not because they were stopped."""
+        self.standing: Counter[str] = Counter()
+        """How many jobs wait to be run again, by what they came to before."""
+        self.kinds: Counter[str] = Counter()
+        """How many jobs have ended with which kind of failure."""
         self.denied = 0
-        """How many jobs were denied something."""
+        """How many jobs were denied something,"""
+        self.denials: Final[list[JobDenial]] = []
+        """and what, as far as that is kept."""
+        self.left = 0
+        """How many jobs the same call would run, or go on with, if it were made again."""
         self.attempts = 0
-        """How many attempts were begun by this run of the batch."""
-        self.tokens = 0
+        """How many attempts were begun by this run of the batch,"""
+        self.all_attempts = 0
+        """and how many there were in all."""
+        self.usage = Usage()
         self.cost: Cost | None = None
         """What the attempts have cost that have ended; None while there are none."""
         self._last_ends: Final[deque[float]] = deque(maxlen=MOST)
@@ -48,10 +59,38 @@ class Tally:
     def open(self, ledger: Ledger) -> None:
         """Begin with what stands in the ledger."""
         self.counts = Counter(ledger.counts())
+        self.standing, self.kinds = Counter(ledger.standing()), Counter(ledger.failures())
         spent = ledger.spent()
-        self.tokens = spent.usage.input + spent.usage.cache_write + spent.usage.output
-        self.cost = spent.cost
-        self.denied = sum(bool(denials_of(decode_job_result(each))) for each in ledger.denied())
+        self.all_attempts, self.usage, self.cost = spent.attempts, spent.usage, spent.cost
+        for line in ledger.denied():
+            self._deny(decode_job_result(line))
+
+    def _deny(self, result: JobResult) -> None:
+        self.denied += bool(denials_of(result))
+        if len(self.denials) < KEPT:
+            self.denials.extend(job_denials(result)[: KEPT - len(self.denials)])
+
+    @property
+    def tokens(self) -> int:
+        """What the attempts have used that have ended."""
+        return self.usage.input + self.usage.cache_write + self.usage.output
+
+    @property
+    def statuses(self) -> dict[str, int]:
+        """How many jobs have ended how.
+
+        A job that was to be run again, and has not begun, has ended as it did before.
+        """
+        ended = {
+            state: count for state, count in self.counts.items() if state not in states.UNENDED
+        }
+        return dict(Counter(ended) + self.standing)
+
+    @property
+    def failures_by_kind(self) -> dict[str, int]:
+        """How many jobs have ended with which kind of failure, the most frequent first."""
+        found = [(kind, count) for kind, count in self.kinds.items() if count > 0]
+        return dict(sorted(found, key=lambda each: (-each[1], each[0])))
 
     def close(self, now: float) -> None:
         """Stop the watch."""
@@ -61,34 +100,52 @@ class Tally:
         """Return for how long it has gone on."""
         return (now if self._stopped_at is None else self._stopped_at) - self._began
 
-    def begin(self, before: str) -> None:
-        """Count an attempt that begins."""
-        self.attempts += 1
-        self.move(before, states.RUNNING)
-
     def move(self, before: str, after: str) -> None:
         """Count a job that is no longer what it was."""
         self.counts[before] -= 1
         self.counts[after] += 1
 
-    def end(self, before: str, after: str, now: float, *, denied: bool) -> None:
-        """Count a job that is over; `denied` says that something was denied in it."""
-        self.move(before, after)
-        self.denied += denied
+    def begin(self, before: str, stood: Stood | None) -> None:
+        """Count an attempt that begins; `stood`: what its job came to before."""
+        self.move(before, states.RUNNING)
+        self.attempts += 1
+        self.all_attempts += 1
+        self._give_up(stood)
+
+    def unbegin(self, stood: Stood | None) -> None:
+        """Count an attempt that was not made after all."""
+        self.move(states.RUNNING, states.WAITING)
+        if stood is not None:
+            self.standing[stood.state] += 1
+            if stood.failure is not None:
+                self.kinds[stood.failure] += 1
+
+    def _give_up(self, stood: Stood | None) -> None:
+        if stood is not None and not stood.begun:
+            self.standing[stood.state] -= 1
+            if stood.failure is not None:
+                self.kinds[stood.failure] -= 1
+
+    def end(self, before: str, result: JobResult, stood: Stood | None, now: float) -> None:
+        """Count a job that is over; `stood`: what it came to before."""
+        self.move(before, result.status.value)
+        self._give_up(stood)
+        self._deny(result)
+        if result.failure is not None:
+            self.kinds[result.failure.kind.value] += 1
         self._last_ends.append(now)
-        self.failures += after not in (states.COMPLETED, states.CANCELLED)
+        self.failures += result.status not in (states.COMPLETED, states.CANCELLED)
 
     def spend(self, result: RunResult) -> None:
         """Count what an attempt has used."""
-        usage = result.usage
-        self.tokens += usage.input + usage.cache_write + usage.output
+        self.usage += result.usage
         if may_have_cost(result):
             self.cost = result.cost if self.cost is None else self.cost + result.cost
 
     def progress(self, board: Board, host: Host, now: float) -> Progress:
         """Say how the batch stands."""
         counts = self.counts
-        jobs, tokens, costs = _running(board.on.values(), host, now)
+        jobs, tokens, costs = _running(list(board.on.values()), host, now)
         cost = total_cost([*([] if self.cost is None else [self.cost]), *costs])
         paused = board.pauses(now)
         waiting, running, retrying = (counts[each] for each in _OPEN)

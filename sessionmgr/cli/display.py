@@ -105,6 +105,7 @@ def _counts(progress: Progress) -> list[Piece]:
 
 def _pace(progress: Progress) -> list[str]:
     said = [
+        f"{progress.waits_for}, {duration(progress.waits)}" if progress.waits_for else "",
         rate(progress.rate) if progress.rate else "",
         f"{duration(progress.eta)} left" if progress.eta is not None else "",
         f"{count(progress.tokens)} tokens" if progress.tokens else "",

@@ -2,9 +2,7 @@
 
 from trio.testing import MockClock
 
-from sessionmgr.batch.ledger import Ledger
 from sessionmgr.batch.recovery import recover
-from sessionmgr.batch.restart import Basis
 from sessionmgr.model import Kind, RunStatus
 from sessionmgr.testing.scripted import Fail, Say
 from tests.batch.hall import open_hall
@@ -20,9 +18,6 @@ async def test_a_follow_up_is_not_taken_for_the_attempt_that_it_follows(
         attempt = await (await session.submit(play(Say(text="x"), Fail()))).result()
         follow_up = await hall.manager.submit_follow_up(attempt.id, "fix it")
         assert (await follow_up.result()).status is RunStatus.COMPLETED
-        ledger = Ledger(None)
-        ledger.begin("a", 1, session_id, Basis())
-        ended = await recover(hall.manager, ledger, "a", 1)
-        ledger.close()
+        ended = await recover(hall.manager, "a", 1, session=session_id, others=())
         assert ended is not None
         assert ended.result.id == attempt.id

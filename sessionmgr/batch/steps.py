@@ -1,0 +1,276 @@
+"""The steps of a batch: each is one entry in its ledger, of what begins and what has ended.
+
+They are taken in the executor's thread, for the one task that conducts the batch, which waits for
+them; only when a step is on record are results shown and attempts submitted.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sessionmgr.batch import ledger as states
+from sessionmgr.batch.attempts import Attempts, not_begun
+from sessionmgr.batch.budget import over_budget, within_budget
+from sessionmgr.batch.denials import judged
+from sessionmgr.batch.host import Ended, Resume, Work
+from sessionmgr.batch.item import item_path
+from sessionmgr.batch.reading import FAILED
+from sessionmgr.batch.restart import Basis, Start
+from sessionmgr.batch.results import decode_job_result
+from sessionmgr.batch.retry import STOPS_THE_PROVIDER, Rule, Schedule, was_cut
+from sessionmgr.model import Kind, RunStatus, encode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from sessionmgr.batch.board import Board, Chosen, OnNow
+    from sessionmgr.batch.ledger import Ledger
+    from sessionmgr.batch.results import ResultsFile
+    from sessionmgr.batch.settings import Settings
+    from sessionmgr.batch.tally import Tally
+    from sessionmgr.manager import Manager
+
+log: Final = logging.getLogger("sessionmgr.batch")
+
+# What a rerun takes as it is; anything else that was found begun is gone on with.
+_KEPT: Final = frozenset({RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.RATE_LIMITED})
+
+
+class Begun(NamedTuple):
+    """What a turn has begun, and whether nothing is on and nothing will be."""
+
+    works: list[Work]
+    is_over: bool
+
+
+class Steps:
+    """Takes the steps of one batch."""
+
+    def __init__(
+        self,
+        *,
+        batch_id: str,
+        manager: Manager,
+        ledger: Ledger,
+        board: Board,
+        tally: Tally,
+        settings: Settings,
+        out: Path | None,
+    ) -> None:
+        self._batch_id: Final = batch_id
+        self._manager: Final = manager
+        self._ledger: Final = ledger
+        self._board: Final = board
+        self._tally: Final = tally
+        self._settings: Final = settings
+        self._out: Final = out
+        self._results: ResultsFile | None = None
+        self._attempts: Final = Attempts(ledger, manager, settings.retry_from)
+        rule = Rule(retries=settings.retries, kinds=settings.retry_on)
+        self._schedule: Final = Schedule(rule, board, manager)
+        self.ends = ledger.last_end()
+        """The number of the last end."""
+        self._lines: list[bytes] = []
+        self._replaced = 0
+        """How many of these take the place of lines that are in the file."""
+
+    def write_to(self, results: ResultsFile) -> None:
+        """Write results to that file from now on."""
+        self._results = results
+
+    def count(self) -> None:
+        """Count what stands in the ledger, before the first attempt."""
+        self._tally.open(self._ledger)
+        self._tally.left = sum(self._is_left(*each) for each in self._ledger.uncompleted())
+
+    def _is_left(self, job: str, state: str) -> bool:
+        """Say whether the same call would run a job that is in that state."""
+        is_kept = self._settings.keep_failed and state in FAILED
+        return state != states.COMPLETED and not is_kept and self._settings.selects(job)
+
+    def write_results(self) -> None:
+        """Write down, in the file of results, what is on record by now."""
+        lines, self._lines = self._lines, []
+        replaced, self._replaced = self._replaced, 0
+        if lines and self._results is not None:
+            self._results.add(lines, replaced)
+
+    # --- beginning -------------------------------------------------------------------------------
+
+    def begin(self, now: float) -> Begun:
+        """Put on record what is begun now, and what will not be."""
+        works: list[Work] = []
+        dropped = self._board.give_up()
+        chosen = self._board.next(now)
+        if chosen is None and not dropped:
+            return Begun(works, self._board.is_over())
+        with self._ledger.together():
+            for job in dropped:
+                self._drop(job, now)
+            while chosen is not None:
+                work = self._prepare(chosen, now)
+                if work is not None:
+                    works.append(work)
+                chosen = self._board.next(now)
+        return Begun(works, self._board.is_over())
+
+    def leave(self, works: Iterable[Work]) -> None:
+        """Have those wait for the next time that no host has heard of."""
+        with self._ledger.together():
+            for work in works:
+                job = work.job.id
+                self._board.leave(job)
+                self._board.forget(job)
+                self._ledger.unbegin(job, self._attempts.basis(job))
+                self._tally.unbegin(self._ledger.stood(job))
+
+    def _prepare(self, chosen: Chosen, now: float) -> Work | None:
+        """Put on record that an attempt begins; None if the job ends instead.
+
+        It does where its budget allows no other, or starting it over is for the user to decide.
+        """
+        ledger = self._ledger
+        job, number, basis = ledger.job(chosen.job)
+        before = states.RETRYING if chosen.retried else states.WAITING
+        allowed = within_budget(job, ledger.spent_on(job.id))
+        last = ledger.last_run(job.id)
+        start = self._attempts.start(job.id, last, retried=chosen.retried)
+        if allowed is None or start is Start.UNDECIDED:
+            if allowed is None:
+                result = over_budget(job, ledger.spent_on(job.id))
+            else:
+                result = self._attempts.interrupted(job, last)
+            line = self._attempts.line(result, job.id, number, basis)
+            self._end(job.id, line, was=before, basis=basis, now=now)
+            return None
+        number += 1
+        if start is Start.OVER:
+            last, basis = None, Basis()
+        session = last.session if last else self._manager.new_id(Kind.SESSION)
+        stood = ledger.stood(job.id)
+        ledger.begin(job.id, number, session, basis)
+        self._board.begin(chosen, number, now)
+        self._tally.begin(before, stood)
+        return Work(
+            batch=self._batch_id,
+            job=allowed,
+            attempt=number,
+            session_id=session,
+            resume=Resume(last.run, last.provider_session) if last else None,
+            out=str(self._out) if self._out else None,
+            item=item_path(self._out, job.id, number) if self._out else None,
+        )
+
+    def _drop(self, job: str, now: float) -> None:
+        """End a job with what its last attempt came to: there will be no other."""
+        line, basis = self._ledger.result(job), self._attempts.basis(job)
+        self._end(job, line, was=states.RETRYING, basis=basis, now=now)
+
+    # --- ending ----------------------------------------------------------------------------------
+
+    def take(self, reports: Sequence[Ended], now: float) -> None:
+        """Put on record how attempts ended, and whether there are others."""
+        with self._ledger.together():
+            for ended in reports:
+                self._take(ended, now)
+
+    def _take(self, ended: Ended, now: float) -> None:
+        on = self._board.on.get(ended.job)
+        if on is None or on.attempt != ended.attempt:
+            log.warning("event=late_report job=%s attempt=%d", ended.job, ended.attempt)
+            return
+        left = self._board.leave(ended.job)
+        self._ledger.end_attempt(ended.job, ended.attempt, ended.result)
+        self._tally.spend(ended.result)
+        ended = judged(ended, self._settings.on_denied)
+        result = ended.result
+        if result.failure is not None and result.failure.kind in STOPS_THE_PROVIDER:
+            self._board.stop(left.provider, result.failure.kind)
+        if result.status is not RunStatus.RATE_LIMITED:
+            self._board.relieve(left)
+        conclusion = self._attempts.conclude(ended)
+        due, kept = self._schedule.due(ended, conclusion.basis, left, now), conclusion.kept
+        is_done = result.status is RunStatus.COMPLETED
+        if not is_done and self._attempts.is_undecided(conclusion.basis):
+            if due is not None or self._attempts.is_undecided(kept):
+                result = conclusion.told
+            due = None
+        if due is not None and (over := self._attempts.over_budget(ended.job, result)) is not None:
+            due, result = None, over
+        line = self._attempts.line(result, ended.job, ended.attempt, conclusion.basis)
+        if due is None or self._board.closed is not None or left.provider in self._board.stopped:
+            self._end(ended.job, line, was=states.RUNNING, basis=kept, now=now)
+            return
+        self._ledger.retry(ended.job, line, conclusion.basis)
+        self._board.wait(ended.job, left.provider, due)
+        self._tally.move(states.RUNNING, states.RETRYING)
+
+    def _end(self, job: str, line: bytes, *, was: str, basis: Basis, now: float) -> None:
+        """Put on record that a job is over."""
+        result, stood = decode_job_result(line), self._ledger.stood(job)
+        self.ends += 1
+        self._ledger.end(job, result.status, line, self.ends, basis)
+        self._replaced += stood is not None
+        self._board.forget(job)
+        self._tally.end(was, result, stood, now)
+        self._tally.left += self._is_left(job, result.status) - self._settings.selects(job)
+        self._lines.append(line)
+        most = self._settings.max_failures
+        if most is not None and self._tally.failures >= most and self._board.closed is None:
+            self._board.closed = f"{self._tally.failures} jobs have failed"
+
+    # --- losses ----------------------------------------------------------------------------------
+
+    def adopt(self, job: str, attempt: int, state: str, ended: Ended | None, now: float) -> None:
+        """Put on record what became of what a former process has begun; None: it never did."""
+        with self._ledger.together():
+            self._adopt(job, attempt, state, ended, now)
+
+    def _adopt(self, job: str, attempt: int, state: str, ended: Ended | None, now: float) -> None:
+        if ended is None:
+            self._ledger.unbegin(job, self._attempts.basis(job))
+            self._tally.move(state, states.WAITING)
+            return
+        self._ledger.end_attempt(job, attempt, ended.result)
+        self._tally.spend(ended.result)
+        ended = judged(ended, self._settings.on_denied)
+        result = ended.result
+        kept = self._settings.keep_failed and result.status in _KEPT and not was_cut(ended)
+        conclusion = self._attempts.conclude(ended)
+        is_over = result.status is RunStatus.COMPLETED
+        if not is_over and self._attempts.is_undecided(conclusion.kept):
+            result, is_over = conclusion.told, True
+        if is_over or kept:
+            line = self._attempts.line(result, job, attempt, conclusion.basis)
+            self._end(job, line, was=state, basis=conclusion.kept, now=now)
+        else:
+            self._ledger.put_back(job, conclusion.kept)
+            self._tally.move(state, states.WAITING)
+
+    def show_again(self, jobs: Sequence[str]) -> None:
+        """Have the jobs end once more that are left undecided, so that their results are seen."""
+        with self._ledger.together():
+            for job in jobs:
+                result, basis = self._attempts.left(job), self._attempts.basis(job)
+                self.ends += 1
+                self._ledger.end(job, result.status, encode_json(result), self.ends, basis)
+
+    def recover(self, on: OnNow, ended: Ended | None, now: float) -> None:
+        """Put on record what became of an attempt whose host was lost."""
+        with self._ledger.together():
+            if ended is not None:
+                self._take(ended, now)
+            else:
+                self._put_back(on, now)
+
+    def _put_back(self, on: OnNow, now: float) -> None:
+        """Have an attempt that never began made again, under the next number."""
+        self._board.leave(on.job)
+        self._board.tries[on.job] -= 1
+        basis = self._attempts.basis(on.job)
+        line = self._attempts.line(not_begun(on.provider), on.job, on.attempt, basis)
+        self._ledger.retry(on.job, line, basis)
+        self._board.wait(on.job, on.provider, now)
+        self._tally.move(states.RUNNING, states.RETRYING)

@@ -13,6 +13,8 @@ SessionmgrError
 ├── WireError                       frames and what they ask for
 │   └── PendingFull                 too many of our requests await an answer
 ├── SessionError                    sessions with agents
+│   ├── ArgumentTypeInvalid         an argument is of another type (a TypeError too)
+│   ├── ArgumentValueInvalid        an argument cannot have that value (a ValueError too)
 │   ├── StartRefused                nothing was started, and nothing stored
 │   │   ├── ProviderUnknown         no adapter of that name (a LookupError too)
 │   │   ├── AdapterBroken           an installed adapter cannot be loaded
@@ -189,6 +191,32 @@ class SessionError(SessionmgrError):
     """Something about sessions with agents."""
 
 
+class ArgumentTypeInvalid(SessionError, TypeError):
+    """An argument of a call is of another type than it must be."""
+
+    def __init__(self, call: str, name: str, value: object, wanted: str) -> None:
+        super().__init__(f"{call}: {name} must be {wanted}, not {_shortly(value)}")
+        self.name = name
+        self.value = value
+
+
+class ArgumentValueInvalid(SessionError, ValueError):
+    """An argument of a call has a value that it cannot have."""
+
+    def __init__(self, call: str, name: str, value: object, why: str) -> None:
+        super().__init__(f"{call}: {name} is {_shortly(value)}: {why}")
+        self.name = name
+        self.value = value
+
+
+def _shortly(value: object) -> str:
+    said = repr(value)
+    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
+
+
+_SHOWN = 100
+
+
 class StartRefused(SessionError):
     """A run was refused: nothing was started, and nothing stored."""
 
@@ -339,8 +367,8 @@ class ProviderDown(StartRefused):
 class ManagerClosing(StartRefused):
     """The manager is on its way out, or not yet in."""
 
-    def __init__(self) -> None:
-        super().__init__("the manager admits no runs: its block is being left")
+    def __init__(self, why: str = "the manager admits no runs: its block is being left") -> None:
+        super().__init__(why)
 
 
 class NotPausable(SessionError):
@@ -445,10 +473,16 @@ class BatchDown(BatchError):
 class NotInTrio(SessionError):
     """Only tasks of the manager's own `trio.run` may use it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, of_another: bool = False) -> None:
+        where = (
+            "another trio.run than this one has opened the manager"
+            if of_another
+            else "this is no task of trio: it is asyncio, or a plain function or thread"
+        )
         super().__init__(
-            "this is for tasks of the trio.run in which the manager lives; "
-            "from another thread, go through trio.from_thread with manager.token"
+            f"{where}. sessionmgr runs on trio: start your program with trio.run(main); from "
+            "asyncio, await asyncio.to_thread(trio.run, main); from another thread, go through "
+            "trio.from_thread.run(..., trio_token=manager.token)"
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -23,7 +23,7 @@ from sessionmgr.batch.file_format import HEAD, foreign_format
 from sessionmgr.batch.job import FIELDS, Job
 from sessionmgr.batch.json_syntax import syntax_error
 from sessionmgr.batch.problems import Problem
-from sessionmgr.errors import JobsInvalid
+from sessionmgr.errors import ArgumentTypeInvalid, JobsInvalid
 from sessionmgr.model import PermissionMode
 from sessionmgr.process.private_path import make_private_directory, private_opener
 
@@ -36,6 +36,28 @@ Jobs: TypeAlias = str | Path | Iterable[Job]
 LONGEST: Final = 64 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
 _BEGIN: Final = 1
+
+
+def require_jobs(call: str, jobs: Jobs) -> None:
+    """Check that jobs are a file or `Job`s; what is made one by one is checked as it comes.
+
+    Raises:
+        ArgumentTypeInvalid: They are something else.
+    """
+    if isinstance(jobs, str | Path):
+        return
+    given: object = jobs
+    if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
+        raise ArgumentTypeInvalid(call, "jobs", jobs, "a file of jobs or an iterable of Job")
+    if isinstance(jobs, Sequence):
+        for number, job in enumerate(jobs):
+            _require_job(call, number, job)
+
+
+def _require_job(call: str, number: int, job: object) -> None:
+    if not isinstance(job, Job):
+        wanted = "a Job, such as Job(id='a', prompt='…')"
+        raise ArgumentTypeInvalid(call, f"jobs[{number}]", job, wanted)
 
 
 class Source:
@@ -68,7 +90,9 @@ class Source:
         if isinstance(self._jobs, str | Path):
             yield from self._lines(Path(self._jobs))
         else:
-            yield from enumerate(self._jobs, _BEGIN)
+            for line, job in enumerate(self._jobs, _BEGIN):
+                _require_job("jobs", line - _BEGIN, job)
+                yield line, _checked(job, self.place(line))
 
     def _lines(self, path: Path) -> Iterator[tuple[int, Job | list[Problem]]]:
         with io.BufferedReader(io.FileIO(path), HEAD) as file:
@@ -105,6 +129,21 @@ def parse_job(data: bytes, where: str) -> Job | list[Problem]:
     fields = cast("dict[str, object]", value)
     if doubled := doubled_names(data):
         return [Problem(where, name, what) for name, what in doubled]
+    return _job_of(fields, where)
+
+
+def _checked(job: Job, where: str) -> Job | list[Problem]:
+    """Look at a job that a program has made: nobody has looked at the types of its fields yet."""
+    fields: dict[str, object] = {}
+    for name, value in msgspec.structs.asdict(job).items():
+        try:
+            fields[name] = msgspec.to_builtins(value)
+        except TypeError as error:
+            return [Problem(where, name, f"it cannot be written as JSON: {error}")]
+    return _job_of({name: value for name, value in fields.items() if value is not None}, where)
+
+
+def _job_of(fields: dict[str, object], where: str) -> Job | list[Problem]:
     problems = [Problem(where, name, unknown(name, FIELDS)) for name in fields.keys() - {*FIELDS}]
     if "id" not in fields:
         problems.append(Problem(where, "", 'missing "id": every job needs a unique id'))

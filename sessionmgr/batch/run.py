@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from sessionmgr.batch.batch import Batch
 from sessionmgr.batch.dry_run import DryRun
 from sessionmgr.batch.in_process import InProcessHost
+from sessionmgr.batch.jobs_file import require_jobs
 from sessionmgr.batch.settings import Settings, kinds, retry_from
+from sessionmgr.manager.arguments import BATCH, require
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -80,6 +82,8 @@ def run_batch(
         ValueError: A setting makes no sense.
         TypeError: There is no such setting.
     """
+    require("run_batch", BATCH, {**how, "out": out, "approve": approve})
+    require_jobs("run_batch", jobs)
     is_answered = approve is not None or host is not None
     host = InProcessHost(manager, approve=approve) if host is None else host
     return Batch(manager, jobs, _settings(how), host, out, is_answered=is_answered)
@@ -98,6 +102,8 @@ def dry_run(
     Raises:
         ValueError: A setting makes no sense.
     """
+    require("dry_run", BATCH, {**how, "out": out, "approve": approve})
+    require_jobs("dry_run", jobs)
     return DryRun(manager, jobs, _settings(how), out, is_answered=approve is not None)
 
 

@@ -130,12 +130,13 @@ class Cursor:
             self._more_stored = False
             return recent if self._wants_all else list(filter(self._wanted, recent))
         opened = self._tables.opened.get(self._session_id)
-        if self._session_id in self._tables.closed or (was_over and opened is not None):
+        if opened is not None and (opened.closed or was_over):
             self._done = True
             return ()
         if opened is not None:
             with lifetime.and_then(0):
-                await opened.wait()
+                await opened.known.wait()
+            self._done = opened.closed
             return ()
         if live is None or (live.stored and self._after < live.last_seq):
             page = await self._read()

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
-from sessionmgr.manager.asked import asked_of
 from sessionmgr.model import (
     EVENT_TYPES,
     TERMINAL,
@@ -250,7 +249,7 @@ def started(entry: RunEntry, event: RunStarted) -> RunStarted:
         provider_session_id=event.provider_session_id or spec.provider_session_id,
         resumed_from=spec.resumed_from,
         metadata=entry.metadata,
-        asked=asked_of(entry.wish, entry.secrets),
+        asked=entry.asked,
     )
 
 

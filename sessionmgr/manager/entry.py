@@ -25,6 +25,7 @@ class RunEntry:
     __slots__ = (
         "admitted",
         "approve",
+        "asked",
         "at_once",
         "clocks",
         "course",
@@ -62,6 +63,7 @@ class RunEntry:
         approve: Approve | None,
         metadata: dict[str, Json],
         secrets: tuple[str, ...] = (),
+        asked: dict[str, Json],
         follow_up: bool = False,
         message_id: str,
     ) -> None:
@@ -74,6 +76,8 @@ class RunEntry:
         self.metadata: Final = metadata
         self.secrets: Final = secrets
         """What of its environment and its options must not be stored or shown."""
+        self.asked: Final = asked
+        """What of the wish is kept for a follow-up."""
         self.follow_up: Final = follow_up
         self.message_id: Final = message_id
         self.run = Run(id=run_id, session_id=live.session.id, provider=live.session.provider)

@@ -162,7 +162,8 @@ class Keeping:
 
     def _unstored(self, session: Session) -> Live:
         live = Live(session, stored=False, last_seq=0)
-        live.closing = session.id in self._tables.closed
+        opened = self._tables.opened.get(session.id)
+        live.closing = opened is not None and opened.closed
         return live
 
     async def _keep(self, live: Live, *, task_status: trio.TaskStatus[None]) -> None:

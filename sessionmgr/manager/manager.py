@@ -18,6 +18,7 @@ from sessionmgr.errors import (
     StoreSilent,
     UnknownId,
 )
+from sessionmgr.manager.arguments import MANAGER, SESSION, require, require_wishes
 from sessionmgr.manager.asked import as_json, budget_of, clocks_of
 from sessionmgr.manager.checkup import check_up
 from sessionmgr.manager.clocks import Clocks
@@ -35,7 +36,7 @@ from sessionmgr.manager.spool import Spool
 from sessionmgr.manager.status import Spent, Status, spent, status_of
 from sessionmgr.manager.store_keeping import StoreKeeping
 from sessionmgr.manager.stored_runs import all_runs, fold
-from sessionmgr.manager.tables import Tables
+from sessionmgr.manager.tables import Tables, Unstored
 from sessionmgr.manager.tree import Tree
 from sessionmgr.model import (
     UNSUPPORTED,
@@ -86,8 +87,10 @@ class Manager:
         """Start the tree.
 
         Raises:
+            NotInTrio: This is not a task of trio's.
             ManagerDown: It does not come up; the cause says why.
         """
+        self._tables.require_here()
         self._tables.token = trio.lowlevel.current_trio_token()
         await self._tree.open()
         return self
@@ -165,8 +168,23 @@ class Manager:
         Raises:
             ProviderUnknown: There is no such provider.
             IdTaken: There is a session of that id.
+            TypeError: An argument is of another type.
+            ValueError: An argument has a value that it cannot have.
+            ManagerClosing: The manager's block has not been entered, or has been left.
         """
-        self._tables.require_here()
+        given = {
+            "provider": provider,
+            "cwd": cwd,
+            "permission_mode": permission_mode,
+            "model": model,
+            "clocks": clocks,
+            "budget": budget,
+            "approve": approve,
+            "metadata": metadata,
+            "session_id": session_id,
+        }
+        require("open_session", SESSION, given)
+        self._tables.require_open("open_session")
         await trio.lowlevel.checkpoint()
         self._keeping.know(provider)
         if session_id is not None and session_id not in self._tables.fresh:
@@ -183,8 +201,8 @@ class Manager:
             created_at=self._tables.moment(),
             metadata=metadata or {},
         )
-        self._tables.opened[session.id] = trio.Event()
-        return self._handle(session, approve=approve)
+        unstored = self._tables.opened[session.id] = Unstored()
+        return self._handle(session, approve=approve, unstored=unstored)
 
     async def _require_free(self, session_id: str) -> None:
         tables = self._tables
@@ -204,6 +222,7 @@ class Manager:
         budget: Budget | None = None,
         approve: Approve | None = None,
         reopen: bool = False,
+        unstored: Unstored | None = None,
     ) -> SessionHandle:
         return SessionHandle(
             self._tables,
@@ -213,6 +232,7 @@ class Manager:
             budget=(budget or Budget()).over(budget_of(session)),
             approve=approve,
             reopens=reopen,
+            unstored=unstored,
         )
 
     async def session(
@@ -233,7 +253,9 @@ class Manager:
             UnknownId: There is none of that id.
             ProviderUnknown: Its provider is not installed any more.
         """
-        self._tables.require_here()
+        given = {"clocks": clocks, "budget": budget, "approve": approve}
+        require("session", SESSION, given)
+        self._tables.require_open("session")
         stored = await self._tables.store.session(session_id)
         self._tables.fresh.discard(session_id)  # another manager may have used an id of ours
         found = _session_of(stored.body)
@@ -268,7 +290,8 @@ class Manager:
             NotResumable: A precondition does not hold; it says which.
             StartRefused: The run cannot be started.
         """
-        self._tables.require_here()
+        require_wishes("submit_resume", wishes)
+        self._tables.require_open("submit_resume")
         if isinstance(snapshot, str):
             snapshot = snapshot_of((await self._tables.store.snapshot(snapshot)).body)
         run = decode_run((await self._tables.store.run(snapshot.run_id)).body)
@@ -295,7 +318,8 @@ class Manager:
             NotResumable: A precondition does not hold; it says which.
             StartRefused: The run cannot be started.
         """
-        self._tables.require_here()
+        require_wishes("submit_follow_up", wishes)
+        self._tables.require_open("submit_follow_up")
         store = self._tables.store
         session_id = (await store.run(run_id)).session_id
         session = await self.session(session_id, reopen=True)
@@ -491,7 +515,13 @@ def open_manager(
     come before those that are installed. `environ` is what children's environments are built from,
     by default our own as it is now. `now` and `bits` are for simulations: the wall clock, and where
     ids come from.
+
+    Raises:
+        TypeError: An argument is of another type.
+        ValueError: An argument has a value that it cannot have.
     """
+    given = {"clocks": clocks, "budget": budget, "adapters": adapters, "environ": environ}
+    require("open_manager", MANAGER, given)
     keeping = StoreKeeping(store)
     presence_name = new_id(Kind.BATCH) if bits is None else new_id(Kind.BATCH, bits)
     tables = Tables(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
@@ -16,6 +17,7 @@ from sessionmgr.errors import (
     WishInvalid,
     WishRefused,
 )
+from sessionmgr.manager.asked import asked_of
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.withheld import secrets_in
 from sessionmgr.model import (
@@ -51,8 +53,20 @@ def mode_of(name: PermissionMode | str) -> PermissionMode:
     try:
         return PermissionMode(name)
     except ValueError:
-        modes = ", ".join(PermissionMode)
-        raise ValueError(f"there is no permission mode {name!r}; there are: {modes}") from None
+        raise ValueError(f"there is no permission mode {name!r}; {mode_hint(name)}") from None
+
+
+def mode_hint(name: str) -> str:
+    """Say which permission mode may be meant by a name that is none, and which there are."""
+    modes = [mode.value for mode in PermissionMode]
+    meant = _ELSEWHERE.get(name, name).lower()
+    nearest = get_close_matches(meant, modes, n=1)
+    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+    return f"{hint}there are: {', '.join(modes)}"
+
+
+_ELSEWHERE: Final = {"bypassPermissions": PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS.value}
+"""What a provider of its own calls a mode."""
 
 
 class RunWish(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,6 +132,8 @@ class Plan(msgspec.Struct, frozen=True):
     metadata: dict[str, Json]
     secrets: tuple[str, ...]
     """What of its environment and its options must not be stored or shown."""
+    asked: dict[str, Json]
+    """What of the wish is kept for a follow-up."""
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -177,7 +193,16 @@ def check(tables: Tables, session: Session, wish: RunWish) -> Plan:
     )
     clocks = wish.clocks.over(tables.clocks)
     secrets = (*environment.secrets, *secrets_in(wish.options))
-    return Plan(spec, negotiation, clocks, asked, wish.approve, wish.metadata, secrets)
+    return Plan(
+        spec=spec,
+        negotiation=negotiation,
+        clocks=clocks,
+        wish=asked,
+        approve=wish.approve,
+        metadata=wish.metadata,
+        secrets=secrets,
+        asked=asked_of(asked, secrets),  # what cannot be kept is the caller's mistake, here and now
+    )
 
 
 def grant_of(tables: Tables, session: Session, wish: RunWish) -> Grant:

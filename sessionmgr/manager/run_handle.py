@@ -9,7 +9,7 @@ import msgspec
 import trio
 
 from sessionmgr.errors import NotPausable, StoreSilent
-from sessionmgr.manager.asked import asked_of, options_of
+from sessionmgr.manager.asked import options_of
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.entry import PauseOrder
 from sessionmgr.manager.news import Delivery, FollowUpSent
@@ -138,9 +138,7 @@ class RunHandle:
         encode_json(state)  # what is no JSON is the caller's mistake, here and now
         self._require_pausable()
         snapshot_id = self._tables.new_id(Kind.SNAPSHOT)
-        entry.pause = PauseOrder(
-            snapshot_id, node, state, message, asked_of(entry.wish, entry.secrets)
-        )
+        entry.pause = PauseOrder(snapshot_id, node, state, message, entry.asked)
         if not entry.course.end(Stop(cause=Cause.PAUSE)):
             entry.pause = None
             raise NotPausable(self.id, "it is ending already")

@@ -9,6 +9,7 @@ import msgspec
 import trio
 
 from sessionmgr.errors import KeeperLost, ManagerClosing, ProviderNotReady, SessionIsClosed
+from sessionmgr.manager.arguments import wish_of_arguments
 from sessionmgr.manager.entry import RunEntry
 from sessionmgr.manager.news import QUIET, Admitted, Closing
 from sessionmgr.manager.plan import Plan, RunWish, Wishes, check, grant_of, readiness
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.keeping import Keeping
     from sessionmgr.manager.plan import Grant
-    from sessionmgr.manager.tables import Tables
+    from sessionmgr.manager.tables import Tables, Unstored
     from sessionmgr.model import Session
     from sessionmgr.provider.context import Budget
     from sessionmgr.provider.question import Approve
@@ -35,7 +36,16 @@ ATTEMPTS: Final = 3
 class SessionHandle:
     """One conversation with one provider."""
 
-    __slots__ = ("_approve", "_budget", "_clocks", "_keeping", "_reopens", "_session", "_tables")
+    __slots__ = (
+        "_approve",
+        "_budget",
+        "_clocks",
+        "_keeping",
+        "_reopens",
+        "_session",
+        "_tables",
+        "_unstored",
+    )
 
     def __init__(
         self,
@@ -47,7 +57,9 @@ class SessionHandle:
         budget: Budget,
         approve: Approve | None,
         reopens: bool = False,
+        unstored: Unstored | None = None,
     ) -> None:
+        self._unstored: Final = unstored
         self._reopens: Final = reopens
         self._tables: Final = tables
         self._keeping: Final = keeping
@@ -74,8 +86,12 @@ class SessionHandle:
 
         `async with session.start("…") as run:` ends the run if the block is left before it is
         done. Refusals are raised when the block is entered, and leave nothing behind.
+
+        Raises:
+            TypeError: An argument is of another type, or there is none of that name.
+            ValueError: An argument has a value that it cannot have.
         """
-        return RunBlock(self, RunWish(prompt=prompt, **wishes))
+        return RunBlock(self, wish_of_arguments("start", prompt, wishes))
 
     async def submit(self, prompt: str, **wishes: Unpack[Wishes]) -> RunHandle:
         """Start a run that the manager owns: it goes on until it is done, or is cancelled.
@@ -83,7 +99,7 @@ class SessionHandle:
         Raises:
             StartRefused: Nothing was started.
         """
-        return await self.admit(RunWish(prompt=prompt, **wishes))
+        return await self.admit(wish_of_arguments("submit", prompt, wishes))
 
     def check(self, wish: RunWish) -> Grant:
         """Say what a run would be granted; nothing is started or stored.
@@ -128,13 +144,14 @@ class SessionHandle:
         await self._keeping.bring_up(self.provider)
         spec = msgspec.structs.replace(after.spec, prompt=content, provider_session_id=None)
         plan = Plan(
-            spec,
-            after.negotiation,
-            after.clocks,
-            after.wish,
-            after.approve,
-            after.metadata,
-            after.secrets,
+            spec=spec,
+            negotiation=after.negotiation,
+            clocks=after.clocks,
+            wish=after.wish,
+            approve=after.approve,
+            metadata=after.metadata,
+            secrets=after.secrets,
+            asked=after.asked,
         )
         return await self._let_in(plan, follow_up=True)
 
@@ -168,6 +185,7 @@ class SessionHandle:
             approve=plan.approve,
             metadata=plan.metadata,
             secrets=plan.secrets,
+            asked=plan.asked,
             follow_up=follow_up,
         )
         live.closing = live.let_go = False
@@ -216,8 +234,9 @@ class SessionHandle:
         live = await self._keeping.live(self._session)
         live.closing = True
         if not live.stored and not live.is_busy:
-            self._tables.closed.add(self.id)  # nobody has heard of it, and nobody will
-            self._tables.is_known(self.id)
+            if self._unstored is not None:  # nobody has heard of it, and nobody will
+                self._unstored.closed = True
+                self._unstored.known.set()
             live.ring()
             return
         written = live.promise(Latch())

@@ -6,10 +6,11 @@ import secrets
 import time
 from itertools import count
 from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
 
 import trio
 
-from sessionmgr.errors import NotInTrio
+from sessionmgr.errors import ManagerClosing, NotInTrio
 from sessionmgr.manager.clocks import DEFAULTS, Clocks
 from sessionmgr.manager.lifetime import Lifetime
 from sessionmgr.manager.live import Live
@@ -37,6 +38,18 @@ FRESH: Final = 65_536
 """So many ids of sessions are remembered before they are used."""
 
 
+class Unstored:
+    """A session that is not stored yet. Its handle has it, and whoever waits to hear of it."""
+
+    __slots__ = ("__weakref__", "closed", "known")
+
+    def __init__(self) -> None:
+        self.known: Final = trio.Event()
+        """Set when it is stored, or will never be."""
+        self.closed = False
+        """Whether it was closed before it had a run: then the store never hears of it."""
+
+
 class Tables:
     """The live sessions, the providers, the store as it is now, and what the caller has set."""
 
@@ -61,12 +74,10 @@ class Tables:
         self.launcher: Final = launcher
         self.live: Final[dict[str, Live]] = {}
         self.runs: Final[dict[str, RunEntry]] = {}
-        self.opened: Final[dict[str, trio.Event]] = {}
-        """Sessions that are not stored yet, and what tells that they are."""
+        self.opened: Final[WeakValueDictionary[str, Unstored]] = WeakValueDictionary()
+        """Sessions that are not stored yet; those whose handle nobody has any more are left out."""
         self.fresh: Final[set[str]] = set()
         """Ids of sessions that were made here and not used yet: no store can have them."""
-        self.closed: Final[set[str]] = set()
-        """Sessions that were closed before they had a run: the store never heard of them."""
         self.settling: Final[dict[str, trio.Event]] = {}
         """Sessions whose keeper has died, until their record is in order."""
         self.waking: Final[set[str]] = set()
@@ -115,7 +126,22 @@ class Tables:
         except RuntimeError:
             raise NotInTrio from None
         if self.token is not None and here is not self.token:
-            raise NotInTrio
+            raise NotInTrio(of_another=True)
+
+    def require_open(self, call: str) -> None:
+        """Make sure that the manager's block has been entered, and is not left.
+
+        Raises:
+            NotInTrio: The caller is not a task of its `trio.run`.
+            ManagerClosing: It is not open.
+        """
+        self.require_here()
+        if self.token is None or self.lifetime.is_over:
+            when = "has not been entered" if self.token is None else "has been left"
+            raise ManagerClosing(
+                f"{call}: the manager's block {when}: call it within "
+                "`async with open_manager(...) as manager`"
+            )
 
     def is_kept(self, session_id: str) -> bool:
         """Say whether a session is ours to look after just now."""
@@ -125,7 +151,7 @@ class Tables:
         """Let those go on who wait to hear of a session for the first time."""
         opened = self.opened.pop(session_id, None)
         if opened is not None:
-            opened.set()
+            opened.known.set()
 
     def milliseconds(self) -> int:
         """Return the wall clock's time as the store writes it."""

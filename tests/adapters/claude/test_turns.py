@@ -167,7 +167,7 @@ async def test_structured_output_is_there_and_valid_or_the_run_has_failed(
     schema: Json = {"type": "object", "properties": {"n": {"type": "integer"}}}
     async with stage(sdk) as session:
         runs = [await (await session.submit("hi", schema=schema)).result() for _ in outputs]
-        impossible = await (await session.submit("hi", schema=["none"])).result()
+        impossible = await (await session.submit("hi", schema={"type": "none"})).result()
     found = [None if each.failure is None else each.failure.kind for each in runs]
     is_validated = find_maker() is not None
     assert found == [K.STRUCTURED_INVALID, None, K.STRUCTURED_INVALID if is_validated else None]

@@ -238,7 +238,7 @@ async def test_an_app_server_that_goes_fails_its_runs_which_can_go_on(
         ('{"a": 1}', {"type": "object"}, None),
         ("prose", {"type": "object"}, FailureKind.STRUCTURED_INVALID),
         ("[1]", {"type": "object"}, FailureKind.STRUCTURED_INVALID),
-        ("{}", ["no schema"], FailureKind.CONFIG_INVALID),
+        ("{}", {"type": "no type"}, FailureKind.CONFIG_INVALID),
     ],
 )
 async def test_output_by_a_schema_is_looked_at(

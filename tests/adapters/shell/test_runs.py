@@ -259,7 +259,7 @@ async def test_it_starts_where_it_is_told_and_with_what_it_is_given(do: Do, tmp_
         ("no-such-program", {}, FailureKind.CONFIG_INVALID),
         ("./plain", {}, FailureKind.START_FAILED),
         ("echo 'a", {}, FailureKind.CONFIG_INVALID),
-        ("", {}, FailureKind.CONFIG_INVALID),
+        ("''", {}, FailureKind.CONFIG_INVALID),
         ("echo a\0b", {}, FailureKind.CONFIG_INVALID),
         ("echo", {"cwd": "nowhere"}, FailureKind.CONFIG_INVALID),
         ("id", {"allowed_commands": ["echo"]}, FailureKind.PERMISSION_REFUSED),

@@ -1,0 +1,217 @@
+"""Arguments of the library's calls, checked where they are given: by name, type and value.
+
+A wrong argument is the caller's mistake. It raises at the call that it is given to, before a
+session, a run or an agent is started, and the message has its name, its value and what is right.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from functools import partial
+from os import PathLike
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import msgspec
+
+from sessionmgr.errors import ArgumentTypeInvalid, ArgumentValueInvalid
+from sessionmgr.manager.clocks import Clocks
+from sessionmgr.manager.plan import RunWish, mode_hint
+from sessionmgr.model import PermissionMode
+from sessionmgr.provider.context import Budget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sessionmgr.manager.plan import Wishes
+
+_MODES: Final = [mode.value for mode in PermissionMode]
+
+
+class Kind(NamedTuple):
+    """What an argument may be, in code and in words; `fault` finds what is wrong with its value."""
+
+    fits: Callable[[object], bool]
+    wanted: str
+    fault: Callable[[object], str | None] = lambda value: None
+
+
+def require(call: str, kinds: Mapping[str, Kind], given: Mapping[str, object]) -> None:
+    """Check the arguments of a call; those that are None are left out.
+
+    Raises:
+        ArgumentTypeInvalid: One is of another type.
+        ArgumentValueInvalid: One has a value that it cannot have.
+    """
+    for name, value in given.items():
+        kind = kinds.get(name)
+        if kind is None or (value is None and name not in _NEVER_NONE):
+            continue
+        if not kind.fits(value):
+            shown = type(value) if name in _VARIABLES else value
+            raise ArgumentTypeInvalid(call, name, shown, kind.wanted)
+        fault = kind.fault(value)
+        if fault is not None:
+            raise ArgumentValueInvalid(call, name, value, fault)
+        if name in _VARIABLES:  # the others may be secret, and are not shown
+            for key, text in cast("Mapping[str, object]", value).items():
+                if not isinstance(text, str):
+                    raise ArgumentTypeInvalid(call, f"{name}[{key!r}]", text, "a str")
+
+
+def wish_of_arguments(call: str, prompt: str, wishes: Wishes) -> RunWish:
+    """Return the wish that the arguments of a call make.
+
+    Raises:
+        ArgumentTypeInvalid: An argument is of another type, or there is none of that name.
+        ArgumentValueInvalid: An argument has a value that it cannot have.
+    """
+    require_wishes(call, wishes)
+    require(call, _PROMPT, {"prompt": prompt})
+    return RunWish(prompt=prompt, **wishes)
+
+
+def require_wishes(call: str, wishes: Wishes) -> None:
+    """Check what is asked for beside a prompt.
+
+    Raises:
+        ArgumentTypeInvalid: An argument is of another type, or there is none of that name.
+        ArgumentValueInvalid: An argument has a value that it cannot have.
+    """
+    for name in wishes:
+        if name not in WISHES:
+            nearest = get_close_matches(name, WISHES, n=1)
+            hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+            raise TypeError(f"{call}: there is no argument {name!r}{hint}")
+    require(call, WISHES, wishes)
+
+
+# --- what a value may be -------------------------------------------------------------------------
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str | PathLike)
+
+
+def _is_names(value: object) -> bool:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Collection):
+        return False
+    return all(map(_is_path, cast("Collection[object]", value)))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_object(value: object) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    return all(map(_is_text, cast("Mapping[object, object]", value)))
+
+
+def _is_async(value: object) -> bool:
+    while isinstance(value, partial):
+        value = value.func
+    if inspect.iscoroutinefunction(value):
+        return True
+    return callable(value) and inspect.iscoroutinefunction(type(value).__call__)
+
+
+def _of_text(value: object) -> str | None:
+    return None if str(value).strip() else "it is empty: say what there is to do"
+
+
+def _of_count(value: object) -> str | None:
+    return None if isinstance(value, int) and value >= 1 else "it must be 1 or more"
+
+
+def _of_json(value: object) -> str | None:
+    try:
+        msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        return f"it cannot be written as JSON: {error}"
+    return None
+
+
+def _of_mode(value: object) -> str | None:
+    return None if value in _MODES else f"there is no such mode; {mode_hint(str(value))}"
+
+
+_TEXT: Final = Kind(_is_text, "a str")
+_NAMES: Final = Kind(_is_names, "a list of str, such as ['resume']")
+_JSON: Final = Kind(_is_object, "a dict with str keys", _of_json)
+_APPROVE: Final = Kind(
+    _is_async, "an async function (async def) that takes a request and returns Allow() or Deny()"
+)
+_CLOCKS: Final = Kind(
+    lambda value: isinstance(value, Clocks), "Clocks, such as Clocks(deadline=600)"
+)
+_BUDGET: Final = Kind(lambda value: isinstance(value, Budget), "Budget, such as Budget(usd=2.0)")
+_MODE: Final = Kind(_is_text, f"one of {', '.join(_MODES)}", _of_mode)
+_PATH: Final = Kind(_is_path, "a str or a Path")
+
+_PROMPT: Final = {"prompt": Kind(_is_text, "a str", _of_text)}
+_VARIABLES: Final = frozenset({"env", "environ"})
+_NEVER_NONE: Final = frozenset({"prompt", "provider", "cwd", "jobs"})
+WISHES: Final[Mapping[str, Kind]] = {
+    "system_prompt": _TEXT,
+    "images": _NAMES,
+    "model": _TEXT,
+    "permission_mode": _MODE,
+    "options": Kind(
+        lambda value: isinstance(value, msgspec.Struct) or _is_object(value),
+        "a dict, or the provider's own options",
+    ),
+    "require": _NAMES,
+    "prefer": _NAMES,
+    "require_native": _NAMES,
+    "schema": Kind(
+        lambda value: isinstance(value, bool) or _is_object(value),
+        "a JSON Schema as a dict (of a pydantic model: Model.model_json_schema())",
+        _of_json,
+    ),
+    "max_turns": Kind(_is_count, "an int", _of_count),
+    "effort": _TEXT,
+    "tools_allowed": _NAMES,
+    "tools_denied": _NAMES,
+    "directories": _NAMES,
+    "budget": _BUDGET,
+    "clocks": _CLOCKS,
+    "env": Kind(_is_object, "a dict of str to str"),
+    "approve": _APPROVE,
+    "metadata": _JSON,
+}
+SESSION: Final[Mapping[str, Kind]] = {
+    "provider": _TEXT,
+    "cwd": _PATH,
+    "permission_mode": _MODE,
+    "model": _TEXT,
+    "clocks": _CLOCKS,
+    "budget": _BUDGET,
+    "approve": _APPROVE,
+    "metadata": _JSON,
+    "session_id": _TEXT,
+}
+MANAGER: Final[Mapping[str, Kind]] = {
+    "clocks": _CLOCKS,
+    "budget": _BUDGET,
+    "adapters": Kind(_is_object, "a dict of names to adapter classes"),
+    "environ": Kind(_is_object, "a dict of str to str"),
+}
+BATCH: Final[Mapping[str, Kind]] = {
+    "out": _PATH,
+    "approve": _APPROVE,
+    "concurrency": Kind(_is_count, "an int", _of_count),
+    "per_provider": Kind(_is_object, "a dict of providers' names to int"),
+    "retries": Kind(_is_count, "an int"),
+    "max_failures": Kind(_is_count, "an int", _of_count),
+    "limit": Kind(_is_count, "an int"),
+    "only": _NAMES,
+    "skip": _NAMES,
+    "retry_on": _NAMES,
+}

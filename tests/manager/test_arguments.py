@@ -1,0 +1,197 @@
+"""Wrong arguments raise at the call that they are given to, with their name and value."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sessionmgr import Job, open_manager, run_batch
+from sessionmgr.errors import (
+    ArgumentTypeInvalid,
+    ArgumentValueInvalid,
+    JobsInvalid,
+    ManagerClosing,
+    NotInTrio,
+)
+from sessionmgr.provider import Allow
+from sessionmgr.testing.scripted import scripted
+from tests.manager.house import open_house
+
+
+class Asker:
+    """Somebody who is asked, as an object."""
+
+    async def __call__(self, request: object) -> Allow:
+        del request
+        return Allow()
+
+
+async def allow(request: object) -> Allow:
+    del request
+    return Allow()
+
+
+WISHES: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"clocks": 60}, ArgumentTypeInvalid, "clocks must be Clocks, such as .*, not 60"),
+    ({"budget": 2.0}, ArgumentTypeInvalid, "budget must be Budget, such as .*, not 2.0"),
+    ({"prompt": None}, ArgumentTypeInvalid, "prompt must be a str, not None"),
+    ({"prompt": b"x"}, ArgumentTypeInvalid, "prompt must be a str, not b'x'"),
+    ({"prompt": ""}, ArgumentValueInvalid, "prompt is '': it is empty"),
+    ({"prompt": " \n"}, ArgumentValueInvalid, "prompt is ' .*': it is empty"),
+    ({"env": {"A": 1}}, ArgumentTypeInvalid, r"env\['A'\] must be a str, not 1"),
+    ({"env": ["A=1"]}, ArgumentTypeInvalid, "env must be a dict of str to str, not <class 'list'>"),
+    ({"require": "resume"}, ArgumentTypeInvalid, "require must be a list of str, .*'resume'$"),
+    ({"prefer": [1]}, ArgumentTypeInvalid, r"prefer must be a list of str, .* not \[1\]"),
+    ({"tools_allowed": "Bash"}, ArgumentTypeInvalid, "tools_allowed must be a list of str"),
+    (
+        {"approve": lambda request: Allow()},
+        ArgumentTypeInvalid,
+        "approve must be an async function",
+    ),
+    ({"approve": True}, ArgumentTypeInvalid, "approve must be an async function .* not True"),
+    ({"permission_mode": "acceptEdits"}, ArgumentValueInvalid, ".*did you mean 'accept_edits'"),
+    (
+        {"permission_mode": "bypassPermissions"},
+        ArgumentValueInvalid,
+        "permission_mode is 'bypassPermissions': .*did you mean 'dangerously_skip_permissions'",
+    ),
+    ({"schema": "x"}, ArgumentTypeInvalid, "schema must be a JSON Schema as a dict .*, not 'x'"),
+    ({"schema": Job}, ArgumentTypeInvalid, "schema must be a JSON Schema .*<class .*Job'>"),
+    ({"schema": {"type": Job}}, ArgumentValueInvalid, "schema is .*cannot be written as JSON"),
+    ({"metadata": {"a": Job}}, ArgumentValueInvalid, "metadata is .*cannot be written as JSON"),
+    ({"max_turns": 0}, ArgumentValueInvalid, "max_turns is 0: it must be 1 or more"),
+    ({"max_turns": True}, ArgumentTypeInvalid, "max_turns must be an int, not True"),
+    ({"options": "x"}, ArgumentTypeInvalid, "options must be a dict, .*, not 'x'"),
+    ({"modell": "x"}, TypeError, "there is no argument 'modell'; did you mean 'model'"),
+    ({"qqqq": "x"}, TypeError, "there is no argument 'qqqq'$"),
+]
+OF_SESSIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"provider": None}, ArgumentTypeInvalid, "provider must be a str, not None"),
+    ({"cwd": 3}, ArgumentTypeInvalid, "cwd must be a str or a Path, not 3"),
+    ({"clocks": 60}, ArgumentTypeInvalid, "clocks must be Clocks"),
+    ({"budget": 2.0}, ArgumentTypeInvalid, "budget must be Budget"),
+    ({"approve": lambda request: Allow()}, ArgumentTypeInvalid, "approve must be an async"),
+    ({"permission_mode": "acceptEdits"}, ArgumentValueInvalid, ".*did you mean 'accept_edits'"),
+]
+OF_BATCHES: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"jobs": [{"id": "a"}]}, ArgumentTypeInvalid, r"jobs\[0\] must be a Job, .*\{'id': 'a'\}"),
+    ({"jobs": {"id": "a"}}, ArgumentTypeInvalid, "jobs must be a file of jobs or an iterable"),
+    ({"jobs": None}, ArgumentTypeInvalid, "jobs must be a file of jobs .*, not None"),
+    ({"approve": lambda request: Allow()}, ArgumentTypeInvalid, "approve must be an async"),
+    ({"concurrency": "4"}, ArgumentTypeInvalid, "concurrency must be an int, not '4'"),
+    ({"concurrency": 0}, ArgumentValueInvalid, "concurrency is 0: it must be 1 or more"),
+    ({"only": "core-*"}, ArgumentTypeInvalid, r"only must be a list of str, .*, not 'core-\*'"),
+    ({"out": 3}, ArgumentTypeInvalid, "out must be a str or a Path, not 3"),
+]
+
+
+@pytest.mark.parametrize(("given", "error", "said"), WISHES)
+async def test_a_wrong_argument_of_a_run_raises_before_it_starts(
+    autojump_clock: MockClock, given: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        with pytest.raises(error, match=f"^start: {said}"):
+            session.start(**{"prompt": "x", **given})
+        with pytest.raises(error, match=f"^submit: {said}"):
+            await session.submit(**{"prompt": "x", **given})
+        assert not (await house.store.sessions()).rows
+
+
+@pytest.mark.parametrize(("given", "error", "said"), OF_SESSIONS)
+async def test_a_wrong_argument_of_a_session_raises_before_it_is_opened(
+    autojump_clock: MockClock, given: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    async with open_house() as house:
+        with pytest.raises(error, match=f"^open_session: {said}"):
+            await house.manager.open_session(**{"provider": "actor", **given})
+
+
+@pytest.mark.parametrize(("given", "error", "said"), OF_BATCHES)
+async def test_a_wrong_argument_of_a_batch_raises_before_it_is_entered(
+    autojump_clock: MockClock, given: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    async with open_house() as house:
+        jobs = [Job(id="a", prompt="x", provider="actor")]
+        with pytest.raises(error, match=f"^run_batch: {said}"):
+            run_batch(house.manager, **{"jobs": jobs, **given})
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"deadline": "soon"}, 'job 1: deadline: expected .*, got "soon"'),
+        (
+            {"permission_mode": "acceptEdits"},
+            "job 1: permission_mode: .*did you mean 'accept_edits",
+        ),
+        ({"env": {"A": 1}}, "job 1: env: expected an object of texts, got .* for A"),
+        ({"metadata": {"A": Job}}, "job 1: metadata: it cannot be written as JSON"),
+    ],
+)
+async def test_a_job_with_a_wrong_field_is_refused_with_its_place_and_field(
+    autojump_clock: MockClock, fields: dict[str, Any], said: str
+) -> None:
+    async with open_house() as house:
+        jobs = [Job(id="a", prompt="x", provider="actor", **fields)]
+        with pytest.raises(JobsInvalid, match=said):
+            await run_batch(house.manager, iter(jobs)).__aenter__()
+
+
+def test_a_wrong_argument_of_a_manager_raises_at_once() -> None:
+    wrong: Any = {"clocks": 60}
+    with pytest.raises(ArgumentTypeInvalid, match=r"^open_manager: clocks must be Clocks"):
+        open_manager(**wrong)
+    wrong = {"environ": {"A": 1}}
+    with pytest.raises(ArgumentTypeInvalid, match=r"^open_manager: environ\['A'\] must be a str"):
+        open_manager(**wrong)
+
+
+@pytest.mark.parametrize("approve", [allow, partial(allow), Asker()], ids=type)
+async def test_whatever_is_async_may_answer(
+    autojump_clock: MockClock, approve: Callable[[object], Awaitable[Allow]]
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor", approve=approve)
+        assert (await (await session.submit("x")).result()).text == "x"
+
+
+async def test_a_manager_that_is_not_open_opens_no_session(autojump_clock: MockClock) -> None:
+    manager = open_manager(adapters={"actor": scripted("actor")})
+    with pytest.raises(ManagerClosing, match=r"open_session: .* has not been entered"):
+        await manager.open_session("actor")
+    async with manager:
+        session = await manager.open_session("actor")
+        await (await session.submit("x")).result()
+    for call in (
+        lambda: manager.open_session("actor"),
+        lambda: manager.session(session.id),
+        lambda: manager.submit_follow_up("run_x", "y"),
+        lambda: manager.submit_resume("snp_x"),
+    ):
+        with pytest.raises(ManagerClosing, match="has been left"):
+            await call()
+    with pytest.raises(ManagerClosing):
+        await session.submit("y")
+
+
+def test_a_manager_on_asyncio_says_that_it_needs_trio() -> None:
+    async def main() -> None:
+        async with open_manager():
+            pass
+
+    with pytest.raises(NotInTrio, match=r"asyncio.*trio\.run\(main\)"):
+        main().send(None)  # as the loop of asyncio does
+
+
+async def test_a_manager_of_another_trio_run_says_so() -> None:
+    async with open_manager(adapters={"actor": scripted("actor")}) as manager:
+
+        async def elsewhere() -> None:
+            with pytest.raises(NotInTrio, match=r"another trio\.run than this one"):
+                await manager.open_session("actor")
+
+        await trio.to_thread.run_sync(trio.run, elsewhere)

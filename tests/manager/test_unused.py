@@ -1,0 +1,21 @@
+"""Sessions that are opened and never used."""
+
+import gc
+
+from trio.testing import MockClock
+
+from tests.manager.house import open_house
+
+
+async def test_sessions_that_are_never_used_leave_nothing_behind(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house() as house:
+        before = len(house.manager._tables.opened)  # pyright: ignore[reportPrivateUsage]
+        for number in range(100):
+            session = await house.manager.open_session("actor")
+            if number % 2:
+                await session.close()
+            del session
+        gc.collect()
+        assert len(house.manager._tables.opened) == before  # pyright: ignore[reportPrivateUsage]

@@ -742,6 +742,10 @@ class NoSuchDirectory(SpawnFailed):
     """There is no such directory to run a program in, or we may not enter it."""
 
 
+class ProfileRefused(ProcessError):
+    """Secret settings cannot be handed to a program by a private file; the text says why."""
+
+
 class TreeLost(ProcessError):
     """Whoever was to start a child was killed meanwhile; what had begun was ended."""
 

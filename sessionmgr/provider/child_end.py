@@ -5,7 +5,13 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.errors import CommandInvalid, NoSuchDirectory, ProcessError, ProgramNotFound
+from sessionmgr.errors import (
+    CommandInvalid,
+    NoSuchDirectory,
+    ProcessError,
+    ProfileRefused,
+    ProgramNotFound,
+)
 from sessionmgr.model import Failure, FailureKind, ProcessExited
 from sessionmgr.process import is_passing
 from sessionmgr.process.facts import Emptied
@@ -48,7 +54,7 @@ def start_failure(error: ProcessError) -> Failure:
     match error:
         case ProgramNotFound():
             kind = FailureKind.CLI_NOT_FOUND
-        case CommandInvalid() | NoSuchDirectory():
+        case CommandInvalid() | NoSuchDirectory() | ProfileRefused():
             kind = FailureKind.CONFIG_INVALID
         case _:
             kind = FailureKind.START_FAILED

@@ -106,6 +106,7 @@ def one_shot_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> One
     spec = one_shot(
         run,
         program=options.command,
+        home=_home(env),
         sandbox=POLICIES[run.permission.effective].sandbox,
         settings=settings,
         bounds=bounds,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
 import trio
@@ -184,3 +186,40 @@ async def test_what_it_is_shown_and_says_is_as_on_an_app_server(house: House) ->
         named = await house.play([[Say(text="x")]], options=options, model="gpt-5.5")
         [begun] = [each for each in named.events if isinstance(each, RunStarted)]
         assert begun.model == "gpt-5.5", once
+
+
+async def test_what_is_secret_among_its_settings_reaches_a_server_and_stands_on_no_command_line(
+    house: House,
+) -> None:
+    token, lines, heard = f"Token {house.word()}", list[str](), bytearray()
+
+    async def serve(stream: trio.SocketStream) -> None:
+        heard.extend(await stream.receive_some())
+        lines.extend(command_lines())
+        await stream.send_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(trio.serve_tcp, serve, 0)
+        port = listeners[0].socket.getsockname()[1]
+        url = f"http://127.0.0.1:{port}/mcp"
+        servers: Json = {"x": {"url": url, "http_headers": {"Authorization": token}}}
+        session = await house.session()
+        options = house.options(exec=True, mcp_servers=servers)
+        played = await house.play([[Say(text="well")]], session, options=options)
+        nursery.cancel_scope.cancel()
+    again = await house.goes_on(session, options=house.options(exec=True))
+    assert again.result.provider_session_id == played.result.provider_session_id
+    assert played.result.text == "well", played.result.failure
+    assert token in heard.decode()
+    assert [line for line in lines if url in line]
+    assert not [line for line in lines if token in line]
+    assert not list((house.work.parent / "codex").glob("sessionmgr-*"))
+
+
+def command_lines() -> list[str]:
+    """Return what everybody on the machine may read of the processes there are."""
+    lines: list[str] = []
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            lines.append(process.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return lines

@@ -14,6 +14,7 @@ import msgspec
 
 from sessionmgr.model import Json, encode_json
 from sessionmgr.process import Command, checked_resume_id
+from sessionmgr_adapters.codex.one_shot.profile import parted, require_free
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 SCHEMA: Final = "schema.json"
 ANSWER: Final = "answer"
 INSTRUCTIONS: Final = "instructions"
+PROFILE: Final = "profile.toml"
 WORKSPACE: Final = "sandbox_workspace_write"
 
 # Nobody is there to be asked, and nobody is told what we do.
@@ -44,6 +46,10 @@ class OneShotSpec(msgspec.Struct, frozen=True, kw_only=True):
     """`read-only`, `workspace-write` or `danger-full-access`."""
     settings: tuple[tuple[str, Json], ...] = ()
     """Overrides of its configuration, dotted; the later ones win."""
+    secrets: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
+    """Settings that must not stand on its command line, as tables."""
+    home: Path = Path("/nonexistent")
+    """Where it has its configuration."""
     thread: str | None = None
     """The one that it goes on in."""
     is_fork: bool = False
@@ -62,6 +68,9 @@ class OneShotSpec(msgspec.Struct, frozen=True, kw_only=True):
             files[SCHEMA] = encode_json(self.schema).decode()
         if self.instructions is not None:
             files[INSTRUCTIONS] = self.instructions
+        if self.secrets:
+            lines = [f"{_quoted(name)} = {toml(value)}\n" for name, value in self.secrets.items()]
+            files[PROFILE] = "".join(lines)
         return files
 
     @property
@@ -69,12 +78,13 @@ class OneShotSpec(msgspec.Struct, frozen=True, kw_only=True):
         """The links to its images that lie beside them: it takes a comma in a name for two."""
         return {f"image{n}": str(Path(self.cwd, each)) for n, each in enumerate(self.images)}
 
-    def command(self, paths: Mapping[str, str]) -> Command:
+    def command(self, paths: Mapping[str, str], profile: str | None = None) -> Command:
         """Return how it is started, where its files and links are at `paths`.
 
         The prompt is written to it: everybody on the machine may read a command line.
         """
         argv = [*self.program, "exec", f"--sandbox={self.sandbox}"]
+        argv += [] if profile is None else [f"--profile={profile}"]
         argv += [] if self.is_ruled else ["--ignore-rules"]
         instructions = ("model_instructions_file", paths.get(INSTRUCTIONS))
         for name, value in (instructions, *self.settings, *ALWAYS):
@@ -97,6 +107,7 @@ def make_spec(
     run: RunContext,
     *,
     program: tuple[str, ...],
+    home: Path,
     sandbox: str,
     settings: Mapping[str, Json],
     bounds: Mapping[str, Json],
@@ -112,7 +123,9 @@ def make_spec(
     thread = run.provider_session_id
     if thread is not None:
         checked_resume_id(thread)
-    wished: dict[str, Json] = dict(settings)
+    wished, secret = parted(settings)
+    if secret:
+        require_free(program)
     if run.model is not None:
         wished["model"] = run.model
     if run.effort is not None:
@@ -127,6 +140,8 @@ def make_spec(
         env=dict(run.env),
         sandbox=sandbox,
         settings=(*wished.items(), *bounds.items()),
+        secrets=secret,
+        home=home,
         thread=thread,
         is_fork=is_fork,
         is_ruled=is_ruled,

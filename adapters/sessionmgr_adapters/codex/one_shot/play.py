@@ -8,6 +8,7 @@ commands and keeps its thread fit to go on in; what does not obey is ended with 
 from __future__ import annotations
 
 import signal
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,8 +28,9 @@ from sessionmgr.provider.child_end import exit_failure, process_exited
 from sessionmgr.provider.ending import end_well, output_in
 from sessionmgr_adapters.codex.one_shot.complaints import cleaned, start_kind, turn_failure
 from sessionmgr_adapters.codex.one_shot.frames import read
-from sessionmgr_adapters.codex.one_shot.launch import ANSWER
+from sessionmgr_adapters.codex.one_shot.launch import ANSWER, PROFILE
 from sessionmgr_adapters.codex.one_shot.normalise import State, normalise
+from sessionmgr_adapters.codex.one_shot.profile import linked
 from sessionmgr_adapters.codex.paths import placeless
 from sessionmgr_adapters.codex.races import has_lost, notice, wait
 
@@ -85,14 +87,17 @@ class OneShot:
         Raises:
             ProcessError: It could not be started.
         """
-        with PrivateFiles() as files:
+        with PrivateFiles() as files, ExitStack() as links:
             paths = {name: files.write(name, text) for name, text in self._spec.files.items()}
             named = {name: str(path) for name, path in paths.items()}
             for name, image in self._spec.links.items():
                 link = files.directory / name
                 link.symlink_to(image)
                 named[name] = str(link)
-            facts = await self._start(self._spec.command(named))
+            profile = None
+            if PROFILE in paths:
+                profile = links.enter_context(linked(self._spec.home, paths[PROFILE]))
+            facts = await self._start(self._spec.command(named, profile))
             self._tell_of_the_answer(paths[ANSWER])
         self._book()
         self._run.emit_nowait(process_exited(facts))

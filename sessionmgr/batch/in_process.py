@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("sessionmgr.batch")
 
+COPIES: Final = 4
+"""So many threads write what attempts leave beside their results."""
 CLOSE: Final = 5.0
 """Seconds in which a session whose job is over is to be closed."""
 
@@ -77,6 +79,7 @@ class InProcessHost:
         self._last = 0
         self._told = trio.Event()
         self._nursery: trio.Nursery | None = None
+        self._copying: Final = trio.CapacityLimiter(COPIES)
         self._lease = trio.CancelScope()
 
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -218,12 +221,12 @@ class InProcessHost:
         )
 
     async def _follow(self, part: _Part, run: RunHandle) -> RunResult:
-        item = Item(part.work.item)
+        item = Item(part.work.item, self._copying)
         cursor = aiter(run)
-        with item:
+        async with item:
             while events := await cursor.batch():
                 part.doing.see(events, trio.current_time())
-                item.see(events)
+                await item.see(events)
             result = await run.result()
         await item.keep(self._manager, result)
         return result

@@ -7,11 +7,13 @@ import hashlib
 import logging
 import mimetypes
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 import trio
 
+from sessionmgr.batch.executor import in_thread
 from sessionmgr.errors import UnknownId
 from sessionmgr.model import OutputReceived, ProcessExited
 from sessionmgr.process.private_path import (
@@ -20,7 +22,7 @@ from sessionmgr.process.private_path import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
     from sessionmgr.manager import Manager
@@ -30,55 +32,81 @@ log: Final = logging.getLogger("sessionmgr.batch")
 
 ROOM: Final = 16 * 1024 * 1024
 LONGEST: Final = 80
+PATIENCE: Final = 10.0
+"""Seconds for a piece of it to be written."""
 
 
 class Item:
-    """The directory of one attempt; with no path, nothing is kept."""
+    """The directory of one attempt; with no path, nothing is kept.
 
-    def __init__(self, path: str | None) -> None:
+    It is written in threads, and not waited for for long: all of it stands in the store.
+    """
+
+    def __init__(self, path: str | None, limiter: trio.CapacityLimiter | None = None) -> None:
         self._path = path
+        self._limiter: Final = limiter
         self._stderr: BinaryIO | None = None
         self._room = ROOM
 
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
         """Keep what is told from now on."""
+        await trio.lowlevel.checkpoint()
         return self
 
-    def __exit__(
+    async def __aexit__(
         self,
         exc_type: type[BaseException] | None,
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
         """Close what is open."""
-        if self._stderr is not None:
-            self._stderr.close()
+        if self._stderr is not None and self._path is not None:
+            with trio.CancelScope(shield=True):
+                await self._do(self._stderr.close)
 
-    def see(self, events: Iterable[AnyEvent]) -> None:
+    async def see(self, events: Iterable[AnyEvent]) -> None:
         """Keep what belongs here of what has happened."""
+        errors, left_running = list[str](), list[str]()
         for event in events:
-            if self._path is None:
-                return
-            try:
-                self._see(self._path, event)
-            except OSError as error:
-                self._give_up(error)
+            match event:
+                case OutputReceived(stream="stderr", text=text):
+                    errors.append(text)
+                case ProcessExited(left_running=left):
+                    left_running += left
+                case _:
+                    pass
+        path = self._path
+        if path is not None and (errors or left_running):
+            await self._do(lambda: self._write(path, "".join(errors), left_running))
 
-    def _see(self, path: str, event: AnyEvent) -> None:
-        match event:
-            case OutputReceived(stream="stderr", text=text):
-                self._note(path, text)
-            case ProcessExited(left_running=left) if left:
-                place = self._place(path) / "left_running"
-                with open(place, "wb", opener=unlinked_opener) as file:  # its mode
-                    file.write("".join(f"{each}\n" for each in left).encode())
-            case _:
-                pass
+    async def _do(self, work: Callable[[], None]) -> None:
+        """Write something; where that cannot be, or not soon, keep nothing more."""
+        try:
+            with trio.fail_after(PATIENCE):
+                await in_thread(work, limiter=self._limiter)
+        except OSError as error:
+            self._give_up(error.strerror or str(error))
+        except trio.TooSlowError:
+            self._give_up(f"the disk has not answered for {PATIENCE:g} s")
 
-    def _give_up(self, error: OSError) -> None:
-        """Keep nothing more: all of it stands in the store, and no job is lost for a copy."""
-        log.warning("event=item_not_kept path=%s why=%s", self._path, error.strerror or error)
+    def _give_up(self, why: str) -> None:
+        """Keep nothing more: no job is lost, or late, for a copy."""
+        log.warning("event=item_not_kept path=%s why=%s", self._path, why)
         self._path = None
+
+    # --- in a thread -----------------------------------------------------------------------------
+
+    def _write(self, path: str, errors: str, left_running: Sequence[str]) -> None:
+        try:
+            if errors:
+                self._note(path, errors)
+        finally:
+            if self._path is None and self._stderr is not None:
+                self._stderr.close()  # it has been given up meanwhile
+        if left_running:
+            place = self._place(path) / "left_running"
+            with open(place, "wb", opener=unlinked_opener) as file:  # its mode
+                file.write("".join(f"{each}\n" for each in left_running).encode())
 
     def _note(self, path: str, text: str) -> None:
         data = text.encode("utf-8", "replace")
@@ -92,22 +120,24 @@ class Item:
         self._stderr.write(data[: self._room])
         self._room -= len(data)
 
+    def _write_image(self, path: str, name: str, data: bytes) -> None:
+        with open(self._place(path) / name, "wb", opener=unlinked_opener) as file:  # its mode
+            file.write(data)
+
+    # --- and in none -----------------------------------------------------------------------------
+
     async def keep(self, manager: Manager, result: RunResult) -> None:
         """Keep the images that it made."""
-        if self._path is None:
-            return
         for image in result.images:
+            if self._path is None:
+                return
             suffix = mimetypes.guess_extension(image.media_type) or ""
             try:
                 data = await manager.blob(image.blob)
-                place = self._place(self._path) / f"{image.blob}{suffix}"
-                async with await trio.open_file(place, "wb", opener=unlinked_opener) as file:
-                    await file.write(data)
             except UnknownId:
                 continue  # whoever made it has not stored it
-            except OSError as error:
-                self._give_up(error)
-                return
+            write = partial(self._write_image, self._path, f"{image.blob}{suffix}", data)
+            await self._do(write)
 
     def _place(self, path: str) -> Path:
         place = Path(path)

@@ -1,11 +1,12 @@
 """What jobs leave beside their results, and what is told of them while they run."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from sessionmgr import run_batch
-from sessionmgr.batch import label
+from sessionmgr.batch import item, label
 from sessionmgr.batch.doing import Doing
 from sessionmgr.batch.item import file_name
 from sessionmgr.errors import LedgerUnusable, ResultsUnwritable
@@ -133,6 +134,23 @@ def test_a_directory_is_called_like_its_job(id: str, expected: str) -> None:
     name = file_name(id)
     assert name == expected or (expected.endswith("~") and name.startswith(expected))
     assert "/" not in name
+
+
+async def test_a_disk_that_hangs_costs_no_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(item, "PATIENCE", 0.2)
+    kept = item.Item(str(tmp_path / "pipe" / "job" / "attempt-1"))
+    place = tmp_path / "pipe" / "job" / "attempt-1"
+    place.mkdir(parents=True)
+    os.mkfifo(place / "stderr")  # opening it hangs, for nobody reads it
+    async with kept:
+        for text in ("oh no", "and more"):
+            await kept.see([OutputReceived(stream="stderr", text=text)])
+    assert caplog.text.count("event=item_not_kept") == 1
+    assert "the disk has not answered for 0.2 s" in caplog.text
+    with (place / "stderr").open("rb") as pipe:  # let the thread go
+        assert pipe.read() == b"oh no"
 
 
 def test_long_ids_have_names_of_their_own() -> None:

@@ -40,6 +40,7 @@ SessionmgrError
 │   │   ├── BatchBusy               another process is at this batch
 │   │   ├── OutDirectoryTaken       the directory holds the batch of another jobs file
 │   │   ├── LedgerUnusable          what has become of the jobs cannot be written down
+│   │   │   └── OutUnusable         nor can the batch's directory be made or written
 │   │   ├── ResultsUnwritable       the files that say what came of them cannot be written
 │   │   ├── HostLost                the process in which jobs ran is no more
 │   │   └── BatchDown               the batch gave up; __cause__ says why
@@ -102,6 +103,7 @@ SessionmgrError
 
 from __future__ import annotations
 
+import errno
 import os
 from typing import TYPE_CHECKING
 
@@ -248,7 +250,7 @@ class CapabilityMissing(StartRefused):
         from sessionmgr.model.capability import named  # only here, and only then
 
         missing = ", ".join(map(named, negotiation.missing))
-        super().__init__(f"{provider} cannot do what is required: {missing}")
+        super().__init__(f"{provider} does not support {missing}")
         self.provider = provider
         self.negotiation = negotiation
 
@@ -290,7 +292,7 @@ class WishRefused(StartRefused):
     """The provider has no way to do what a field of the wish asks of it."""
 
     def __init__(self, provider: str, field: str) -> None:
-        super().__init__(f"{provider} cannot be told {field}: leave it out")
+        super().__init__(f"{provider} does not support {field}: leave it out")
         self.provider = provider
         self.field = field
 
@@ -437,13 +439,30 @@ class OutDirectoryTaken(BatchError):
         self.holder = holder
 
 
+def _remedy(why: str) -> str:
+    """Return what to do about a ledger, where the reason alone does not say it."""
+    if "not a database" in why or "malformed" in why:
+        return "; restore a copy of it, or run the jobs anew in another directory (--out DIR)"
+    if "full" in why or os.strerror(errno.ENOSPC) in why:
+        return "; free some space, then give the same command again"
+    return ""
+
+
 class LedgerUnusable(BatchError):
     """What has become of the jobs cannot be read or written down."""
 
     def __init__(self, path: str, why: object) -> None:
-        super().__init__(f"{path} cannot be used as a batch's ledger: {why}")
+        super().__init__(f"{path} cannot be used as a batch's ledger: {why}{_remedy(str(why))}")
         self.path = path
         self.why = str(why)
+
+
+class OutUnusable(LedgerUnusable):
+    """A batch's directory cannot be made or written."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(path, why)
+        self.args = (f"no batch can be kept in {path}: {why}; choose another directory (--out)",)
 
 
 class ResultsUnwritable(BatchError):

@@ -28,23 +28,25 @@ def with_seconds(fields: dict[str, object]) -> dict[str, object]:
     return fields | {name: value for name, value in seconds.items() if value is not None}
 
 
-def type_error(error: msgspec.ValidationError, fields: dict[str, object]) -> tuple[str, str]:
-    """Return which field has a wrong value, and what is wrong with it."""
+def type_error(
+    error: msgspec.ValidationError, fields: dict[str, object], of: type[msgspec.Struct] = Job
+) -> tuple[str, str]:
+    """Return which field of a struct has a wrong value, and what is wrong with it."""
     found = _PATH.search(str(error))
     name = found["field"] if found else ""
     if name not in fields:
         return "", str(error)
     value = fields[name]
-    expected = _SPECIAL.get(name) or _expected(_type_of(name))
+    expected = _SPECIAL.get(name) or _expected(_type_of(name, of))
     if name == "env" and isinstance(value, dict):
         return name, f"expected {expected}, got {_wrong_variable(cast('dict[str, object]', value))}"
     return name, f"expected {expected}, got {kind_of(value) if name in _SECRET else shown(value)}"
 
 
-def _type_of(name: str) -> inspect.Type:
-    (of_job,) = inspect.multi_type_info([Job])
-    assert isinstance(of_job, inspect.StructType)
-    return next(field.type for field in of_job.fields if field.name == name)
+def _type_of(name: str, of: type[msgspec.Struct]) -> inspect.Type:
+    (struct,) = inspect.multi_type_info([of])
+    assert isinstance(struct, inspect.StructType)
+    return next(field.type for field in struct.fields if field.encode_name == name)
 
 
 def _expected(of: inspect.Type) -> str:

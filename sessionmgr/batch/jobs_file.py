@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
@@ -94,6 +93,18 @@ class Source:
                 _require_job("jobs", line - _BEGIN, job)
                 yield line, _checked(job, self.place(line))
 
+    def require_jobs_file(self) -> None:
+        """Make sure that the file is not one of another format; what cannot be read passes.
+
+        Raises:
+            JobsInvalid: It says of which format it is, and how to convert it.
+        """
+        if self.path is not None and self.path.is_file():
+            with self.path.open("rb") as file:
+                foreign = foreign_format(file.read(HEAD), str(self))
+            if foreign is not None:
+                raise JobsInvalid([f"{self}: {foreign}"])
+
     def _lines(self, path: Path) -> Iterator[tuple[int, Job | list[Problem]]]:
         with io.BufferedReader(io.FileIO(path), HEAD) as file:
             foreign = foreign_format(file.peek(HEAD)[:HEAD], str(path))
@@ -175,22 +186,6 @@ def unknown(name: str, known: Iterable[str], kind: str = "field") -> str:
     if nearest := get_close_matches(name, known, n=1):
         return f"there is no such {kind}{which}; did you mean {nearest[0]!r}?"
     return f"there is no such {kind}{which}; there are: {', '.join(known)}"
-
-
-_PATH: Final = re.compile(r" - at `\$\.?(?P<path>.*)`$")
-
-
-def said_of(error: msgspec.ValidationError) -> tuple[str, str]:
-    """Return which field is wrong, as far as that is said, and what is wrong with it."""
-    text = str(error)
-    found = _PATH.search(text)
-    if found is None:
-        return "", _uncapitalised(text)
-    return found["path"], _uncapitalised(text[: found.start()])
-
-
-def _uncapitalised(text: str) -> str:
-    return text[:1].lower() + text[1:]
 
 
 async def spool(stream: ReceiveStream, directory: str | Path) -> Path:

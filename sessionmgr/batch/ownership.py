@@ -22,6 +22,7 @@ def claim(ledger: Ledger, out: str | Path, source: Source, *, force: bool) -> No
     Jobs that a program hands over come from no file: they are at home in any directory.
 
     Raises:
+        JobsInvalid: The file that would be at home elsewhere is no jobs file at all.
         OutDirectoryTaken: It belongs to another file; with `force` it is taken over.
     """
     if source.path is None:
@@ -29,6 +30,7 @@ def claim(ledger: Ledger, out: str | Path, source: Source, *, force: bool) -> No
     now, before = _place(source.path, Path(out)), ledger.note(_NOTE)
     is_ours = before in (None, _NO_FILE, now, str(source.path)) or _is_same_file(before, now)
     if not is_ours and not force:
+        source.require_jobs_file()
         raise OutDirectoryTaken(str(out), before or "", str(source))
     ledger.note(_NOTE, now)
 

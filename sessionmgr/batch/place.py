@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from sessionmgr.errors import BatchBusy, LedgerUnusable
+from sessionmgr.errors import BatchBusy, LedgerUnusable, OutUnusable
 from sessionmgr.process.private_path import make_private_directory, unlinked_opener
 
 LEDGER: Final = "ledger.db"
@@ -34,7 +34,7 @@ class Place:
             make_private_directory(self.path)
             self._lock: Final = unlinked_opener(str(lock), os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            raise LedgerUnusable(str(out), error.strerror or error) from error
+            raise OutUnusable(str(out), _in_words(error)) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -90,6 +90,12 @@ def _require_no_links(path: Path) -> None:
         if link.is_symlink():
             why = f"{name} is a symbolic link to {link.readlink()}: remove it, or choose another"
             raise LedgerUnusable(str(path), f"{why} directory (--out)")
+
+
+def _in_words(error: OSError) -> str:
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "it is, or lies below, a file that is not a directory"
+    return error.strerror or str(error)
 
 
 def require_idle(out: str | Path) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.changes import change, is_same_work
 from sessionmgr.batch.executor import in_thread
-from sessionmgr.batch.job import Job, fingerprint, meaning
+from sessionmgr.batch.job import FIELDS, Job, fingerprint, meaning
 from sessionmgr.batch.jobs_file import Source
 from sessionmgr.batch.ledger import Entered, Known, Ledger
 from sessionmgr.batch.problems import Problem, Problems
@@ -74,8 +74,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     job: Job | None = None
     """None: it cannot be read, and the problems say why."""
     digests: dict[str, str] = {}
-    own_budget: bool = False
-    """Whether the job itself names its budget, and not the batch's defaults."""
+    own: frozenset[str] = frozenset()
+    """The fields that the job itself gives, and not the batch's defaults."""
     problems: tuple[Problem, ...] = ()
 
 
@@ -248,7 +248,7 @@ class Reader:
             id=job.id,
             job=complete,
             digests=meaning(complete, complete.cwd),
-            own_budget=found.budget_usd is not None,
+            own=frozenset(name for name in FIELDS if getattr(found, name) is not None),
         )
 
     def _check(self, draft: Draft) -> Checked:
@@ -259,19 +259,21 @@ class Reader:
         try:
             grant = self._manager.check(job.provider or "", wish_of(job), cwd=job.cwd or ".")
         except (StartRefused, ProcessError) as error:
-            problem = self._refused(error, draft.where, job, is_own=draft.own_budget)
+            problem = self._refused(error, draft, job)
             return Checked(draft=draft, problems=(problem,))
         return Checked(draft=draft, grant=grant, directory=self._directory(job))
 
-    def _refused(self, error: Exception, where: str, job: Job, *, is_own: bool) -> Problem:
+    def _refused(self, error: Exception, draft: Draft, job: Job) -> Problem:
         """Say what is wrong with a job; a default is named with its source, not with a line."""
-        if not isinstance(error, BudgetUnenforceable) or job.budget_usd is None:
-            what = error.why if isinstance(error, WishInvalid) else str(error)
-            return Problem(where, field_to_blame(error, job), what)
-        if is_own:
-            return Problem(where, f"budget_usd ({job.budget_usd})", error.why)
-        source = self._settings.sources.get("budget_usd", "the batch's defaults")
-        return Problem("", f"budget_usd ({job.budget_usd}, from {source})", error.why)
+        field = field_to_blame(error, job)
+        what = error.why if isinstance(error, WishInvalid | BudgetUnenforceable) else str(error)
+        budget = isinstance(error, BudgetUnenforceable)
+        value = f"{job.budget_usd}" if budget and job.budget_usd is not None else ""
+        source = self._settings.sources.get(field, "the batch's defaults" if budget else "")
+        if field in draft.own or not source:
+            return Problem(draft.where, f"{field} ({value})" if value else field, what)
+        said = ", ".join(filter(None, (value, f"from {source}")))
+        return Problem("", f"{field} ({said})", what)
 
     def _is_ready(self, read: Read, where: str) -> bool:
         """Say whether a job's provider can be used, if the job is to be done this time."""

@@ -11,9 +11,10 @@ from typing import Final, cast
 
 import msgspec
 
-from sessionmgr.batch.jobs_file import said_of
+from sessionmgr.batch.field_types import type_error
 from sessionmgr.batch.rules import Rule, Rules
 from sessionmgr.errors import RulesInvalid
+from sessionmgr.provider.bounded_file import FileRefused, read_bytes
 from sessionmgr.provider.command_line import NotPlainError, commands_of_line
 
 
@@ -24,17 +25,17 @@ def read_rules(path: str | Path, *, sha256: str | None = None) -> Rules:
         RulesInvalid: They are none; it says where and why.
     """
     try:
-        data = Path(path).read_bytes()
+        data = read_bytes(Path(path), regular=False)
         if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
             raise RulesInvalid(str(path), "it has changed since it was trusted")
         text = data.decode()
         found: dict[str, object] = tomllib.loads(text)
-    except OSError as error:
-        raise RulesInvalid(str(path), error.strerror or str(error)) from error
+    except FileRefused as error:
+        raise RulesInvalid(str(path), str(error).removeprefix(f"{path}: ")) from error
     except UnicodeDecodeError as error:
-        raise RulesInvalid(str(path), "it is no UTF-8") from error
+        raise RulesInvalid(str(path), "it is not UTF-8 text") from error
     except tomllib.TOMLDecodeError as error:
-        raise RulesInvalid(str(path), f"it is no TOML: {error}") from error
+        raise RulesInvalid(str(path), f"invalid TOML: {error}") from error
     for name in found.keys() - {"rule"}:
         raise RulesInvalid(str(path), f"there is no {name!r}; rules begin with [[rule]]")
     rules = found.get("rule")
@@ -63,7 +64,8 @@ def _rule(given: object, where: str) -> Rule:
     try:
         rule = msgspec.convert(given, Rule)
     except msgspec.ValidationError as error:
-        field, what = said_of(error)
+        fields = cast("dict[str, object]", given) if isinstance(given, dict) else {}
+        field, what = type_error(error, fields, Rule)
         raise RulesInvalid(where, f"{field}: {what}" if field else what) from error
     if rule.allows and all(getattr(rule, name) is None for name in _CONDITIONS):
         raise RulesInvalid(where, 'it allows everything: say so by tool = "*"')

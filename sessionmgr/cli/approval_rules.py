@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sessionmgr.batch import read_rules
+from sessionmgr.errors import CommandLineInvalid, RulesInvalid
 
 if TYPE_CHECKING:
     from sessionmgr.cli.configuration import Configuration
@@ -17,9 +18,13 @@ def rules_of(configuration: Configuration) -> Approve | None:
     A file of a trusted project is read as it was trusted: what was hashed is what is used.
 
     Raises:
-        RulesInvalid: It holds no rules; it says where and why.
+        CommandLineInvalid: It holds no rules; it says who names it, where and why.
     """
     path = configuration.approve
     if path is None:
         return None
-    return read_rules(path, sha256=configuration.trusted.get(str(path.resolve())))
+    try:
+        return read_rules(path, sha256=configuration.trusted.get(str(path.resolve())))
+    except RulesInvalid as error:
+        source = configuration.sources.get("approve", "approve")
+        raise CommandLineInvalid(f"{source}: {error}") from error

@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import msgspec
 
-from sessionmgr.model import ErrorOccurred, Failure, FailureKind, Json
+from sessionmgr.model import ErrorOccurred, Failure, FailureKind, Json, encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MASK: Final = "what is there"
 """In the place of a value: it may be long, and somebody's secret."""
+SHOWN: Final = 60
+"""Characters of a schema's value that a message shows."""
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -70,8 +72,23 @@ def schema_fault(schema: Json) -> str | None:
         if make is not None:
             make(schema)
     except ValueError as error:
-        return f"it is no JSON Schema: {_first_line(error)}"
+        return f"not a valid JSON Schema: {_place_in(error)}"
     return None
+
+
+_TYPES: Final = "array, boolean, integer, null, number, object or string"
+
+
+def _place_in(error: ValueError) -> str:
+    """Say where a schema is wrong, and with which value."""
+    path: object = getattr(error, "instance_path", None)
+    if not isinstance(path, list) or not path:
+        return _first_line(error)
+    parts = cast("list[str | int]", path)
+    value = encode_json(cast("Json", getattr(error, "instance", None))).decode()
+    shown = value if len(value) <= SHOWN else f"{value[: SHOWN - 1]}…"
+    hint = f" (types are {_TYPES})" if parts[-1] == "type" else ""
+    return f"at /{'/'.join(map(str, parts))}, {shown} is not allowed{hint}"
 
 
 @cache

@@ -83,9 +83,11 @@ async def test_others_have_their_turn_while_jobs_are_read(tmp_path: Path) -> Non
 
 async def test_so_many_problems_are_told_and_the_others_counted(tmp_path: Path) -> None:
     path = tmp_path / "jobs.jsonl"
-    path.write_text("nonsense\n" * 1_000)
+    path.write_text(
+        "".join(f'{{"id": "{number}", "model": {number}}}\n' for number in range(1_000))
+    )
     async with open_manager() as manager:
         with pytest.raises(JobsInvalid, match="and 975 more") as refused:
             async with run_batch(manager, path):
                 await trio.sleep_forever()
-    assert refused.value.problems[2].startswith(f"{path}:3: it is no JSON")
+    assert refused.value.problems[2] == f"{path}:3: model: expected a text, got 2 (a number)"

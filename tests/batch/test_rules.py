@@ -143,7 +143,7 @@ async def test_a_pattern_of_a_tool_can_allow_everything(tmp_path: Path) -> None:
         ("[[rule]]\ncommand = 'a > b'\ndecision = 'allow'", ":1", "'a > b': it takes"),
         ("[[rule]]\ncommand = '$X'\ndecision = 'deny'", ":1", r"'\$X' is not one plain command"),
         ("[rules]", "", "there is no 'rules'"),
-        ("[[rule", "", "no TOML"),
+        ("[[rule", "", "invalid TOML"),
         ("", "", "no rules"),
     ],
 )

@@ -38,7 +38,10 @@ def test_a_shell_reads_it_where_the_option_says_so(terminal: Terminal) -> None:
     [
         (("--tools-allowed", "Reed"), "tools_allowed: unknown tool 'Reed'; did you mean 'Read'?"),
         (("--effort", "extreme"), "effort: unknown level 'extreme'; Claude Code has low, medium"),
-        (("--schema", "s.json"), "schema: it is no JSON Schema: "),
+        (
+            ("--schema", "s.json"),
+            'schema: not a valid JSON Schema: at /type, "objekt" is not allowed (types are array',
+        ),
     ],
 )
 def test_a_wish_that_no_agent_could_be_given_starts_no_run(

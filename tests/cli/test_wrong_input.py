@@ -143,8 +143,8 @@ WRONG = {
         "shell has no permission mode plan; "
         "it has: default, full_auto, dangerously_skip_permissions"
     ),
-    "run hello -p shell --model big": "shell cannot do what is required: model_choice",
-    "run hello -p shell --system-prompt x": "shell cannot do what is required: system_prompt",
+    "run hello -p shell --model big": "shell does not support model_choice",
+    "run hello -p shell --system-prompt x": "shell does not support system_prompt",
     "run hello -p shell --option shel=true": (
         "options of shell: there is no 'shel'; did you mean 'shell'?"
     ),
@@ -176,7 +176,7 @@ WRONG = {
     "batch jobs.jsonl --max-failures x": (
         "--max-failures: expected a whole number, 1 or more, got 'x'"
     ),
-    "batch jobs.jsonl --approve nowhere.toml": "nowhere.toml: No such file or directory",
+    "batch jobs.jsonl --approve nowhere.toml": "--approve: nowhere.toml: No such file or directory",
     "batch field.jsonl": ("field.jsonl:2: promt: there is no such field; did you mean 'prompt'?"),
     "batch twice.jsonl": "twice.jsonl:2: id: 'a' is already used at twice.jsonl:1",
     "batch provider.jsonl": (
@@ -188,7 +188,7 @@ WRONG = {
         "mode.jsonl:1: permission_mode: shell has no permission mode plan; "
         "it has: default, full_auto, dangerously_skip_permissions"
     ),
-    "batch require.jsonl": "require.jsonl:1: require: shell cannot do what is required: mcp",
+    "batch require.jsonl": "require.jsonl:1: require: shell does not support mcp",
     "trust": "trust: name one directory, or use --list, or --revoke DIR",
     # rehearse
     "rehearse": (

@@ -62,7 +62,7 @@ def test_what_is_not_valid_is_told_by_its_place_and_without_its_value() -> None:
 @pytest.mark.usefixtures("_installed")
 @pytest.mark.parametrize("schema", [{"type": "nonsense"}, {"$ref": "http://127.0.0.1:9/x"}])
 def test_a_schema_that_is_none_is_known_beforehand_and_nothing_is_fetched(schema: Json) -> None:
-    assert "no JSON Schema" in str(schema_fault(schema))
+    assert "not a valid JSON Schema" in str(schema_fault(schema))
     judged = judge(schema, 1)
     assert judged.failure is None
     assert judged.note is not None

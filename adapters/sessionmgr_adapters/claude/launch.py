@@ -12,6 +12,7 @@ import msgspec
 
 from sessionmgr.model import Json, PermissionMode, encode_json
 from sessionmgr.process import Command, Declared, When, checked_resume_id
+from sessionmgr.process.prompt import LARGEST_ARGUMENT
 from sessionmgr_adapters.claude.allowed import allowed_of
 from sessionmgr_adapters.claude.functions import PREFIX, SERVER, Functions
 from sessionmgr_adapters.claude.workspace import workspace_of
@@ -73,6 +74,8 @@ class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
     mode: str = "default"
     functions: Functions = Functions()
     """What it may call of ours."""
+    schema: Json = None
+    """That of its output, where it is too long for a command line."""
 
     @property
     def key(self) -> str:
@@ -107,7 +110,13 @@ class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def _unchangeable(self) -> tuple[object, ...]:
         command = self.command
-        return (command.argv, command.cwd, command.env, self.files, self.functions)
+        return (command.argv, command.cwd, command.env, self.files, self.functions, self.schema)
+
+    @property
+    def introduction(self) -> dict[str, Json]:
+        """What it is told when it is greeted."""
+        told = self.functions.introduction
+        return told if self.schema is None else {**told, "jsonSchema": self.schema}
 
     @property
     def is_fork(self) -> bool:
@@ -147,6 +156,7 @@ def make_spec(run: RunContext, options: ClaudeOptions, session: str) -> ClaudeSp
         effort=run.effort,
         mode=run.permission.effective,
         functions=functions,
+        schema=None if _is_short(run.schema) else run.schema,
     )
 
 
@@ -186,13 +196,13 @@ def _argv(
         argv.append(f"--max-turns={run.max_turns}")
     if run.budget.usd is not None:
         argv.append(f"--max-budget-usd={run.budget.usd}")
-    if run.schema is not None:
+    if run.schema is not None and _is_short(run.schema):
         argv.append(f"--json-schema={encode_json(run.schema).decode()}")
     if options.setting_sources is not None:
         argv.append(f"--setting-sources={','.join(options.setting_sources)}")
     for flag, value in (
         ("--fallback-model", options.fallback_model),
-        ("--settings", options.settings),
+        ("--settings", None if _is_json(options.settings) else options.settings),
         ("--debug-file", options.debug_file),
     ):
         if value is not None:
@@ -201,6 +211,16 @@ def _argv(
     if options.strict_mcp or workspace.is_narrow or allowed is not None:
         argv.append("--strict-mcp-config")
     return tuple(argv)
+
+
+def _is_short(schema: Json) -> bool:
+    """Whether a schema has room on a command line, which takes 128 KiB of one argument."""
+    return len(encode_json(schema)) <= LARGEST_ARGUMENT
+
+
+def _is_json(settings: str | None) -> bool:
+    """Whether these are settings, and no name of a file that has them."""
+    return settings is not None and settings.lstrip().startswith("{")
 
 
 def _denied(run: RunContext, options: ClaudeOptions) -> list[str]:
@@ -228,6 +248,8 @@ def _files(
     if servers:
         config: dict[str, Json] = {"mcpServers": servers}
         texts.append(("--mcp-config", encode_json(config).decode()))
+    if options.settings is not None and _is_json(options.settings):
+        texts.append(("--settings", options.settings))
     if options.agents:
         texts.append(("--agents", encode_json(options.agents).decode()))
     return tuple(texts)

@@ -39,7 +39,7 @@ async def prepare(
 
 
 async def _greet(turn: Turn, run: RunContext, seat: Seat, options: ClaudeOptions) -> Failure | None:
-    reply = await turn.request("initialize", **seat.spec.functions.introduction)
+    reply = await turn.request("initialize", **seat.spec.introduction)
     if reply.subtype != "success":
         return _refused("initialize", reply)
     hello = hello_of(reply.response)

@@ -6,6 +6,7 @@ import pytest
 
 from sessionmgr.errors import ResumeIdRefused
 from sessionmgr.model import (
+    Json,
     Permission,
     PermissionMode,
 )
@@ -37,7 +38,7 @@ def test_each_wish_is_on_the_command_line() -> None:
     made = spec(
         ClaudeOptions(
             fallback_model="haiku",
-            settings="{}",
+            settings="settings.json",
             setting_sources=(),
             strict_mcp=True,
             debug_file="/log",
@@ -62,7 +63,7 @@ def test_each_wish_is_on_the_command_line() -> None:
         "--max-budget-usd=1.5",
         '--json-schema={"type":"object"}',
         "--fallback-model=haiku",
-        "--settings={}",
+        "--settings=settings.json",
         "--setting-sources=",
         "--strict-mcp-config",
         "--debug-file=/log",
@@ -89,6 +90,7 @@ def test_what_is_long_or_private_goes_by_file() -> None:
             append_system_prompt="more",
             mcp_servers={"x": {"command": "y"}},
             agents={"a": {"description": "d", "prompt": "p"}},
+            settings=' {"env": {"ANTHROPIC_AUTH_TOKEN": "secret"}}',
             tools=(ClaudeTool("add", "", add),),
         ),
         system_prompt="secret",
@@ -98,9 +100,22 @@ def test_what_is_long_or_private_goes_by_file() -> None:
         "--system-prompt-file",
         "--append-system-prompt-file",
         "--mcp-config",
+        "--settings",
         "--agents",
     ]
     assert '"sessionmgr":{"type":"sdk"' in dict(made.files)["--mcp-config"]
+
+
+def test_a_schema_too_long_for_a_command_line_is_told_when_it_is_greeted() -> None:
+    short: Json = {"type": "object"}
+    long: dict[str, Json] = {"type": "object", "description": "x" * 200_000}
+    assert spec(schema=short).introduction == {}
+    made = spec(schema=long)
+    assert made.introduction == {"jsonSchema": long}
+    assert not any(each.startswith("--json-schema") for each in flags(made))
+    assert made.serves(spec(schema=long))
+    assert not made.serves(spec(schema=short))
+    assert not made.serves(spec(schema={**long, "title": "another"}))
 
 
 def test_the_environment_is_what_the_run_says_and_what_we_need() -> None:

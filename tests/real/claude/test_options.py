@@ -12,7 +12,7 @@ from sessionmgr.testing.model_server import Call, Refuse, Say, Script
 from sessionmgr_adapters.claude.refusals import EFFORTS
 from tests.real.claude.house import House, programs_of
 
-SCHEMA: Json = {
+SCHEMA: dict[str, Json] = {
     "type": "object",
     "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
     "required": ["name", "age"],
@@ -68,6 +68,36 @@ async def test_structured_output_is_what_was_asked_for(house: House) -> None:
     result = await run.result()
     assert result.status is RunStatus.COMPLETED, result.failure
     assert result.structured == {"name": "sample", "age": 0}
+
+
+async def test_a_schema_that_no_command_line_takes_is_kept_to(any_house: House) -> None:
+    house = any_house
+    schema: Json = {**SCHEMA, "description": "x" * 200_000}
+    session = await house.session()
+    run = await session.submit("Who is it?", schema=schema, options=house.options())
+    result = await run.result()
+    assert result.status is RunStatus.COMPLETED, result.failure
+    assert result.structured == {"name": "sample", "age": 0}
+    refused = await house.play([[Say(text="no")]] * 3, schema=schema)
+    assert refused.result.failure is not None
+    assert refused.result.failure.kind is FailureKind.STRUCTURED_INVALID
+
+
+async def test_settings_that_are_given_as_json_hold_and_stand_on_no_command_line(
+    any_house: House,
+) -> None:
+    house = any_house
+    word = house.word()
+    settings = json.dumps({"env": {"A_TOKEN": word, "SEEN": "from the settings"}})
+    seen = house.work / "seen"
+    command = "echo $SEEN > seen; cat /proc/[0-9]*/cmdline | tr '\\0' ' ' > lines"
+    script: Script = [[Call(tool="shell", input={"command": command})], [Say(text="done")]]
+    session = await house.session("full_auto")
+    played = await house.play(script, session, options=house.options(settings=settings))
+    assert played.result.status is RunStatus.COMPLETED, played.result.failure
+    assert seen.read_text() == "from the settings\n"
+    assert "--settings=" in (house.work / "lines").read_text()
+    assert word not in (house.work / "lines").read_text()
 
 
 async def test_a_run_without_the_output_that_was_asked_for_has_failed(house: House) -> None:

@@ -18,7 +18,12 @@ from sessionmgr.batch.job import Job as Job
 from sessionmgr.batch.jobs_file import spool as spool
 from sessionmgr.batch.place import require_idle as require_idle
 from sessionmgr.batch.problems import Problem as Problem
-from sessionmgr.batch.progress import Progress as Progress, RunningJob as RunningJob
+from sessionmgr.batch.progress import (
+    Pause as Pause,
+    Progress as Progress,
+    RunningJob as RunningJob,
+    Wait as Wait,
+)
 from sessionmgr.batch.reading import complete_job as complete_job
 from sessionmgr.batch.record import (
     JobRecord as JobRecord,

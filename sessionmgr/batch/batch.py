@@ -16,7 +16,7 @@ from sessionmgr.batch.executor import Executor
 from sessionmgr.batch.ledger import Ledger
 from sessionmgr.batch.ownership import claim
 from sessionmgr.batch.place import LEDGER, Place
-from sessionmgr.batch.progress import Progress
+from sessionmgr.batch.progress import Progress, Wait
 from sessionmgr.batch.reading import Reader
 from sessionmgr.batch.results import (
     JobResult,
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from sessionmgr.manager import Manager
 
 PAGE: Final = 64
+PATIENCE: Final = 2.0
+"""Seconds after which it is shown that something is waited for."""
 SHOWN: Final = 3
 
 
@@ -296,9 +298,15 @@ class Batch:
             read = self._reader.count if self._reader else 0
             progress = Progress(total=None, waiting=read, elapsed=tally.elapsed(now))
         else:
-            progress = tally.progress(board, self._host, now)
-        waits = self._executor.waits(now)
-        return progress if waits is None else replace(progress, waits_for=waits[0], waits=waits[1])
+            progress = tally.progress(board, self._host, now, wall=self._manager.now())
+        return replace(progress, waits=self._waits(self._executor.waits(now)))
+
+    def _waits(self, ledger: Wait | None) -> tuple[Wait, ...]:
+        store = self._manager.status().store
+        waits = [] if ledger is None else [ledger]
+        if store.waiting >= PATIENCE:
+            waits.append(Wait(what="store", seconds=store.waiting, why=store.why))
+        return tuple(waits)
 
     def summary(self) -> Summary:
         """Say what came of it, so far."""

@@ -52,6 +52,8 @@ class Board:
         self.stopped: Final[dict[str, str]] = {}
         """Providers with which nothing more is started, and why."""
         self._paused: Final[dict[str, float]] = {}
+        self._reasons: Final[dict[str, str]] = {}
+        """Why they were paused."""
         self._hits: Final[Counter[str]] = Counter()
 
     def open(self) -> None:
@@ -87,14 +89,19 @@ class Board:
         self._hits[left.provider] += 1
         return self._hits[left.provider]
 
-    def pause(self, provider: str, until: float) -> None:
+    def pause(self, provider: str, until: float, why: str) -> None:
         """Start nothing with a provider before then."""
         self._paused[provider] = until
+        self._reasons[provider] = why
 
     def pauses(self, now: float) -> dict[str, float]:
         """Return for how many seconds which providers are left alone yet."""
         paused = list(self._paused.items())  # it may grow meanwhile, in the executor's thread
         return {each: until - now for each, until in paused if until > now}
+
+    def why_paused(self, provider: str) -> str:
+        """Return what a provider that is left alone has said."""
+        return self._reasons.get(provider, "")
 
     def paused_until(self, provider: str) -> float:
         """Return until when a provider is left alone."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 
+from sessionmgr.batch.progress import Wait
 from sessionmgr.errors import LedgerUnusable
 
 if TYPE_CHECKING:
@@ -87,11 +88,12 @@ class Executor:
         if self._scope is not None:
             self._scope.deadline = trio.current_time() + BOUND
 
-    def waits(self, now: float) -> tuple[str, float] | None:
-        """Return what holds up the work, and for how many seconds; None: nothing does."""
+    def waits(self, now: float) -> Wait | None:
+        """Return what holds up the work; None: nothing does."""
         if self._scope is None or now - self._since < NOTICED:
             return None
-        return _reason(is_locked=self._is_locked), now - self._since
+        why = "locked by another process" if self._is_locked else "its disk does not answer"
+        return Wait(what="ledger", seconds=now - self._since, why=why)
 
     # --- in the thread ---------------------------------------------------------------------------
 

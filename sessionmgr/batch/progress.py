@@ -19,6 +19,28 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
     doing_for: float
 
 
+class Pause(msgspec.Struct, frozen=True, kw_only=True):
+    """That nothing is started with a provider, because its limit was hit."""
+
+    seconds: float
+    """For how long yet."""
+    until: str
+    """The same as a moment (RFC 3339)."""
+    why: str
+    """What the provider said."""
+
+
+class Wait(msgspec.Struct, frozen=True, kw_only=True):
+    """What the batch as a whole waits for."""
+
+    what: str
+    """`store`, `ledger`"""
+    seconds: float
+    """For how long already."""
+    why: str | None = None
+    """What is known of the cause."""
+
+
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """How a batch stands. Every job is in exactly one of the counts from `done` to `retrying`."""
 
@@ -46,9 +68,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until all is done, at that rate; None while that cannot be said."""
     paused: dict[str, float] = {}
     """Providers whose limit was hit, and for how many seconds they are left alone yet."""
-    waits_for: str | None = None
-    """What keeps the batch from writing down what has ended, as a sentence; None: nothing does."""
-    waits: float = 0.0
-    """For how many seconds."""
+    pauses: dict[str, Pause] = {}
+    """The same providers, with until when and why."""
+    waits: tuple[Wait, ...] = ()
+    """What keeps the batch from writing down what has happened."""
     jobs: tuple[RunningJob, ...] = ()
     """Those that are on, the oldest first."""

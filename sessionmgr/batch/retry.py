@@ -67,7 +67,7 @@ class Schedule:
             hits = board.hit(left, now)
             if hits:
                 wait = pause(ended.result, hits, now=manager.now(), chance=manager.chance())
-                board.pause(left.provider, now + wait)
+                board.pause(left.provider, now + wait, why_limited(ended.result))
             board.tries[ended.job] -= 1
             return board.paused_until(left.provider)
         tries = board.tries[ended.job]
@@ -102,6 +102,16 @@ def pause(result: RunResult, hits: int, *, now: float, chance: float) -> float:
     hinted = _hinted(result, now)
     wait = min(PAUSE * FACTOR ** (hits - 1), LONGEST_PAUSE) if hinted is None else hinted
     return min(wait, LONGEST_PAUSE) * (1.0 + 0.1 * chance)
+
+
+def why_limited(result: RunResult) -> str:
+    """Say in a few words what a provider said when its limit was hit."""
+    failure = result.failure
+    if failure is None:
+        return "rate limited"
+    said = failure.message or failure.kind.value
+    code = failure.provider_code
+    return said if code is None or code in said else f"{code}: {said}"
 
 
 def _hinted(result: RunResult, now: float) -> float | None:

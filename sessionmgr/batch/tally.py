@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.denials import KEPT, JobDenial, denials_of, job_denials
-from sessionmgr.batch.progress import Progress, RunningJob
+from sessionmgr.batch.progress import Pause, Progress, RunningJob
 from sessionmgr.batch.results import decode_job_result
 from sessionmgr.batch.spending import may_have_cost
 from sessionmgr.model import Cost, Provenance, Usage, total_cost
+from sessionmgr.model.moment import written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -142,8 +143,8 @@ class Tally:
         if may_have_cost(result):
             self.cost = result.cost if self.cost is None else self.cost + result.cost
 
-    def progress(self, board: Board, host: Host, now: float) -> Progress:
-        """Say how the batch stands."""
+    def progress(self, board: Board, host: Host, now: float, *, wall: float) -> Progress:
+        """Say how the batch stands; `wall` is what the clock on the wall shows now."""
         counts = self.counts
         jobs, tokens, costs = _running(list(board.on.values()), host, now)
         cost = total_cost([*([] if self.cost is None else [self.cost]), *costs])
@@ -167,6 +168,12 @@ class Tally:
             rate=rate,
             eta=left / rate if rate and left and not paused else None,
             paused=paused,
+            pauses={
+                provider: Pause(
+                    seconds=left, until=written(wall + left), why=board.why_paused(provider)
+                )
+                for provider, left in paused.items()
+            },
             jobs=jobs,
         )
 

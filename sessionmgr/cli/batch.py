@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,7 @@ from sessionmgr.cli.mistake import complain
 from sessionmgr.cli.place import make_private
 from sessionmgr.cli.selection import add_selection_flags
 from sessionmgr.cli.stopping import run_verb
+from sessionmgr.cli.store_wait import StoreWait, explained
 from sessionmgr.errors import CommandLineInvalid, JobsInvalid
 from sessionmgr.manager import Clocks, open_manager
 
@@ -98,7 +100,8 @@ async def _main(args: argparse.Namespace, defaults: Job, approve: Approve | None
                 planned = dry_run(manager, jobs, out=out, approve=approve, **how)
                 await show_plan(planned, as_json=args.json, quiet=args.quiet)
             return COMPLETED
-        return await _play(args, jobs, out, approve, how)
+        wait = StoreWait(args.configuration.store)
+        return await explained(wait, partial(_play, args, jobs, out, approve, how, wait))
     except JobsInvalid as error:
         for problem in str(error).splitlines():
             complain(problem)
@@ -106,7 +109,12 @@ async def _main(args: argparse.Namespace, defaults: Job, approve: Approve | None
 
 
 async def _play(
-    args: argparse.Namespace, jobs: Path, out: Path, approve: Approve | None, how: HowTo
+    args: argparse.Namespace,
+    jobs: Path,
+    out: Path,
+    approve: Approve | None,
+    how: HowTo,
+    wait: StoreWait,
 ) -> int:
     configuration: Configuration = args.configuration
     make_private(configuration.store)
@@ -115,11 +123,12 @@ async def _play(
         capturing(configuration.capture) as launcher,
         open_manager(store=configuration.store, clocks=clocks, launcher=launcher) as manager,
     ):
+        wait.end()  # from here on the progress says it
         batch = run_batch(manager, jobs, out=out, approve=approve, **how)
-        partial = args.limit is not None or bool(args.only or args.skip)
+        is_part = args.limit is not None or bool(args.only or args.skip)
         again = shlex.join(["sessionmgr", *_again(args.typed, jobs, out)])
         hints = {"results": str(out / "results.jsonl"), GO_ON: again}
-        return await BatchShow(args, hints=hints, partial=partial).play(batch)
+        return await BatchShow(args, hints=hints, partial=is_part).play(batch)
 
 
 def _how(args: argparse.Namespace, defaults: Job) -> HowTo:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from sessionmgr.cli.amount import age, count, duration, money, plural, rate
 from sessionmgr.cli.safe_text import cells, fill, fit, fit_in_the_middle, one_line
+from sessionmgr.cli.when import clock
+from sessionmgr.model import moment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.batch import Progress, RunningJob
+    from sessionmgr.batch import Pause, Progress, RunningJob, Wait
 
 
 class Piece(NamedTuple):
@@ -52,6 +54,7 @@ def plain_line(progress: Progress) -> str:
     """Tell the progress in one line."""
     said = [piece.text for piece in _counts(progress)] + _pace(progress)
     line = f"{_so_far(progress)}: {', '.join(said)}; {duration(progress.elapsed)} gone"
+    line += "".join(f"; {each}" for each in held_up(progress))
     if progress.jobs:
         oldest = progress.jobs[0]
         doing = fit(one_line(oldest.doing), _LONGEST_NAME)
@@ -105,18 +108,38 @@ def _counts(progress: Progress) -> list[Piece]:
 
 def _pace(progress: Progress) -> list[str]:
     said = [
-        f"{progress.waits_for}, {duration(progress.waits)}" if progress.waits_for else "",
         rate(progress.rate) if progress.rate else "",
         f"{duration(progress.eta)} left" if progress.eta is not None else "",
         f"{count(progress.tokens)} tokens" if progress.tokens else "",
         money(progress.usd, progress.provenance),
-        *(f"{name} paused, {duration(left)} to go" for name, left in progress.paused.items()),
     ]
     return [each for each in said if each]
 
 
+def held_up(progress: Progress) -> list[str]:
+    """Say what jobs wait for, why, and until when."""
+    return [
+        *(f"waiting for the {each.what}: {wait_in_words(each)}" for each in progress.waits),
+        *(_paused(provider, pause) for provider, pause in progress.pauses.items()),
+    ]
+
+
+def wait_in_words(wait: Wait) -> str:
+    """Say why, and for how long already."""
+    why = one_line(wait.why) if wait.why else "locked by another process, or its disk is slow"
+    return f"{why} ({duration(wait.seconds)} so far)"
+
+
+def _paused(provider: str, pause: Pause) -> str:
+    at = moment.read(pause.until)
+    why = f" ({one_line(pause.why)})" if pause.why else ""
+    until = clock(at, at - pause.seconds)
+    return f"{one_line(provider)} paused until {until}, {duration(pause.seconds)} to go{why}"
+
+
 def _facts(progress: Progress, width: int, *, most: int) -> list[Line]:
     """Set the facts one after the other, in as few lines as they need."""
+    held = [Piece(each, "warning") for each in held_up(progress)]
     facts = _counts(progress)
     pace = [Piece(each, "faint") for each in _pace(progress)]
     rows: list[list[Piece]] = [[]]
@@ -127,7 +150,8 @@ def _facts(progress: Progress, width: int, *, most: int) -> list[Line]:
             rows.append([])
         gap = [Piece(_GAP)] if rows[-1] else []
         rows[-1] += [*gap, Piece(text, fact.tone)]
-    return [tuple(row) for row in rows[:most]]
+    above = [(Piece(fit(each.text, width), each.tone),) for each in held]
+    return [*above, *(tuple(row) for row in rows)][:most]
 
 
 def _jobs(jobs: Sequence[RunningJob], width: int, room: int) -> list[Line]:

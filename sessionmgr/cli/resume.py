@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.cli.capturing import capturing
@@ -13,6 +14,7 @@ from sessionmgr.cli.lookup import add_batch_flag
 from sessionmgr.cli.place import make_private
 from sessionmgr.cli.showing import show_runs
 from sessionmgr.cli.stopping import run_verb
+from sessionmgr.cli.store_wait import StoreWait, explained
 from sessionmgr.cli.stored import open_stored
 from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.manager import open_manager
@@ -66,6 +68,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _main(args: argparse.Namespace) -> int:
+    wait = StoreWait(args.configuration.store)
+    return await explained(wait, partial(_resume, args, wait))
+
+
+async def _resume(args: argparse.Namespace, wait: StoreWait) -> int:
     configuration: Configuration = args.configuration
     async with open_stored(configuration) as store:
         followed = await find_followed(store, args.id, args.batch, configuration)
@@ -75,6 +82,7 @@ async def _main(args: argparse.Namespace) -> int:
         capturing(configuration.capture) as launcher,
         open_manager(store=configuration.store, launcher=launcher) as manager,
     ):
+        wait.opened(manager)
         with budget_named(configuration):
             wishes = _wishes(args)
             handle = await start_follow_up(manager, followed, args.message, wishes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -22,6 +23,7 @@ from sessionmgr.cli.lookup import add_batch_flag
 from sessionmgr.cli.place import make_private
 from sessionmgr.cli.showing import show_runs
 from sessionmgr.cli.stopping import run_verb
+from sessionmgr.cli.store_wait import StoreWait, explained
 from sessionmgr.cli.stored import open_stored
 from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.manager import Clocks, open_manager
@@ -62,10 +64,16 @@ def run(args: argparse.Namespace) -> int:
     prompt = prompt_of(args.prompt, args.prompt_file, sys.stdin)
     wish = wish_of(job_of(args, prompt))
     wish = msgspec.structs.replace(wish, approve=approver(configuration))
-    return run_verb(_main if args.resume is None else _follow_up, args, wish)
+    return run_verb(_main, args, wish)
 
 
 async def _main(args: argparse.Namespace, wish: RunWish) -> int:
+    wait = StoreWait(args.configuration.store)
+    start = _start if args.resume is None else _follow_up
+    return await explained(wait, partial(start, args, wish, wait))
+
+
+async def _start(args: argparse.Namespace, wish: RunWish, wait: StoreWait) -> int:
     configuration: Configuration = args.configuration
     make_private(configuration.store)
     clocks = Clocks(**configuration.clocks)
@@ -73,6 +81,7 @@ async def _main(args: argparse.Namespace, wish: RunWish) -> int:
         capturing(configuration.capture) as launcher,
         open_manager(store=configuration.store, clocks=clocks, launcher=launcher) as manager,
     ):
+        wait.opened(manager)
         session = await _new_session(manager, args)
         with budget_named(configuration):
             session.check(wish)
@@ -90,7 +99,7 @@ async def _new_session(manager: Manager, args: argparse.Namespace) -> SessionHan
 # --- a run that follows another ------------------------------------------------------------------
 
 
-async def _follow_up(args: argparse.Namespace, wish: RunWish) -> int:
+async def _follow_up(args: argparse.Namespace, wish: RunWish, wait: StoreWait) -> int:
     configuration: Configuration = args.configuration
     if args.cwd is not None:
         raise CommandLineInvalid(
@@ -104,6 +113,7 @@ async def _follow_up(args: argparse.Namespace, wish: RunWish) -> int:
         capturing(configuration.capture) as launcher,
         open_manager(store=configuration.store, launcher=launcher) as manager,
     ):
+        wait.opened(manager)
         with budget_named(configuration):
             wishes = _wishes(args, wish)
             handle = await start_follow_up(manager, followed, wish.prompt, wishes)

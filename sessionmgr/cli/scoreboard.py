@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 REFRESH: Final = 0.2
 """Seconds between two looks."""
 FIRST_GAP: Final = 5.0
-LAST_GAP: Final = 60.0
-"""Between two plain lines: more and more, up to this."""
-_SLOWER: Final = 12
+LAST_GAP: Final = 600.0
+"""Seconds between two plain lines: twice as many each time that nothing has changed meanwhile."""
 
 
 class Scoreboard:
@@ -39,7 +38,9 @@ class Scoreboard:
         self._queue: Final = deque[tuple[str, str]]()
         self._one_at_a_time: Final = threading.Lock()
         self._turn = self._shown = 0
-        self._next_line_at = FIRST_GAP
+        self._last_line_at = 0.0
+        self._gap = FIRST_GAP
+        self._last_state: tuple[object, ...] | None = None
 
     @property
     def is_painted(self) -> bool:
@@ -62,13 +63,27 @@ class Scoreboard:
 
     async def refresh(self, progress: Progress) -> None:
         """Show how it stands now, if it is time for that."""
-        if self._painter is None and not self._quiet and progress.elapsed >= self._next_line_at:
-            gap = min(max(FIRST_GAP, progress.elapsed / _SLOWER), LAST_GAP)
-            self._next_line_at = progress.elapsed + gap
+        if self._painter is None and not self._quiet and self._is_time_for_a_line(progress):
             self.say(plain_line(progress))
         if self._painter is None and not self._queue:
             return
         await self._take_turn(progress)
+
+    def _is_time_for_a_line(self, progress: Progress) -> bool:
+        """Say whether a plain line is due: something has changed, or nothing was told for long.
+
+        What holds up the jobs is told at once; any other change 5 s after the last line.
+        """
+        state = _state_of(progress)
+        known, silent_for = self._last_state, progress.elapsed - self._last_line_at
+        is_held_up = state[0] != (known[0] if known else ())
+        has_changed = known is not None and state != known
+        if not is_held_up and silent_for < (FIRST_GAP if has_changed else self._gap):
+            return False
+        self._gap = FIRST_GAP if has_changed or is_held_up else self._gap
+        self._gap = min(2 * self._gap, LAST_GAP)
+        self._last_line_at, self._last_state = progress.elapsed, state
+        return True
 
     async def _take_turn(self, progress: Progress | None) -> None:
         self._turn += 1
@@ -94,6 +109,16 @@ class Scoreboard:
                         data = data[os.write(self._stream.fileno(), data) :]
             except OSError:
                 self._stream = None  # nobody looks any more, and the batch goes on
+
+
+def _state_of(progress: Progress) -> tuple[object, ...]:
+    """Return what of the progress is worth a line when it changes; the first part holds up jobs."""
+    held_up = (frozenset(progress.paused), frozenset(each.what for each in progress.waits))
+    counts = (progress.done, progress.failed, progress.cancelled, progress.running)
+    return (
+        held_up if any(held_up) else (),
+        *(progress.total, *counts, progress.waiting, progress.retrying, progress.denied),
+    )
 
 
 class Lines:

@@ -147,13 +147,14 @@ class Keeper:
         while True:
             try:
                 await self._store(draft, append)
-            except (StoreClosed, StoreUnusable):
+            except (StoreClosed, StoreUnusable) as error:
+                live.commit_error = error
                 if trio.current_time() - live.committing_since >= patience:
                     raise
                 await trio.sleep(RETRY)
             else:
                 break
-        live.committing_since = None
+        live.committing_since = live.commit_error = None
         if not live.stored:
             live.stored = True
             self._tables.is_known(live.session.id)

@@ -168,14 +168,15 @@ class Keeping:
 
     async def _keep(self, live: Live, *, task_status: trio.TaskStatus[None]) -> None:
         tables = self._tables
-        lease = await tables.store.acquire(
-            live.session.id,
-            tables.owner,
-            now=tables.milliseconds(),
-            ttl=LEASE_MS,
-            gone=is_gone,
-            alive=is_alive,
-        )
+        with tables.calling_store():
+            lease = await tables.store.acquire(
+                live.session.id,
+                tables.owner,
+                now=tables.milliseconds(),
+                ttl=LEASE_MS,
+                gone=is_gone,
+                alive=is_alive,
+            )
         if live.stored:  # whoever kept it before may have left something open
             await self._reconciler.end_all(lease, "its manager is no more")
             live.last_seq = (await tables.store.session(live.session.id)).last_seq

@@ -40,6 +40,7 @@ class Live:
         "active",
         "asleep",
         "closing",
+        "commit_error",
         "committing_since",
         "entries",
         "intake",
@@ -66,6 +67,8 @@ class Live:
         self._tail: Final[list[list[AnyEvent]]] = []
         self._held = 0
         self.committing_since: float | None = None
+        self.commit_error: Exception | None = None
+        """What the store has answered to the batch that is under way, if it is tried again."""
         self.provider_session_id = session.provider_session_id
         self.redactor = _redactor(NO_SECRETS)
         self._secrets = NO_SECRETS

@@ -66,8 +66,6 @@ class Reconciler:
         self._spool: Final = spool
         self._ends: Final[dict[str, RunEnded]] = {}
         """What was told of runs whose ends could not be stored."""
-        self._in_hand: Final[dict[Live, float]] = {}
-        """What is to be settled, and since when."""
         self._late: Final[dict[str, None]] = {}
         """Sessions whose runs were let go before the store was there to take their ends."""
         self._booted = False
@@ -116,13 +114,13 @@ class Reconciler:
     async def watch(self) -> None:
         """End what the dead keepers of this manager leave open."""
         async with trio.open_nursery() as nursery:
-            for live in self._in_hand:
+            for live in self._tables.in_hand:
                 nursery.start_soon(self._take_over, live)
             for session_id in self._late:
                 nursery.start_soon(self._settle_late, session_id)
             while True:
                 for live in await self._tables.orphans.take():
-                    self._in_hand[live] = live.committing_since or trio.current_time()
+                    self._tables.in_hand[live] = live.committing_since or trio.current_time()
                     nursery.start_soon(self._take_over, live)
 
     async def _take_over(self, live: Live) -> None:
@@ -134,14 +132,14 @@ class Reconciler:
             await self._put_aside(live, why)
         self._release(live)
         self._settled(session_id)
-        del self._in_hand[live]
+        del self._tables.in_hand[live]
         if why is not None:
             await self._settle_late(session_id)
 
     async def _settle_soon(self, live: Live) -> Failure | None:
         """Settle a session within the store's clock; return why that was not to be done."""
         tables, session_id = self._tables, live.session.id
-        until = self._in_hand[live] + (tables.clocks.of("store") or float("inf"))
+        until = self._tables.in_hand[live] + (tables.clocks.of("store") or float("inf"))
         level = logging.WARNING
         while True:  # noqa: ASYNC913  # each turn waits for the store
             try:
@@ -150,6 +148,7 @@ class Reconciler:
             except UnknownId:
                 return None  # it never came to be stored
             except Exception as error:  # noqa: BLE001  # nobody else is left to try
+                live.commit_error = error
                 log.log(level, "event=not_settled session=%s why=%s", session_id, error)
                 level = logging.DEBUG  # it is tried again and again: once is enough
                 if trio.current_time() >= until:
@@ -249,7 +248,7 @@ class Reconciler:
         """End for those who hold them the runs that nobody will see to their end any more."""
         failure = Failure(kind=FailureKind.MANAGER_CRASHED, message=why)
         left = {entry.live for entry in self._tables.runs.values()}
-        for live in left.union(self._in_hand, self._tables.orphans.drain()):
+        for live in left.union(self._tables.in_hand, self._tables.orphans.drain()):
             self._release(live, failure)
         for session_id in list(self._tables.settling):
             self._settled(session_id)

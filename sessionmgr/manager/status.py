@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -37,6 +38,9 @@ class StoreStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Closed: it is being opened, or opened again."""
     waiting: float = 0.0
     """For how many seconds the slowest of the batches that are under way has been so."""
+    why: str | None = None
+    """What the store last answered to that batch, if it answered: that it is full, that it is
+    locked by another process, ..."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,8 +86,13 @@ def status_of(tables: Tables) -> Status:
     queued = Counter(entry.run.provider for entry in entries if not entry.dispatched)
     now = trio.current_time()
     since = [
-        live.committing_since for live in tables.live.values() if live.committing_since is not None
+        (live.committing_since, live.commit_error)
+        for live in tables.live.values()
+        if live.committing_since is not None
     ]
+    since += [(begun, live.commit_error) for live, begun in tables.in_hand.items()]
+    since += [(begun, None) for begun in tables.store_calls.values()]
+    slowest, error = min(since, key=itemgetter(0), default=(now, None))
     return Status(
         open=tables.open,
         sessions=len(tables.live),
@@ -94,6 +103,8 @@ def status_of(tables: Tables) -> Status:
             for name, tree in tables.providers.items()
         },
         store=StoreStatus(
-            state="open" if tables.has_store else "closed", waiting=now - min(since, default=now)
+            state="open" if tables.has_store else "closed",
+            waiting=now - slowest,
+            why=None if error is None else str(error),
         ),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
@@ -20,7 +21,7 @@ from sessionmgr.model.moment import written
 from sessionmgr.provider.intake import Intake
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.identity import Presence
@@ -80,6 +81,10 @@ class Tables:
         """Ids of sessions that were made here and not used yet: no store can have them."""
         self.settling: Final[dict[str, trio.Event]] = {}
         """Sessions whose keeper has died, until their record is in order."""
+        self.in_hand: Final[dict[Live, float]] = {}
+        """The same that wait for the store, and since when."""
+        self.store_calls: Final[dict[object, float]] = {}
+        """Calls of the store before a session's record is kept, and since when they are on."""
         self.waking: Final[set[str]] = set()
         """Sessions that are about to be kept."""
         self.approvers: Final[dict[str, Approve]] = {}
@@ -114,6 +119,16 @@ class Tables:
     def store(self, store: Store) -> None:
         self._store = store
         self.has_store = True
+
+    @contextmanager
+    def calling_store(self) -> Generator[None]:
+        """Have it seen, while it lasts, that something waits for the store."""
+        call = object()
+        self.store_calls[call] = trio.current_time()
+        try:
+            yield
+        finally:
+            del self.store_calls[call]
 
     def require_here(self) -> None:
         """Make sure that who calls is a task of the manager's own `trio.run`.

@@ -54,5 +54,6 @@ from sessionmgr.store.row import (
 )
 from sessionmgr.store.sqlite import (
     SqliteStore as SqliteStore,
+    is_locked as is_locked,
     open_sqlite_store as open_sqlite_store,
 )

@@ -34,7 +34,8 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 def told_to_wait(batch: Batch) -> bool:
-    return batch.progress().waits_for == "the ledger is locked by another process"
+    told = [(each.what, each.why) for each in batch.progress().waits]
+    return told == [("ledger", "locked by another process")]
 
 
 def jobs_of(*steps: Step, number: int = 6) -> list[Job]:
@@ -52,7 +53,7 @@ async def test_a_locked_ledger_delays_results_and_nothing_else(tmp_path: Path) -
                 assert not (tmp_path / "results.jsonl").read_bytes()
             summary = await batch.wait()
             assert summary.statuses == {"completed": 6}
-            assert batch.progress().waits_for is None
+            assert batch.progress().waits == ()
     assert len((tmp_path / "results.jsonl").read_bytes().splitlines()) == 6
 
 

@@ -2,9 +2,11 @@
 
 from hypothesis import given, strategies as st
 
-from sessionmgr.batch import Progress, RunningJob
+from sessionmgr.batch import Pause, Progress, RunningJob, Wait
 from sessionmgr.cli.display import Line, picture, plain_line, width_of
+from sessionmgr.cli.when import clock
 from sessionmgr.model import Provenance
+from sessionmgr.model.moment import read
 
 
 def running(number: int, **more: object) -> RunningJob:
@@ -57,10 +59,23 @@ def test_a_picture_at_eighty_columns() -> None:
     ]
 
 
-def test_a_provider_that_is_left_alone_is_told_with_how_long() -> None:
-    paused = progress(0, paused={"claude": 870.0}, eta=None)
-    assert "claude paused, 14 min 30 s to go" in " ".join(text_of(picture(paused, 80, 24)))
-    assert "claude paused, 14 min 30 s to go" in plain_line(paused)
+def test_a_provider_that_is_left_alone_is_told_with_until_when_and_why() -> None:
+    until = "2026-11-19T03:12:00.000Z"
+    pause = Pause(seconds=870.0, until=until, why="429: too many requests")
+    paused = progress(0, paused={"claude": 870.0}, pauses={"claude": pause}, eta=None)
+    at = clock(read(until), read(until) - 870)
+    said = f"claude paused until {at}, 14 min 30 s to go (429: too many requests)"
+    assert text_of(picture(paused, 80, 24))[1] == said
+    assert plain_line(paused).endswith(f"; {said}")
+
+
+def test_what_holds_up_all_jobs_is_told_while_it_lasts() -> None:
+    full = Wait(what="store", seconds=41, why="runs.db has no room to grow")
+    said = "waiting for the store: runs.db has no room to grow (41 s so far)"
+    assert text_of(picture(progress(3, waits=(full,)), 80, 24))[1] == said
+    assert plain_line(progress(3, waits=(full,))).count(said) == 1
+    silent = plain_line(progress(3, waits=(Wait(what="store", seconds=5),)))
+    assert "store: locked by another process, or its disk is slow (5.0 s so far)" in silent
 
 
 def test_a_picture_at_forty_columns_leaves_out_the_provider() -> None:

@@ -1,4 +1,4 @@
-"""Without a terminal, progress is a line every few seconds, and less often as time goes by."""
+"""Without a terminal, progress is a line on a change, and else less often as time goes by."""
 
 import logging
 import os
@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 import trio
 
-from sessionmgr.batch import Progress
+from sessionmgr.batch import Progress, Wait
 from sessionmgr.cli.scoreboard import Scoreboard, log_shown_on
 from tests.cli.pipes import pipe, pseudo_terminal, said_at, unread_pipe
 
@@ -20,13 +20,63 @@ async def shown_for(seconds: int, scoreboard: Scoreboard) -> None:
     await scoreboard.clear()
 
 
-async def test_lines_come_at_growing_distances() -> None:
+async def lines_of(*progress: Progress) -> list[str]:
+    """Return the plain lines for some states of a batch, one after the other."""
     with pipe() as (ours, stream):
-        await shown_for(600, Scoreboard(stream, quiet=False))
-        lines = os.read(ours, 65536).decode().splitlines()
+        scoreboard = Scoreboard(stream, quiet=False)
+        for each in progress:
+            await scoreboard.refresh(each)
+        scoreboard.say("the end")
+        await scoreboard.clear()
+        *lines, _ = os.read(ours, 65536).decode().splitlines()
+    return lines
+
+
+def at(line: str) -> str:
+    """Return when a line was printed."""
+    return line.partition("; ")[2].removesuffix(" gone")
+
+
+async def test_lines_come_at_growing_distances_up_to_ten_minutes() -> None:
+    seconds = range(0, 2500, 5)
+    lines = await lines_of(*(Progress(total=9, running=1, elapsed=each) for each in seconds))
     assert lines[0] == "0 of 9 jobs: 0 done, 1 running; 5.0 s gone"
-    assert lines[1].endswith("; 10 s gone")
-    assert 20 < len(lines) < 45
+    assert [at(line) for line in lines] == [
+        *("5.0 s", "15 s", "35 s", "1 min 15 s", "2 min 35 s", "5 min 15 s", "10 min 35 s"),
+        *("20 min 35 s", "30 min 35 s", "40 min 35 s"),
+    ]
+
+
+async def test_a_change_is_told_within_five_seconds_of_the_last_line() -> None:
+    ends = {100.0, 101.0, 1000.0}
+    done, told = 0, list[Progress]()
+    for elapsed in range(1200):
+        done += elapsed in ends
+        told.append(Progress(total=9, running=1, done=done, elapsed=elapsed))
+    lines = await lines_of(*told)
+    assert [at(line) for line in lines] == [
+        *("5.0 s", "15 s", "35 s", "1 min 15 s"),
+        *("1 min 40 s", "1 min 45 s", "1 min 55 s"),
+        *("2 min 15 s", "2 min 55 s", "4 min 15 s", "6 min 55 s", "12 min 15 s"),
+        *("16 min 40 s", "16 min 50 s", "17 min 10 s", "17 min 50 s", "19 min 10 s"),
+    ]
+
+
+async def test_what_holds_up_the_jobs_is_told_at_once() -> None:
+    waits = (Wait(what="store", seconds=2.0, why="it is full"),)
+    lines = await lines_of(
+        Progress(total=9, elapsed=5.0),
+        Progress(total=9, elapsed=5.2, waits=waits),
+        Progress(total=9, elapsed=5.4, waits=waits),
+        Progress(total=9, elapsed=6.0),
+        Progress(total=9, elapsed=11.0),
+    )
+    full = "waiting for the store: it is full (2.0 s so far)"
+    assert lines == [
+        "0 of 9 jobs: 0 done, 0 running; 5.0 s gone",
+        f"0 of 9 jobs: 0 done, 0 running; 5.2 s gone; {full}",
+        "0 of 9 jobs: 0 done, 0 running; 6.0 s gone",
+    ]
 
 
 async def test_quiet_tells_no_progress_but_lines_that_stay() -> None:

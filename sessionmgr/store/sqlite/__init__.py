@@ -5,6 +5,7 @@ Beside it, while it is open, lie `-wal` and `-shm`; a copy is taken when no proc
 or with SQLite's own backup.
 """
 
+from sessionmgr.store.sqlite.lock_probe import is_locked as is_locked
 from sessionmgr.store.sqlite.store import (
     SqliteStore as SqliteStore,
     open_sqlite_store as open_sqlite_store,

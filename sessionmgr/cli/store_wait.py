@@ -1,0 +1,85 @@
+"""While a command waits for the store: what holds it up, and for how long it may, on stderr."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.cli.amount import duration
+from sessionmgr.cli.output import note
+from sessionmgr.store import is_locked
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+    from sessionmgr.manager import Manager
+
+LOOK_EVERY: Final = 0.25
+FIRST: Final = 2.0
+"""Seconds of waiting that are not worth a word; from then on it is said ever more rarely."""
+LONGEST: Final = 60.0
+"""Seconds for which a command waits for the store: what `store` among the clocks says."""
+
+
+class StoreWait:
+    """Says what the store keeps a command waiting for, while that lasts."""
+
+    def __init__(self, path: Path, *, limit: float = LONGEST) -> None:
+        self._path: Final = path
+        self._limit: Final = limit
+        self._since = trio.current_time()
+        self._manager: Manager | None = None
+        self._is_watched = True
+        self._next = FIRST
+
+    def opened(self, manager: Manager) -> None:
+        """Go on with what this manager waits for."""
+        self._manager = manager
+
+    def end(self) -> None:
+        """Say no more: others do."""
+        self._is_watched = False
+
+    async def watch(self) -> None:
+        """Say what is waited for, until this is cancelled."""
+        while True:
+            await trio.sleep(LOOK_EVERY)
+            waited, why = self._waited()
+            if waited < FIRST:
+                self._next = FIRST
+            elif waited >= self._next and self._is_watched:
+                self._next = max(2 * self._next, waited)
+                await self._say(waited, why)
+
+    def _waited(self) -> tuple[float, str | None]:
+        if self._manager is None:
+            return trio.current_time() - self._since, None
+        store = self._manager.status().store
+        return store.waiting, store.why
+
+    async def _say(self, waited: float, why: str | None) -> None:
+        if why is None:
+            probe = partial(is_locked, self._path)
+            locked = await trio.to_thread.run_sync(probe, abandon_on_cancel=True)
+            what = "locked by another process" if locked else "its disk does not answer"
+            why = f"{what} ({self._path})"
+        so_far = f"{duration(waited)} so far, up to {duration(self._limit)}"
+        note(f"waiting for the store ({so_far}): {why}")
+
+
+async def explained(wait: StoreWait, work: Callable[[], Awaitable[int]]) -> int:
+    """Do some work, and say meanwhile what the store keeps it waiting for."""
+    code, error = 0, None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait.watch)
+        try:
+            code = await work()
+        except Exception as found:  # noqa: BLE001  # raised bare, not as the nursery's
+            error = found
+        nursery.cancel_scope.cancel()
+    if error is not None:
+        raise error
+    return code

@@ -1,0 +1,24 @@
+"""Whether another connection holds a store's write lock just now."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from sessionmgr.store.sqlite.fault import BUSY, code_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def is_locked(path: Path) -> bool:
+    """Say whether the lock is held, without waiting for it; False where that cannot be known."""
+    place = f"{path.absolute().as_uri()}?mode=rw"
+    try:
+        with closing(sqlite3.connect(place, timeout=0, isolation_level=None, uri=True)) as probe:
+            probe.execute("BEGIN IMMEDIATE")
+            probe.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        return code_of(error) in BUSY
+    return False

@@ -178,7 +178,8 @@ class Draft:
         run = self.fold(entry)
         if run.status in TERMINAL:
             return
-        made = terminal(stop, run)
+        ended = terminal(stop, run)
+        made = msgspec.structs.replace(ended, interrupted_tools=entry.stopped_in)
         if run.status is RunStatus.PENDING and STEPS[made.type] not in _BEFORE_START:
             self.write(entry, started(entry, RunStarted(synthetic=True)))
         self._leave_open(entry)

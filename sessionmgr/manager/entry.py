@@ -42,6 +42,7 @@ class RunEntry:
         "run",
         "secrets",
         "spec",
+        "stopped_in",
         "streams",
         "undelivered",
         "warned_at",
@@ -107,6 +108,8 @@ class RunEntry:
         self.warned_of_deadline = False
         self.explained: tuple[object, ...] = ()
         """What was known to explain a silence when it was last looked at."""
+        self.stopped_in: tuple[str, ...] = ()
+        """The tools whose calls were running when it was stopped."""
         self.pause: PauseOrder | None = None
 
     @property

@@ -80,8 +80,8 @@ def message_to_resume(runs: Iterable[Run], message: str | None = None) -> str:
 def _cut_tools(runs: Iterable[Run]) -> list[str]:
     """Return the tools whose calls were cut, unless the agent has been at work since."""
     for run in runs:
-        if run.open_tools:
-            return list(dict.fromkeys(run.open_tools.values()))
+        if run.open_tools or run.interrupted_tools:
+            return list(dict.fromkeys([*run.open_tools.values(), *run.interrupted_tools]))
         if run.turns or run.text or run.tool_calls.count:
             return []
     return []

@@ -208,6 +208,8 @@ class Scribe:
         draft.effects.append(EndRun(entry, Stop(cause=Cause.BUDGET, detail=detail)))
 
     def _stopped(self, draft: Draft, entry: RunEntry) -> None:
+        # Once it is interrupted its agent ends these calls, and says that they have failed.
+        entry.stopped_in = tuple(dict.fromkeys(draft.fold(entry).open_tools.values()))
         if entry.dispatched:
             draft.effects.append(WindDown(entry))
         else:  # it waited for its turn; nobody else will end it

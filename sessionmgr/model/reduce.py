@@ -162,6 +162,7 @@ def _ended(run: Run, event: RunEnded) -> Run:
         failure=event.failure,
         stop_reason=event.stop_reason or run.stop_reason,
         structured=event.structured,
+        interrupted_tools=event.interrupted_tools,
         text="".join(run.partial) or run.text,
         usage=event.usage or run.usage,
         cost=event.cost or run.cost,

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import trio
@@ -15,7 +16,7 @@ from sessionmgr.errors import (
     UnknownId,
     WishRefused,
 )
-from sessionmgr.manager import Clocks, RunHandle
+from sessionmgr.manager import Clocks, RunHandle, open_manager
 from sessionmgr.manager.asked import asked_before
 from sessionmgr.model import (
     NATIVE,
@@ -23,11 +24,23 @@ from sessionmgr.model import (
     PermissionMode,
     ProviderSessionUpdated,
     Reason,
+    RunPaused,
     RunStarted,
     RunStatus,
     Snapshot,
+    ToolCallFailed,
+    ToolCallStarted,
 )
-from sessionmgr.provider import Allow, ApprovalRequest, Budget, Decision, Mapped, PermissionMap
+from sessionmgr.provider import (
+    Allow,
+    ApprovalRequest,
+    Budget,
+    Decision,
+    Mapped,
+    PermissionMap,
+    ProviderAdapter,
+    RunContext,
+)
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.scripted import (
     ALL_IT_DOES,
@@ -179,6 +192,44 @@ async def test_what_was_paused_within_a_tool_call_is_told_so_when_it_goes_on(
         _, snapshot = await paused(house, Tool(name="make", takes=100))
         result = await house.manager.resume(snapshot, "now make tea")
         assert result.text.endswith("before you repeat it. now make tea")
+
+
+class Obedient(ProviderAdapter):
+    """Ends its tool call, as one that has failed, when it is interrupted: as real agents do."""
+
+    name = "actor"
+    capabilities = Capabilities(streaming=NATIVE, resume=NATIVE, tool_use=NATIVE, interrupt=NATIVE)
+    said: ClassVar[list[str]] = []
+
+    async def run(self, run: RunContext) -> None:
+        self.said.append(run.prompt)
+        await run.emit(RunStarted(provider_session_id="theirs"))
+        if len(self.said) == 1:
+            self.stopped = trio.Event()
+            await run.emit(ToolCallStarted(tool_call_id="1", tool_name="make"))
+            await self.stopped.wait()
+            await run.emit(ToolCallFailed(tool_call_id="1", tool_name="make"))
+        await run.finish(stop_reason="end_turn")
+
+    async def interrupt(self, run: RunContext) -> None:
+        await trio.lowlevel.checkpoint()
+        self.stopped.set()
+
+
+async def test_a_tool_call_counts_as_interrupted_though_its_agent_says_that_it_has_failed(
+    autojump_clock: MockClock,
+) -> None:
+    Obedient.said.clear()
+    async with open_manager(adapters={"actor": Obedient}) as manager:
+        session = await manager.open_session("actor")
+        run = await session.submit("make it")
+        await trio.sleep(1)
+        snapshot = await run.pause()
+        [ended] = [each async for each in run if each.type == "run_paused"]
+        assert isinstance(ended, RunPaused)
+        assert ended.interrupted_tools == ("make",)
+        await manager.resume(snapshot)
+    assert "a tool call was running (make). Its outcome is unknown" in Obedient.said[1]
 
 
 async def test_what_cannot_be_paused_says_why_and_runs_on(autojump_clock: MockClock) -> None:

@@ -74,7 +74,7 @@ FIELDS = {
             "run_rate_limited",
             "run_paused",
         ),
-        "stop_reason failure reason detail usage cost structured",
+        "stop_reason failure reason detail usage cost structured interrupted_tools",
     ),
 }
 ENVELOPE = ("seq", "at", "session_id", "run_id", "provider")

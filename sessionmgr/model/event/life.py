@@ -83,6 +83,8 @@ class RunEnded(Event, frozen=True, kw_only=True):
     usage: Usage | None = None
     cost: Cost | None = None
     structured: Json = None
+    interrupted_tools: tuple[str, ...] = ()
+    """Names of tools whose calls were running when the run was stopped."""
 
 
 class RunCompleted(RunEnded, frozen=True, kw_only=True):

@@ -1,0 +1,296 @@
+"""A job that is cut inside a tool, by whatever: it is resumed, told so, and does nothing twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import trio
+
+from sessionmgr.model import Json
+from sessionmgr.process import proc
+from sessionmgr.store import open_sqlite_store
+from sessionmgr.testing.laws import broken_laws
+from sessionmgr.testing.model_server import (
+    Call,
+    ModelRequest,
+    ModelServer,
+    Reply,
+    Say,
+    Script,
+    open_model_server,
+    prompt_with,
+)
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from tests.cli.command import COMMAND, environment
+from tests.real.agents import CLAUDE, CODEX, program_of
+from tests.real.house import PATIENCE, is_kept, line_of, living, roots, until, with_word
+
+NOTICE = "You were interrupted while a tool call was running"
+AGENTS = [*(("claude", each) for each in CLAUDE), *(("codex", each) for each in CODEX)]
+HOST = """
+import sys, trio
+from sessionmgr import open_manager, run_batch
+from sessionmgr.batch import ChildHost
+
+async def main(jobs, out, store, pid):
+    async with open_manager(store=store) as manager:
+        host = ChildHost(store)
+        async with run_batch(manager, jobs, out=out, host=host) as batch:
+            open(pid, "w").write(str(host.pid))
+            await batch.wait()
+
+trio.run(main, *sys.argv[1:])
+"""
+
+
+def went_on(request: ModelRequest) -> Reply | None:
+    """Answer an agent that is told of the interruption."""
+    return (Say(text="went on"),) if request.prompt.startswith(NOTICE) else None
+
+
+@pytest.fixture
+async def server() -> AsyncGenerator[ModelServer]:
+    async with open_model_server(went_on) as server:
+        yield server
+    assert server.log.strangers == []
+
+
+@pytest.fixture(params=AGENTS, ids="-".join)
+def program(request: pytest.FixtureRequest) -> tuple[str, Path]:
+    name, version = request.param
+    return name, program_of(name, version)
+
+
+@dataclass
+class Scene:
+    """A batch of one job, which pushes something and then stays in a tool."""
+
+    provider: str
+    server: ModelServer
+    root: Path
+    work: Path
+    env: dict[str, str]
+    started: list[trio.Process] = field(default_factory=list[trio.Process])
+
+    @property
+    def store(self) -> Path:
+        return self.root / "runs.db"
+
+    def batch(self, *flags: str) -> list[str]:
+        store = ["--store", str(self.store)]
+        return [*COMMAND, "batch", "jobs.jsonl", "-o", "out", "-q", *store, *flags]
+
+    def host(self) -> list[str]:
+        return [sys.executable, "-c", HOST, "jobs.jsonl", "out", str(self.store), "host.pid"]
+
+    async def start(self, command: list[str]) -> trio.Process:
+        process = await trio.lowlevel.open_process(
+            command, env=self.env, cwd=self.root, stdout=subprocess.DEVNULL
+        )
+        self.started.append(process)
+        return process
+
+    async def in_its_tool(self) -> None:
+        """Wait until the second call is running, and all of that is on record."""
+        await until((self.work / "began").exists)
+        await until(lambda: is_kept(self.root, "sleep 1000"))
+        await until(lambda: self._recorded() == 2)
+
+    def _recorded(self) -> int:
+        with closing(sqlite3.connect(self.store)) as connection:
+            rows = connection.execute("select body from events").fetchall()
+        return sum(b"tool_call_started" in bytes(body) for (body,) in rows)
+
+    async def ends(self, process: trio.Process) -> int:
+        with trio.fail_after(PATIENCE):
+            return await process.wait()
+
+    def result(self) -> dict[str, Json]:
+        (line,) = (self.root / "out" / "results.jsonl").read_text().splitlines()
+        found: dict[str, Json] = json.loads(line)
+        return found
+
+    def pushed(self) -> list[str]:
+        """Return what the tools have done, in order."""
+        return (self.work / "done").read_text().split()
+
+    def notices(self) -> list[str]:
+        """Return the prompts by which the model was told of an interruption."""
+        asked = [each.prompt for each in self.server.log.asked]
+        return [each for each in asked if each.startswith(NOTICE)]
+
+
+@pytest.fixture
+async def scene(
+    program: tuple[str, Path], server: ModelServer, hermitage: Hermitage
+) -> AsyncGenerator[Scene]:
+    provider, path = program
+    said = hermitage.claude() if provider == "claude" else hermitage.codex()
+    places = {"IS_SANDBOX": "1", "HOME": str(hermitage.home)}
+    path_too = os.pathsep.join([str(path.parent), os.environ["PATH"]])
+    env = environment(hermitage.home, **{**said, **places, "PATH": path_too})
+    work = hermitage.root / "job"
+    work.mkdir()
+    scene = Scene(provider, server, hermitage.root, work, env)
+    script: Script = [
+        [Call(tool="shell", input={"command": "echo pushed >> done"})],
+        [Call(tool="shell", input={"command": "echo again >> done; touch began; sleep 1000"})],
+        [Say(text="never said")],
+    ]
+    job = {
+        "id": "a",
+        "provider": provider,
+        "prompt": prompt_with(script),
+        "permission_mode": "full_auto",
+        "cwd": str(work),
+    }
+    (hermitage.root / "jobs.jsonl").write_text(json.dumps(job))
+    yield scene
+    with trio.CancelScope(shield=True):
+        for process in scene.started:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+
+async def kill_batch(scene: Scene) -> trio.Process:
+    """Kill the batch, and run it again."""
+    batch = await scene.start(scene.batch())
+    await scene.in_its_tool()
+    batch.send_signal(signal.SIGKILL)
+    await batch.wait()
+    await until(lambda: not list(living(scene.work)))
+    return await scene.start(scene.batch())
+
+
+async def kill_host(scene: Scene) -> trio.Process:
+    """Kill the process in which the agents run; the batch itself lives on."""
+    batch = await scene.start(scene.host())
+    await scene.in_its_tool()
+    os.kill(int((scene.root / "host.pid").read_text()), signal.SIGKILL)
+    return batch
+
+
+async def reboot(scene: Scene) -> trio.Process:
+    """Kill the batch, and run it again on a machine that was started anew meanwhile.
+
+    What is on record of its manager is then of another boot; its pid belongs to a process that
+    lives, which only the boot tells from the manager.
+    """
+    batch = await scene.start(scene.batch())
+    await scene.in_its_tool()
+    batch.send_signal(signal.SIGKILL)
+    await batch.wait()
+    await until(lambda: not list(living(scene.work)))
+    pid = os.getpid()
+    with closing(sqlite3.connect(scene.store)) as connection, connection:
+        changed = connection.execute(
+            "update leases set boot_id = 'of before', pid = ?, start = ? where expires is not null",
+            (pid, proc.start_time(pid)),
+        )
+        assert changed.rowcount == 1
+    return await scene.start(scene.batch())
+
+
+async def kill_agent(scene: Scene) -> trio.Process:
+    """Kill the agent itself; the batch tries again."""
+    batch = await scene.start(scene.batch())
+    await scene.in_its_tool()
+    programs = (pid for pid in with_word(str(scene.root)) if is_agent(pid))
+    (agent,) = roots(programs)
+    os.kill(agent, signal.SIGKILL)
+    return batch
+
+
+def is_agent(pid: int) -> bool:
+    line = line_of(pid)
+    return b"\0app-server\0" in line or b"\0--print\0" in line
+
+
+WAYS = [kill_batch, kill_host, kill_agent, reboot]
+
+
+@pytest.mark.parametrize("cut", WAYS, ids=lambda each: each.__name__)
+async def test_a_job_that_is_cut_in_a_tool_is_resumed_and_does_nothing_twice(
+    scene: Scene, cut: Callable[[Scene], Awaitable[trio.Process]]
+) -> None:
+    batch = await cut(scene)
+    assert await scene.ends(batch) == 0
+    result = scene.result()
+    told = (result["status"], result["attempt"], result["side_effects"], result["text"])
+    assert told == ("completed", 2, True, "went on")
+    assert result["resumed_from"]
+    assert scene.pushed() == ["pushed", "again"]
+    notices = set(scene.notices())
+    assert len(notices) == 1
+    tool = "Bash" if scene.provider == "claude" else "shell"
+    assert f"({tool}). Its outcome is unknown" in notices.pop()
+    async with open_sqlite_store(scene.store) as store:
+        assert await broken_laws(store) == []
+
+
+def forget_sessions(scene: Scene) -> None:
+    """Remove what the agent has written down of its sessions."""
+    for name in ("projects", "sessions"):
+        for kept in scene.root.glob(f"**/{name}/**/*.jsonl"):
+            kept.unlink()
+
+
+async def test_a_job_whose_session_is_lost_is_started_over_only_when_that_is_decided(
+    scene: Scene,
+) -> None:
+    batch = await scene.start(scene.batch())
+    await scene.in_its_tool()
+    batch.send_signal(signal.SIGKILL)
+    await batch.wait()
+    await until(lambda: not list(living(scene.work)))
+    forget_sessions(scene)
+    for _ in range(2):
+        assert await scene.ends(await scene.start(scene.batch())) == 3
+        result = scene.result()
+        assert (result["status"], result["attempt"], result["side_effects"]) == ("failed", 2, True)
+        failure = result["failure"]
+        assert isinstance(failure, dict)
+        assert failure["kind"] == "session_not_found"
+        assert "--retry-from fresh starts it over" in str(failure["message"])
+        assert scene.pushed() == ["pushed", "again"]
+    (scene.work / "began").unlink()
+    fresh = await scene.start(scene.batch("--only", "a", "--retry-from", "fresh"))
+    await until((scene.work / "began").exists)
+    assert scene.pushed() == ["pushed", "again"] * 2
+    fresh.send_signal(signal.SIGTERM)
+    await scene.ends(fresh)
+
+
+async def test_a_job_that_times_out_in_a_tool_is_resumed_by_the_same_command(scene: Scene) -> None:
+    timed = [*scene.batch("--clock", "tool=3", "--retries", "1")]
+    assert await scene.ends(await scene.start(timed)) == 0
+    result = scene.result()
+    assert (result["status"], result["attempt"], result["text"]) == ("completed", 2, "went on")
+    assert scene.pushed() == ["pushed", "again"]
+    assert len(set(scene.notices())) == 1
+
+
+async def test_a_run_that_was_cut_in_a_tool_is_resumed_by_hand_and_told_so(scene: Scene) -> None:
+    batch = await scene.start(scene.batch())
+    await scene.in_its_tool()
+    batch.send_signal(signal.SIGKILL)
+    await batch.wait()
+    await until(lambda: not list(living(scene.work)))
+    ask = await scene.start(scene.batch("--retry-from", "ask"))
+    assert await scene.ends(ask) == 3
+    run = str(scene.result()["id"])
+    resumed = await scene.start([*COMMAND, "resume", run, "--store", str(scene.store)])
+    assert await scene.ends(resumed) == 0
+    assert len(set(scene.notices())) == 1
+    assert scene.pushed() == ["pushed", "again"]

@@ -129,3 +129,40 @@ def _dict(value: Json) -> dict[str, Json]:
 def _list(value: Json) -> list[Json]:
     assert isinstance(value, list)
     return value
+
+
+async def command_asked(house: House, **more: Json) -> ApprovalRequest:
+    """Return what is asked about a command that is allowed and done."""
+    asked: list[ApprovalRequest] = []
+
+    async def approve(request: ApprovalRequest) -> Decision:
+        await trio.lowlevel.checkpoint()
+        asked.append(request)
+        return Allow()
+
+    wish: dict[str, Json] = {"cmd": "touch made", "justification": "May I?", **more}
+    call = Call(tool="exec_command", input={**wish, "sandbox_permissions": "require_escalated"})
+    session = await house.session(approve=approve)
+    played = await house.play([[call], [Say(text="done")]], session, options=house.options())
+    assert played.result.status == "completed", played.result.failure
+    [request] = asked
+    return request
+
+
+async def test_a_command_is_asked_with_the_directory_that_it_runs_in(any_house: House) -> None:
+    request = await command_asked(any_house, workdir="..")
+    assert request.tool_input == {"command": "touch made", "cwd": str(any_house.work.parent)}
+    assert (request.tool_cwd, request.cwd) == (str(any_house.work.parent), str(any_house.work))
+    assert (any_house.work.parent / "made").exists()
+
+
+async def test_a_program_that_is_named_as_a_shell_is_not_run_as_what_is_shown(
+    any_house: House,
+) -> None:
+    program = any_house.work / "bash"
+    program.write_text("#!/bin/sh\ntouch ran\n")
+    program.chmod(0o755)
+    request = await command_asked(any_house, shell=str(program))
+    assert request.tool_input == {"command": "touch made", "cwd": str(any_house.work)}
+    assert (any_house.work / "made").exists()
+    assert not (any_house.work / "ran").exists()

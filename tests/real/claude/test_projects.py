@@ -1,0 +1,54 @@
+"""What a project's own files have a real Claude Code run unasked, and what leaves that out."""
+
+from __future__ import annotations
+
+import json
+
+import trio
+
+from sessionmgr.model import Json
+from sessionmgr.provider import ApprovalRequest, Decision, Deny
+from sessionmgr.testing.model_server import Call, Say
+from tests.real.house import House
+
+
+async def programs_run(house: House, **options: Json) -> set[str]:
+    """Return which of a project's programs a run in plan mode has started."""
+    kept = house.work.parent / "ran"
+    hook = [{"hooks": [{"type": "command", "command": f"echo hook >> {kept}"}]}]
+    settings = {
+        "hooks": {"SessionStart": hook, "UserPromptSubmit": hook},
+        "apiKeyHelper": f"echo helper >> {kept}",
+        "enableAllProjectMcpServers": True,
+    }
+    server = {"command": "sh", "args": ["-c", f"echo server >> {kept}"]}
+    (house.work / ".claude").mkdir()
+    (house.work / ".claude" / "settings.json").write_text(json.dumps(settings))
+    (house.work / ".mcp.json").write_text(json.dumps({"mcpServers": {"theirs": server}}))
+    session = await house.session("plan")
+    played = await house.play([[Say(text="done")]], session, options=house.options(**options))
+    assert played.result.status == "completed", played.result.failure
+    return set(kept.read_text().split()) if kept.exists() else set()
+
+
+async def test_a_project_has_its_programs_run_as_claude_code_does(any_house: House) -> None:
+    assert await programs_run(any_house) >= {"hook", "server"}
+
+
+async def test_a_project_of_which_no_settings_are_read_has_nothing_run(any_house: House) -> None:
+    assert await programs_run(any_house, setting_sources=["user"]) == set()
+
+
+async def test_an_edit_by_a_relative_path_is_asked_as_where_it_leads(any_house: House) -> None:
+    asked: list[ApprovalRequest] = []
+
+    async def approve(request: ApprovalRequest) -> Decision:
+        await trio.lowlevel.checkpoint()
+        asked.append(request)
+        return Deny(reason="no")
+
+    written = {"file_path": "../made.txt", "content": "x"}
+    script = [[Call(tool="Write", input=written)], [Say(text="done")]]
+    session = await any_house.session("accept_edits", approve=approve)
+    await any_house.play(script, session, options=any_house.options())
+    assert [each.paths for each in asked] == [(str(any_house.work.parent / "made.txt"),)]

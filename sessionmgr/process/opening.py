@@ -19,6 +19,7 @@ from sessionmgr.process.descriptors import Raised, raise_limit
 from sessionmgr.process.launcher import Launcher
 from sessionmgr.process.roll import BootReport
 from sessionmgr.process.shortage import is_passing, when_there_is_room
+from sessionmgr.process.temporary import remove_abandoned
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -103,6 +104,7 @@ async def _prepare(
     try:
         directory = state_dir if state_dir is not None else roll.default_directory()
         boot = await trio.to_thread.run_sync(roll.call, directory)
+        await trio.to_thread.run_sync(remove_abandoned)  # nothing of the dead uses it any more
         launcher = _launcher(kind, boot)
         return launcher, await trio.to_thread.run_sync(roll.sign, directory, launcher.number)
     except LauncherFailed as error:

@@ -13,6 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from sessionmgr.process.temporary import OURS
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -39,8 +41,8 @@ def place_of(text: str, *, stdin: bool) -> Place:
 class PrivateFiles:
     """A directory that only we can enter, for files of one run; `with` makes and removes it.
 
-    It is made in `parent`, or where the system keeps what is temporary. A crash of ours leaves it;
-    its name begins with `sessionmgr-`, or is the `name` that was given, of which there is one.
+    It is made in `parent`, or in the temporary directory of this process: one that a crash of ours
+    leaves there is removed when a launcher is next opened. If a `name` is given there is one such.
     """
 
     def __init__(self, parent: str | Path | None = None, *, name: str | None = None) -> None:
@@ -49,7 +51,9 @@ class PrivateFiles:
         self._directory: Path | None = None
 
     def __enter__(self) -> Self:
-        if self._name is None:
+        if self._name is None and self._parent is None:
+            self._directory = OURS.make()
+        elif self._name is None:
             made = tempfile.mkdtemp(prefix="sessionmgr-", dir=self._parent)
             self._directory = Path(made).absolute()
         else:
@@ -67,7 +71,11 @@ class PrivateFiles:
         traceback: TracebackType | None,
     ) -> None:
         directory, self._directory = self._directory, None
-        if directory is not None:
+        if directory is None:
+            return
+        if self._name is None and self._parent is None:
+            OURS.remove(directory)
+        else:
             shutil.rmtree(directory, ignore_errors=True)
 
     @property

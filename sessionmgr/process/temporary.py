@@ -1,0 +1,120 @@
+"""The temporary directory of this process, in which its private files lie.
+
+It is there while there are any, and has a file that this process keeps locked. The system drops
+the lock when the process ends, however that happens: by that others know that what lies there is
+nobody's, and remove it. The lock also tells where numbers of processes tell nothing, as between two
+containers that share a directory.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import shutil
+import stat
+import tempfile
+import threading
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final
+
+log: Final = logging.getLogger("sessionmgr.process")
+
+PREFIX: Final = "sessionmgr-"
+LOCK: Final = ".lock"
+_NEW: Final = ".lock.new"
+
+
+class _Base:
+    """One directory, and the lock on it."""
+
+    def __init__(self, place: Path) -> None:
+        self.path: Final = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+        self.made: Final[set[Path]] = set()
+        self._lock = self._locked()
+
+    def _locked(self) -> int | None:
+        new, flags = self.path / _NEW, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        file = os.open(new, flags, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            new.rename(self.path / LOCK)  # nobody finds it before it is locked
+        except OSError as error:  # a file system without locks: then nobody removes it
+            log.warning("event=private_files_not_locked path=%s why=%s", self.path, error)
+            os.close(file)
+            return None
+        return file
+
+    def remove(self) -> None:
+        """Remove it, and let go of the lock."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+
+
+class Temporary:
+    """The directories of a process for its private files: one for each place, as a rule."""
+
+    def __init__(self) -> None:
+        self._bases: Final[dict[tuple[Path, int], _Base]] = {}
+        self._one_at_a_time: Final = threading.Lock()
+
+    def make(self) -> Path:
+        """Make a directory that only we can enter.
+
+        Raises:
+            OSError: The system refuses.
+        """
+        place = Path(tempfile.gettempdir()).absolute()
+        key = place, os.getpid()  # a process that was forked has none of its own
+        with self._one_at_a_time:
+            base = self._bases.get(key)
+            if base is None or not base.path.is_dir():  # somebody may clear up there
+                base = self._bases[key] = _Base(place)
+            made = Path(tempfile.mkdtemp(dir=base.path))
+            base.made.add(made)
+            return made
+
+    def remove(self, made: Path) -> None:
+        """Remove a directory that was made, and what it lies in if it was the last."""
+        with self._one_at_a_time:
+            shutil.rmtree(made, ignore_errors=True)
+            for key, base in list(self._bases.items()):
+                base.made.discard(made)
+                if not base.made and key[1] == os.getpid():
+                    del self._bases[key]
+                    base.remove()
+
+
+OURS: Final = Temporary()
+"""That of this process."""
+
+
+def remove_abandoned(place: Path | None = None) -> list[Path]:
+    """Remove what processes of ours that are no more have left; return what that was."""
+    place = place or Path(tempfile.gettempdir())
+    removed: list[Path] = []
+    with suppress(OSError):  # it cannot be looked through
+        for path in sorted(place.glob(f"{PREFIX}*")):
+            with suppress(OSError):  # somebody else's, or another was faster
+                if _remove_if_abandoned(path):
+                    log.info("event=private_files_removed path=%s", path)
+                    removed.append(path)
+    return removed
+
+
+def _remove_if_abandoned(path: Path) -> bool:
+    with ExitStack() as stack:
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        stack.callback(os.close, directory)
+        if os.fstat(directory).st_uid != os.geteuid():
+            return False
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        file = os.open(LOCK, flags, dir_fd=directory)
+        stack.callback(os.close, file)
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return False
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused while its owner lives
+        shutil.rmtree(path)
+        return True

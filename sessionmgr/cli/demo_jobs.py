@@ -20,6 +20,7 @@ INTRODUCTION: Final = """\
   tidy-up        is denied a tool, and goes on without
   wrong-branch   is cancelled half way"""
 
+CONTINUE: Final = "continue"
 CRASHES: Final = "Find out why the network is flaky"
 HANGS: Final = "Count to infinity"
 DENIED: Final = "Tidy up the build directory"
@@ -81,6 +82,8 @@ def script_for(prompt: str, attempt: int) -> Sequence[Step]:
             return [Wait(seconds=0.5), asked, Say(text="Then I leave it as it is."), *_bill(3)]
         case _ if prompt == CANCELLED:
             return [Tool(name="Bash", input={"command": "git rebase feature/old"}, takes=60.0)]
+        case _ if prompt == CONTINUE:  # the one job that crashes is resumed in its session
+            return _work(CRASHES)
         case _:
             return _work(prompt)
 

@@ -46,7 +46,7 @@ def test_each_line_says_how_it_is_and_what_to_do(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "300")
     fill(terminal.store, play(Say(text="x")))
-    terminal.store.chmod(0o644)
+    terminal.store.chmod(0o640)
     code, out, err = terminal("doctor", "store")
     assert (code, err) == (3, "")
     assert out.splitlines()[1].startswith("fail  store privacy")

@@ -265,7 +265,7 @@ def test_costs_are_summed_by_session_run_provider_and_day(terminal: Terminal) ->
     assert told("--since", "2200-01-01") == []
     _, out, _ = terminal("costs")
     lines = out.splitlines()
-    assert lines[-1].split() == ["all", "10", "0", "0", "8", "$0.7500+"]
+    assert lines[-1].split() == ["all", "10", "0", "0", "8", "$0.7500+", "(partial)"]
 
 
 def test_a_session_without_costs_has_none(terminal: Terminal) -> None:

@@ -59,4 +59,4 @@ def test_jobs_that_cannot_be_rehearsed_are_named_before_anything_starts(
     file = jobs(terminal, {"id": "a", "provider": "claude"})
     code, _, err = terminal.bare("rehearse", file)
     assert code == 1
-    assert err.endswith(f"{file}:1: prompt: the job has none")
+    assert err.endswith(f'{file}:1: missing "prompt" (or "prompt_file")')

@@ -45,7 +45,7 @@ def require_jobs(call: str, jobs: Jobs) -> None:
     """
     if isinstance(jobs, str | Path):
         return
-    given: object = jobs
+    given = cast("object", jobs)
     if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
         raise ArgumentTypeInvalid(call, "jobs", jobs, "a file of jobs or an iterable of Job")
     if isinstance(jobs, Sequence):

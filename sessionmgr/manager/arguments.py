@@ -138,6 +138,22 @@ def _of_json(value: object) -> str | None:
     return None
 
 
+def _is_clocks(value: object) -> bool:
+    return isinstance(value, Clocks)
+
+
+def _is_budget(value: object) -> bool:
+    return isinstance(value, Budget)
+
+
+def _is_options(value: object) -> bool:
+    return isinstance(value, msgspec.Struct) or _is_object(value)
+
+
+def _is_schema(value: object) -> bool:
+    return isinstance(value, bool) or _is_object(value)
+
+
 def _of_mode(value: object) -> str | None:
     return None if value in _MODES else f"there is no such mode; {mode_hint(str(value))}"
 
@@ -148,10 +164,8 @@ _JSON: Final = Kind(_is_object, "a dict with str keys", _of_json)
 _APPROVE: Final = Kind(
     _is_async, "an async function (async def) that takes a request and returns Allow() or Deny()"
 )
-_CLOCKS: Final = Kind(
-    lambda value: isinstance(value, Clocks), "Clocks, such as Clocks(deadline=600)"
-)
-_BUDGET: Final = Kind(lambda value: isinstance(value, Budget), "Budget, such as Budget(usd=2.0)")
+_CLOCKS: Final = Kind(_is_clocks, "Clocks, such as Clocks(deadline=600)")
+_BUDGET: Final = Kind(_is_budget, "Budget, such as Budget(usd=2.0)")
 _MODE: Final = Kind(_is_text, f"one of {', '.join(_MODES)}", _of_mode)
 _PATH: Final = Kind(_is_path, "a str or a Path")
 
@@ -163,15 +177,12 @@ WISHES: Final[Mapping[str, Kind]] = {
     "images": _NAMES,
     "model": _TEXT,
     "permission_mode": _MODE,
-    "options": Kind(
-        lambda value: isinstance(value, msgspec.Struct) or _is_object(value),
-        "a dict, or the provider's own options",
-    ),
+    "options": Kind(_is_options, "a dict, or the provider's own options"),
     "require": _NAMES,
     "prefer": _NAMES,
     "require_native": _NAMES,
     "schema": Kind(
-        lambda value: isinstance(value, bool) or _is_object(value),
+        _is_schema,
         "a JSON Schema as a dict (of a pydantic model: Model.model_json_schema())",
         _of_json,
     ),

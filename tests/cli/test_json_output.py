@@ -2,6 +2,7 @@
 
 import json
 import unicodedata
+from typing import cast
 
 import pytest
 from hypothesis import given, strategies as st
@@ -60,8 +61,9 @@ def _texts(value: object) -> set[str]:
         case str():
             return {value}
         case dict():
-            return {text for each in value.values() for text in _texts(each)}
+            members = cast("dict[str, object]", value).values()
+            return {text for each in members for text in _texts(each)}
         case list():
-            return {text for each in value for text in _texts(each)}
+            return {text for each in cast("list[object]", value) for text in _texts(each)}
         case _:
             return set()

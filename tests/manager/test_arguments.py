@@ -29,6 +29,11 @@ class Asker:
         return Allow()
 
 
+def allow_at_once(request: object) -> Allow:
+    del request
+    return Allow()
+
+
 async def allow(request: object) -> Allow:
     del request
     return Allow()
@@ -47,7 +52,7 @@ WISHES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"prefer": [1]}, ArgumentTypeInvalid, r"prefer must be a list of str, .* not \[1\]"),
     ({"tools_allowed": "Bash"}, ArgumentTypeInvalid, "tools_allowed must be a list of str"),
     (
-        {"approve": lambda request: Allow()},
+        {"approve": allow_at_once},
         ArgumentTypeInvalid,
         "approve must be an async function",
     ),
@@ -73,14 +78,14 @@ OF_SESSIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"cwd": 3}, ArgumentTypeInvalid, "cwd must be a str or a Path, not 3"),
     ({"clocks": 60}, ArgumentTypeInvalid, "clocks must be Clocks"),
     ({"budget": 2.0}, ArgumentTypeInvalid, "budget must be Budget"),
-    ({"approve": lambda request: Allow()}, ArgumentTypeInvalid, "approve must be an async"),
+    ({"approve": allow_at_once}, ArgumentTypeInvalid, "approve must be an async"),
     ({"permission_mode": "acceptEdits"}, ArgumentValueInvalid, ".*did you mean 'accept_edits'"),
 ]
 OF_BATCHES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"jobs": [{"id": "a"}]}, ArgumentTypeInvalid, r"jobs\[0\] must be a Job, .*\{'id': 'a'\}"),
     ({"jobs": {"id": "a"}}, ArgumentTypeInvalid, "jobs must be a file of jobs or an iterable"),
     ({"jobs": None}, ArgumentTypeInvalid, "jobs must be a file of jobs .*, not None"),
-    ({"approve": lambda request: Allow()}, ArgumentTypeInvalid, "approve must be an async"),
+    ({"approve": allow_at_once}, ArgumentTypeInvalid, "approve must be an async"),
     ({"concurrency": "4"}, ArgumentTypeInvalid, "concurrency must be an int, not '4'"),
     ({"concurrency": 0}, ArgumentValueInvalid, "concurrency is 0: it must be 1 or more"),
     ({"only": "core-*"}, ArgumentTypeInvalid, r"only must be a list of str, .*, not 'core-\*'"),
@@ -93,7 +98,7 @@ async def test_a_wrong_argument_of_a_run_raises_before_it_starts(
     autojump_clock: MockClock, given: dict[str, Any], error: type[Exception], said: str
 ) -> None:
     async with open_house() as house:
-        session = await house.manager.open_session("actor")
+        session: Any = await house.manager.open_session("actor")
         with pytest.raises(error, match=f"^start: {said}"):
             session.start(**{"prompt": "x", **given})
         with pytest.raises(error, match=f"^submit: {said}"):
@@ -106,18 +111,20 @@ async def test_a_wrong_argument_of_a_session_raises_before_it_is_opened(
     autojump_clock: MockClock, given: dict[str, Any], error: type[Exception], said: str
 ) -> None:
     async with open_house() as house:
+        manager: Any = house.manager
         with pytest.raises(error, match=f"^open_session: {said}"):
-            await house.manager.open_session(**{"provider": "actor", **given})
+            await manager.open_session(**{"provider": "actor", **given})
 
 
 @pytest.mark.parametrize(("given", "error", "said"), OF_BATCHES)
 async def test_a_wrong_argument_of_a_batch_raises_before_it_is_entered(
     autojump_clock: MockClock, given: dict[str, Any], error: type[Exception], said: str
 ) -> None:
+    run: Any = run_batch
     async with open_house() as house:
         jobs = [Job(id="a", prompt="x", provider="actor")]
         with pytest.raises(error, match=f"^run_batch: {said}"):
-            run_batch(house.manager, **{"jobs": jobs, **given})
+            run(house.manager, **{"jobs": jobs, **given})
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import trio
 
 from sessionmgr.model import Json
 from sessionmgr.provider import ApprovalRequest, Decision, Deny
-from sessionmgr.testing.model_server import Call, Say
+from sessionmgr.testing.model_server import Call, Move, Say
 from tests.real.house import House
 
 
@@ -48,7 +48,7 @@ async def test_an_edit_by_a_relative_path_is_asked_as_where_it_leads(any_house: 
         return Deny(reason="no")
 
     written = {"file_path": "../made.txt", "content": "x"}
-    script = [[Call(tool="Write", input=written)], [Say(text="done")]]
+    script: list[list[Move]] = [[Call(tool="Write", input=written)], [Say(text="done")]]
     session = await any_house.session("accept_edits", approve=approve)
     await any_house.play(script, session, options=any_house.options())
     assert [each.paths for each in asked] == [(str(any_house.work.parent / "made.txt"),)]

@@ -8,7 +8,8 @@ import trio
 
 from sessionmgr.model import Json
 from sessionmgr.provider import ApprovalRequest, Decision, Deny
-from sessionmgr.testing.model_server import Call, Move, Say
+from sessionmgr.testing.model_server import Call, Say
+from sessionmgr.testing.model_server.script import Move
 from tests.real.house import House
 
 

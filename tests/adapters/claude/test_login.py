@@ -10,7 +10,14 @@ import pytest
 from sessionmgr_adapters.claude import ClaudeOptions, login
 from sessionmgr_adapters.claude.login import health_of
 
-OAUTH = {"claudeAiOauth": {"accessToken": "sk-secret-access", "refreshToken": "sk-secret"}}
+OAUTH = {
+    "claudeAiOauth": {
+        "accessToken": "sk-secret-access",
+        "refreshToken": "sk-secret",
+        "expiresAt": 1,
+        "scopes": ["user:inference"],
+    }
+}
 Files = dict[str, object]
 
 

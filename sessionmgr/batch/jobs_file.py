@@ -17,13 +17,14 @@ import msgspec
 import trio
 
 from sessionmgr.batch.doubled_names import doubled_names
-from sessionmgr.batch.field_types import shown, type_error, with_seconds
+from sessionmgr.batch.field_types import type_error, with_seconds
 from sessionmgr.batch.file_format import HEAD, foreign_format
 from sessionmgr.batch.job import FIELDS, Job
 from sessionmgr.batch.json_syntax import syntax_error
 from sessionmgr.batch.problems import Problem
 from sessionmgr.errors import ArgumentTypeInvalid, JobsInvalid
 from sessionmgr.model import PermissionMode
+from sessionmgr.model.field_error import shown
 from sessionmgr.process.private_path import make_private_directory, private_opener
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import Final, cast
 
 import msgspec
 
-from sessionmgr.batch.field_types import type_error
 from sessionmgr.batch.rules import Rule, Rules
 from sessionmgr.errors import RulesInvalid
+from sessionmgr.model.field_error import field_error
 from sessionmgr.provider.bounded_file import FileRefused, read_bytes
 from sessionmgr.provider.command_line import NotPlainError, commands_of_line
 
@@ -65,7 +65,7 @@ def _rule(given: object, where: str) -> Rule:
         rule = msgspec.convert(given, Rule)
     except msgspec.ValidationError as error:
         fields = cast("dict[str, object]", given) if isinstance(given, dict) else {}
-        field, what = type_error(error, fields, Rule)
+        field, what = field_error(error, fields, Rule)
         raise RulesInvalid(where, f"{field}: {what}" if field else what) from error
     if rule.allows and all(getattr(rule, name) is None for name in _CONDITIONS):
         raise RulesInvalid(where, 'it allows everything: say so by tool = "*"')

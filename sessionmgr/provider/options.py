@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from sessionmgr.errors import OptionInvalid
+from sessionmgr.model.field_error import field_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +50,8 @@ def settle(
     try:
         return msgspec.convert({**given, **ours}, of)
     except msgspec.ValidationError as error:
-        raise OptionInvalid(provider, str(error)) from None
+        name, why = field_error(error, {**given, **ours}, of)
+        raise OptionInvalid(provider, f"{name}: {why}" if name else why) from None
 
 
 def _unknown(name: str, fields: tuple[str, ...]) -> str:

@@ -1,0 +1,115 @@
+"""What is wrong with the value of a struct's field: what was expected, and what was given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Final, cast
+
+import msgspec
+from msgspec import inspect
+
+from sessionmgr.model.json import Json, encode_json
+
+SHOWN: Final = 60
+"""Characters of a value that are shown."""
+_PATH: Final = re.compile(r" - at `\$(\.(?P<field>\w+))?.*`$")
+
+
+def field_error(
+    error: msgspec.ValidationError,
+    fields: Mapping[str, object],
+    of: type[msgspec.Struct],
+    *,
+    expected: Mapping[str, str] | None = None,
+    public: Collection[str] = (),
+) -> tuple[str, str]:
+    """Return which field has a wrong value, and what is wrong with it.
+
+    `expected` has better words for some fields. What is given for an object may be a secret: its
+    type is told, and not what it is, unless the field is `public`.
+    """
+    found = _PATH.search(str(error))
+    name = (found["field"] if found else None) or ""
+    if name not in fields:
+        return name, _PATH.sub("", str(error))  # in the words of the struct itself
+    value, kind = fields[name], _type_of(name, of)
+    wanted = (expected or {}).get(name) or _expected(kind)
+    if wanted == OBJECT_OF_TEXTS:
+        return name, f"expected {wanted}, got {_not_texts(value)}"
+    is_secret = wanted == OBJECT and name not in public
+    return name, f"expected {wanted}, got {kind_of(value) if is_secret else shown(value)}"
+
+
+OBJECT: Final = "an object"
+OBJECT_OF_TEXTS: Final = "an object of texts"
+
+
+def _type_of(name: str, of: type[msgspec.Struct]) -> inspect.Type:
+    (struct,) = inspect.multi_type_info([of])
+    assert isinstance(struct, inspect.StructType)
+    return next(field.type for field in struct.fields if field.encode_name == name)
+
+
+def _expected(of: inspect.Type) -> str:
+    match of:
+        case inspect.UnionType(types=types):
+            return " or ".join(
+                _expected(each) for each in types if not isinstance(each, inspect.NoneType)
+            )
+        case inspect.StrType(min_length=least):
+            return "a text that is not empty" if least else "a text"
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.IntType(ge=least):
+            return "a whole number" if least is None else f"a whole number, {least} or more"
+        case inspect.FloatType(gt=bound):
+            return "a number" if bound is None else f"a number, more than {bound:g}"
+        case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
+            return "a list of texts" if isinstance(item, inspect.StrType) else "a list"
+        case inspect.DictType(value_type=inspect.StrType()):
+            return OBJECT_OF_TEXTS
+        case inspect.EnumType(cls=choices):
+            return f"one of: {', '.join(str(each.value) for each in choices)}"
+        case inspect.LiteralType(values=values):
+            return f"one of: {', '.join(map(str, values))}"
+        case inspect.DictType():
+            return OBJECT
+        case _:
+            return "another value"
+
+
+def _not_texts(value: object) -> str:
+    """Name what is in the place of an object of texts, or of a text in one."""
+    if not isinstance(value, Mapping):
+        return kind_of(value)
+    entries = cast("Mapping[str, object]", value)
+    name = next(name for name, each in entries.items() if not isinstance(each, str))
+    return f"{kind_of(entries[name])} for {name}"
+
+
+def shown(value: object) -> str:
+    """Return a value as JSON, cut to what is worth reading, with its type."""
+    try:
+        text = encode_json(cast("Json", value)).decode()
+    except TypeError:  # it was not read from JSON
+        text = repr(value)
+    text = text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+    return text if value is None or isinstance(value, bool) else f"{text} ({kind_of(value)})"
+
+
+def kind_of(value: object) -> str:
+    """Name the type of a JSON value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list() | tuple():
+            return "a list"
+        case _:
+            return "an object"

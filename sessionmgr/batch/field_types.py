@@ -12,12 +12,12 @@ from sessionmgr.model.field_error import field_error
 
 _SPECIAL: Final = {"deadline": DURATION, "budget_usd": "dollars, more than 0"}
 _PUBLIC: Final = ("schema", "metadata")
-_DURATIONS: Final = ("deadline",)
+DURATIONS: Final = ("deadline",)
 
 
 def with_seconds(fields: dict[str, object]) -> dict[str, object]:
     """Return a job's fields with seconds in the place of durations that are written as text."""
-    texts = [name for name in _DURATIONS if isinstance(fields.get(name), str)]
+    texts = [name for name in DURATIONS if isinstance(fields.get(name), str)]
     seconds = {name: duration_of(fields[name]) for name in texts}
     return fields | {name: value for name, value in seconds.items() if value is not None}
 

@@ -66,8 +66,14 @@ def _schema(what: str, provider: str | None) -> dict[str, Json]:
 
 def _job_schema() -> dict[str, Json]:
     from sessionmgr.batch import Job
+    from sessionmgr.batch.field_types import DURATIONS
+    from sessionmgr.model.duration import PATTERN
 
-    return {"$schema": DIALECT, "title": "A sessionmgr job", **msgspec.json.schema(Job)}
+    made = msgspec.json.schema(Job)
+    properties: dict[str, dict[str, Any]] = made["$defs"]["Job"]["properties"]
+    for name in DURATIONS:  # in a file they may be written with their unit
+        properties[name]["anyOf"].append({"type": "string", "pattern": PATTERN})
+    return {"$schema": DIALECT, "title": "A sessionmgr job", **made}
 
 
 def _options_schema(adapter: type[ProviderAdapter]) -> dict[str, Json]:

@@ -14,6 +14,8 @@ _UNITS: Final = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w
 _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(min|[smhdw])\s*")
 _PARTS: Final = re.compile(rf"(?:{_PART.pattern})+")
+PATTERN: Final = r"^\s*([0-9.]+|([0-9.]+\s*(min|[smhdw])\s*)+)\s*$"
+"""What a text has to look like at least, for a JSON Schema."""
 LONGEST_TEXT: Final = 100
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from sessionmgr.batch import Job
 from sessionmgr.cli import main as command_line
+from sessionmgr.provider.structured import find_maker
 from tests.cli.command import COMMAND
 from tests.cli.terminal import Terminal
 
@@ -24,7 +25,19 @@ def test_the_schema_of_what_we_print_is_json_on_stdout(
 def test_a_job_is_described(terminal: Terminal) -> None:
     code, out, _ = terminal.bare("schema", "job")
     assert code == 0
-    assert set(json.loads(out)["$defs"]["Job"]["properties"]) == set(Job.__struct_fields__)
+    properties = json.loads(out)["$defs"]["Job"]["properties"]
+    assert set(properties) == set(Job.__struct_fields__)
+
+
+@pytest.mark.parametrize(("deadline", "is_right"), [(900, True), ("15m", True), ("soon", False)])
+def test_the_schema_of_a_job_takes_what_a_file_of_jobs_may_hold(
+    terminal: Terminal, deadline: int | str, is_right: bool
+) -> None:
+    validator = find_maker()
+    assert validator is not None
+    schema = json.loads(terminal.bare("schema", "job")[1])
+    faults = list(validator(schema).iter_errors({"id": "a", "prompt": "x", "deadline": deadline}))
+    assert (faults == []) is is_right
 
 
 @pytest.mark.parametrize(

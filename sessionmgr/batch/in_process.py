@@ -15,9 +15,9 @@ from sessionmgr.batch.host import Activity, Ended, Work
 from sessionmgr.batch.item import Item
 from sessionmgr.batch.readiness import readiness_of
 from sessionmgr.batch.wish import refusal, wish_of
-from sessionmgr.errors import LeaseHeld, ProcessError, StartRefused, StoreError
+from sessionmgr.errors import HostLost, LeaseHeld, ProcessError, StartRefused, StoreError
 from sessionmgr.manager.resuming import message_to_resume
-from sessionmgr.model import RunResult, RunStatus
+from sessionmgr.model import Failure, FailureKind, RunResult, RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +33,7 @@ log: Final = logging.getLogger("sessionmgr.batch")
 
 COPIES: Final = 4
 """So many threads write what attempts leave beside their results."""
+ENDED: Final = "the block of its batch was left, or it crashed"
 CLOSE: Final = 5.0
 """Seconds in which a session whose job is over is to be closed."""
 
@@ -84,14 +85,21 @@ class InProcessHost:
 
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Hold the tasks in which attempts are followed."""
-        async with trio.open_nursery() as self._nursery:
-            task_status.started()
-            while True:
-                with self._lease:
-                    await trio.sleep_forever()
-                for part in self._parts.values():
-                    self._cancel(part, "nothing was heard of its batch any more")
-                self._lease = trio.CancelScope()
+        try:
+            async with trio.open_nursery() as self._nursery:
+                task_status.started()
+                await self._watch_lease()
+        finally:
+            self._nursery = None
+            self._told.set()
+
+    async def _watch_lease(self) -> None:
+        while True:
+            with self._lease:
+                await trio.sleep_forever()
+            for part in self._parts.values():
+                self._cancel(part, "nothing was heard of its batch any more")
+            self._lease = trio.CancelScope()
 
     def readiness(self, job: Job) -> Health:
         """Say whether the manager could use the provider of a job."""
@@ -100,7 +108,8 @@ class InProcessHost:
     async def submit(self, work: Work) -> None:
         """Start an attempt; whatever is on of an earlier one at the same job ends for it."""
         await trio.lowlevel.cancel_shielded_checkpoint()
-        assert self._nursery is not None
+        if self._nursery is None:
+            raise HostLost(ENDED)
         for part in self._parts.values():
             if part.work.job.id == work.job.id and part.work.attempt < work.attempt:
                 part.superseded = True
@@ -127,6 +136,8 @@ class InProcessHost:
         while self._reports and self._reports[0][0] <= after:
             self._reports.popleft()
         while not self._reports:
+            if self._nursery is None:
+                raise HostLost(ENDED)
             self._told = trio.Event()
             await self._told.wait()
         return tuple(self._reports)
@@ -146,8 +157,10 @@ class InProcessHost:
         return {key: part.activity() for key, part in self._parts.items()}
 
     async def restore(self) -> None:
-        """Do nothing: if this is lost, all is."""
+        """Do nothing: this is lost only when its block is left."""
         await trio.lowlevel.checkpoint()
+        if self._nursery is None:
+            raise HostLost(ENDED)
 
     # --- one attempt -----------------------------------------------------------------------------
 
@@ -159,15 +172,10 @@ class InProcessHost:
             session = await self._session(work)
             ended = await self._attempt(part, session)
         except (StartRefused, ProcessError, StoreError) as error:
-            result = RunResult(
-                id="",
-                session_id=work.session_id,
-                provider=work.job.provider or "",
-                status=RunStatus.FAILED,
-                failure=refusal(error),
-                metadata=work.job.metadata or {},
-            )
-            ended = Ended(job=work.job.id, attempt=work.attempt, result=result)
+            ended = _failed(work, refusal(error))
+        except Exception as error:  # of this attempt alone: it must not cost the other jobs theirs
+            log.exception("event=attempt_crashed job=%s attempt=%d", work.job.id, work.attempt)
+            ended = await self._give_up(part, error)
         del self._parts[work.job.id, work.attempt]
         self._last += 1
         self._reports.append((self._last, ended))
@@ -181,6 +189,21 @@ class InProcessHost:
             return
         with trio.move_on_after(CLOSE, shield=True):
             await self._close(session)
+
+    async def _give_up(self, part: _Part, error: Exception) -> Ended:
+        """End an attempt that could not be followed, and report what is known of it."""
+        failure = Failure(
+            kind=FailureKind.MANAGER_CRASHED,
+            message=f"the attempt could not be followed: {type(error).__name__}: {error}",
+        )
+        if part.run is None:
+            return _failed(part.work, failure)
+        part.run.cancel(failure.message)
+        result = await part.run.result()
+        result = msgspec.structs.replace(
+            result, status=RunStatus.FAILED, failure=failure, reason=None, detail=None
+        )
+        return Ended(job=part.work.job.id, attempt=part.work.attempt, result=result)
 
     async def _close(self, session: SessionHandle) -> None:
         try:
@@ -253,3 +276,16 @@ def can_go_on(manager: Manager, run: Run) -> bool:
     if failed and not (run.failure and run.failure.resumable):
         return False
     return manager.supports(run.provider, "resume")
+
+
+def _failed(work: Work, failure: Failure) -> Ended:
+    """Report an attempt that came to no run."""
+    result = RunResult(
+        id="",
+        session_id=work.session_id,
+        provider=work.job.provider or "",
+        status=RunStatus.FAILED,
+        failure=failure,
+        metadata=work.job.metadata or {},
+    )
+    return Ended(job=work.job.id, attempt=work.attempt, result=result)

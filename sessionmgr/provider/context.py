@@ -18,9 +18,10 @@ from sessionmgr.model import (
     RunFailed,
     RunRateLimited,
 )
-from sessionmgr.provider.course import Question, Stop
+from sessionmgr.provider.course import Question, Stop, require_text
 from sessionmgr.provider.options import Options
 from sessionmgr.provider.question import by_mode
+from sessionmgr.provider.told import as_written
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -286,12 +287,12 @@ class RunContext:
         if len(failure.message) > LONGEST_MESSAGE:
             message = f"{failure.message[:LONGEST_MESSAGE]}…"
             failure = msgspec.structs.replace(failure, message=message)
-        if failure.kind is FailureKind.RATE_LIMITED:
+        if failure.kind == FailureKind.RATE_LIMITED:
             stop = Stop(cause=Cause.RATE_LIMIT, failure=failure)
             self._end(stop, RunRateLimited(failure=failure, stop_reason=stop_reason))
         else:
             stop = Stop(cause=Cause.PROVIDER_ERROR, failure=failure)
-            is_spent = failure.kind is FailureKind.BUDGET_EXCEEDED
+            is_spent = failure.kind == FailureKind.BUDGET_EXCEEDED
             reason = Reason.BUDGET if is_spent else None
             self._end(stop, RunFailed(failure=failure, stop_reason=stop_reason, reason=reason))
         await self.room()
@@ -305,6 +306,7 @@ class RunContext:
 
         As with a cancel, `interrupt` is called, and what has been claimed by others stays theirs.
         """
+        require_text(detail)
         self._course.end(Stop(cause=Cause.DEADLINE, detail=detail))
 
     async def ask(self, request: ApprovalRequest) -> Decision:
@@ -313,7 +315,7 @@ class RunContext:
         To be cancelled here means that the provider no longer wants to know.
         """
         request = msgspec.structs.replace(
-            request,
+            as_written(request),
             approval_id=self._course.free_approval_id(request.approval_id),
             session_id=self.session_id,
             run_id=self.run_id,

@@ -13,10 +13,10 @@ import msgspec
 import trio
 
 from sessionmgr.errors import OtpError, RunCancelled, RunCrashed
-from sessionmgr.model import Cause, Failure, Kind, StallSuspected, encode_event, new_id
+from sessionmgr.model import Cause, Failure, Kind, StallSuspected, new_id
 from sessionmgr.otp import Run
 from sessionmgr.provider.latch import Latch
-from sessionmgr.provider.told import checked
+from sessionmgr.provider.told import checked, size_of_text
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event, Json
@@ -146,9 +146,9 @@ class Course:
             TypeError: No adapter may tell this.
         """
         self.alive()
-        events = checked(events)
+        events, written = checked(events)
         if size is None:
-            size = sum(len(encode_event(event)) for event in events)
+            size = size_of_text(events) if written is None else written
         self.intake.put(Arrived(self, events, size, self.last_sign), size)
 
     def alive(self) -> None:

@@ -1,69 +1,210 @@
 """What an adapter tells, looked at before it is taken in: one odd event must cost nobody else.
 
 A figure that no provider can have meant is taken for one that nobody has said, and that is told.
-Whatever else cannot be is a mistake of the adapter's, and crashes the run that it is made in.
+Whatever else cannot be is a mistake of the adapter's, and crashes the run that it is made in: an
+event is taken in as it is read from what was written of it, so that a value of a wrong type is
+found here, and not by whoever reads the record. Pieces of text are nearly all there is: they are
+looked at in place, which is cheaper than to write them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
+import msgspec
+from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
 from sessionmgr.model import (
     ErrorOccurred,
+    Event,
     Failure,
     FailureKind,
+    KnownEvent,
+    MessageStreamed,
     Provenance,
+    ReasoningStreamed,
     RunPaused,
     SessionClosed,
     SessionCreated,
-    SessionReopened,
     TokenUsageUpdated,
-    ToolCallCompleted,
-    ToolCallFailed,
-    ToolCallStarted,
-    ToolCallUpdated,
     Usage,
+    encode_event,
+    encode_json,
 )
 
 if TYPE_CHECKING:
-    from sessionmgr.model import Event
+    from collections.abc import Callable
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 MOST_TOKENS: Final = 10**12
 MOST_USD: Final = 10.0**6
-_CALLS: Final = (ToolCallStarted, ToolCallUpdated, ToolCallCompleted, ToolCallFailed)
-_OURS: Final = (SessionCreated, SessionClosed, SessionReopened, RunPaused)
-_LOOKED_AT: Final = frozenset({TokenUsageUpdated, *_CALLS, *_OURS})
+LARGEST_BITS: Final = 63
+MOST_SHOWN: Final = 80
+"""Characters of a wrong value that are shown."""
+_ENVELOPE: Final = 100
+"""About how many bytes an event takes beside its text."""
+_OURS: Final = (SessionCreated, SessionClosed, RunPaused)
+_LOOKED_AT: Final = frozenset({TokenUsageUpdated, *_OURS})
+# To write what is too deep, too large or half a character is not this list's to do.
+_UNWRITTEN: Final = (TypeError, ValueError, OverflowError, RecursionError)
+
+_encode: Final = msgspec.json.Encoder().encode
 
 
-def checked(events: tuple[Event, ...]) -> tuple[Event, ...]:
-    """Return the events as they can be kept.
+@cache
+def _decode() -> Callable[[bytes], list[KnownEvent]]:
+    """Make the reader when something is first read: that takes as long as many imports."""
+    return msgspec.json.Decoder(list[KnownEvent]).decode
+
+
+@cache
+def _decode_one() -> Callable[[bytes], KnownEvent]:
+    return msgspec.json.Decoder(KnownEvent).decode
+
+
+def checked(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], int | None]:
+    """Return the events as they can be kept, and how many bytes they take, where that is known.
 
     Raises:
         TypeError: No adapter may tell this, or not so.
     """
-    if _LOOKED_AT.isdisjoint(map(type, events)):
-        return events
-    return tuple(each for event in events for each in _checked(event))
+    if _are_pieces(events):
+        return events, None
+    if not _LOOKED_AT.isdisjoint(map(type, events)):
+        events = tuple(each for event in events for each in _checked(event))
+    try:
+        body = _encode(events)
+        found = tuple(_decode()(body))
+    except (*_UNWRITTEN, msgspec.MsgspecError):
+        return _one_by_one(events)
+    return (found, len(body)) if found == events else _one_by_one(events)
+
+
+def size_of_text(events: tuple[Event, ...]) -> int:
+    """Return about how many bytes pieces of text take."""
+    pieces = cast("tuple[MessageStreamed | ReasoningStreamed, ...]", events)
+    return sum([_ENVELOPE + len(event.delta) for event in pieces])
+
+
+def as_written(value: S) -> S:
+    """Return a value as it is read from what is written of it.
+
+    Raises:
+        TypeError: It is not of its types; says which field it is.
+    """
+    decode = msgspec.json.Decoder(type(value)).decode
+    return _as_written(value, type(value).__name__, encode_json, decode)[0]
+
+
+def _are_pieces(events: tuple[Event, ...]) -> bool:
+    """Say whether all are pieces of text, with nothing else to them; no other test is as cheap."""
+    unset, text = UNSET, str
+    for event in events:
+        if type(event) is MessageStreamed:
+            if type(event.message_id) is not text and event.message_id is not None:
+                return False
+        elif type(event) is not ReasoningStreamed:
+            return False
+        if (
+            type(event.delta) is not text
+            or event.raw is not unset
+            or event.parent_tool_call_id is not unset
+            or event.synthetic is not unset
+            or event.source is not unset
+        ):
+            return False
+    return True
+
+
+def _one_by_one(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], int]:
+    found: list[Event] = []
+    size = 0
+    for event in events:
+        _require_event(event)
+        read, took = _as_written(event, event.type, encode_event, _decode_one())
+        found.append(read)
+        size += took
+    return tuple(found), size
+
+
+def _require_event(event: object) -> None:
+    if not isinstance(event, Event):
+        raise TypeError(f"an adapter tells events, and not {_shown(event)}")
+
+
+def _as_written(
+    value: S, name: str, encode: Callable[[S], bytes], decode: Callable[[bytes], object]
+) -> tuple[S, int]:
+    try:
+        body = encode(value)
+    except TypeError as error:
+        raise TypeError(f"{name} cannot be written: {error}") from None
+    try:
+        found = cast("S", decode(body))
+    except msgspec.ValidationError as error:
+        what, _, path = str(error).partition(" - at `$")
+        field = path.rstrip("`")
+        raise TypeError(f"{name}{field} is {_shown(_at(value, field))}: {what}") from None
+    except RecursionError:
+        return value, len(body)  # it is JSON, and deeper than it can be read
+    if found != value:
+        for field in value.__struct_fields__:
+            _require_json(f"{name}.{field}", getattr(value, field), getattr(found, field))
+    return found, len(body)
+
+
+def _require_json(name: str, told: object, kept: object) -> None:
+    """Refuse what was written as something else: bytes and dates as text, a set as a list."""
+    match kept:
+        case msgspec.Struct() if isinstance(told, type(kept)):
+            for field in kept.__struct_fields__:
+                _require_json(f"{name}.{field}", getattr(told, field), getattr(kept, field))
+        case dict() if isinstance(told, dict):
+            ours, theirs = cast("dict[str, object]", kept), cast("dict[str, object]", told)
+            for key in ours.keys() & theirs.keys():
+                _require_json(f"{name}[{key!r}]", theirs[key], ours[key])
+        case list() | tuple() if isinstance(told, list | tuple):
+            pairs = zip(cast("list[object]", told), cast("list[object]", kept), strict=True)
+            for number, (their, our) in enumerate(pairs):
+                _require_json(f"{name}[{number}]", their, our)
+        case str() if not (isinstance(told, str) or _is_too_large(told)):
+            raise TypeError(f"{name} is {_shown(told)}: Expected `str`")
+        case msgspec.Struct():
+            raise TypeError(f"{name} is {_shown(told)}: Expected `{type(kept).__name__}`")
+        case dict() | list() | tuple():
+            raise TypeError(f"{name} is {_shown(told)}: Expected JSON")
+        case _:
+            pass
+
+
+def _is_too_large(told: object) -> bool:
+    """Say whether it is a number that is written as text, because few could read it otherwise."""
+    return isinstance(told, int) and told.bit_length() > LARGEST_BITS
+
+
+def _at(value: object, path: str) -> object:
+    """Return the value that a path of fields leads to, or the last one on the way to it."""
+    for name in path.split(".")[1:]:
+        value = getattr(value, name.partition("[")[0], value)
+    return value
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
 
 
 def _checked(event: Event) -> tuple[Event, ...]:
     match event:
         case TokenUsageUpdated():
             return _of_figures(event)
-        case ToolCallStarted() | ToolCallUpdated() | ToolCallCompleted() | ToolCallFailed():
-            _require_text(event.type, event.tool_call_id)
-        case SessionCreated() | SessionClosed() | SessionReopened() | RunPaused():
+        case SessionCreated() | SessionClosed() | RunPaused():
             raise TypeError(f"{event.type} is not an adapter's to tell")
         case _:
-            pass
-    return (event,)
-
-
-def _require_text(what: str, name: object) -> None:
-    if not isinstance(name, str):
-        raise TypeError(f"{what}: the id of a call is a text, and not {name!r}")
+            return (event,)
 
 
 def _of_figures(event: TokenUsageUpdated) -> tuple[Event, ...]:
@@ -80,6 +221,8 @@ def _of_figures(event: TokenUsageUpdated) -> tuple[Event, ...]:
 
 
 def _tokens(usage: Usage) -> Usage:
+    if not isinstance(usage, Usage):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"token_usage_updated: {_shown(usage)} is no Usage")
     return Usage(**{name: count if _can_be(count) else 0 for name, count in asdict(usage).items()})
 
 
@@ -88,4 +231,6 @@ def _can_be(count: object) -> bool:
 
 
 def _money(cost: float | None) -> float | None:
+    if not isinstance(cost, int | float | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"token_usage_updated: a cost is a number, and not {_shown(cost)}")
     return cost if cost is not None and 0 <= cost <= MOST_USD else None

@@ -82,7 +82,7 @@ def _with(value: Json, path: tuple[str | int, ...], odd: Json) -> Json:
 
 
 def keep(events: list[Event]) -> None:
-    for event in checked(tuple(events)):
+    for event in checked(tuple(events))[0]:
         encode_event(event)
 
 

@@ -1,26 +1,171 @@
 """What an adapter tells that cannot be costs its own run, or a figure, and nobody else."""
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from datetime import date
+from typing import Any, TypeAlias, cast
 
 import pytest
 import trio
 from trio.testing import MockClock
 
 from sessionmgr.model import (
+    ErrorOccurred,
     Event,
+    Failure,
     FailureKind,
+    ImageReceived,
+    Json,
     MessageReceived,
+    MessageStreamed,
+    ProcessExited,
+    ReasoningStreamed,
+    RunFailed,
     RunPaused,
     RunResult,
+    RunStarted,
     RunStatus,
     SessionClosed,
     TokenUsageUpdated,
     ToolCallStarted,
+    TurnCompleted,
     Usage,
 )
-from sessionmgr.provider import ProviderAdapter, RunContext
+from sessionmgr.provider import ApprovalRequest, ProviderAdapter, RunContext
 from sessionmgr.testing.scripted import Wait
 from tests.manager.house import House, events, open_house
+
+Say: TypeAlias = Callable[[RunContext], Awaitable[None]]
+
+
+def fails(**fields: Any) -> Say:
+    said: dict[str, Any] = {"kind": "provider_error", "message": "x", **fields}
+    return lambda run: run.fail(Failure(**said))
+
+
+def emits(event: Callable[..., Event], **fields: Any) -> Say:
+    return lambda run: run.emit(event(**fields))
+
+
+NO_EVENT: Any = "hello"
+
+# What an adapter says, and the words of the crash that name the field and show the value.
+MISTAKES: dict[str, tuple[Say, str]] = {
+    "a kind of failure": (fails(kind="custom"), "run_failed.failure.kind is 'custom'"),
+    "a failure's message": (fails(message=5), "no len()"),
+    "a failure that is none": (
+        emits(RunFailed, failure="x"),
+        "run_failed.failure is 'x': Expected",
+    ),
+    "an error without its failure": (
+        emits(ErrorOccurred, failure=None),
+        "error_occurred.failure is None",
+    ),
+    "a stop reason": (lambda run: run.finish(stop_reason=cast("str", 7)), "stop_reason is 7"),
+    "a set as output": (lambda run: run.finish(structured=cast("Json", {1})), "structured is {1}"),
+    "no message": (emits(MessageReceived, content=None), "message_received.content is None"),
+    "bytes as a message": (emits(MessageReceived, content=b"ab"), "content is b'ab'"),
+    "a date as a message": (emits(MessageReceived, content=date(2026, 1, 2)), "datetime.date"),
+    "a number as a piece of text": (emits(MessageStreamed, delta=5), "message_streamed.delta is 5"),
+    "no piece of thought": (emits(ReasoningStreamed, delta=None), "delta is None"),
+    "the id of a piece of text": (
+        emits(MessageStreamed, delta="x", message_id=5),
+        "message_streamed.message_id is 5",
+    ),
+    "an object beside a piece of text": (
+        emits(MessageStreamed, delta="x", raw=object()),
+        "message_streamed cannot be written",
+    ),
+    "no usage": (emits(TokenUsageUpdated, usage=None), "token_usage_updated: None is no Usage"),
+    "a cost in words": (emits(TokenUsageUpdated, usage=Usage(), cost="1"), "and not '1'"),
+    "a provenance": (
+        emits(TokenUsageUpdated, usage=Usage(), cost=1.0, provenance="x"),
+        "token_usage_updated.provenance is 'x'",
+    ),
+    "open tasks": (emits(TurnCompleted, open_tasks="3"), "turn_completed.open_tasks is '3'"),
+    "a session's id": (emits(RunStarted, provider_session_id=5), "provider_session_id is 5"),
+    "a negotiation": (emits(RunStarted, negotiation="x"), "run_started.negotiation is 'x'"),
+    "an image": (emits(ImageReceived, media_type=3, blob=4, bytes="x"), "media_type is 3"),
+    "what is left": (emits(ProcessExited, left_running=5), "process_exited.left_running is 5"),
+    "a number in what is left": (emits(ProcessExited, left_running=("a", 5)), "left_running"),
+    "a tool": (emits(ToolCallStarted, tool_call_id="a", tool_name=5), "tool_name is 5"),
+    "a set in a call": (
+        emits(ToolCallStarted, tool_call_id="a", tool_name="b", tool_input={"of": [{1}]}),
+        "tool_call_started.tool_input['of'][0] is {1}",
+    ),
+    "bytes in a call": (
+        emits(ToolCallStarted, tool_call_id="a", tool_name="b", tool_input={"of": b"x"}),
+        "tool_call_started.tool_input['of'] is b'x'",
+    ),
+    "no event": (lambda run: run.emit(NO_EVENT), "tells events, and not 'hello'"),
+    "a question": (
+        lambda run: _ask(run, ApprovalRequest(tool_name=cast("str", 5))),
+        "ApprovalRequest.tool_name is 5",
+    ),
+    "a set in a question": (
+        lambda run: _ask(run, ApprovalRequest(tool_name="x", tool_input=cast("Json", {1}))),
+        "ApprovalRequest.tool_input is {1}",
+    ),
+}
+
+
+async def _ask(run: RunContext, request: ApprovalRequest) -> None:
+    await run.ask(request)
+
+
+class Mistaken(ProviderAdapter):
+    """Makes the mistake that its prompt names."""
+
+    name = "mistaken"
+
+    async def run(self, run: RunContext) -> None:
+        """Make it, and be done."""
+        if run.prompt in MISTAKES:
+            await MISTAKES[run.prompt][0](run)
+        await run.emit(MessageReceived(content="well"))
+        await run.finish()
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+async def test_a_value_of_a_wrong_type_crashes_its_run_alone_and_is_named(
+    autojump_clock: MockClock, mistake: str
+) -> None:
+    async with open_house(others={"mistaken": Mistaken}) as house:
+        spared = await house.start(Wait(seconds=10))
+        session = await house.manager.open_session("mistaken")
+        run = await session.submit(mistake)
+        behind = await session.submit("nothing")
+        result = await run.result()
+        assert result.failure is not None
+        assert (result.status, result.failure.kind) == (
+            RunStatus.FAILED,
+            FailureKind.ADAPTER_CRASHED,
+        )
+        assert MISTAKES[mistake][1] in result.failure.message
+        assert await house.manager.result(run.id) == result
+        assert (await behind.result()).text == "well"
+        assert (await spared.result()).status is RunStatus.COMPLETED
+
+
+class Careless(ProviderAdapter):
+    """Says what is JSON, if not quite of the types that are asked for."""
+
+    name = "careless"
+
+    async def run(self, run: RunContext) -> None:
+        """Say it."""
+        lone: Any = {"half": "\ud83d", "large": 10**30, "tuple": (1, 2)}
+        await run.emit(ToolCallStarted(tool_call_id="a", tool_name="b", tool_input=lone))
+        lone["half"] = "changed later"
+        kind: Any = "rate_limited"
+        await run.fail(Failure(kind=kind, message="x"))
+
+
+async def test_what_can_be_written_is_told_as_it_is_read_again(autojump_clock: MockClock) -> None:
+    async with open_house(others={"careless": Careless}) as house:
+        run = await (await house.manager.open_session("careless")).submit("x")
+        assert (await run.result()).status is RunStatus.RATE_LIMITED
+        (call,) = [each for each in await events(run) if isinstance(each, ToolCallStarted)]
+        assert call.tool_input == {"half": "\ufffd", "large": str(10**30), "tuple": [1, 2]}
 
 
 class Odd(ProviderAdapter):

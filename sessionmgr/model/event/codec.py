@@ -96,7 +96,7 @@ def encode_event(event: Event | UnknownEvent) -> bytes:
         return _encode_with_source(event, event.source)
     try:
         return _encoder.encode(event)
-    except UnicodeEncodeError:
+    except (UnicodeEncodeError, OverflowError):
         return encode_json(event)
 
 
@@ -105,7 +105,7 @@ def encode_events(events: Sequence[Event]) -> tuple[list[bytes], bool]:
     if not [event for event in events if event.source is not UNSET]:
         try:
             return list(map(_encoder.encode, events)), True
-        except UnicodeEncodeError:
+        except (UnicodeEncodeError, OverflowError):
             pass
     return [encode_event(event) for event in events], False
 

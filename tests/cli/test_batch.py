@@ -47,22 +47,6 @@ def test_all_done_is_exit_code_0_and_nothing_on_stdout(tmp_path: Path) -> None:
     assert results_in(tmp_path / "runs/jobs") == {"job-1": "completed", "job-2": "completed"}
 
 
-@pytest.mark.parametrize("link", ["runs", "runs/jobs"])
-def test_a_link_in_the_project_does_not_say_where_results_go(
-    tmp_path: Path, terminal: Terminal, link: str
-) -> None:
-    write_jobs(tmp_path, "echo one")
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    (tmp_path / link).parent.mkdir(exist_ok=True)
-    (tmp_path / link).symlink_to(elsewhere)
-    code, _, err = terminal.bare("batch", "jobs.jsonl")
-    assert code == 1
-    assert f"{link} is a symbolic link to {elsewhere}: to write there, say so with --out" in err
-    assert list(elsewhere.iterdir()) == []
-    assert terminal.bare("batch", "jobs.jsonl", "--out", "runs/jobs")[0] == 0
-
-
 def test_what_failed_and_why_stands_in_the_table_and_the_command_to_go_on(
     tmp_path: Path, terminal: Terminal
 ) -> None:

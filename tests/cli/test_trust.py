@@ -394,3 +394,18 @@ def test_a_home_that_is_a_project_may_be_trusted_once(
     monkeypatch.chdir(below)
     assert terminal.bare("trust", "../..")[0] == 0
     assert settings(terminal)["concurrency"] == 8
+
+
+@pytest.mark.parametrize("link", ["runs", "runs/jobs"])
+def test_a_link_in_the_project_does_not_say_where_results_go(terminal: Terminal, link: str) -> None:
+    job = {"id": "a", "provider": "shell", "prompt": "echo one"}
+    (terminal.home / "jobs.jsonl").write_text(json.dumps(job))
+    elsewhere = terminal.home / "elsewhere"
+    elsewhere.mkdir()
+    (terminal.home / link).parent.mkdir(exist_ok=True)
+    (terminal.home / link).symlink_to(elsewhere)
+    code, _, err = terminal.bare("batch", "jobs.jsonl")
+    assert code == 1
+    assert f"{link} is a symbolic link to {elsewhere}: to write there, say so with --out" in err
+    assert list(elsewhere.iterdir()) == []
+    assert terminal.bare("batch", "jobs.jsonl", "--out", "runs/jobs")[0] == 0

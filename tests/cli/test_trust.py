@@ -12,7 +12,7 @@ from sessionmgr.cli.approval_rules import rules_of
 from sessionmgr.cli.configuration import configure
 from sessionmgr.cli.project_settings import AGENTS, narrowed
 from sessionmgr.cli.setting import SETTINGS
-from sessionmgr.errors import RulesInvalid
+from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.model import PermissionMode
 from tests.cli.terminal import Terminal
 from tests.cli.test_run import ask
@@ -306,7 +306,7 @@ def test_rules_that_change_after_the_settings_were_read_are_refused(terminal: Te
     configuration = configure(argparse.Namespace())
     assert rules_of(configuration) is not None
     rules.write_text('[[rule]]\ntool = "*"\ndecision = "allow"\n')
-    with pytest.raises(RulesInvalid, match="has changed since it was trusted"):
+    with pytest.raises(CommandLineInvalid, match="has changed since it was trusted"):
         rules_of(configuration)
 
 

@@ -1,0 +1,196 @@
+"""Jobs of real agents that are over, followed up from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from subprocess import PIPE, CompletedProcess
+
+import pytest
+import trio
+
+from sessionmgr.model import Json
+from sessionmgr.store import open_sqlite_store
+from sessionmgr.testing.laws import broken_laws
+from sessionmgr.testing.model_server import (
+    Call,
+    Hang,
+    ModelRequest,
+    ModelServer,
+    Refuse,
+    Reply,
+    Say,
+    Script,
+    open_model_server,
+    prompt_with,
+)
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from tests.cli.command import COMMAND, environment
+from tests.real.agents import CLAUDE, CODEX, program_of
+from tests.real.house import PATIENCE, until, with_word
+from tests.real.test_mixed_batch import results_in
+
+PROVIDERS = ("claude", "codex")
+MESSAGE = "the test still fails: fix it"
+
+
+def fixed(request: ModelRequest) -> Reply | None:
+    """Answer a follow-up, and say whether the conversation before it is known."""
+    if MESSAGE not in request.prompt:
+        return None
+    known = "word-of-the-job" in str(request.items)
+    return (Say(text=f"fixed, and the job is {'known' if known else 'unknown'}"),)
+
+
+@pytest.fixture
+async def server() -> AsyncGenerator[ModelServer]:
+    async with open_model_server(fixed) as server:
+        yield server
+    assert server.log.strangers == []
+
+
+@pytest.fixture
+def env(hermitage: Hermitage) -> dict[str, str]:
+    programs = (program_of("claude", CLAUDE[0]), program_of("codex", CODEX[0]))
+    path = os.pathsep.join([*(str(each.parent) for each in programs), os.environ["PATH"]])
+    said = {**hermitage.claude(retries=1), **hermitage.codex(), "IS_SANDBOX": "1", "PATH": path}
+    return environment(hermitage.home, **{**said, "HOME": str(hermitage.home)})
+
+
+def jobs_of(hermitage: Hermitage) -> dict[str, dict[str, Json]]:
+    """Make a job that completes, one that fails and one that is cut in a tool, for each agent."""
+    shell = Call(tool="shell", input={"command": "echo word-of-the-job"})
+    sleeps = Call(
+        tool="shell",
+        input={"command": "touch begun; until [ -e word-of-the-job ]; do sleep 1; done"},
+    )
+    scripts: dict[str, Script] = {
+        "completed": [[shell], [Say(text="done")]],
+        "failed": [[shell], [Refuse(status=400)]],
+        "timed_out": [[sleeps], [Say(text="So"), Hang()]],  # Codex does not wait for it
+    }
+    jobs: dict[str, dict[str, Json]] = {}
+    for provider in PROVIDERS:
+        for status, script in scripts.items():
+            name = f"{provider}-{status}"
+            (hermitage.root / name).mkdir()
+            jobs[name] = {
+                "id": name,
+                "provider": provider,
+                "prompt": prompt_with(script),
+                "permission_mode": "full_auto",
+                "cwd": str(hermitage.root / name),
+                "deadline": 20 if status == "timed_out" else 200,
+            }
+    return jobs
+
+
+async def sessionmgr(
+    hermitage: Hermitage, env: dict[str, str], *words: str
+) -> CompletedProcess[bytes]:
+    store = ["--store", str(hermitage.root / "runs.db")]
+    with trio.fail_after(PATIENCE):
+        return await trio.run_process(
+            [*COMMAND, *words, *store],
+            env=env,
+            cwd=hermitage.root,
+            check=False,
+            capture_stdout=True,
+            capture_stderr=True,
+        )
+
+
+async def test_jobs_are_followed_up_in_their_agents_session_however_they_ended(
+    server: ModelServer, hermitage: Hermitage, env: dict[str, str]
+) -> None:
+    jobs, out = jobs_of(hermitage), hermitage.root / "out"
+    file = hermitage.root / "jobs.jsonl"
+    file.write_text("".join(f"{json.dumps(each)}\n" for each in jobs.values()))
+    flags = ["-o", str(out), "-n", str(len(jobs)), "--retries", "0", "-q"]
+    ran = await sessionmgr(hermitage, env, "batch", str(file), *flags)
+    results = {each["job"]: each for each in results_in(out)}
+    for name in jobs:
+        assert results[name]["status"] == name.partition("-")[2], (results, ran.stderr.decode())
+    assert all((hermitage.root / f"{each}-timed_out" / "begun").exists() for each in PROVIDERS)
+    lines = (out / "results.jsonl").read_bytes()
+    for name in jobs:
+        said = await sessionmgr(hermitage, env, "resume", name, MESSAGE, "--deadline", "200")
+        assert said.returncode == 0, said.stderr.decode()
+        assert said.stdout.decode().strip() == "fixed, and the job is known"
+    assert (out / "results.jsonl").read_bytes() == lines
+    async with open_sqlite_store(hermitage.root / "runs.db") as kept:
+        assert await broken_laws(kept) == []
+        page = await kept.runs()
+        assert len(page.rows) == 2 * len(jobs)
+        events = [
+            json.loads(row.body)
+            for run in page.rows
+            for row in (await kept.events(run.session_id, run_id=run.run_id)).rows
+        ]
+    started = {each["run_id"]: each for each in events if each["type"] == "run_started"}
+    follow_ups = [each for each in started.values() if each["resumed_from"] is not None]
+    assert len(follow_ups) == len(jobs)
+    for each in follow_ups:
+        before = started[each["resumed_from"]]
+        for field in ("provider_session_id", "cwd", "permission", "model"):
+            assert each[field] == before[field]
+
+
+async def test_a_session_that_the_agent_has_lost_is_named_with_the_agents_own_command(
+    server: ModelServer, hermitage: Hermitage, env: dict[str, str]
+) -> None:
+    prompt = prompt_with([[Say(text="done")]])
+    said = await sessionmgr(hermitage, env, "run", "-p", "claude", prompt, "--json")
+    started = json.loads(said.stdout.splitlines()[0])
+    for each in hermitage.root.glob(f"**/{started['provider_session_id']}.jsonl"):
+        each.unlink()
+    said = await sessionmgr(hermitage, env, "resume", started["run_id"], MESSAGE)
+    assert said.returncode == 3
+    err = said.stderr.decode()
+    assert f"Claude Code has no session {started['provider_session_id']} any more" in err
+    assert f"claude --resume {started['provider_session_id']}" in err
+
+
+async def test_a_batch_keeps_no_agent_of_a_job_that_is_over(
+    server: ModelServer, hermitage: Hermitage, env: dict[str, str]
+) -> None:
+    file, gate = hermitage.root / "jobs.jsonl", hermitage.root / "gate"
+    script: Script = [[Say(text="done")]]
+    lines = [
+        {"id": str(number), "provider": "claude", "prompt": prompt_with(script)}
+        for number in range(6)
+    ]
+    last = prompt_with([[Say(text="done", deltas=2, until=str(gate))]])
+    lines.append({"id": "last", "provider": "claude", "prompt": last})
+    file.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    out, most = hermitage.root / "out", 0
+    words = ["batch", str(file), "-o", str(out), "-n", "1", "-q"]
+    store = ["--store", str(hermitage.root / "runs.db")]
+    batch = await trio.lowlevel.open_process(
+        [*COMMAND, *words, *store], env=env, cwd=hermitage.root, stdin=PIPE
+    )
+    try:
+        with trio.fail_after(PATIENCE):
+            while len(results_in(out)) < len(lines) - 1:
+                most = max(most, len(claudes(hermitage)))
+                await trio.sleep(0.02)
+            await until(lambda: len(claudes(hermitage)) == 1)
+            gate.touch()
+            assert await batch.wait() == 0
+    finally:
+        batch.kill()
+    assert 1 <= most <= 2
+
+
+def claudes(hermitage: Hermitage) -> list[int]:
+    """Return the processes of Claude Code that work there."""
+    return [pid for pid in with_word(str(hermitage.root)) if is_claude(pid)]
+
+
+def is_claude(pid: int) -> bool:
+    try:
+        return b"--print" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False

@@ -2,7 +2,8 @@
 
 `python -m tests.batch.killing --times 50` prints one JSON object of figures, and exits with 1 if a
 law is broken: every job has one line in `results.jsonl`, and it is completed; no job was completed
-twice; no attempt is left open; and the store's own laws hold.
+twice; no tool call that is on record was made twice; no attempt is left open; and the store's own
+laws hold.
 """
 
 import argparse
@@ -22,7 +23,7 @@ import trio
 from sessionmgr import Job, open_manager, run_batch
 from sessionmgr.store import open_sqlite_store
 from sessionmgr.testing.laws import broken_laws
-from sessionmgr.testing.scripted import Say, Script, Use, Wait, write_script
+from sessionmgr.testing.scripted import Say, Script, Tool, Use, Wait, write_script
 from tests.batch.actors import Actor
 
 AT_ONCE = 8
@@ -31,12 +32,13 @@ READY = "ready\n"
 
 
 def write_jobs(path: Path, number: int, chance: random.Random) -> None:
-    """Write the jobs: each says something, works for a while, and says something more."""
+    """Write the jobs: each says something, works for a while, calls a tool, and says more."""
     lines: list[bytes] = []
     for n in range(number):
         steps = (
             Say(text=f"begun {n}"),
             Wait(seconds=chance.choice([0, 0.02, 0.1, 0.4])),
+            Tool(name="push", takes=chance.choice([0, 0.02, 0.1, 0.4])),
             Use(input=1, output=1),
             Say(text=f"done {n}"),
         )
@@ -101,7 +103,8 @@ async def judge(place: Path, jobs: int) -> tuple[dict[str, int], list[str]]:
     ]
     async with open_sqlite_store(place / "store.db") as store:
         broken += [str(each) for each in await broken_laws(store)]
-        completed, runs, resumed, cursor = Counter[str](), 0, 0, None
+        completed, pushed = Counter[str](), Counter[str]()
+        runs, resumed, interrupted, cursor = 0, 0, 0, None
         while True:
             page = await store.runs(limit=1000, cursor=cursor)
             for row in page.rows:
@@ -110,14 +113,23 @@ async def judge(place: Path, jobs: int) -> tuple[dict[str, int], list[str]]:
                 resumed += record["resumed_from"] is not None
                 if row.status not in ("completed", "failed"):
                     broken.append(f"{row.run_id} is {row.status}")
-                if row.status == "completed":
-                    session = json.loads((await store.session(row.session_id)).body)
-                    completed[session["metadata"]["job"]] += 1
+                interrupted += bool(record["open_tools"])
+                session = json.loads((await store.session(row.session_id)).body)
+                job = session["metadata"]["job"]
+                pushed[job] += record["tool_calls"]["count"].get("push", 0)
+                completed[job] += row.status == "completed"
             cursor = page.cursor
             if cursor is None:
                 break
     broken += [f"{job} was completed {n} times" for job, n in completed.items() if n != 1]
-    figures = {"jobs": jobs, "results": len(lines), "runs": runs, "resumed": resumed}
+    broken += [f"{job} has called its tool {n} times" for job, n in pushed.items() if n > 1]
+    figures = {
+        "jobs": jobs,
+        "results": len(lines),
+        "runs": runs,
+        "resumed": resumed,
+        "interrupted_in_a_tool": interrupted,
+    }
     return figures, broken
 
 

@@ -8,3 +8,4 @@ def test_a_batch_killed_at_random_moments_does_every_job_exactly_once() -> None:
     assert broken == []
     assert figures["results"] == figures["jobs"]
     assert figures["kills_at_work"] > 0
+    assert figures["interrupted_in_a_tool"] > 0

@@ -14,6 +14,7 @@ import trio
 from sessionmgr.manager import open_manager
 from sessionmgr.store import MemoryStore, open_sqlite_store
 from sessionmgr.testing.schedule import run_scheduled
+from sessionmgr.testing.simulation.batch import BatchSimulation
 from sessionmgr.testing.simulation.chance import Dice
 from sessionmgr.testing.simulation.listener import listening
 from sessionmgr.testing.simulation.patience import watch
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from sessionmgr.store import Store
+    from sessionmgr.testing.simulation.record import Record
 
 ONE_IN: Final = 8
 """How many seeds there are for each that has its store in a file."""
@@ -75,12 +77,14 @@ async def _simulate(options: Options) -> Report:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(watch)
                 await _shifts(world, dice)
+                batch = BatchSimulation(world)
+                await batch.run()
                 nursery.cancel_scope.cancel()
             tasks = _tasks()
             if tasks > 1:
                 world.complain(f"{tasks - 1} tasks are left")
             await _clean_up(world)
-        return await _report(world)
+        return await _report(world, batch.record)
 
 
 async def _clean_up(world: World) -> None:
@@ -129,11 +133,12 @@ def _tasks() -> int:
     return count
 
 
-async def _report(world: World) -> Report:
+async def _report(world: World, of_batch: Record) -> Report:
     found = await broken(world)
     digest = hashlib.sha256()
     events = 0
-    for session_id, rows in world.record.sessions.items():
+    logs = [*world.record.sessions.items(), *of_batch.sessions.items()]
+    for session_id, rows in logs:
         digest.update(session_id.encode())
         for noted in rows:
             digest.update(noted.row.body)
@@ -142,7 +147,7 @@ async def _report(world: World) -> Report:
         options=world.options,
         broken=tuple(found),
         events=events,
-        runs=len(world.record.first),
+        runs=len(world.record.first) + len(of_batch.first),
         seconds=trio.current_time(),
         log=digest.hexdigest(),
     )

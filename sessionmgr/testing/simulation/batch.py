@@ -1,0 +1,208 @@
+"""A batch that is killed and run again, in virtual time: no tool call on record is made twice."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.batch import JobResult, run_batch
+from sessionmgr.batch.job import Job
+from sessionmgr.batch.restart import RetryFrom
+from sessionmgr.manager import open_manager
+from sessionmgr.model import NATIVE, Capabilities, FailureKind, RunStatus
+from sessionmgr.store import MemoryStore
+from sessionmgr.testing.laws import broken_laws
+from sessionmgr.testing.scripted import (
+    Crash,
+    Fail,
+    Hang,
+    RateLimited,
+    Say,
+    Tool,
+    Wait,
+    scripted,
+)
+from sessionmgr.testing.simulation.caller import CLOCKS
+from sessionmgr.testing.simulation.chance import Dice
+from sessionmgr.testing.simulation.record import Record
+from sessionmgr.testing.simulation.shift import vanish
+from sessionmgr.testing.simulation.weather import Weather
+from sessionmgr.testing.simulation.weathered import WeatheredStore
+
+if TYPE_CHECKING:
+    from sessionmgr.batch import HowTo
+    from sessionmgr.manager import Manager
+    from sessionmgr.testing.scripted import ScriptedProvider, Step
+    from sessionmgr.testing.simulation.world import World
+
+JOBS: Final = 5
+AGENT: Final = "worker"
+COMMAND: Final = "command"
+"""A provider that cannot resume: what it is asked is a command."""
+PUSH: Final = "push"
+SPAN: Final = 12.0
+"""Seconds within which a batch is killed."""
+KINDS: Final = (
+    FailureKind.PROVIDER_ERROR,
+    FailureKind.OVERLOADED,
+    FailureKind.KILLED_BY_OS,
+    FailureKind.SESSION_NOT_FOUND,
+    FailureKind.CONTEXT_EXCEEDED,
+)
+
+
+class BatchSimulation:
+    """One batch, for as many managers as it takes."""
+
+    def __init__(self, world: World) -> None:
+        self._world: Final = world
+        self._dice: Final = Dice(world.seed, "batch")
+        self._store: Final = MemoryStore()
+        self.record: Final = Record()
+        self._results: Final[dict[str, JobResult]] = {}
+        """The last result of each job."""
+        policies = [(RetryFrom.SESSION, 3.0), (RetryFrom.ASK, 1.0)]
+        self._policy: Final = self._dice.one_of(policies)
+        self._retry_on: Final = KINDS if self._dice.once_in(2) else None
+
+    async def run(self) -> None:
+        """Run the batch, kill it some times, and look at what it has done."""
+        with tempfile.TemporaryDirectory(prefix="simulation-") as directory:
+            place = Path(directory, "0")
+            lives = self._dice.randrange(1, 5)
+            for number in range(lives):
+                place = await self._live(place, number, is_last=number == lives - 1)
+        await self._judge()
+
+    async def _live(self, place: Path, number: int, *, is_last: bool) -> Path:
+        """Run the batch for the time of one manager; return where its ledger is afterwards."""
+        world = self._world
+        weather = Weather(Dice(world.seed, "batch weather", number))
+        manager = open_manager(
+            store=WeatheredStore(self._store, weather, self.record),
+            adapters={AGENT: self._agent(number), COMMAND: self._command(number)},
+            clocks=CLOCKS,
+            now=world.now,
+            bits=world.bits,
+            environ={},
+        )
+        left = Path(place.parent, str(number + 1))
+        over = trio.Event()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._work, manager, place, over)
+            if is_last:
+                await over.wait()
+                return place
+            with trio.move_on_after(self._dice.random() * SPAN):
+                await over.wait()
+                return place
+            # What a process that is killed has written is what stands: the rest is not seen.
+            shutil.copytree(place, left, ignore=shutil.ignore_patterns("lock*"))
+            weather.die()
+            vanish(manager)
+            nursery.cancel_scope.cancel()
+        return left
+
+    async def _work(self, manager: Manager, place: Path, over: trio.Event) -> None:
+        how: HowTo = {
+            "concurrency": 3,
+            "retry_from": self._policy.value,
+            "retry_on": self._retry_on,
+        }
+        async with manager, run_batch(manager, self._jobs(), out=place, **how) as batch:
+            async for result in batch:
+                self._results[result.job] = result
+        over.set()
+
+    # --- what there is to do ---------------------------------------------------------------------
+
+    def _jobs(self) -> list[Job]:
+        dice = Dice(self._world.seed, "jobs")
+        return [
+            Job(
+                id=f"job-{number}",
+                prompt=f"job-{number}",
+                provider=COMMAND if dice.once_in(4) else AGENT,
+                cwd="/",
+                deadline=dice.choice([None, 4.0, 30.0]),
+            )
+            for number in range(JOBS)
+        ]
+
+    def _agent(self, number: int) -> type[ScriptedProvider]:
+        def script(prompt: str, attempt: int) -> tuple[Step, ...]:
+            dice = Dice(self._world.seed, "agent", number, prompt, attempt)
+            if prompt.startswith("job-"):
+                return (Wait(seconds=dice.moment(3)), *_push(prompt, dice), *_end(dice))
+            return (Say(text="going on"), Wait(seconds=dice.moment(3)), *_end(dice))
+
+        return scripted(AGENT, scripts=script)
+
+    def _command(self, number: int) -> type[ScriptedProvider]:
+        def script(prompt: str, attempt: int) -> tuple[Step, ...]:
+            dice = Dice(self._world.seed, "command", number, prompt, attempt)
+            return (*_push(prompt, dice), *_end(dice))
+
+        only = Capabilities(streaming=NATIVE, tool_use=NATIVE, interrupt=NATIVE)
+        made = scripted(COMMAND, scripts=script, capabilities=only)
+        made.runs_commands = True
+        return made
+
+    # --- what came of it -------------------------------------------------------------------------
+
+    async def _judge(self) -> None:
+        complain = self._world.complain
+        for broken in await broken_laws(self._store):
+            complain(f"in the batch: {broken}")
+        pushes = self._pushes()
+        for job, number in pushes.items():
+            if number > 1:
+                complain(f"{job} has pushed {number} times, and nobody has decided that")
+        for job in self._jobs():
+            result = self._results.get(job.id)
+            if result is None:
+                complain(f"{job.id} has no result")
+            elif result.side_effects != (job.id in pushes):
+                complain(f"{job.id}: side_effects is {result.side_effects}: {pushes}")
+            elif self._policy is RetryFrom.ASK and result.side_effects and result.resumed_from:
+                complain(f"{job.id} was resumed, and nobody has decided that")
+
+    def _pushes(self) -> dict[str, int]:
+        """Count the tool calls that are on record, by job."""
+        found: dict[str, int] = {}
+        for rows in self.record.sessions.values():
+            for noted in rows:
+                if noted.row.type == "tool_call_started":
+                    said = msgspec.json.decode(noted.row.body, type=_Call)
+                    found[said.tool_input] = found.get(said.tool_input, 0) + 1
+        return found
+
+
+class _Call(msgspec.Struct, frozen=True):
+    tool_input: str
+
+
+def _push(job: str, dice: Dice) -> tuple[Step, ...]:
+    if dice.once_in(5):
+        return ()
+    return (Tool(name=PUSH, input=job, takes=dice.moment(8)),)
+
+
+def _end(dice: Dice) -> tuple[Step, ...]:
+    match dice.randrange(8):
+        case 0:
+            return (Crash(),)
+        case 1:
+            return (Hang(),)
+        case 2:
+            return (RateLimited(),)
+        case 3 | 4:
+            yes = dice.once_in(2)
+            return (Fail(kind=dice.choice(KINDS), retryable=dice.once_in(2), resumable=yes),)
+        case _:
+            return (Say(text="done"),)

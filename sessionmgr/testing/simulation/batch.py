@@ -14,7 +14,7 @@ from sessionmgr.batch import JobResult, run_batch
 from sessionmgr.batch.job import Job
 from sessionmgr.batch.restart import RetryFrom
 from sessionmgr.manager import open_manager
-from sessionmgr.model import NATIVE, Capabilities, FailureKind, RunStatus
+from sessionmgr.model import NATIVE, Capabilities, FailureKind
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.laws import broken_laws
 from sessionmgr.testing.scripted import (

@@ -160,9 +160,9 @@ class BatchSimulation:
         for broken in await broken_laws(self._store):
             complain(f"in the batch: {broken}")
         pushes = self._pushes()
-        for job, number in pushes.items():
+        for name, number in pushes.items():
             if number > 1:
-                complain(f"{job} has pushed {number} times, and nobody has decided that")
+                complain(f"{name} has pushed {number} times, and nobody has decided that")
         for job in self._jobs():
             result = self._results.get(job.id)
             if result is None:

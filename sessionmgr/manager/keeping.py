@@ -168,6 +168,9 @@ class Keeping:
 
     async def _keep(self, live: Live, *, task_status: trio.TaskStatus[None]) -> None:
         tables = self._tables
+        interrupted = ""
+        if live.stored:
+            interrupted = await self._reconciler.how_interrupted(live.session.id)
         with tables.calling_store():
             lease = await tables.store.acquire(
                 live.session.id,
@@ -178,7 +181,7 @@ class Keeping:
                 alive=is_alive,
             )
         if live.stored:  # whoever kept it before may have left something open
-            await self._reconciler.end_all(lease, "its manager is no more")
+            await self._reconciler.end_all(lease, interrupted)
             live.last_seq = (await tables.store.session(live.session.id)).last_seq
         tables.live[live.session.id] = live
         task_status.started()
@@ -215,7 +218,7 @@ class Keeping:
         self._tables.tower.forget(live)
         live.ring()
 
-    async def settle(self, session_id: str, why: str) -> int:
+    async def settle(self, session_id: str, why: str | None = None) -> int:
         """End all that is open in a session which nobody keeps; return how many runs that were.
 
         Raises:
@@ -239,7 +242,7 @@ class Keeping:
     async def _sweep(self) -> None:
         for session_id in await self._reconciler.left_open():
             with suppress(LeaseHeld, UnknownId):  # whoever has it lives, or it was never stored
-                await self.settle(session_id, "its manager is no more")
+                await self.settle(session_id)
 
     async def renew(self) -> None:
         """Keep the leases of all live sessions from running out."""

@@ -324,7 +324,7 @@ class Manager:
         session_id = (await store.run(run_id)).session_id
         session = await self.session(session_id, reopen=True)
         with suppress(LeaseHeld):  # who has the session is told when the run is let in
-            await self._keeping.settle(session_id, "its manager is no more")
+            await self._keeping.settle(session_id)
         run = await fold(store, await store.run(run_id))
         if not self.supports(run.provider, "resume"):
             raise NotResumable(run_id, f"{run.provider} cannot resume a session")
@@ -432,7 +432,7 @@ class Manager:
         """
         tables = self._tables
         tables.require_here()
-        await self._keeping.settle(session_id, "its manager is no more")
+        await self._keeping.settle(session_id)
         found = await all_runs(tables.store, session_id)
         return [decode_run(row.body) for row in reversed(found)]
 

@@ -22,6 +22,7 @@ from sessionmgr.manager.stored_runs import all_runs, fold, read_run
 from sessionmgr.model import (
     Cause,
     Cost,
+    Event,
     Failure,
     FailureKind,
     Run,
@@ -29,6 +30,7 @@ from sessionmgr.model import (
     RunFailed,
     RunStarted,
     RunStatus,
+    decode_event,
     encode_event,
     encode_json,
     reduce,
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from sessionmgr.manager.live import Live
     from sessionmgr.manager.spool import Spool
     from sessionmgr.manager.tables import Tables
-    from sessionmgr.model import Event
     from sessionmgr.store.row import Lease, StoredRun
 
 log: Final = logging.getLogger("sessionmgr.manager")
@@ -86,7 +87,7 @@ class Reconciler:
             if self._tables.is_kept(session_id):
                 continue  # it is ours, and kept
             try:
-                ended += await self.settle(session_id, "its manager is no more")
+                ended += await self.settle(session_id)
             except LeaseHeld:  # another manager has it, and lives
                 held.add(session_id)
         # The manager that has a session may be between spooling an end and storing it: that end
@@ -280,8 +281,17 @@ class Reconciler:
             lost.append(event)
         return lost
 
-    async def settle(self, session_id: str, why: str) -> int:
+    async def how_interrupted(self, session_id: str) -> str:
+        """Say how the runs of a session were interrupted, by the lease that its keeper has left."""
+        for lease in await self._tables.store.leases(session_id):
+            if lease.name == session_id and lease.owner.pid != self._tables.owner.pid:
+                return f"interrupted when process {lease.owner.pid} died"
+        return "interrupted when its manager was lost"
+
+    async def settle(self, session_id: str, why: str | None = None) -> int:
         """End all that is open in one session; return how many runs that were.
+
+        `why` says how its runs were interrupted, where that is not to be found out.
 
         Raises:
             LeaseHeld: Somebody keeps the session, and lives.
@@ -289,6 +299,7 @@ class Reconciler:
         """
         tables = self._tables
         await tables.store.session(session_id)
+        why = why or await self.how_interrupted(session_id)
         lease = await tables.store.acquire(
             session_id,
             tables.owner,
@@ -319,6 +330,7 @@ class Reconciler:
             if state == "queued"
         ]
         end = self._ends.get(run.id) or _crashed(run, why)
+        end = replace(end, ended_at=end.at or await self._last_heard(stored.session_id, run))
         events.append(without_secrets(end, KEYS))  # an older version has spooled it as it was
         rows: list[EventRow] = []
         for seq, event in enumerate(events, session.last_seq + 1):
@@ -345,6 +357,14 @@ class Reconciler:
         self._ends.pop(run.id, None)
         log.info("event=run_reconciled run=%s why=%s", stored.run_id, why)
         self._tell(run)
+
+    async def _last_heard(self, session_id: str, run: Run) -> str | None:
+        """Return when the last event of a run was recorded."""
+        page = await self._tables.store.events(
+            session_id, after=max(0, run.last_seq - 1), run_id=run.id, limit=1
+        )
+        heard = [decode_event(row.body) for row in page.rows]
+        return heard[-1].at if heard and isinstance(heard[-1], Event) else None
 
     def _tell(self, run: Run) -> None:
         """Let those who hold the run know, if it was one of ours."""

@@ -154,6 +154,7 @@ def _ended(run: Run, event: RunEnded) -> Run:
     status = TRANSITIONS[run.status].get(STEPS[event.type])
     if status is None:
         return run
+    ended_at = event.ended_at or event.at or None
     return replace(
         run,
         status=status,
@@ -166,8 +167,8 @@ def _ended(run: Run, event: RunEnded) -> Run:
         text="".join(run.partial) or run.text,
         usage=event.usage or run.usage,
         cost=event.cost or run.cost,
-        ended_at=event.at or None,
-        duration=between(run.started_at, event.at),
+        ended_at=ended_at,
+        duration=between(run.started_at, ended_at),
     )
 
 

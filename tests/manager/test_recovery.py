@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from sessionmgr.manager.identity import Presence
-from sessionmgr.model import Run, RunStatus, encode_json
+from sessionmgr.model import MessageReceived, Run, RunStatus, encode_event, encode_json
 from sessionmgr.store import MemoryStore, Store, open_sqlite_store
-from sessionmgr.store.row import Append, RunRow
+from sessionmgr.store.row import Append, EventRow, RunRow
 from sessionmgr.testing.scripted import Say
 from tests.manager.house import open_house, play
 from tests.manager.test_supervision import begun
@@ -65,3 +66,24 @@ async def test_no_run_that_was_left_waits_beside_a_new_one(autojump_clock: MockC
         run = await session.submit(play(Say(text="new")))
         assert await ended(store) == names
         assert (await run.result()).text == "new"
+
+
+async def test_a_run_that_was_left_lasted_until_its_last_event_and_says_how_it_was_interrupted(
+    autojump_clock: MockClock,
+) -> None:
+    store = MemoryStore()
+    owner = replace(Presence("bat_that_died").owner, pid=10982)
+    lease = await store.acquire("ses_1", owner, now=0, ttl=90_000)
+    await store.append(begun("ses_1", "run_1", lease.fence))
+    said = MessageReceived(content="so far").stamped(
+        seq=3, at="2026-01-01T00:00:09.000Z", session_id="ses_1", run_id="run_1", provider="actor"
+    )
+    row = EventRow(3, "run_1", said.type, encode_event(said))
+    await store.append(
+        Append(session_id="ses_1", fence=lease.fence, batch="c", first=3, at=9000, rows=(row,))
+    )
+    async with open_house(store=store, lawful=False) as house:
+        result = await house.manager.result("run_1")
+    assert result.failure is not None
+    assert result.failure.message == "interrupted when process 10982 died"
+    assert (result.ended_at, result.duration) == ("2026-01-01T00:00:09.000Z", 9.0)

@@ -74,7 +74,7 @@ FIELDS = {
             "run_rate_limited",
             "run_paused",
         ),
-        "stop_reason failure reason detail usage cost structured interrupted_tools",
+        "stop_reason failure reason detail usage cost structured interrupted_tools ended_at",
     ),
 }
 ENVELOPE = ("seq", "at", "session_id", "run_id", "provider")

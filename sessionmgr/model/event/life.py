@@ -85,6 +85,8 @@ class RunEnded(Event, frozen=True, kw_only=True):
     structured: Json = None
     interrupted_tools: tuple[str, ...] = ()
     """Names of tools whose calls were running when the run was stopped."""
+    ended_at: str | None = None
+    """When the run ended, as far as is known, where its end was written down later than that."""
 
 
 class RunCompleted(RunEnded, frozen=True, kw_only=True):

@@ -516,6 +516,9 @@ def open_manager(
     by default our own as it is now. `now` and `bits` are for simulations: the wall clock, and where
     ids come from.
 
+    While its block lasts, trio's own handler of SIGINT, and no other, has one of ours before it: so
+    KeyboardInterrupt is raised in the main task, and never inside the tasks of the manager.
+
     Raises:
         TypeError: An argument is of another type.
         ValueError: An argument has a value that it cannot have.

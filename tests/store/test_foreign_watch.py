@@ -1,14 +1,18 @@
 """Others' writing is looked for while somebody waits, by one for all, and not otherwise."""
 
+import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from functools import partial
+from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
 
+from sessionmgr.store import Request, open_sqlite_store
 from sessionmgr.store.bells import Bells, Key
-from sessionmgr.store.sqlite.foreign import ForeignWatch
+from sessionmgr.store.sqlite.foreign import ForeignWatch, Glance
 
 KEY: Key = ("session", "a")
 OTHER: Key = ("session", "b")
@@ -153,3 +157,23 @@ async def test_without_an_interval_only_our_own_writing_wakes(
         assert world.woken == []
         world.bells.ring(KEY, 1)
     assert world.looks == []
+
+
+async def test_who_begins_to_wait_is_looked_for_though_the_file_is_as_it_was(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "x.db"
+    async with open_sqlite_store(path) as store:
+        await store.submit(Request(request_id="req_1", kind="cancel", target="run_1", at=0))
+        await store.complete("req_1", b"done")
+    done: tuple[Key, int] = (("result", "req_1"), 1)
+    glance = Glance()
+    with closing(sqlite3.connect(path)) as connection:
+        assert done not in glance.look(connection, {})
+        assert done in glance.look(connection, {done[0]: 0})
+        assert glance.look(connection, {done[0]: 0}) == []
+        assert glance.look(connection, {}) == []
+        last = (("requests", ""), 1)
+        assert last in glance.look(connection, {last[0]: 5})
+        assert glance.look(connection, {last[0]: 5}) == []
+        assert last in glance.look(connection, {last[0]: 0})

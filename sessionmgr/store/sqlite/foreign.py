@@ -66,14 +66,15 @@ class Glance:
     """What one reading connection has seen of the file."""
 
     def __init__(self) -> None:
-        self._versions: dict[int, int] = {}
+        self._versions: dict[int, tuple[int, Mapping[Key, int]]] = {}
+        """By connection: the file's version at the last look, and what was awaited then."""
 
     def look(self, connection: Connection, awaited: Mapping[Key, int]) -> list[tuple[Key, int]]:
         """Return what has been passed, if anything has changed since this connection looked."""
         (version,) = connection.execute("PRAGMA data_version").fetchone()
-        if self._versions.get(id(connection)) == version:
+        if self._is_known(self._versions.get(id(connection)), version, awaited):
             return []
-        self._versions[id(connection)] = version
+        self._versions[id(connection)] = version, dict(awaited)
         sessions = json.dumps(
             {id: last for (kind, id), last in awaited.items() if kind == "session"}
         )
@@ -96,3 +97,14 @@ class Glance:
         ]
         (last,) = connection.execute("SELECT coalesce(max(number), 0) FROM requests").fetchone()
         return [*found, (("requests", ""), last)]
+
+    @staticmethod
+    def _is_known(
+        last: tuple[int, Mapping[Key, int]] | None, version: int, awaited: Mapping[Key, int]
+    ) -> bool:
+        """Say whether the last look has found out all that this one could."""
+        if last is None or last[0] != version:
+            return False
+        # Who began to wait while others looked may have read before what that look has seen.
+        asked = last[1]
+        return all(key in asked and asked[key] <= after for key, after in awaited.items())

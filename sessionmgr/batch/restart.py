@@ -130,12 +130,18 @@ def basis_after(ended: Ended, before: Basis, past: Sequence[Past]) -> Basis:
     """Return what an attempt leaves to build on; `before` is what it was begun with itself."""
     result = ended.result
     resumable = ended.resumable
-    if result.provider_session_id is None and not _is_lost(result):
-        resumable = before.resumable  # it did not get as far as the session, which is as it was
+    if not _is_lost(result) and not _has_reached_its_session(result):
+        resumable = before.resumable  # the session is as it was
     return Basis(
         resumable=resumable and not is_poisoned(past),
         side_effects=before.side_effects or side_effects(result),
     )
+
+
+def _has_reached_its_session(result: RunResult) -> bool:
+    failure = result.failure
+    has_started = failure is None or failure.phase != "start"
+    return has_started and result.provider_session_id is not None
 
 
 def _is_lost(result: RunResult) -> bool:

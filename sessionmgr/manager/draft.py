@@ -178,10 +178,11 @@ class Draft:
         run = self.fold(entry)
         if run.status in TERMINAL:
             return
-        ended = terminal(stop, run)
-        made = msgspec.structs.replace(ended, interrupted_tools=entry.stopped_in)
+        made = terminal(stop, run)
         if run.status is RunStatus.PENDING and STEPS[made.type] not in _BEFORE_START:
             self.write(entry, started(entry, RunStarted(synthetic=True)))
+            made = terminal(stop, self.fold(entry))  # its session is known by that
+        made = msgspec.structs.replace(made, interrupted_tools=entry.stopped_in)
         self._leave_open(entry)
         self.write(entry, made)
 

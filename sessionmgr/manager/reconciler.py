@@ -261,7 +261,9 @@ class Reconciler:
             if entry.is_over:
                 continue
             if failure is not None:
-                made: RunEnded = RunFailed(failure=failure, synthetic=True)
+                resumable = entry.run.provider_session_id is not None
+                why = replace(failure, resumable=resumable)
+                made: RunEnded = RunFailed(failure=why, synthetic=True)
             else:
                 entry.course.claim(Stop(cause=Cause.SHUTDOWN))
                 assert entry.course.stop is not None

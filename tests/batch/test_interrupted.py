@@ -18,6 +18,7 @@ from sessionmgr.testing.scripted import (
     Hang,
     RateLimited,
     Say,
+    Script,
     ScriptedProvider,
     Step,
     Tool,
@@ -249,6 +250,23 @@ async def test_a_job_that_waits_to_be_resumed_is_left_where_ask_is_set_meanwhile
         result = await again(hall, tmp_path, retry_from="ask")
         assert result.side_effects
         assert hall.prompts() == ["a"]
+
+
+async def test_an_attempt_that_crashes_before_it_has_its_session_leaves_the_session_as_it_is(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    def scripts(prompt: str, attempt: int) -> Script:
+        if prompt == "a":
+            return Script(steps=CUT)
+        return Script(steps=(Say(text="well"),) if attempt else (Crash(),), starts=bool(attempt))
+
+    async with open_hall(scripts=scripts) as hall:
+        await cut(hall, tmp_path)
+        result = await again(hall, tmp_path)
+        assert result.failure is not None
+        assert (result.failure.kind, result.side_effects) == (FailureKind.ADAPTER_CRASHED, True)
+        assert "--retry-from" not in result.failure.message
+        assert (await again(hall, tmp_path)).text == "well"
 
 
 async def test_an_unknown_policy_is_refused_with_its_value(autojump_clock: object) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 from hypothesis import given, strategies as st
+from msgspec import structs
 
 from sessionmgr.batch.host import Ended
 from sessionmgr.batch.restart import (
@@ -91,6 +92,14 @@ def test_an_attempt_that_never_reached_the_session_leaves_it_resumable() -> None
     assert basis_after(ended(K.KILLED_BY_OS, session=None), RESUMED) == RESUMED
     lost = basis_after(ended(K.SESSION_NOT_FOUND, session=None), RESUMED)
     assert lost == Basis(side_effects=True)
+
+
+def test_an_attempt_that_failed_at_its_start_leaves_the_session_resumable() -> None:
+    end = ended(K.START_FAILED)
+    assert end.result.failure is not None
+    at_start = structs.replace(end.result.failure, phase="start")
+    end = structs.replace(end, result=structs.replace(end.result, failure=at_start))
+    assert basis_after(end, RESUMED) == RESUMED
 
 
 def past(*kinds: FailureKind | None, session: str = "s") -> list[Past]:

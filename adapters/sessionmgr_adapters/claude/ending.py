@@ -46,7 +46,12 @@ async def _tell_of_its_death(run: RunContext, turn: Turn, *, is_own: bool) -> No
         await run.fail(turn.state.failure)
     elif facts is None:
         message = "the connection ended in the middle of a turn"
-        failure = Failure(kind=FailureKind.PROTOCOL_ERROR, message=message, phase="turn")
+        failure = Failure(
+            kind=FailureKind.PROTOCOL_ERROR,
+            message=message,
+            resumable=await _is_resumable(turn),
+            phase="turn",
+        )
         await run.fail(failure)
     else:
         if not is_own:  # else it is told once that has been seen to its end
@@ -58,9 +63,14 @@ async def _tell_of_its_death(run: RunContext, turn: Turn, *, is_own: bool) -> No
             failure,
             kind=kind or failure.kind,
             retryable=kind is None,
-            resumable=turn.state.started and await is_kept(_path(turn)),
+            resumable=await _is_resumable(turn),
         )
         await run.fail(failure)
+
+
+async def _is_resumable(turn: Turn) -> bool:
+    """Say whether what was asked is on disk, so that another process can go on with it."""
+    return turn.state.started and await is_kept(_path(turn))
 
 
 def _path(turn: Turn) -> Path | None:

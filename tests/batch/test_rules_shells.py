@@ -1,0 +1,87 @@
+"""What rules let through is run by real shells: a denied program is not started by any of it."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+from sessionmgr.batch.rules import Rule, Rules
+from sessionmgr.provider import ApprovalRequest
+from tests.batch.test_rules_bypass import allows
+
+DENYING = Rules((Rule(decision="deny", command="zap"), Rule(decision="allow", tool="Bash")))
+ALLOWING = Rules((Rule(decision="allow", command="ok one"),))
+SHELLS = [shell for shell in ("sh", "bash", "dash", "zsh", "ksh") if shutil.which(shell)]
+PROGRAMS = ("env", "nice", "nohup", "timeout", "xargs", "find", "sh", "cat", "sort", "printf")
+
+WORDS = [
+    "zap", "zap", "env zap", "nice zap", "sh -c zap", "echo | xargs zap", "timeout 9 zap",
+    "'zap'", "z''ap", "../bin/zap", "ok one", "ok", "echo", "env", "nice", "xargs", "find . -exec",
+    "sh -c", "timeout 1",
+    "eval", "command", "exec", "X=1", "if", "then", "fi", "for x in a", "do", "done", "case x in",
+    "!",
+    "{", "}", "(", ")", "[[", "]]", "test", "f()", "alias f=zap", "trap", "EXIT", "printf -v",
+    "a[$(zap)]", "set --", "$@", ".", "<<E", "E", "cat", "sort", "hash", "true",
+]  # fmt: skip
+JOINTS = [
+    *[" "] * 12, "\n", ";", "&", "&&", "||", "|", "|&", "'", '"', "\\", "`", "$(", ")", "${", "{",
+    "}",
+    ",", "*", "?", "[", "]", "#", ">", "<", ">&", "2>", "&>", "\\\n", "\t", "=", "-", "--", "./",
+    "$'",
+    "\r", "\x0b", "\u00a0", "'\\''", "((", "%", "^",
+]  # fmt: skip
+BEGINNINGS = ["ok one ", "ok ", "echo ", ""]
+PIECES = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(JOINTS)), max_size=5)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory in which `bin` holds all programs that there are, and `zap` notes its start."""
+    place = tmp_path_factory.mktemp("shells")
+    (place / "bin").mkdir()
+    for name, text in (("zap", f"echo x >> '{place}/started'"), ("ok", "exit 0")):
+        (place / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (place / "bin" / name).chmod(0o755)
+    for name in PROGRAMS:
+        if found := shutil.which(name):
+            (place / "bin" / name).symlink_to(found)
+    return place
+
+
+def starts_it(place: Path, shell: str, line: str) -> bool:
+    """Run a line, and say whether the denied program was started."""
+    work = place / "work"
+    work.mkdir()
+    try:
+        subprocess.run(
+            [str(shutil.which(shell)), "-c", line],
+            cwd=work,
+            env={"PATH": str(place / "bin")},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+        return (place / "started").exists()
+    finally:
+        shutil.rmtree(work)
+        (place / "started").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_denied_program_is_noticed_where_it_starts(place: Path, shell: str) -> None:
+    assert starts_it(place, shell, "echo x; env zap")
+
+
+@given(begin=st.sampled_from(BEGINNINGS), pieces=PIECES)
+def test_no_line_that_is_let_through_starts_what_is_denied(
+    place: Path, begin: str, pieces: list[tuple[str, str]]
+) -> None:
+    line = begin + "".join(word + joint for word, joint in pieces)
+    asked = ApprovalRequest(
+        tool_name="Bash", tool_input={"command": line}, effect="command", cwd="/work"
+    )
+    if "zap" in line and (allows(DENYING, asked) or allows(ALLOWING, asked)):
+        assert not [shell for shell in SHELLS if starts_it(place, shell, line)], line

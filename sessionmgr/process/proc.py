@@ -140,11 +140,16 @@ def boot() -> str:
 def namespace() -> str:
     """Return the name of our PID namespace; empty where /proc does not show this very process.
 
-    In a namespace without a /proc of its own, the numbers in there are those of another one.
+    In a namespace without a /proc of its own, the numbers in there are those of another one. When
+    a process began depends on who reads it, too: a time namespace has a clock of its own.
     """
     try:
         if os.readlink("/proc/self") != str(os.getpid()):
             return ""
-        return os.readlink("/proc/self/ns/pid")
+        pids = os.readlink("/proc/self/ns/pid")
     except OSError:
         return ""
+    try:
+        return f"{pids} {os.readlink('/proc/self/ns/time')}"
+    except OSError:
+        return pids  # a kernel that knows none

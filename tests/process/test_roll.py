@@ -261,3 +261,9 @@ def test_the_default_directory_is_the_users_own(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("XDG_STATE_HOME", "")
     monkeypatch.setenv("HOME", "/home/me")
     assert roll.default_directory() == Path("/home/me/.local/state/sessionmgr/launchers")
+
+
+def test_the_namespace_is_that_of_the_numbers_and_of_the_clock() -> None:
+    pids, clock = proc.namespace().split()
+    assert pids == os.readlink("/proc/self/ns/pid")  # noqa: PTH115
+    assert clock == os.readlink("/proc/self/ns/time")  # noqa: PTH115

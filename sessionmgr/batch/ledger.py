@@ -69,8 +69,6 @@ class Stood(NamedTuple):
 
     state: str
     failure: str | None
-    begun: bool
-    """Whether the job's next run has begun."""
 
 
 class Ledger(LedgerFile):
@@ -180,7 +178,7 @@ class Ledger(LedgerFile):
         )
 
     def standing(self) -> dict[str, int]:
-        """Return how many jobs of this round wait to be run again, by what they came to before."""
+        """Return how many open jobs of this round have come to what before."""
         return dict(self._execute(standing.STATES, (self.round,)).fetchall())
 
     # --- doing them ------------------------------------------------------------------------------
@@ -234,7 +232,7 @@ class Ledger(LedgerFile):
     def stood(self, job: str) -> Stood | None:
         """Return the result that a job had before, if it has not been replaced."""
         row = self._execute(standing.OF, (job,)).fetchone()
-        return None if row is None else Stood(row[0], row[1], bool(row[2]))
+        return None if row is None else Stood(*row)
 
     def begin(self, job: str, number: int, session: str, basis: Basis) -> None:
         """Note that an attempt is about to be made, and what it builds on."""

@@ -38,14 +38,13 @@ FORGET_RESTORED: Final = "delete from standing where not begun"
 BEGUN: Final = "update standing set begun = ? where job = ?"
 """Note whether a job's next run has begun."""
 OF: Final = (
-    "select state, json_extract(cast(result as text), '$.failure.kind'), begun from standing"
-    " where job = ?"
+    "select state, json_extract(cast(result as text), '$.failure.kind') from standing where job = ?"
 )
 REPLACED: Final = "delete from standing where job = ?"
 """Give up a job's old result: there is a new one."""
 STATES: Final = (
     "select standing.state, count(*) from standing join job on job.id = standing.job"
-    " where not begun and round = ? group by standing.state"
+    " where round = ? group by standing.state"
 )
 ALL_RESULTS: Final = (
     "select ended, result from job where ended is not null"
@@ -55,7 +54,7 @@ FAILURES: Final = (
     "select json_extract(cast(result as text), '$.failure.kind') as kind, count(*) from ("
     " select result from job where round = ? and ended is not null union all"
     " select standing.result from standing join job on job.id = standing.job"
-    " where not begun and round = ?)"
+    " where round = ?)"
     " where kind is not null group by kind order by 2 desc, 1"
 )
 LAST_END: Final = (

@@ -124,7 +124,7 @@ class Steps:
                 self._board.leave(job)
                 self._board.forget(job)
                 self._ledger.unbegin(job, self._attempts.basis(job))
-                self._tally.unbegin(self._ledger.stood(job))
+                self._tally.move(states.RUNNING, states.WAITING)
 
     def _prepare(self, chosen: Chosen, now: float) -> Work | None:
         """Put on record that an attempt begins; None if the job ends instead.
@@ -149,10 +149,9 @@ class Steps:
         if start is Start.OVER:
             last, basis = None, Basis()
         session = last.session if last else self._manager.new_id(Kind.SESSION)
-        stood = ledger.stood(job.id)
         ledger.begin(job.id, number, session, basis)
         self._board.begin(chosen, number, now)
-        self._tally.begin(before, stood)
+        self._tally.begin(before)
         return Work(
             batch=self._batch_id,
             job=allowed,

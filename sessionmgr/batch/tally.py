@@ -39,7 +39,7 @@ class Tally:
         self.failures = 0
         """How many jobs have ended now otherwise than well, and not because they were stopped."""
         self.standing: Counter[str] = Counter()
-        """How many jobs wait to be run again, by what they came to before."""
+        """How many open jobs have come to what before."""
         self.kinds: Counter[str] = Counter()
         """How many jobs have ended with which kind of failure."""
         self.denied = 0
@@ -80,7 +80,7 @@ class Tally:
     def statuses(self) -> dict[str, int]:
         """How many jobs have ended how.
 
-        A job that was to be run again, and has not begun, has ended as it did before.
+        A job that is to be run again has ended as it did before, until it ends the next time.
         """
         ended = {
             state: count for state, count in self.counts.items() if state not in states.UNENDED
@@ -106,31 +106,19 @@ class Tally:
         self.counts[before] -= 1
         self.counts[after] += 1
 
-    def begin(self, before: str, stood: Stood | None) -> None:
-        """Count an attempt that begins; `stood`: what its job came to before."""
+    def begin(self, before: str) -> None:
+        """Count an attempt that begins."""
         self.move(before, states.RUNNING)
         self.attempts += 1
         self.all_attempts += 1
-        self._give_up(stood)
-
-    def unbegin(self, stood: Stood | None) -> None:
-        """Count an attempt that was not made after all."""
-        self.move(states.RUNNING, states.WAITING)
-        if stood is not None:
-            self.standing[stood.state] += 1
-            if stood.failure is not None:
-                self.kinds[stood.failure] += 1
-
-    def _give_up(self, stood: Stood | None) -> None:
-        if stood is not None and not stood.begun:
-            self.standing[stood.state] -= 1
-            if stood.failure is not None:
-                self.kinds[stood.failure] -= 1
 
     def end(self, before: str, result: JobResult, stood: Stood | None, now: float) -> None:
         """Count a job that is over; `stood`: what it came to before."""
         self.move(before, result.status.value)
-        self._give_up(stood)
+        if stood is not None:
+            self.standing[stood.state] -= 1
+            if stood.failure is not None:
+                self.kinds[stood.failure] -= 1
         self._deny(result)
         if result.failure is not None:
             self.kinds[result.failure.kind.value] += 1

@@ -1,6 +1,7 @@
 """What makes a job the same one when its batch is run again, and whose results are touched."""
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -162,3 +163,18 @@ async def test_a_directory_of_an_older_version_goes_on_working(
             ledger.execute("update job set digests = ? where id = 'b'", (digests,))
         jobs = [job("a", deadline=50), job("b")]
         assert await results_of(run_batch(hall.manager, jobs, out=tmp_path)) == {"b": "completed"}
+
+
+async def test_what_force_has_begun_goes_on_after_a_kill_without_it(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    out, disk = tmp_path / "out", tmp_path / "disk"
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, [job("a")], out=out))
+        now = [job("a", Wait(seconds=5), Say(text="new"))]
+        async with run_batch(hall.manager, now, out=out, force=True):
+            await trio.sleep(3)
+            shutil.copytree(out, disk, ignore=shutil.ignore_patterns("*-shm"))
+        assert statuses(disk) == {"a": "completed"}  # as it was before
+        (result,) = await collect(run_batch(hall.manager, now, out=disk))
+        assert (result.status, result.attempt) == ("completed", 3)

@@ -10,6 +10,7 @@ from sessionmgr.batch.host import Ended
 from sessionmgr.batch.in_process import can_go_on
 from sessionmgr.errors import BatchBusy, LeaseHeld, UnknownId
 from sessionmgr.manager.following_up import FOLLOWS
+from sessionmgr.manager.identity import describe_holder
 from sessionmgr.model import TERMINAL
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ async def _ended_runs(manager: Manager, session: str) -> list[Run]:
             return []
         except LeaseHeld as error:
             if trio.current_time() > patience:
-                raise BatchBusy(session, str(error.holder)) from error
+                left = error.expires - int(1000 * manager.now())
+                raise BatchBusy(session, describe_holder(error.holder, left)) from error
         else:
             if all(run.status in TERMINAL for run in runs):
                 return runs

@@ -72,8 +72,10 @@ def is_live(lease: Lease, now: int) -> bool:
     return is_held(lease, now, is_gone, is_alive)
 
 
-def describe_holder(owner: Owner, milliseconds: int) -> str:
+def describe_holder(owner: object, milliseconds: int) -> str:
     """Describe for people who holds a lease that has so many milliseconds left."""
+    if not isinstance(owner, Owner):
+        return str(owner)
     left = f"its lease lasts {max(milliseconds, 0) / 1000:.0f} s more, unless it is renewed"
     match lives(owner, view()):
         case True:

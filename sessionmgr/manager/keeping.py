@@ -35,7 +35,6 @@ from sessionmgr.model import Session
 from sessionmgr.model.value import known_part
 from sessionmgr.otp import DynamicSupervisor, child
 from sessionmgr.provider.discovery import find_adapter
-from sessionmgr.store.row import Owner
 
 if TYPE_CHECKING:
     from sessionmgr.manager.tables import Tables
@@ -138,9 +137,7 @@ class Keeping:
         return live
 
     def _busy(self, held: LeaseHeld) -> SessionBusy:
-        detail = ""
-        if isinstance(held.holder, Owner):
-            detail = describe_holder(held.holder, held.expires - self._tables.milliseconds())
+        detail = describe_holder(held.holder, held.expires - self._tables.milliseconds())
         return SessionBusy(held.name, held.holder, held.expires, detail)
 
     async def _asleep(self, session: Session) -> Live:

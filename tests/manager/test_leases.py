@@ -7,7 +7,8 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock
 
-from sessionmgr.errors import SessionBusy
+from sessionmgr.batch.recovery import recover
+from sessionmgr.errors import BatchBusy, SessionBusy
 from sessionmgr.manager import open_manager
 from sessionmgr.manager.identity import Presence, view
 from sessionmgr.model import RunStatus
@@ -110,3 +111,27 @@ async def test_owners_of_other_namespaces_are_told_apart(autojump_clock: MockClo
     async with open_house(store=store):
         assert await status(store) == RunStatus.RUNNING
         await trio.sleep(121)
+
+
+async def test_a_batch_names_the_process_that_still_makes_an_attempt(
+    autojump_clock: MockClock,
+) -> None:
+    store = MemoryStore()
+    await leave_open(store, HIDDEN)
+    fence = (await store.leases())[0].fence
+
+    async def renew() -> None:
+        while True:
+            await trio.sleep(30)
+            now = int(virtual_now() * 1000)
+            await store.renew("ses_theirs", fence, now=now, ttl=90_000)
+
+    async with open_house(store=store) as house, trio.open_nursery() as nursery:
+        nursery.start_soon(renew)
+        with pytest.raises(BatchBusy, match="process 7, which cannot be seen from here"):
+            await recover(house.manager, "a", 1, session="ses_theirs", others=())
+        assert trio.current_time() > 100
+        nursery.cancel_scope.cancel()
+    await trio.sleep(91)
+    async with open_house(store=store):
+        assert await status(store) == RunStatus.FAILED

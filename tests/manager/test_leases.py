@@ -126,7 +126,7 @@ async def test_a_batch_names_the_process_that_still_makes_an_attempt(
             now = int(virtual_now() * 1000)
             await store.renew("ses_theirs", fence, now=now, ttl=90_000)
 
-    async with open_house(store=store) as house, trio.open_nursery() as nursery:
+    async with open_house(store=store, lawful=False) as house, trio.open_nursery() as nursery:
         nursery.start_soon(renew)
         with pytest.raises(BatchBusy, match="process 7, which cannot be seen from here"):
             await recover(house.manager, "a", 1, session="ses_theirs", others=())

@@ -76,6 +76,7 @@ def test_what_is_written_as_a_rule_says_is_allowed(line: str) -> None:
 
 
 DENIED = [
+    ">x", "find . -exec", "find . -exec env {} \\;", "git -v --force push",
     "rm x", "rm", " rm x", "ls; rm x", "ls\nrm x", "ls &\nrm x", "ls &rm x", "ls&&rm x",
     "ls||rm x", "ls|rm x", "ls |& rm x", "ls;;rm x", "ls\n\n\trm x", "ls \\\n; rm x", "r\\\nm x",
     "cd /tmp\nrm x", "X=1 rm x", "X=1 Y=2 rm x", "X= rm x", "X+=1 rm x", "X[0]=1 rm x",

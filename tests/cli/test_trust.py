@@ -1,7 +1,9 @@
 """A project's settings narrow, and do nothing else until the user trusts them."""
 
 import argparse
+import errno
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -157,6 +159,27 @@ def test_rules_that_change_after_the_settings_were_read_are_refused(terminal: Te
         rules_of(configuration)
 
 
+def test_a_text_that_can_be_no_files_name_names_none(terminal: Terminal) -> None:
+    parts = ", ".join(json.dumps(each) for each in ("x" * 300, "x" * 5000, "", "a/../.."))
+    project(terminal, f"options.claude.command = [{parts}]\n")
+    _, out, _ = terminal.bare("trust", ".", "--json")
+    assert json.loads(out)["files"] == {}
+
+
+def test_a_record_that_cannot_be_written_leaves_nothing(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(fd: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    project(terminal, 'store = "x.db"\n')
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", refuse)
+        code, _, err = terminal.bare("trust", ".")
+    assert (code, err) == (1, "sessionmgr: error: No space left on device")
+    assert list((terminal.home / "state" / "sessionmgr" / "trusted").iterdir()) == []
+
+
 def test_trust_is_of_one_file_and_not_of_those_below_or_beside(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +212,7 @@ def test_a_record_that_is_none_or_of_another_file_grants_nothing(terminal: Termi
     whole = kept.read_text()
     kept.write_text("{")
     assert refused(terminal) == ["store"]
+    assert terminal.bare("trust", "--list") == (0, "", "")
     kept.write_text(whole.replace(str(terminal.home), "/elsewhere"))
     assert refused(terminal) == ["store"]
 

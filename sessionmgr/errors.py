@@ -20,6 +20,7 @@ SessionmgrError
 │   │   ├── AdapterBroken           an installed adapter cannot be loaded
 │   │   ├── CapabilityMissing       the provider cannot do what is required
 │   │   │   └── BudgetUnenforceable the provider does not report what the budget counts
+│   │   ├── BudgetSpent             nothing is left of the session's or the manager's budget
 │   │   ├── PermissionRefused       the provider has no such mode
 │   │   ├── OptionInvalid           an option is unknown or of a wrong type (a ValueError too)
 │   │   ├── WishRefused             the provider cannot be told that
@@ -266,6 +267,13 @@ class BudgetUnenforceable(CapabilityMissing):
             f"remove the budget for {provider}"
         )
         self.args = (f"budget of {amount:g} {unit}: {self.why}",)
+
+
+class BudgetSpent(StartRefused):
+    """Nothing is left of the budget of the session, or of the manager."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}; to start more runs, raise it")
 
 
 class PermissionRefused(StartRefused):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessionmgr.errors import (
     AdapterBroken,
+    BudgetSpent,
     CapabilityMissing,
     DirectoryMissing,
     LeaseHeld,
@@ -89,6 +90,7 @@ _KINDS: Final[dict[type[Exception], FailureKind]] = {
     AdapterBroken: FailureKind.START_FAILED,
     CapabilityMissing: FailureKind.CAPABILITY_MISSING,
     PermissionRefused: FailureKind.PERMISSION_REFUSED,
+    BudgetSpent: FailureKind.BUDGET_EXCEEDED,
     ProviderDown: FailureKind.ADAPTER_CRASHED,
     ManagerClosing: FailureKind.MANAGER_CRASHED,
     SessionBusy: FailureKind.SESSION_BUSY,

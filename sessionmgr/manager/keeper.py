@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from sessionmgr.errors import StoreClosed, StoreUnusable
 from sessionmgr.manager import effect, news
 from sessionmgr.manager.approval import decide
+from sessionmgr.manager.budget import budget_now, why_spent
 from sessionmgr.manager.draft import Draft
 from sessionmgr.manager.scribe import Scribe
 from sessionmgr.model import Cause, Snapshot as SnapshotValue, encode_json
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.live import Live
     from sessionmgr.manager.tables import Tables
+    from sessionmgr.model import Run
 
 LINGER: Final = 5.0
 """Seconds for which a session without work is kept: its next run may come soon."""
@@ -214,6 +216,8 @@ class Keeper:
             ended = draft.has_ended(entry)
             if ended:  # its deltas were put together; a secret is nowhere whole in it
                 run = replace(run, text=live.redactor.text.redact(run.text))
+            if run.usage != entry.run.usage or run.cost != entry.run.cost:
+                self._spend(entry.run, run)
             entry.run = run
             explained = _explains(entry)
             if explained != entry.explained and not ended:
@@ -225,6 +229,17 @@ class Keeper:
                 entry.ended.set()
         if draft.written:
             live.append(draft.written)
+
+    def _spend(self, before: Run, after: Run) -> None:
+        """Count what a run has used; when the manager's budget is used up, all its runs end."""
+        self._live.account.add(before, after)
+        tables = self._tables
+        tables.account.add(before, after)
+        spent = tables.account.why_spent(tables.budget, "manager")
+        if spent is not None:
+            for entry in list(tables.runs.values()):
+                if not entry.is_over:
+                    entry.course.end(Stop(cause=Cause.BUDGET, detail=spent))
 
     # --- effects: what is stored may have them --------------------------------------------------
 
@@ -243,10 +258,21 @@ class Keeper:
             case effect.WindDown(entry=entry):
                 self._tables.tower.wind_down(entry)
             case effect.Launch(entry=entry):
-                if not self._tables.launch_now(entry):
+                if not (self._is_within_budgets(entry) and self._tables.launch_now(entry)):
                     self._beside(partial(self._launch, entry))
             case effect.Next(entry=entry):
                 self._next(entry)
+
+    def _is_within_budgets(self, entry: RunEntry) -> bool:
+        """Give a run that starts what is left of the budgets it is under; end it, if nothing is."""
+        spent = why_spent(self._tables, self._live, entry.wish)
+        if spent is not None:
+            entry.course.claim(Stop(cause=Cause.BUDGET, detail=spent))
+            return False
+        budget = budget_now(self._tables, self._live, entry.wish)
+        if budget != entry.spec.budget:
+            entry.spec = replace(entry.spec, budget=budget)
+        return True
 
     def _next(self, left: RunEntry) -> None:
         """Give the session's next run its turn, if none has it."""

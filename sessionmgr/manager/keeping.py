@@ -180,6 +180,9 @@ class Keeping:
         if live.stored:  # whoever kept it before may have left something open
             await self._reconciler.end_all(lease, interrupted)
             live.last_seq = (await tables.store.session(live.session.id)).last_seq
+            costs = (await tables.store.costs([live.session.id])).get(live.session.id)
+            if costs is not None:
+                live.account.open(costs)
         tables.live[live.session.id] = live
         task_status.started()
         self._fences[live.session.id] = lease.fence

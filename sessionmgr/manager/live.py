@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.manager.budget import Account
 from sessionmgr.provider.intake import Intake
 from sessionmgr.store.redaction import Redactor
 
@@ -37,6 +38,7 @@ class Live:
         "_rung",
         "_secrets",
         "_tail",
+        "account",
         "active",
         "asleep",
         "closing",
@@ -67,6 +69,7 @@ class Live:
         self._tail: Final[list[list[AnyEvent]]] = []
         self._held = 0
         self.committing_since: float | None = None
+        self.account: Final = Account()
         self.commit_error: Exception | None = None
         """What the store has answered to the batch that is under way, if it is tried again."""
         self.provider_session_id = session.provider_session_id

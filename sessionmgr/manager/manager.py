@@ -246,7 +246,8 @@ class Manager:
     ) -> SessionHandle:
         """Take up a session that is stored, with the clocks and the budget it was opened with.
 
-        Clocks and budgets that are given here come before those, for this handle's runs. With
+        Clocks and budgets that are given here come before those, for this handle's runs. The
+        budget is over all runs of the session, those of other managers included. With
         `reopen`, a session that is closed takes runs of this handle: the first one opens it again.
 
         Raises:

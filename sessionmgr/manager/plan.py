@@ -18,6 +18,7 @@ from sessionmgr.errors import (
     WishRefused,
 )
 from sessionmgr.manager.asked import asked_of
+from sessionmgr.manager.budget import tightest
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.withheld import secrets_in
 from sessionmgr.model import (
@@ -88,6 +89,10 @@ class RunWish(msgspec.Struct, frozen=True, kw_only=True):
     tools_denied: Collection[str] = ()
     directories: Collection[str] = ()
     budget: Budget = Budget()
+    session_budget: Budget = Budget()
+    """Over all runs of the session; the manager sets it, and the next one."""
+    manager_budget: Budget = Budget()
+    """Over all runs of the manager."""
     clocks: Clocks = Clocks()
     env: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     approve: Approve | None = None
@@ -127,7 +132,7 @@ class Plan(msgspec.Struct, frozen=True):
     negotiation: Negotiation
     clocks: Clocks
     wish: RunWish
-    """With clocks and budget as the caller, or else the session, has set them."""
+    """With clocks as the caller, or else the session, has set them, and the outer budgets."""
     approve: Approve | None
     metadata: dict[str, Json]
     secrets: tuple[str, ...]
@@ -152,6 +157,7 @@ def check(tables: Tables, session: Session, wish: RunWish) -> Plan:
     """
     if not tables.open:
         raise ManagerClosing
+    wish = msgspec.structs.replace(wish, manager_budget=tables.budget)
     encode_json(wish.metadata)  # what is no JSON is the caller's mistake, here and now
     tree = tables.providers[session.provider]
     tree.require_up()
@@ -188,7 +194,7 @@ def check(tables: Tables, session: Session, wish: RunWish) -> Plan:
         tools_allowed=None if wish.tools_allowed is None else tuple(wish.tools_allowed),
         tools_denied=tuple(wish.tools_denied),
         directories=directories,
-        budget=wish.budget.over(tables.budget),
+        budget=_all_budgets(wish),
         attended=wish.approve is not None,
     )
     clocks = wish.clocks.over(tables.clocks)
@@ -269,7 +275,8 @@ def _require_served(adapter: type[ProviderAdapter], wish: RunWish) -> None:
 def negotiate_wish(offered: Capabilities, wish: RunWish, model: str | None) -> Negotiation:
     """Ask for what the wish names, and for what it takes to grant the rest of it."""
     takes = [need for field, need in _NEEDS.items() if _asks(wish, field)]
-    takes += [need for limit, need in _KEPT_BY.items() if getattr(wish.budget, limit) is not None]
+    budget = _all_budgets(wish)
+    takes += [need for limit, need in _KEPT_BY.items() if getattr(budget, limit) is not None]
     if model is not None:
         takes.append("model_choice")
     preferred = set(wish.prefer)
@@ -279,6 +286,10 @@ def negotiate_wish(offered: Capabilities, wish: RunWish, model: str | None) -> N
         prefer=wish.prefer,
         require_native=wish.require_native,
     )
+
+
+def _all_budgets(wish: RunWish) -> Budget:
+    return tightest((wish.budget, wish.session_budget, wish.manager_budget))
 
 
 def _asks(wish: RunWish, field: str) -> bool:
@@ -294,7 +305,7 @@ def _options(adapter: type[ProviderAdapter], wish: RunWish, model: str | None) -
 def _missing(provider: str, negotiation: Negotiation, wish: RunWish) -> CapabilityMissing:
     """Make the error for what is missing: about the budget, if that alone needs it."""
     for limit, need in _KEPT_BY.items():
-        amount = getattr(wish.budget, limit)
+        amount = getattr(_all_budgets(wish), limit)
         if amount is not None and negotiation.missing == (need,) and need not in wish.require:
             return BudgetUnenforceable(provider, negotiation, limit, amount)
     return CapabilityMissing(provider, negotiation)

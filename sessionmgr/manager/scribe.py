@@ -200,9 +200,11 @@ class Scribe:
         run, budget = draft.fold(entry), entry.spec.budget
         tokens = run.usage.input + run.usage.cache_write + run.usage.output
         if budget.usd is not None and (run.cost.usd or 0.0) >= budget.usd:
-            detail = f"{run.cost.usd:.4f} usd used of {budget.usd:g}"
+            left = "" if budget.usd == entry.wish.budget.usd else " that was left"
+            detail = f"{run.cost.usd:.4f} usd used of {budget.usd:g}{left}"
         elif budget.tokens is not None and tokens >= budget.tokens:
-            detail = f"{tokens} tokens used of {budget.tokens}"
+            left = "" if budget.tokens == entry.wish.budget.tokens else " that were left"
+            detail = f"{tokens} tokens used of {budget.tokens}{left}"
         else:
             return
         draft.effects.append(EndRun(entry, Stop(cause=Cause.BUDGET, detail=detail)))

@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Final, Unpack
 import msgspec
 import trio
 
-from sessionmgr.errors import KeeperLost, ManagerClosing, ProviderNotReady, SessionIsClosed
+from sessionmgr.errors import (
+    BudgetSpent,
+    KeeperLost,
+    ManagerClosing,
+    ProviderNotReady,
+    SessionIsClosed,
+)
 from sessionmgr.manager.arguments import wish_of_arguments
+from sessionmgr.manager.budget import why_spent
 from sessionmgr.manager.entry import RunEntry
 from sessionmgr.manager.news import QUIET, Admitted, Closing
 from sessionmgr.manager.plan import Plan, RunWish, Wishes, check, grant_of, readiness
@@ -110,11 +117,15 @@ class SessionHandle:
             VariableRefused: A variable may not be given to a child.
         """
         self._tables.require_here()
+        wish = self._under_budgets(wish)
         grant = grant_of(self._tables, self._session, wish)
         health = readiness(self._tables, self._session, wish)
         if health.state != "ok":
             raise ProviderNotReady(self.provider, health.detail)
         return grant
+
+    def _under_budgets(self, wish: RunWish) -> RunWish:
+        return msgspec.structs.replace(wish, session_budget=self._budget)
 
     async def admit(self, wish: RunWish) -> RunHandle:
         """Check a wish and let the run in; it has its turn when those before it are done.
@@ -126,10 +137,9 @@ class SessionHandle:
         wish = msgspec.structs.replace(
             wish,
             clocks=wish.clocks.over(self._clocks),
-            budget=wish.budget.over(self._budget),
             approve=wish.approve or self._approve,
         )
-        plan = check(self._tables, self._session, wish)
+        plan = check(self._tables, self._session, self._under_budgets(wish))
         await self._keeping.bring_up(self.provider)
         return await self._let_in(plan)
 
@@ -174,6 +184,9 @@ class SessionHandle:
             raise SessionIsClosed(self.id)
         if not self._tables.open:  # closed while the session was woken
             raise ManagerClosing
+        spent = why_spent(self._tables, live, plan.wish)
+        if spent is not None:
+            raise BudgetSpent(spent)
         entry = RunEntry(
             live=live,
             run_id=self._tables.new_id(Kind.RUN),

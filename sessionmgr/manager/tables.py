@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 import trio
 
 from sessionmgr.errors import ManagerClosing, NotInTrio
+from sessionmgr.manager.budget import Account
 from sessionmgr.manager.clocks import DEFAULTS, Clocks
 from sessionmgr.manager.lifetime import Lifetime
 from sessionmgr.manager.live import Live
@@ -71,6 +72,9 @@ class Tables:
         self.adapters: Final = adapters
         self.clocks: Final = clocks.over(DEFAULTS)
         self.budget: Final = budget
+        """Over all runs of this manager,"""
+        self.account: Final = Account()
+        """which have used this."""
         self.environ: Final = environ
         self.launcher: Final = launcher
         self.live: Final[dict[str, Live]] = {}

@@ -44,7 +44,7 @@ def is_amount(value: object) -> bool:
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What may be used up before it ends."""
+    """What may be used up: by a run, or by all runs of the session or manager that it is set on."""
 
     usd: float | None = None
     tokens: int | None = None

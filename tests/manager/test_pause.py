@@ -10,6 +10,7 @@ from msgspec import structs
 from trio.testing import MockClock
 
 from sessionmgr.errors import (
+    BudgetSpent,
     NotPausable,
     NotResumable,
     PermissionRefused,
@@ -372,12 +373,23 @@ async def test_what_is_resumed_keeps_the_budget_of_its_session(autojump_clock: M
     async with open_house(store=store, budget=Budget(tokens=5000, usd=5000)) as house:
         result = await house.manager.resume(snapshot.id, too_many)
         assert (result.status, result.reason) == ("failed", "budget")
+        with pytest.raises(BudgetSpent):
+            await house.manager.resume(snapshot.id, "x")
+
+
+async def test_what_is_resumed_keeps_its_own_budget(autojump_clock: MockClock) -> None:
+    store = MemoryStore()
+    async with open_house(store=store) as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(Hang()), budget=Budget(usd=1))
+        await trio.sleep(1)
+        snapshot = await run.pause()
+    async with open_house(store=store, budget=Budget(tokens=5000, usd=5000)) as house:
         too_dear = play(Use(output=1, usd=1.5), Wait(seconds=1))
         assert (await house.manager.resume(snapshot.id, too_dear)).reason == "budget"
         lavish = await house.manager.resume(snapshot.id, too_dear, budget=Budget(usd=2))
         assert lavish.status is RunStatus.COMPLETED
         again = await house.manager.session(snapshot.session_id)
-        assert (await (await again.submit(too_many)).result()).reason == "budget"
         assert (await (await again.submit(too_dear)).result()).status is RunStatus.COMPLETED
 
 

@@ -1,0 +1,86 @@
+"""Budgets of sessions and managers: each is over all runs under it, and each of them holds.
+
+What is counted is what providers have reported. Runs of a session come one after the other, so
+that each is given what is left when it starts. Runs of a manager are on at the same time: when its
+budget is used up, all of them end.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sessionmgr.provider.context import Budget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sessionmgr.manager.live import Live
+    from sessionmgr.manager.plan import RunWish
+    from sessionmgr.manager.tables import Tables
+    from sessionmgr.model import Run, Usage
+    from sessionmgr.store.row import Costs
+
+_NANO: Final = 10**9
+
+
+class Account:
+    """What the runs of one session, or of one manager, have used."""
+
+    __slots__ = ("_tokens", "_usd")
+
+    def __init__(self) -> None:
+        self._usd = 0.0
+        self._tokens = 0
+
+    def open(self, costs: Costs) -> None:
+        """Begin with what is on record."""
+        self._usd = costs.nano_usd / _NANO
+        self._tokens = costs.input + costs.cache_write + costs.output
+
+    def add(self, before: Run, after: Run) -> None:
+        """Add what a run has used between two states of its record."""
+        self._usd += (after.cost.usd or 0.0) - (before.cost.usd or 0.0)
+        self._tokens += tokens_of(after.usage) - tokens_of(before.usage)
+
+    def left_of(self, budget: Budget) -> Budget:
+        """Return what is left of a budget; 0 of what is used up."""
+        return Budget(
+            usd=None if budget.usd is None else max(0.0, budget.usd - self._usd),
+            tokens=None if budget.tokens is None else max(0, budget.tokens - self._tokens),
+        )
+
+    def why_spent(self, budget: Budget, whose: str) -> str | None:
+        """Say that nothing is left of a budget, if that is so."""
+        left = self.left_of(budget)
+        if left.usd == 0:
+            return f"the {whose}'s budget is used up: ${self._usd:.4f} of ${budget.usd:g}"
+        if left.tokens == 0:
+            return f"the {whose}'s budget is used up: {self._tokens} of {budget.tokens} tokens"
+        return None
+
+
+def why_spent(tables: Tables, live: Live, wish: RunWish) -> str | None:
+    """Say which budget of the session or the manager is used up, if one is."""
+    return live.account.why_spent(wish.session_budget, "session") or tables.account.why_spent(
+        wish.manager_budget, "manager"
+    )
+
+
+def budget_now(tables: Tables, live: Live, wish: RunWish) -> Budget:
+    """Return what a run may use that starts now: its own budget, and no more than others leave."""
+    session = live.account.left_of(wish.session_budget)
+    return tightest((wish.budget, session, tables.account.left_of(wish.manager_budget)))
+
+
+def tokens_of(usage: Usage) -> int:
+    """Return the tokens that a budget counts."""
+    return usage.input + usage.cache_write + usage.output
+
+
+def tightest(budgets: Iterable[Budget]) -> Budget:
+    """Return the least of each limit."""
+    found = list(budgets)
+    return Budget(
+        usd=min((each.usd for each in found if each.usd is not None), default=None),
+        tokens=min((each.tokens for each in found if each.tokens is not None), default=None),
+    )

@@ -32,5 +32,11 @@ def _most_telling(tool_input: Json) -> str:
         if isinstance(value, str):
             return value
         if isinstance(value, list) and value:
-            return " ".join(str(each) for each in cast("list[object]", value))
+            texts = [_text_of(each) for each in cast("list[Json]", value)]
+            return " ".join(filter(None, texts))
     return ""
+
+
+def _text_of(value: Json) -> str:
+    """Return one of several values: of a change to a file, say, its path."""
+    return _most_telling(value) if isinstance(value, dict) else str(value)

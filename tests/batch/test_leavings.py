@@ -167,6 +167,11 @@ def test_long_ids_have_names_of_their_own() -> None:
         ("Read", {"file_path": "/a", "limit": 3}, "Read: /a"),
         ("Odd", {"n": 3, "what": "this"}, "Odd: this"),
         ("List", {"command": ["git", "log"]}, "List: git log"),
+        (
+            "apply_patch",
+            {"changes": [{"path": "a.py", "kind": {"type": "add"}, "diff": "x"}, {"path": "b.py"}]},
+            "apply_patch: a.py b.py",
+        ),
         ("None", None, "None"),
         ("Numbers", {"n": 3}, "Numbers"),
         ("Text", "hello", "Text: hello"),

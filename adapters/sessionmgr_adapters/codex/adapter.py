@@ -113,6 +113,8 @@ class CodexAdapter(ProviderAdapter):
         self._once: Final[dict[str, OneShot]] = {}
         self._meters: Final = Meters()
         self._prompts: Final = Prompts()
+        self._warned: Final[set[str]] = set()
+        """What Codex has warned of that concerns no thread: it says it anew in each."""
         self._used: Final[WeakSet[CodexConnection]] = WeakSet()
         self._kept: Final[WeakValueDictionary[str, CodexConnection]] = WeakValueDictionary()
         """Which app-server keeps a thread."""
@@ -178,7 +180,8 @@ class CodexAdapter(ProviderAdapter):
         content = content_of(run.prompt, await read_images(run.images, run.cwd))
         spec = make_spec(run, _options(run))
         tries = 1
-        while not await self._try(run, spec, Asked(limits, content, self._prompts), tries):
+        asked = Asked(limits, content, self._prompts, self._warned)
+        while not await self._try(run, spec, asked, tries):
             await wait(tries)
             tries += 1
 

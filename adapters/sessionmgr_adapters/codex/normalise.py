@@ -84,6 +84,8 @@ if TYPE_CHECKING:
 Parent: TypeAlias = str | UnsetType
 
 # What is no sign of a run's beginning: it is told after that.
+WARNINGS: Final = 100
+"""So many warnings are known again."""
 _INCIDENTS: Final = frozenset({"error_occurred", "output_received", "raw_received"})
 _STATUS: Final = {"inProgress": "in_progress"}
 
@@ -152,7 +154,7 @@ def _events(frame: Frame, state: State) -> list[Event]:
         case LimitsChanged(rate_limits=limits):
             return limits_told(limits, state)
         case Warned():
-            return [_warning(frame)]
+            return _warning(frame, state)
         case Rerouted():
             message = f"{frame.to_model} answers in the stead of {frame.from_model}"
             if _is_own(frame.thread_id, state):
@@ -386,9 +388,16 @@ def _failing(frame: Failing, state: State) -> list[Event]:
     ]
 
 
-def _warning(frame: Warned) -> Event:
+def _warning(frame: Warned, state: State) -> list[Event]:
     said = frame.message or frame.summary
-    return _odd(f"{said}: {frame.details}" if frame.details else said)
+    said = f"{said}: {frame.details}" if frame.details else said
+    if frame.thread_id:
+        return [_odd(said)]
+    if said in state.warned:
+        return []
+    if len(state.warned) < WARNINGS:
+        state.warned.add(said)
+    return [_odd(said)]
 
 
 def _odd(message: str) -> Event:

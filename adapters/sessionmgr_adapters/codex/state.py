@@ -60,6 +60,8 @@ class State:
         self.booked: Final[dict[str, TokenCounts]] = {}
         """What each thread had used when it was last told."""
         self.limits: Limits | None = None
+        self.warned: set[str] = set()
+        """Warnings that concern no thread and were told already, in this run or another one."""
         self._streams: Final[dict[str, int]] = {}
 
     @property

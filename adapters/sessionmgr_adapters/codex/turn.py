@@ -78,6 +78,8 @@ class Asked(msgspec.Struct, frozen=True):
     content: list[Json]
     prompts: Prompts
     """The system prompts of all threads."""
+    warned: set[str]
+    """Warnings that concern no thread and were told already."""
 
 
 class Turn:
@@ -87,6 +89,7 @@ class Turn:
         self, run: RunContext, conversation: Talk, options: CodexOptions, asked: Asked
     ) -> None:
         self.state: Final = State()
+        self.state.warned = asked.warned
         self.state.is_resumed = run.provider_session_id is not None
         self.end: TurnFrame | None = None
         """How the last turn has ended."""

@@ -6,6 +6,7 @@ import pytest
 from trio.testing import MockClock
 
 from sessionmgr.model import (
+    ErrorOccurred,
     FailureKind,
     Json,
     MessageReceived,
@@ -27,6 +28,7 @@ from sessionmgr_adapters.codex.frames import (
     TokenUsage,
     TurnError,
     Unknown,
+    Warned,
     Window,
 )
 from sessionmgr_adapters.codex.items import AgentMessage, ContextCompaction
@@ -166,6 +168,28 @@ async def test_what_nobody_knows_is_told_as_it_came(autojump_clock: MockClock) -
     done, events = await play(odd)
     assert done.status == "completed"
     assert "raw_received" in [each.type for each in events]
+
+
+async def test_a_warning_that_concerns_no_thread_is_told_by_the_first_run_alone(
+    autojump_clock: MockClock,
+) -> None:
+    async def warns(it: Talk) -> None:
+        call = await opening(it)
+        it.says(Warned(summary="no bubblewrap on PATH"))
+        it.says(Warned(message="of this thread", thread_id=thread_of(call)))
+        begin(it, call)
+        end(it, thread_of(call))
+
+    async with manager_of(warns) as manager:
+        told: list[list[str]] = []
+        for _ in range(2):
+            session = await manager.open_session("codex")
+            run = await session.submit("go")
+            events = [each async for each in run]
+            told.append(
+                [each.failure.message for each in events if isinstance(each, ErrorOccurred)]
+            )
+    assert told == [["no bubblewrap on PATH", "of this thread"], ["of this thread"]]
 
 
 async def test_commands_that_still_run_are_ended_with_the_turn(autojump_clock: MockClock) -> None:

@@ -33,7 +33,7 @@ marked "+ (partial)", and "unpriced" counts the entries without one.
   sessionmgr costs --since 7d --by day
   sessionmgr costs ses_3k9w run_7hq2"""
 
-BY: Final = ("session", "provider", "day")
+BY: Final = ("session", "run", "provider", "day")
 AT_ONCE: Final = 500
 
 
@@ -102,6 +102,8 @@ async def _of_ids(store: Store, ids: list[str]) -> dict[str, Costs]:
 
 async def _of_all(args: argparse.Namespace, store: Store) -> dict[str, Costs]:
     begun = int(since("--since", args.since, time.time()) * 1000) if args.since else None
+    if args.by == "run":
+        return await _of_runs(store, args.of_provider, begun or 0)
     sums: dict[str, Costs] = {}
     cursor: int | None = None
     while True:
@@ -113,6 +115,23 @@ async def _of_all(args: argparse.Namespace, store: Store) -> dict[str, Costs]:
             if (found := costs.get(session.session_id)) is not None:
                 key = _key(session, args.by)
                 sums[key] = _sum((sums.get(key, _NOTHING), found))
+        cursor = page.cursor
+        if cursor is None:
+            return sums
+
+
+async def _of_runs(store: Store, provider: str | None, begun: int) -> dict[str, Costs]:
+    """Return what each run has used whose session has begun since."""
+    sums: dict[str, Costs] = {}
+    created: dict[str, int] = {}
+    cursor: int | None = None
+    while True:
+        page = await store.runs(provider=provider, limit=AT_ONCE, cursor=cursor)
+        for id in {run.session_id for run in page.rows} - created.keys():
+            created[id] = (await store.session(id)).created
+        ids = [run.run_id for run in page.rows if created[run.session_id] >= begun]
+        costs = await store.costs(ids)
+        sums.update({id: costs[id] for id in ids if id in costs})
         cursor = page.cursor
         if cursor is None:
             return sums

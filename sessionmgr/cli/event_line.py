@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 400
 TYPE_WIDTH: Final = 23
+_BEFORE_TEXT: Final = 7 + 14 + 2 + TYPE_WIDTH + 2
+"""Columns for the number of an event, its time and its type."""
+_NARROWEST: Final = 20
 _ENVELOPE: Final = frozenset(Event.__struct_fields__)
 # What a reader of lines knows already, or has no use for.
 _PASSED_OVER: Final = frozenset({"total", "provenance", "message_id", "tool_call_id"})
@@ -32,6 +35,11 @@ def event_line(event: AnyEvent, now: float, width: int | None = None) -> str:
     said = one_line(what_it_says(event))
     line = f"{event.seq:>5}  {when}  {indent}{event.type:<{TYPE_WIDTH}}  {said}".rstrip()
     return fit(line, min(width or LONGEST, LONGEST))
+
+
+def text_width(width: int | None) -> int:
+    """Return how wide the text of a streamed event may be on a line of that width."""
+    return max(_NARROWEST, min(width or LONGEST, LONGEST) - _BEFORE_TEXT)
 
 
 def what_it_says(event: AnyEvent) -> str:

@@ -8,21 +8,24 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.cli.event_line import event_line
+from sessionmgr.cli.event_line import event_line, text_width
 from sessionmgr.cli.lookup import add_batch_flag, find
 from sessionmgr.cli.output import finish, note, say, say_line_of_json
 from sessionmgr.cli.parser import meant
 from sessionmgr.cli.stored import ALIVE, held_sessions, with_store
+from sessionmgr.cli.streamed_lines import StreamedLines
 from sessionmgr.cli.table import room
 from sessionmgr.model import decode_event
 from sessionmgr.model.event import EVENT_TYPES
 
 if TYPE_CHECKING:
+    from sessionmgr.model import AnyEvent
     from sessionmgr.store import EventRow, Store
 
 HELP: Final = """\
 Print the events of a session or of a run, one a line; with --json as they are stored
 (sessionmgr schema event). Each has a number; --after shows what comes after that one.
+Pieces of streamed text are joined into lines, but not with --json.
 
   sessionmgr events run_7hq2 --follow
   sessionmgr events ses_3k9w --after 120 --type tool_call_started --json"""
@@ -78,6 +81,7 @@ async def _print(args: argparse.Namespace, store: Store) -> int:
     await reader.read_all()
     if args.follow:
         await reader.follow()
+    reader.end_line()
     return 0
 
 
@@ -93,6 +97,7 @@ class Reader:
         self._types: Final[list[str] | None] = args.types
         self._as_json: Final[bool] = args.json
         self._after: int = args.after
+        self._lines: Final = StreamedLines(text_width(room()))
 
     async def read_all(self) -> None:
         """Print what there is."""
@@ -117,9 +122,11 @@ class Reader:
                 note("no program looks after it now: nothing more is to come")
                 return
             was_on = True
-            with trio.move_on_after(LOOK_AGAIN):
+            with trio.move_on_after(LOOK_AGAIN) as silence:
                 await self._store.wait(self._session_id, after=self._after)
             await self.read_all()
+            if silence.cancelled_caught:
+                self.end_line()
         if was_on:
             with trio.move_on_after(LAST_WORDS):
                 await self._store.wait(self._session_id, after=self._after)
@@ -134,10 +141,19 @@ class Reader:
         return self._session_id in await held_sessions(self._store, self._session_id)
 
     def _print(self, rows: tuple[EventRow, ...]) -> None:
-        now, width = time.time(), room()
         for row in rows:
             if self._as_json:
                 say_line_of_json(row.body)
             else:
-                say(event_line(decode_event(row.body), now, width), flush=False)
+                self._say(self._lines.take(decode_event(row.body)))
         finish()
+
+    def end_line(self) -> None:
+        """Print the piece of a line that is at hand: nothing more is to come, or not soon."""
+        self._say(self._lines.rest())
+        finish()
+
+    def _say(self, events: list[AnyEvent]) -> None:
+        now, width = time.time(), room()
+        for event in events:
+            say(event_line(event, now, width), flush=False)

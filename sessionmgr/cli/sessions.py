@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -27,13 +28,14 @@ from sessionmgr.manager.status import Spent, spent
 from sessionmgr.model import Cost, Json, RunStatus, Usage, moment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sessionmgr.store import Lease, Store, StoredRun, StoredSession
 
 HELP: Final = """\
-List sessions, the newest first: who they are with, how their last run stands, what
-they cost and how they began. An id may be shortened while it is unambiguous.
+List sessions, the newest first: the batch job that each is of, who it is with, how its
+last run stands, what it cost and how it began. An id may be shortened while it is
+unambiguous; a job's id stands for its last session.
 
   sessionmgr sessions --status failed --since 12h
   sessionmgr sessions --provider shell --json"""
@@ -41,6 +43,8 @@ they cost and how they began. An id may be shortened while it is unambiguous.
 STATUSES: Final = (*(status.value for status in RunStatus), ORPHANED)
 SHORT: Final = 12
 """So much of an id is shown in tables: 40 bits of chance."""
+WITH_DIRECTORY: Final = 120
+"""In so many columns there is room for the directory, too."""
 
 
 class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,8 +108,9 @@ async def _list(args: argparse.Namespace, store: Store) -> int:
     if args.json:
         say_json(*lines)
     elif lines:
-        titles = ["SESSION", "PROVIDER", "STATUS", "BEGUN", "TOOK", "COST", "PROMPT"]
-        rows = [_row(line, now) for line in lines]
+        columns = [_column(title, lines, now) for title in _titles(lines)]
+        titles = [title for title, _ in columns]
+        rows = list(zip(*(cells for _, cells in columns), strict=True))
         for each in table(titles, rows, width=room(), right="TOOK COST"):
             say(each)
     else:
@@ -113,16 +118,51 @@ async def _list(args: argparse.Namespace, store: Store) -> int:
     return 0
 
 
-def _row(line: SessionLine, now: float) -> list[str]:
-    return [
-        line.id[:SHORT],
-        line.provider,
-        line.status or line.state,
-        clock(moment.read(line.created_at), now),
-        "" if line.duration is None else duration(line.duration),
-        money(line.cost.usd, line.cost.provenance),
-        (line.prompt or "")[:WIDEST],
-    ]
+def _titles(lines: Sequence[SessionLine]) -> list[str]:
+    """Return the columns: JOB where there are jobs, and DIRECTORY where there is room for it."""
+    titles = ["SESSION", "PROVIDER", "STATUS", "BEGUN", "TOOK", "COST", "PROMPT"]
+    width = room()
+    if width is None or width >= WITH_DIRECTORY:
+        titles.insert(-1, "DIRECTORY")
+    if any(_job(line) for line in lines):
+        titles.insert(1, "JOB")
+    return titles
+
+
+def _column(title: str, lines: Sequence[SessionLine], now: float) -> tuple[str, list[str]]:
+    return title, [_cell(title, line, now) for line in lines]
+
+
+def _cell(title: str, line: SessionLine, now: float) -> str:
+    match title:
+        case "SESSION":
+            return line.id[:SHORT]
+        case "JOB":
+            return _job(line)
+        case "PROVIDER":
+            return line.provider
+        case "STATUS":
+            return line.status or line.state
+        case "BEGUN":
+            return clock(moment.read(line.created_at), now)
+        case "TOOK":
+            return "" if line.duration is None else duration(line.duration)
+        case "COST":
+            return money(line.cost.usd, line.cost.provenance)
+        case "DIRECTORY":
+            return _directory(line.cwd)
+        case _:
+            return (line.prompt or "")[:WIDEST]
+
+
+def _job(line: SessionLine) -> str:
+    job = line.metadata.get("job")
+    return job if isinstance(job, str) and "batch" in line.metadata else ""
+
+
+def _directory(path: str) -> str:
+    home = os.path.expanduser("~")  # noqa: PTH111  # no error where there is no home
+    return path.replace(home, "~", 1) if path.startswith(f"{home}/") else path
 
 
 class Lister:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from sessionmgr.cli.amount import duration, money, tokens
+from sessionmgr.cli.event_line import command_of
 from sessionmgr.cli.lookup import add_batch_flag, find
 from sessionmgr.cli.output import say, say_json
-from sessionmgr.cli.safe_text import one_line, safe
+from sessionmgr.cli.safe_text import fit, one_line, safe
 from sessionmgr.cli.stored import (
     all_runs,
     first_prompt,
@@ -21,9 +23,10 @@ from sessionmgr.cli.stored import (
     with_store,
 )
 from sessionmgr.cli.table import labelled, room, table
+from sessionmgr.cli.telling import why_it_ended
 from sessionmgr.cli.when import ago
 from sessionmgr.manager.status import spent
-from sessionmgr.model import Provenance
+from sessionmgr.model import TERMINAL, Provenance, ToolApprovalRequested, decode_event
 
 if TYPE_CHECKING:
     import argparse
@@ -40,6 +43,7 @@ its result (sessionmgr schema result), a session as an object that holds its run
   sessionmgr show ses_3k9w"""
 
 INDENT: Final = 14
+LONGEST_END: Final = 200
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +78,9 @@ async def _show_run(store: Store, stored: StoredRun, *, as_json: bool) -> None:
         return
     held = stored.session_id in await held_sessions(store, stored.session_id)
     prompt = await first_prompt(store, stored.session_id, run_id=stored.run_id)
-    for line in run_lines(run, status=told_status(run.status, held=held), now=time.time()):
+    questions = await _questions(store, run)
+    status = told_status(run.status, held=held)
+    for line in run_lines(run, status=status, now=time.time(), questions=questions):
         say(line)
     if prompt:
         say(_line("prompt", prompt))
@@ -83,7 +89,22 @@ async def _show_run(store: Store, stored: StoredRun, *, as_json: bool) -> None:
         say(safe(run.text).rstrip())
 
 
-def run_lines(run: Run, *, status: str, now: float) -> list[str]:
+async def _questions(store: Store, run: Run) -> list[ToolApprovalRequested]:
+    """Return what a run asks, and nobody has answered yet."""
+    if not run.open_approvals:
+        return []
+    page = await store.events(run.session_id, run_id=run.id, types=["tool_approval_requested"])
+    asked = [decode_event(row.body) for row in page.rows]
+    return [
+        event
+        for event in asked
+        if isinstance(event, ToolApprovalRequested) and event.approval_id in run.open_approvals
+    ]
+
+
+def run_lines(
+    run: Run, *, status: str, now: float, questions: Iterable[ToolApprovalRequested] = ()
+) -> list[str]:
     """Return what is told of a run, one matter a line."""
     return [
         _line("run", run.id),
@@ -99,7 +120,7 @@ def run_lines(run: Run, *, status: str, now: float) -> list[str]:
             _line("denied", f"{each.tool_name}{f': {each.reason}' if each.reason else ''}")
             for each in run.permission_denials
         ),
-        *(_line("asks", f"sessionmgr approve {id} allow|deny") for id in run.open_approvals),
+        *chain.from_iterable(map(_question, questions)),
         *_line_if("tools", _tools(run)),
         *_line_if("turns", str(run.turns) if run.turns else ""),
         *_used(run.usage, run.cost),
@@ -114,6 +135,18 @@ def run_lines(run: Run, *, status: str, now: float) -> list[str]:
         *_line_if("structured", _json(run.structured)),
         *_line_if("metadata", _json(run.metadata) if run.metadata else ""),
         _line("events", f"{run.first_seq} to {run.last_seq}"),
+    ]
+
+
+def _question(event: ToolApprovalRequested) -> list[str]:
+    """Say what a run wants to do, why, and how to answer."""
+    what = event.tool_name or "a tool"
+    if event.tool_input is not None:
+        what += f": {command_of(event.tool_input)}"
+    why = f" ({event.reason})" if event.reason else ""
+    return [
+        _line("wants", what + why),
+        _line("asks", f"sessionmgr approve {event.approval_id} allow|deny"),
     ]
 
 
@@ -203,12 +236,18 @@ def _runs_table(runs: Iterable[Run], *, is_held: bool, now: float) -> list[str]:
             "" if each.started_at is None else ago(each.started_at, now),
             _took(each),
             money(each.cost.usd, each.cost.provenance),
-            each.failure.kind if each.failure else one_line(each.text)[:200],
+            _end(each),
         ]
         for each in runs
     ]
     titles = ["RUN", "STATUS", "BEGUN", "TOOK", "COST", "END"]
     return table(titles, rows, width=room(), right="TOOK COST")
+
+
+def _end(run: Run) -> str:
+    """Say what came of a run: why it did not complete, or else its text."""
+    why = why_it_ended(run) if run.status in TERMINAL and run.status != "completed" else ""
+    return fit(one_line(why or run.text), LONGEST_END)
 
 
 async def _show_snapshot(store: Store, snapshot_id: str, *, as_json: bool) -> None:

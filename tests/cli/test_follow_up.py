@@ -136,6 +136,30 @@ async def test_a_job_that_is_on_is_not_followed_up(terminal: Terminal, tmp_path:
         assert f"is on, and process {os.getpid()} looks after its session: wait for it" in err
 
 
+async def test_a_job_is_shown_and_cancelled_by_its_id_while_it_is_on(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    before = Job(id="a", prompt="x", provider="actor")
+    job = Job(id="a", prompt=SCRIPTS["timed_out"], provider="actor")
+    async with open_manager(store=terminal.store, adapters={"actor": scripted("actor")}) as manager:
+        async with run_batch(manager, [before], out=tmp_path / "one") as results:
+            assert [each.status async for each in results] == ["completed"]
+        async with run_batch(manager, [job], out=tmp_path / "two") as results:
+            out = str(tmp_path / "two")
+            while True:
+                said = await trio.to_thread.run_sync(terminal, "events", "a", "--batch", out)
+                if "message_received" in said[1]:
+                    break
+            code, _, err = await trio.to_thread.run_sync(terminal, "show", "a")
+            assert (code, "2 batches have a job 'a'" in err) == (1, True)
+            words = ("cancel", "a", "--reason", "wrong branch")
+            code, told, err = await trio.to_thread.run_sync(lambda: terminal(*words))
+            assert (code, err) == (0, "")
+            assert told.endswith("is being cancelled")
+            (result,) = [each async for each in results]
+            assert (result.status, result.detail) == ("cancelled", "wrong branch")
+
+
 def test_a_job_that_its_batch_will_try_again_is_not_followed_up(
     terminal: Terminal, tmp_path: Path
 ) -> None:

@@ -77,6 +77,17 @@ def test_a_run_is_paused_and_the_way_back_is_told(terminal: Terminal, tmp_path: 
         assert json.loads(out)["message"] == "go on"
 
 
+def test_a_run_that_waits_for_an_answer_says_what_it_wants_to_do(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    question = Ask(tool="Bash", input={"command": "rm -rf build"}, reason="to begin anew")
+    with keeping(tmp_path, question, asks=True) as keeper:
+        keeper.until_asked()
+        _, out, _ = terminal("show", keeper.run_id)
+        assert "wants         Bash: rm -rf build (to begin anew)\nasks          sessionmgr" in out
+
+
 @pytest.mark.parametrize("answer", ["allow", "deny"])
 @pytest.mark.parametrize("by", ["run", "question"])
 def test_a_question_is_answered(terminal: Terminal, tmp_path: Path, answer: str, by: str) -> None:

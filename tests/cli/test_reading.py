@@ -12,11 +12,21 @@ import msgspec
 import pytest
 import trio
 
-from sessionmgr import open_manager
+from sessionmgr import Job, open_manager, run_batch
 from sessionmgr.model import ImageReceived
 from sessionmgr.model.run import decode_result
 from sessionmgr.store import open_sqlite_store
-from sessionmgr.testing.scripted import Ask, Emit, Fail, Hang, Say, Tool, Use, Wait
+from sessionmgr.testing.scripted import (
+    Ask,
+    Emit,
+    Fail,
+    Hang,
+    Say,
+    Tool,
+    Use,
+    Wait,
+    scripted,
+)
 from tests.cli.command import COMMAND, environment
 from tests.cli.room import fill, keeping
 from tests.cli.terminal import Terminal
@@ -56,6 +66,34 @@ def test_sessions_are_listed_the_newest_first(terminal: Terminal) -> None:
     assert [each["id"] for each in told] == [failed.session_id, done.session_id]
     assert told[1]["cost"] == {"usd": 0.25, "provenance": "reported"}
     assert told[1]["status"] == "completed"
+
+
+def test_the_job_and_the_directory_of_a_session_are_listed(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        jobs = [Job(id="core-11", prompt="fix it", provider="actor", cwd=str(tmp_path))]
+        async with (
+            open_manager(store=terminal.store, adapters={"actor": scripted("actor")}) as manager,
+            run_batch(manager, jobs) as results,
+        ):
+            assert [each.status async for each in results] == ["completed"]
+
+    trio.run(main)
+    monkeypatch.setenv("COLUMNS", "200")
+    _, out, _ = terminal("sessions")
+    titles, line = out.splitlines()
+    assert titles.split() == "SESSION JOB PROVIDER STATUS BEGUN TOOK COST DIRECTORY PROMPT".split()
+    assert "core-11" in line
+    assert str(tmp_path) in line
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = terminal("sessions")
+    titles, line = out.splitlines()
+    assert titles.split() == "SESSION JOB PROVIDER STATUS BEGUN TOOK COST PROMPT".split()
+    assert line.endswith("fix it")
+    for words in (["show"], ["events"], ["export"], ["show", "--batch", "nowhere"]):
+        code, out, _ = terminal(*words, "core-11")
+        assert (code, bool(out)) == ((1, False) if "--batch" in words else (0, True))
 
 
 def test_sessions_are_chosen(terminal: Terminal) -> None:
@@ -140,6 +178,28 @@ def test_a_session_is_shown_with_its_runs(terminal: Terminal) -> None:
     assert [each["id"] for each in told["runs"]] == [done.id]
 
 
+def test_a_session_says_how_each_of_its_runs_ended(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+
+    async def main() -> str:
+        async with open_manager(
+            store=terminal.store, adapters={"actor": scripted("actor")}
+        ) as manager:
+            session = await manager.open_session("actor")
+            await (await session.submit(play(Fail(message="no such branch")))).result()
+            run = await session.submit(play(Hang()))
+            run.cancel("wrong branch")
+            await run.result()
+            return session.id
+
+    _, out, _ = terminal("show", trio.run(main))
+    failed, cancelled = out.splitlines()[-2:]
+    assert failed.endswith("no such branch")
+    assert cancelled.endswith("user, wrong branch")
+
+
 def test_a_shortened_id_must_not_stand_for_two(terminal: Terminal) -> None:
     one, other = fill(terminal.store, "fix the tests", "write a changelog")
     code, out, err = terminal("show", "run_")
@@ -176,6 +236,23 @@ def test_events_are_lines_for_people_or_the_record_itself(terminal: Terminal) ->
     assert told[-1]["type"] == "run_completed"
     _, out, _ = terminal("events", done.id, "--type", "run_started", "--type", "run_completed")
     assert len(out.splitlines()) == 2
+
+
+def test_streamed_pieces_are_lines_for_people_and_events_for_programs(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    words = " ".join(f"word{number}" for number in range(40))
+    (done,) = fill(terminal.store, play(Say(text=f"a first line\n{words}", deltas=60)))
+    _, out, _ = terminal("events", done.id, "--json", "--type", "message_streamed")
+    assert len(out.splitlines()) == 60
+    _, out, _ = terminal("events", done.id)
+    lines = [line.partition("message_streamed")[2].strip() for line in out.splitlines()]
+    streamed = [line for line in lines if line]
+    assert streamed[0] == "a first line"
+    assert " ".join(streamed[1:]) == words
+    assert len(streamed) < 10
+    assert all(len(line) <= 100 for line in out.splitlines())
 
 
 def test_following_a_run_goes_to_its_end(terminal: Terminal, tmp_path: Path) -> None:
@@ -254,6 +331,10 @@ def test_costs_are_summed_by_session_run_provider_and_day(terminal: Terminal) ->
     }
     assert [(each["key"], each["usd"]) for each in told("--by", "provider")] == [("actor", 0.75)]
     assert [each["usd"] for each in told("--by", "day")] == [0.75]
+    by_run = {each["key"]: each["usd"] for each in told("--by", "run")}
+    assert by_run == {one.id: 0.25, two.id: 0.5}
+    assert told("--by", "run", "--since", "2200-01-01") == []
+    assert told("--by", "run", "--provider", "nobody") == []
     assert [each["key"] for each in told(two.id, one.session_id)] == [two.id, one.session_id]
     assert [each["key"] for each in told(one.id, one.session_id)] == [one.session_id]
     assert [each["key"] for each in told(one.id, one.id)] == [one.id]

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -57,34 +56,6 @@ def test_a_run_in_a_deleted_directory_is_refused_in_words(tmp_path: Path) -> Non
     ran = in_a_deleted_directory(tmp_path, "run", "-p", "shell", "echo x", "--store", store)
     said = "the working directory has been deleted: change to another one (cd DIR)"
     assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", f"{PREFIX}{said}\n")
-
-
-def test_a_store_that_another_process_has_locked_is_waited_for_and_that_is_said(
-    tmp_path: Path,
-) -> None:
-    store = tmp_path / "runs.db"
-    fill(store)
-    with sqlite3.connect(store, isolation_level=None) as other:
-        other.execute("pragma locking_mode = exclusive")
-        other.execute("begin exclusive")
-        running = subprocess.Popen(
-            [*COMMAND, "run", "-p", "shell", "echo x", "--store", str(store)],
-            cwd=tmp_path,
-            env=environment(tmp_path),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-        )
-        assert running.stderr is not None
-        said = running.stderr.readline()
-        other.execute("rollback")
-    other.close()
-    out, _ = running.communicate(timeout=240)
-    assert said == (
-        f"sessionmgr: warning: waiting for {store}: another process has locked it (up to 30 s)\n"
-    )
-    assert (running.returncode, out) == (0, "x\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")

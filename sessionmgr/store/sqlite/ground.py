@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, cast
 
 import outcome
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-log = logging.getLogger(__name__)
-
 Executor: TypeAlias = Literal["thread", "inline"]
 """Where SQL runs: in threads of its own, or in the task that wants it, for virtual time."""
 
@@ -34,8 +31,6 @@ READERS: Final = 2
 PENDING_ROWS: Final = 16_384
 PENDING_BYTES: Final = 64 * 1024 * 1024
 """So much may wait to be written; who has more waits for room."""
-SILENCE: Final = 2.0
-"""Seconds for which opening the file may take without a word."""
 GRACE: Final = 5.0
 """Seconds that closing waits for a disk."""
 
@@ -74,29 +69,9 @@ class Ground:
         return self._room.rows, self._room.size, self._room.waiting
 
     async def start(self) -> None:
-        """Open the file, or make it; say so where another process's lock is waited for."""
-        if isinstance(self._writing, InlineLane):  # which cannot wait for anybody
-            await self._open()
-            return
-        refused: Exception | None = None
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._say_that_it_waits)
-            try:
-                await self._open()
-            except Exception as error:  # raised below, in no group  # noqa: BLE001
-                refused = error
-            nursery.cancel_scope.cancel()
-        if refused is not None:
-            raise refused
-
-    async def _open(self) -> None:
+        """Open the file, or make it."""
         await self._writing.start()
         await self._reading.start()
-
-    async def _say_that_it_waits(self) -> None:
-        await trio.sleep(SILENCE)
-        path, patience = self.path, self._options.patience
-        log.warning("waiting for %s: another process has locked it (up to %g s)", path, patience)
 
     async def aclose(self) -> None:
         """Store what was handed over, and close; a disk that hangs is waited for in bounds."""

@@ -248,10 +248,12 @@ class CapabilityMissing(StartRefused):
     """The provider cannot do what is required of it."""
 
     def __init__(self, provider: str, negotiation: Negotiation) -> None:
-        from sessionmgr.model.capability import named  # only here, and only then
+        from sessionmgr.model.capability import CAPABILITIES, named  # only here, and only then
 
         missing = ", ".join(map(named, negotiation.missing))
-        super().__init__(f"{provider} does not support {missing}")
+        lost = set(negotiation.missing) <= set(CAPABILITIES)
+        remedy = ": leave it out, or only prefer it (--prefer)" if lost else ""
+        super().__init__(f"{provider} does not support {missing}{remedy}")
         self.provider = provider
         self.negotiation = negotiation
 

@@ -143,8 +143,12 @@ WRONG = {
         "shell has no permission mode plan; "
         "it has: default, full_auto, dangerously_skip_permissions"
     ),
-    "run hello -p shell --model big": "shell does not support model_choice",
-    "run hello -p shell --system-prompt x": "shell does not support system_prompt",
+    "run hello -p shell --model big": (
+        "shell does not support model_choice: leave it out, or only prefer it (--prefer)"
+    ),
+    "run hello -p shell --system-prompt x": (
+        "shell does not support system_prompt: leave it out, or only prefer it (--prefer)"
+    ),
     "run hello -p shell --option shel=true": (
         "options of shell: there is no 'shel'; did you mean 'shell'?"
     ),
@@ -188,7 +192,10 @@ WRONG = {
         "mode.jsonl:1: permission_mode: shell has no permission mode plan; "
         "it has: default, full_auto, dangerously_skip_permissions"
     ),
-    "batch require.jsonl": "require.jsonl:1: require: shell does not support mcp",
+    "batch require.jsonl": (
+        "require.jsonl:1: require: shell does not support mcp: "
+        "leave it out, or only prefer it (--prefer)"
+    ),
     "trust": "trust: name one directory, or use --list, or --revoke DIR",
     # rehearse
     "rehearse": (

@@ -570,7 +570,10 @@ class StoreFull(StoreUnusable):
     """No room is left; what was acknowledged stands, the rest was not stored."""
 
     what = "has no room to grow"
-    remedy = "free space on its disk (or raise the limit or quota), or prune; then go on"
+    remedy = (
+        "free space on its disk, or raise the limit or quota; then go on (sessionmgr prune makes "
+        "the file smaller, and needs a few MB of room for its log while it does)"
+    )
 
 
 class StoreBusy(StoreUnusable):

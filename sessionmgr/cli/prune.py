@@ -1,4 +1,4 @@
-"""The verb `prune`: drop the streamed pieces of runs that ended long ago."""
+"""The verb `prune`: drop the streamed pieces of old runs, or remove old sessions as a whole."""
 
 from __future__ import annotations
 
@@ -6,32 +6,46 @@ import time
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+import trio
 
 from sessionmgr.cli.lookup import find
-from sessionmgr.cli.output import say, say_json
+from sessionmgr.cli.output import note, say, say_json
 from sessionmgr.cli.stored import with_store
 from sessionmgr.cli.when import since
 
 if TYPE_CHECKING:
     import argparse
 
+    from sessionmgr.model import Json
     from sessionmgr.store import Store
+    from sessionmgr.store.sqlite.removal import Rewritten
 
 HELP: Final = """\
 Drop the streamed pieces (of messages, reasoning, tools' output) of runs that ended
 before a moment. Whole messages, tool calls, results and costs stay, and so do all
-numbers: whoever reads over a gap is told of it. The file does not shrink, but what is
-free in it is used again.
+numbers: whoever reads over a gap is told of it. With --older-than, remove sessions
+instead, all of whose runs ended before a moment, with all that is stored of them:
+events, results, costs, snapshots, images. What becomes free is given back to the disk.
 
-  sessionmgr prune --before 30d"""
+  sessionmgr prune --before 30d
+  sessionmgr prune --older-than 365d"""
 
 BEFORE: Final = "30d"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take a moment, and whose."""
-    parser.add_argument(
-        "--before", default=BEFORE, metavar="WHEN", help=f"an age or a date (default: {BEFORE})"
+    moment = parser.add_mutually_exclusive_group()
+    moment.add_argument(
+        "--before",
+        default=BEFORE,
+        metavar="WHEN",
+        help=f"drop pieces of runs that ended before this: an age or a date (default: {BEFORE})",
+    )
+    moment.add_argument(
+        "--older-than",
+        metavar="WHEN",
+        help="remove sessions, all of whose runs ended before this: an age or a date",
     )
     parser.add_argument("--session", metavar="ID", help="of this session only")
 
@@ -42,14 +56,45 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _prune(args: argparse.Namespace, store: Store) -> int:
-    before = int(since("--before", args.before, time.time()) * 1000)
+    flag, when = "--before", args.before
+    if args.older_than is not None:
+        flag, when = "--older-than", args.older_than
+    before = int(since(flag, when, time.time()) * 1000)
     session_id = None
     if args.session is not None:
         _, session_id = await find(store, args.session, "session")
-    pruned = await store.prune(before=before, session_id=session_id)
-    if args.json:
-        say_json(msgspec.to_builtins(pruned))
+    if args.older_than is None:
+        pruned = await store.prune(before=before, session_id=session_id)
+        freed, told = pruned.freed, msgspec.to_builtins(pruned)
+        what = f"dropped {pruned.events} events of {pruned.runs} runs"
+        size = pruned.size
     else:
-        size = f"{pruned.size / 1_000_000:.1f} MB"
-        say(f"dropped {pruned.events} events of {pruned.runs} runs, {size}")
+        removed = await store.remove(before=before, session_id=session_id)
+        freed, told = removed.freed, msgspec.to_builtins(removed)
+        what = f"removed {removed.sessions} sessions with {removed.events} events"
+        what += f" and {removed.blobs} images" if removed.blobs else ""
+        size = removed.size
+    anew = await trio.to_thread.run_sync(_rewrite, args)
+    if anew.why_not is not None:
+        note(f"{args.configuration.store} keeps its size: {anew.why_not}")
+    freed += anew.freed
+    _tell(args, {**told, "freed": freed}, f"{what}, {_megabytes(size)}", freed)
     return 0
+
+
+def _rewrite(args: argparse.Namespace) -> Rewritten:
+    """Write a file of an earlier version anew, which gives nothing back by itself."""
+    from sessionmgr.store.sqlite.removal import rewrite
+
+    return rewrite(args.configuration.store)
+
+
+def _tell(args: argparse.Namespace, told: dict[str, Json], what: str, freed: int) -> None:
+    if args.json:
+        say_json(told)
+    else:
+        say(f"{what}; the file is {_megabytes(freed)} smaller" if freed else what)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1_000_000:.1f} MB"

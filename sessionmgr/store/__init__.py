@@ -45,6 +45,7 @@ from sessionmgr.store.row import (
     Owner as Owner,
     Page as Page,
     Pruned as Pruned,
+    Removed as Removed,
     Request as Request,
     RunRow as RunRow,
     Snapshot as Snapshot,

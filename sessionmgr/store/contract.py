@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Owner,
         Page,
         Pruned,
+        Removed,
         Request,
         Snapshot,
         StoredRequest,
@@ -128,6 +129,14 @@ class Journal(Protocol):
 
     async def prune(self, *, before: int, session_id: str | None = None) -> Pruned:
         """Drop streamed deltas of runs that ended before then; all numbers stay as they are."""
+        ...
+
+    async def remove(self, *, before: int, session_id: str | None = None) -> Removed:
+        """Remove sessions that began, and all of whose runs ended, before then, as a whole.
+
+        With a session go its events, runs, costs, snapshots and requests, and the images that no
+        other session has. One that somebody holds a lease on stays.
+        """
         ...
 
 

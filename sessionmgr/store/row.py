@@ -212,3 +212,17 @@ class Pruned(Struct, frozen=True, gc=False):
     runs: int = 0
     size: int = 0
     """Bytes of the dropped records."""
+    freed: int = 0
+    """Bytes by which the store has become smaller."""
+
+
+class Removed(Struct, frozen=True, gc=False):
+    """What `remove` removed."""
+
+    sessions: int = 0
+    events: int = 0
+    blobs: int = 0
+    size: int = 0
+    """Bytes of the records and blobs that were removed."""
+    freed: int = 0
+    """Bytes by which the store has become smaller."""

@@ -365,6 +365,20 @@ def test_streamed_pieces_of_old_runs_are_dropped(terminal: Terminal) -> None:
     assert "events_pruned" in out
 
 
+def test_old_sessions_are_removed_and_others_stay(terminal: Terminal) -> None:
+    (done,) = fill(terminal.store, play(Say(text="a b c d" * 100_000)))
+    assert terminal("prune", "--older-than", "30d")[1] == "removed 0 sessions with 0 events, 0.0 MB"
+    code, out, err = terminal("prune", "--older-than", "0s", "--session", done.session_id)
+    assert (code, err) == (0, "")
+    assert re.fullmatch(
+        r"removed 1 sessions with \d+ events, \d\.\d MB; the file is \d\.\d MB smaller", out
+    )
+    assert terminal("show", done.session_id)[0] == 1
+    assert terminal("prune", "--older-than", "0s", "--before", "0s")[0] == 1
+    _, out, _ = terminal("prune", "--older-than", "0s", "--json")
+    assert json.loads(out) == {"sessions": 0, "events": 0, "blobs": 0, "size": 0, "freed": 0}
+
+
 def test_a_reader_that_has_had_enough_is_no_error(terminal: Terminal) -> None:
     (done,) = fill(terminal.store, play(*(Say(text=f"line {n} " + "x" * 200) for n in range(400))))
     ran = subprocess.run(

@@ -18,6 +18,7 @@ from sessionmgr.store.admission import (
     named_runs,
 )
 from sessionmgr.store.bells import Bells
+from sessionmgr.store.images import IMAGE, named_in
 from sessionmgr.store.memory.state import Gone, MemoryRun, MemorySession
 from sessionmgr.store.page import Hole, paginate
 from sessionmgr.store.prefix import only_one
@@ -30,6 +31,7 @@ from sessionmgr.store.row import (
     NewSession,
     Page,
     Pruned,
+    Removed,
     Snapshot,
     StoredRun,
     StoredSession,
@@ -247,6 +249,41 @@ class MemoryJournal:
                     touched.add(event.run_id)
                     sizes.append(len(event.body))
         return Pruned(len(sizes), len(touched), sum(sizes))
+
+    def _remove_sessions(
+        self, before: int, session_id: str | None, held: Collection[str]
+    ) -> tuple[Removed, set[str], set[str]]:
+        """Remove sessions; return what went, its ids, and the images that no event names now."""
+        events = size = 0
+        gone, named = set[str](), set[str]()
+        old = [
+            name
+            for name, session in self._sessions.items()
+            if session_id in (None, name) and name not in held and self._is_old(session, before)
+        ]
+        for name in old:
+            session = self._sessions.pop(name)
+            kept = [event for event in session.events if not isinstance(event, Gone)]
+            events, size = events + len(kept), size + sum(len(event.body) for event in kept)
+            named |= _images(kept)
+            runs = [run.run_id for run in self._runs.values() if run.session is session]
+            for run_id in runs:
+                del self._runs[run_id]
+            gone.update((name, *runs))
+            self._ledger = [each for each in self._ledger if each[0] != name]
+            for snapshot in [s for s in self._snapshots.values() if s.session_id == name]:
+                del self._snapshots[snapshot.snapshot_id]
+        for session in self._sessions.values():
+            named -= _images(event for event in session.events if not isinstance(event, Gone))
+        return Removed(sessions=len(old), events=events, size=size), gone, named
+
+    def _is_old(self, session: MemorySession, before: int) -> bool:
+        ends = [run.ended for run in self._runs.values() if run.session is session]
+        return session.new.at < before and all(end is not None and end < before for end in ends)
+
+
+def _images(events: Iterable[EventRow]) -> set[str]:
+    return {sha for event in events if event.type == IMAGE for sha in named_in(event.body)}
 
 
 def _page(found: Iterable[tuple[int, T]], limit: int, cursor: int | None) -> Page[T]:

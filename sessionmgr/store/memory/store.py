@@ -6,6 +6,7 @@ import hashlib
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from trio.lowlevel import checkpoint
 
 from sessionmgr.errors import IdTaken, LeaseHeld, LeaseLost, UnknownId
@@ -15,6 +16,7 @@ from sessionmgr.store.row import (
     Costs,
     Lease,
     Owner,
+    Removed,
     Request,
     Snapshot,
     StoredRequest,
@@ -157,6 +159,18 @@ class MemoryStore(MemoryJournal):
         """Return the leases that are held, by name."""
         await checkpoint()
         return [self._leases[name] for name in sorted(self._leases) if name.startswith(prefix)]
+
+    async def remove(self, *, before: int, session_id: str | None = None) -> Removed:
+        """Remove sessions all of whose runs ended before then."""
+        await checkpoint()
+        removed, gone, named = self._remove_sessions(before, session_id, self._leases)
+        blobs = [] if self._leases else [sha for sha in named if sha in self._blobs]
+        size = removed.size + sum(len(self._blobs.pop(sha)) for sha in blobs)
+        for request_id, found in list(self._requests.items()):
+            is_old = session_id is None and found.request.at < before
+            if is_old or found.request.target in gone:
+                del self._requests[request_id]
+        return replace(removed, blobs=len(blobs), size=size)
 
     # --- requests ----------------------------------------------------------------------------
 

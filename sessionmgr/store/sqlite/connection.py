@@ -37,7 +37,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """The file may not grow beyond that."""
 
 
-def _connect(options: Options) -> sqlite3.Connection:
+def connect(options: Options) -> sqlite3.Connection:
+    """Open the file, whatever it is."""
     return sqlite3.connect(
         options.path.absolute().as_uri(),
         timeout=options.patience,
@@ -60,12 +61,13 @@ def open_writer(options: Options) -> sqlite3.Connection:
     with suppress(OSError):  # SQLite meets the same, and says which it is
         make_private_file(path)
     try:
-        connection = _connect(options)
+        connection = connect(options)
     except sqlite3.Error as error:
         raise fault(path, error) from error
     try:
         synchronous = "FULL" if options.durability == "power" else "NORMAL"
         connection.execute(f"PRAGMA synchronous={synchronous}")
+        _be_ready_to_give_back(connection)
         _prepare(connection, options)
         # What is deleted or overwritten does not stay in the free parts of a page.
         connection.execute("PRAGMA secure_delete=FAST").close()
@@ -84,10 +86,17 @@ def open_writer(options: Options) -> sqlite3.Connection:
     return connection
 
 
+def _be_ready_to_give_back(connection: sqlite3.Connection) -> None:
+    """Have a new file be one from which free pages can be given back to the disk."""
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    if not pages:
+        connection.execute("PRAGMA auto_vacuum=INCREMENTAL").close()
+
+
 def open_reader(options: Options) -> sqlite3.Connection:
     """Open the file for reading; it is a store already."""
     try:
-        connection = _connect(options)
+        connection = connect(options)
         connection.execute("PRAGMA query_only=ON")
     except sqlite3.Error as error:
         raise fault(options.path, error) from error

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from sessionmgr.errors import LeaseHeld
+import trio
+
+from sessionmgr.errors import LeaseHeld, StoreError
 from sessionmgr.store.admission import is_held
 from sessionmgr.store.row import (
     Append,
@@ -21,14 +23,15 @@ from sessionmgr.store.row import (
     Owner,
     Page,
     Pruned,
+    Removed,
     Request,
     Snapshot,
     StoredRequest,
     StoredRun,
     StoredSession,
 )
-from sessionmgr.store.sqlite import holding, journal, reading, shelf
-from sessionmgr.store.sqlite.connection import Durability, Options
+from sessionmgr.store.sqlite import holding, journal, reading, removal, shelf
+from sessionmgr.store.sqlite.connection import CHECKPOINT_PAGES, Durability, Options
 from sessionmgr.store.sqlite.ground import Executor, Ground
 
 if TYPE_CHECKING:
@@ -134,16 +137,57 @@ class SqliteStore(Ground):
         """Drop streamed deltas of runs that ended before then, some at a time."""
         events = size = 0
         runs: set[int] = set()
-        while True:
-            some = await self._write(
-                lambda connection: journal.prune_some(connection, before, session_id),
+        async with self._short_log():
+            while True:
+                some = await self._write(
+                    lambda connection: journal.prune_some(connection, before, session_id),
+                    rows=journal.PRUNED_AT_ONCE,
+                )
+                if some is None:
+                    break
+                runs.update(some)
+                events += sum(count for count, _ in some.values())
+                size += sum(bytes_ for _, bytes_ in some.values())
+            return Pruned(events, len(runs), size, await self._give_back())
+
+    async def remove(self, *, before: int, session_id: str | None = None) -> Removed:
+        """Remove sessions all of whose runs ended before then, one at a time."""
+        sessions = events = size = last = 0
+        blobs = set[str]()
+        async with self._short_log():
+            while one := await self._write(
+                partial(removal.remove_one, after=last, before=before, session_id=session_id),
                 rows=journal.PRUNED_AT_ONCE,
-            )
-            if some is None:
-                return Pruned(events, len(runs), size)
-            runs.update(some)
-            events += sum(count for count, _ in some.values())
-            size += sum(bytes_ for _, bytes_ in some.values())
+            ):
+                last, removed, named = one
+                blobs |= named
+                sessions, events = sessions + 1, events + removed.events
+                size += removed.size
+            if session_id is None:
+                await self._write(lambda connection: removal.remove_requests(connection, before))
+            images = Removed()
+            if blobs:
+                images = await self._write(partial(removal.remove_blobs, named=blobs))
+            freed = await self._give_back()
+        return Removed(sessions, events, images.blobs, size + images.size, freed)
+
+    @asynccontextmanager
+    async def _short_log(self) -> AsyncGenerator[None]:
+        """Take as little room for the log as can be: there may be little left."""
+        await self._write(lambda connection: removal.keep_log(connection, removal.SHORT_LOG))
+        try:
+            yield
+        finally:
+            # Bounded by the patience for others' locks; one that is closed has no log any more.
+            with trio.CancelScope(shield=True), suppress(StoreError):
+                await self._write(lambda connection: removal.keep_log(connection, CHECKPOINT_PAGES))
+
+    async def _give_back(self) -> int:
+        """Give free pages of the file back to the disk, some at a time; return how much it was."""
+        freed = 0
+        while some := await self._write(removal.give_back_some, rows=journal.PRUNED_AT_ONCE):
+            freed += some
+        return freed
 
     # --- the shelf ---------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Owner,
         Page,
         Pruned,
+        Removed,
         Request,
         Snapshot,
         StoredRequest,
@@ -154,6 +155,11 @@ class WeatheredStore(Store):
         """Drop what may be dropped."""
         await self._weather.enter()
         return await self._base.prune(before=before, session_id=session_id)
+
+    async def remove(self, *, before: int, session_id: str | None = None) -> Removed:
+        """Remove what may be removed."""
+        await self._weather.enter()
+        return await self._base.remove(before=before, session_id=session_id)
 
     async def put_blob(self, data: bytes) -> str:
         """Store bytes."""

@@ -9,6 +9,7 @@ from sessionmgr.testing.store_conformance.finding import FINDING
 from sessionmgr.testing.store_conformance.holding import HOLDING
 from sessionmgr.testing.store_conformance.lasting import LASTING
 from sessionmgr.testing.store_conformance.reading import READING
+from sessionmgr.testing.store_conformance.removing import REMOVING
 from sessionmgr.testing.store_conformance.shelf import SHELF
 from sessionmgr.testing.store_conformance.waiting import WAITING
 
@@ -20,6 +21,7 @@ STORE_BEHAVIOURS: Final[tuple[Behaviour, ...]] = (
     *FINDING.behaviours,
     *SHELF.behaviours,
     *HOLDING.behaviours,
+    *REMOVING.behaviours,
 )
 """What every store does."""
 

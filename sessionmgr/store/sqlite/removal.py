@@ -1,0 +1,163 @@
+"""Removing sessions as a whole, and giving free pages of the file back to the disk.
+
+A session goes in one transaction, with all that is its own. Its images go if no event that is left
+names them; as whoever puts an image into the store names it a moment later, that is done only while
+nobody holds a lease.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from sessionmgr.store.images import IMAGE, named_in
+from sessionmgr.store.row import Removed
+from sessionmgr.store.sqlite.connection import Options, connect
+from sessionmgr.store.sqlite.fault import BUSY, code_of, fault
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+PAGES_AT_ONCE: Final = 500
+"""So many pages are given back at once; appends go in between."""
+SHORT_LOG: Final = 256
+"""Pages of log that are moved into the file while it is made smaller: its disk may be full."""
+ROOM_TO_REWRITE: Final = 3
+"""How many times the size of what is kept it takes to write a file anew: log, copy and file."""
+PATIENCE: Final = 1.0
+"""Seconds in which a file must be free that is to be written anew."""
+INCREMENTAL: Final = 2
+_OLD: Final = """
+    SELECT key, session_id FROM sessions WHERE key > ? AND created < ?
+    AND (? IS NULL OR session_id = ?)
+    AND NOT EXISTS (SELECT 1 FROM runs WHERE session = sessions.key
+                    AND (ended IS NULL OR ended >= ?))
+    AND NOT EXISTS (SELECT 1 FROM leases WHERE name = session_id AND expires IS NOT NULL)
+    ORDER BY key LIMIT 1
+"""
+
+
+def remove_one(
+    connection: sqlite3.Connection, after: int, before: int, session_id: str | None
+) -> tuple[int, Removed, set[str]] | None:
+    """Remove the next session above a key; return its key, what went, and the images it named.
+
+    None says that there is no further one.
+    """
+    found = connection.execute(_OLD, (after, before, session_id, session_id, before)).fetchone()
+    if found is None:
+        return None
+    key, name = found
+    images = connection.execute(
+        "SELECT body FROM events WHERE session = ? AND type = ?", (key, IMAGE)
+    )
+    blobs = {sha for (body,) in images for sha in named_in(body)}
+    events, size = connection.execute(
+        "SELECT count(*), coalesce(sum(length(body)), 0) FROM events WHERE session = ?", (key,)
+    ).fetchone()
+    connection.execute(
+        "DELETE FROM requests WHERE target = ?"
+        " OR target IN (SELECT run_id FROM runs WHERE session = ?)",
+        (name, key),
+    )
+    for table in ("events", "holes", "ledger", "runs"):
+        connection.execute(f"DELETE FROM {table} WHERE session = ?", (key,))
+    connection.execute("DELETE FROM snapshots WHERE session_id = ?", (name,))
+    connection.execute("DELETE FROM leases WHERE name = ?", (name,))
+    connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
+    return key, Removed(sessions=1, events=events, size=size), blobs
+
+
+def remove_blobs(connection: sqlite3.Connection, named: Collection[str]) -> Removed:
+    """Remove those of the images that no event names, unless somebody is at work."""
+    if connection.execute("SELECT 1 FROM leases WHERE expires IS NOT NULL LIMIT 1").fetchone():
+        return Removed()
+    left = set(named)
+    for (body,) in connection.execute("SELECT body FROM events WHERE type = ?", (IMAGE,)):
+        left -= named_in(body)
+    removed = size = 0
+    for sha in left:
+        for (length,) in connection.execute(
+            "SELECT length(body) FROM blobs WHERE sha256 = ?", (sha,)
+        ).fetchall():
+            removed, size = removed + 1, size + length
+        connection.execute("DELETE FROM blobs WHERE sha256 = ?", (sha,))
+    return Removed(blobs=removed, size=size)
+
+
+def remove_requests(connection: sqlite3.Connection, before: int) -> None:
+    """Remove what was asked for before then; nobody waits for an answer any more."""
+    connection.execute("DELETE FROM requests WHERE at < ?", (before,))
+
+
+def keep_log(connection: sqlite3.Connection, pages: int) -> None:
+    """Have the log moved into the file as soon as it has so many pages."""
+    connection.execute(f"PRAGMA wal_autocheckpoint={pages}").close()
+
+
+def give_back_some(connection: sqlite3.Connection) -> int:
+    """Give some free pages back to the disk; return how many bytes that is."""
+    before = _pages(connection)
+    if _value(connection, "auto_vacuum") != INCREMENTAL or not _value(connection, "freelist_count"):
+        return 0
+    connection.execute(f"PRAGMA incremental_vacuum({PAGES_AT_ONCE})").fetchall()
+    return (before - _pages(connection)) * _value(connection, "page_size")
+
+
+class Rewritten(Struct, frozen=True):
+    """What came of writing a file anew."""
+
+    freed: int = 0
+    why_not: str | None = None
+    """Why it keeps its size, although there is something free in it."""
+
+
+def rewrite(path: Path) -> Rewritten:
+    """Write a file of an earlier version anew, without what is free in it.
+
+    A later one gives that back as it is.
+
+    Raises:
+        StoreUnusable: The file cannot be used.
+    """
+    try:
+        with closing(connect(Options(path=path, patience=PATIENCE))) as connection:
+            return _rewrite(connection, path)
+    except sqlite3.Error as error:
+        if code_of(error) in BUSY:
+            return Rewritten(why_not="another program uses it")
+        raise fault(path, error) from error
+
+
+def _rewrite(connection: sqlite3.Connection, path: Path) -> Rewritten:
+    free, pages = _value(connection, "freelist_count"), _pages(connection)
+    if _value(connection, "auto_vacuum") == INCREMENTAL or not free:
+        return Rewritten()
+    if connection.execute("SELECT 1 FROM leases WHERE expires IS NOT NULL LIMIT 1").fetchone():
+        return Rewritten(why_not="another program uses it")
+    page_size = _value(connection, "page_size")
+    needed = ROOM_TO_REWRITE * (pages - free) * page_size
+    if shutil.disk_usage(path.parent).free < needed:
+        megabytes = needed / 1_000_000
+        return Rewritten(why_not=f"to write it anew takes {megabytes:.0f} MB of free disk")
+    connection.execute("PRAGMA auto_vacuum=INCREMENTAL").close()
+    connection.execute("VACUUM").close()
+    with suppress(sqlite3.Error):  # else it is done when the last one closes it
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
+    return Rewritten((pages - _pages(connection)) * page_size)
+
+
+def _pages(connection: sqlite3.Connection) -> int:
+    return _value(connection, "page_count")
+
+
+def _value(connection: sqlite3.Connection, pragma: str) -> int:
+    with closing(connection.execute(f"PRAGMA {pragma}")) as answer:
+        (value,) = answer.fetchone()
+    number: int = value
+    return number

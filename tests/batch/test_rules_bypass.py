@@ -28,6 +28,7 @@ def allows(rules: Rules, asked: ApprovalRequest) -> bool:
 
 
 NOT_ALLOWED = [
+    "git status\ngit status", 'git status "a\nb"',
     "git status; rm x", "git status\nrm x", "git status && rm x", "git status || rm x",
     "git status | sh", "git status & rm x", "git status |& sh", "git status `rm x`",
     "git status $(rm x)", 'git status "$(rm x)"', 'git status "`rm x`"', "git status $X",

@@ -28,11 +28,11 @@ from sessionmgr.provider import (
     RunSpec,
 )
 from sessionmgr.provider.child_end import exit_failure, start_failure
-from sessionmgr.provider.command_line import argv_of
 from sessionmgr.provider.refusal import config_invalid
 from sessionmgr_adapters.shell.options import ShellOptions
 from sessionmgr_adapters.shell.performance import TOOL, Performance
 from sessionmgr_adapters.shell.rules import CommandRefusedError, Rules
+from sessionmgr_adapters.shell.words import argv_of
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json

@@ -18,9 +18,7 @@ from sessionmgr.provider.command_line import (
     MULTI_CALL,
     SHELLS,
     WRAPPERS,
-    NotPlainError,
     Plain,
-    Word,
     found_by,
     is_opaque,
     launches,
@@ -28,6 +26,7 @@ from sessionmgr.provider.command_line import (
     script_of,
     written,
 )
+from sessionmgr_adapters.shell.words import NotPlainError, Word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

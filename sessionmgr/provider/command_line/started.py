@@ -62,8 +62,8 @@ class Started(msgspec.Struct, frozen=True):
 
     words: Words
     exact: bool
-    """Whether it is its words and nothing more: no pattern, no redirection, no quoted name, and a
-    line of its own or with others on one line."""
+    """Whether it is its words and nothing more, and the line is one: no pattern, no redirection, no
+    quotes around its name."""
     inner: tuple[Words, ...] = ()
     """The commands that it starts, and those that these start."""
     unknown: str | None = None
@@ -76,8 +76,12 @@ def commands_of_line(line: str) -> list[Started]:
     Raises:
         NotPlainError: They cannot be told for certain.
     """
+    one_line = "\n" not in line.strip("\n")
     return [
-        _started(_known(plain.words), exact=not plain.redirections and not plain.words[0].quoted)
+        _started(
+            _known(plain.words),
+            exact=one_line and not plain.redirections and not plain.words[0].quoted,
+        )
         for plain in _plain_commands(line)
     ]
 

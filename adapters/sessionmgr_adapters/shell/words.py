@@ -1,0 +1,8 @@
+"""How this adapter reads a prompt: as the words of an argv, or those of a script."""
+
+from sessionmgr.provider.command_line import (
+    NotPlainError as NotPlainError,
+    Word as Word,
+    argv_of as argv_of,
+    split as split,
+)

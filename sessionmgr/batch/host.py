@@ -54,6 +54,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     result: RunResult
     resumable: bool = False
+    side_effects: bool = False
+    """Whether other runs in its session have made tool calls: by hand, after it was cut."""
 
 
 class Activity(msgspec.Struct, frozen=True, kw_only=True):

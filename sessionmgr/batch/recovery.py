@@ -8,6 +8,7 @@ import trio
 
 from sessionmgr.batch.host import Ended
 from sessionmgr.batch.in_process import can_go_on
+from sessionmgr.batch.restart import side_effects
 from sessionmgr.errors import BatchBusy, LeaseHeld, UnknownId
 from sessionmgr.manager.following_up import FOLLOWS
 from sessionmgr.manager.identity import describe_holder
@@ -32,11 +33,16 @@ async def recover(
     Raises:
         BatchBusy: Somebody else still makes it.
     """
-    runs = await _ended_runs(manager, session)
+    runs = [run for run in await _ended_runs(manager, session) if run.id not in others]
     for run in runs:  # the newest comes first
-        if run.id not in others and FOLLOWS not in run.metadata:  # a follow-up is no attempt
-            resumable = can_go_on(manager, run)
-            return Ended(job=job, attempt=number, result=run.result(), resumable=resumable)
+        if FOLLOWS not in run.metadata:  # a follow-up is no attempt
+            return Ended(
+                job=job,
+                attempt=number,
+                result=run.result(),
+                resumable=can_go_on(manager, run),
+                side_effects=any(map(side_effects, runs)),
+            )
     return None
 
 

@@ -134,7 +134,7 @@ def basis_after(ended: Ended, before: Basis, past: Sequence[Past]) -> Basis:
         resumable = before.resumable  # the session is as it was
     return Basis(
         resumable=resumable and not is_poisoned(past),
-        side_effects=before.side_effects or side_effects(result),
+        side_effects=before.side_effects or ended.side_effects or side_effects(result),
     )
 
 

@@ -1,6 +1,7 @@
 """A job that was interrupted after it had made tool calls: resumed, or left for a decision."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Unpack
@@ -11,7 +12,6 @@ import trio
 from sessionmgr import run_batch
 from sessionmgr.batch import Batch, HowTo, JobResult, dry_run
 from sessionmgr.model import NATIVE, Capabilities, FailureKind, RunStatus
-from sessionmgr.store import MemoryStore
 from sessionmgr.testing.scripted import (
     Crash,
     Fail,
@@ -239,19 +239,6 @@ async def test_jobs_that_are_not_selected_are_not_shown_again(
         assert [each.job for each in shown] == ["b"]
 
 
-async def test_a_job_that_waits_to_be_resumed_is_left_where_ask_is_set_meanwhile(
-    autojump_clock: object, tmp_path: Path
-) -> None:
-    store = MemoryStore()
-    async with open_hall(store=store, scripts=then(CUT)) as hall:
-        await cut(hall, tmp_path)
-        async with batch(hall, tmp_path, limit=0):
-            pass
-        result = await again(hall, tmp_path, retry_from="ask")
-        assert result.side_effects
-        assert hall.prompts() == ["a"]
-
-
 async def test_an_attempt_that_crashes_before_it_has_its_session_leaves_the_session_as_it_is(
     autojump_clock: object, tmp_path: Path
 ) -> None:
@@ -267,6 +254,49 @@ async def test_an_attempt_that_crashes_before_it_has_its_session_leaves_the_sess
         assert (result.failure.kind, result.side_effects) == (FailureKind.ADAPTER_CRASHED, True)
         assert "--retry-from" not in result.failure.message
         assert (await again(hall, tmp_path)).text == "well"
+
+
+async def killed(hall: Hall, out: Path) -> Path:
+    """Leave a batch while its job is in a tool; return a directory that knows nothing of the end.
+
+    It is as a batch leaves it that is killed.
+    """
+    of_the_dead = out / "of the dead"
+    async with batch(hall, out / "left"):
+        await trio.sleep(3)
+        shutil.copytree(out / "left", of_the_dead, ignore=shutil.ignore_patterns("lock"))
+    return of_the_dead
+
+
+async def test_a_killed_job_in_whose_session_another_run_has_failed_is_not_started_over(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall(scripts=then(CUT, (Fail(),))) as hall:
+        out = await killed(hall, tmp_path)
+        [session] = await hall.manager.sessions()
+        by_hand = await (await hall.manager.session(session.id)).submit("by hand")
+        assert (await by_hand.result()).status is RunStatus.FAILED
+        result = await again(hall, out)
+        assert (result.id, result.side_effects) == (by_hand.id, True)
+        assert result.failure is not None
+        assert FRESH in result.failure.message
+        assert hall.prompts() == ["a", "by hand"]
+
+
+async def test_a_killed_job_that_waits_to_be_resumed_is_left_where_ask_is_set_meanwhile(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall(scripts=then(CUT)) as hall:
+        out = await killed(hall, tmp_path)
+        other = [job("a", deadline=50), job("b")]
+        [of_b] = await collect(run_batch(hall.manager, other, out=out, only=["b"]))
+        assert of_b.job == "b"
+        result = await again(hall, out, retry_from="ask")
+        assert (result.status, result.attempt, result.side_effects) == (RunStatus.FAILED, 1, True)
+        assert result.failure is not None
+        assert result.failure.message.startswith("it was interrupted; it has made tool calls, and")
+        assert hall.prompts() == ["a", "b"]
+        assert (await again(hall, out)).text == "well"
 
 
 async def test_an_unknown_policy_is_refused_with_its_value(autojump_clock: object) -> None:

@@ -2,14 +2,19 @@
 
 Each child gets a file of JSON lines, in the form in which recordings are played: `t`, seconds since
 its start; `dir`, who spoke (`>` we, `<` the child, `!` the child on stderr, `#` about it); and what
-was said, `msg` where it is JSON and else `line`. Nothing is left out or hidden: the files are the
-user's alone, and hold whatever secrets were said.
+was said, `msg` where it is JSON and else `line`. Nothing is hidden: the files are the user's alone,
+and hold whatever secrets were said. Only where a disk hangs is something left out, and noted.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import threading
 import time
+from collections import deque
+from contextlib import suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Literal, TypeAlias
@@ -22,15 +27,24 @@ from sessionmgr.process.private_path import make_private_directory
 
 if TYPE_CHECKING:
     import signal
+    from collections.abc import Callable
+
+    from outcome import Outcome
 
     from sessionmgr.model import Json
     from sessionmgr.process.command import Command
     from sessionmgr.process.facts import ExitFacts, LeaderExit
     from sessionmgr.process.launcher import ChildTree, Launcher
 
+log: Final = logging.getLogger("sessionmgr.process")
+
 Direction: TypeAlias = Literal[">", "<", "!", "#"]
 LONGEST: Final = 16 * 1024 * 1024
 """A line that is longer is written in pieces."""
+ROOM: Final = 16 * 1024 * 1024
+"""So many bytes may wait for the disk."""
+GRACE: Final = 5.0
+"""Seconds in which the rest of them is to be written at the end."""
 _NUMBERS: Final = count(1)  # of this process: several launchers may keep files in one directory
 
 
@@ -45,26 +59,66 @@ class CapturingLauncher:
         """Start a child; see `Launcher.spawn`."""
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{next(_NUMBERS)}"
         path = self._directory / f"{name}-{Path(command.argv[0]).name}.jsonl"
-        capture = Capture(path)
+        closed = _Closed()
+        open_file = partial(Capture, path, began=trio.current_time(), closed=closed.announce)
+        capture = await trio.to_thread.run_sync(open_file)
         try:
             tree = await self._within.spawn(command)
         except BaseException as error:
             capture.about({"argv": list(command.argv), "not_started": str(error)})
             capture.close()
+            await closed.wait()  # shielded and bounded in there  # noqa: ASYNC102
             raise
         capture.about({"argv": list(command.argv), "cwd": command.cwd, "pid": tree.pid})
-        return CapturedTree(tree, capture)
+        return CapturedTree(tree, capture, closed)
+
+
+class _Closed:
+    """An event that a thread sets."""
+
+    def __init__(self) -> None:
+        self._token: Final = trio.lowlevel.current_trio_token()
+        self._event: Final = trio.Event()
+
+    def announce(self) -> None:
+        """Set it, from any thread."""
+        with suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(self._event.set)
+
+    async def wait(self) -> None:
+        """Wait for it, but for a disk that hangs not for long."""
+        with trio.move_on_after(GRACE, shield=True):
+            await self._event.wait()
 
 
 class Capture:
-    """The file of one child."""
+    """The file of one child: entries are made by the loop, and written by a thread.
 
-    def __init__(self, path: Path) -> None:
+    Up to `ROOM` bytes wait for the disk; what comes while there is no room is left out, and the
+    file says how many entries that were.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        began: float | None = None,
+        closed: Callable[[], None] | None = None,
+    ) -> None:
+        """Open it. With `closed`, which is called in the end, entries are written by a thread."""
         make_private_directory(path.parent)
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         self._file: Final[IO[bytes]] = os.fdopen(os.open(path, flags, 0o600), "wb")
-        self._began: Final = trio.current_time()
+        self._path: Final = path
+        self._closed: Final = closed
+        self._began: Final = trio.current_time() if began is None else began
         self._begun: Final = {"<": bytearray(), ">": bytearray(), "!": bytearray()}
+        self._lock: Final = threading.RLock()
+        """Guards what the loop and the thread share: all below."""
+        self._waiting: Final[deque[bytes]] = deque()
+        self._size = 0
+        self._left_out = 0
+        self._is_writing = self._is_closed = False
 
     def about(self, msg: Json) -> None:
         """Note something that neither side has said."""
@@ -91,11 +145,15 @@ class Capture:
             self._line(direction, bytes(rest), note="without a newline")
 
     def close(self) -> None:
-        """Write what is left, and close the file."""
-        if not self._file.closed:
-            for direction in (">", "<", "!"):
-                self.ended(direction)
-            self._file.close()
+        """Have what is left written, and the file closed."""
+        if self._is_closed:
+            return
+        for direction in (">", "<", "!"):
+            self.ended(direction)
+        with self._lock:
+            self._note_left_out()
+            self._is_closed = True
+            self._start()
 
     def _line(self, direction: Direction, line: bytes, note: str | None = None) -> None:
         entry: dict[str, Json] = {"dir": direction}
@@ -109,19 +167,82 @@ class Capture:
         self._write(entry)
 
     def _write(self, entry: dict[str, Json]) -> None:
-        if self._file.closed:
-            return
+        with self._lock:
+            if self._is_closed:
+                return
+            if self._size >= ROOM:
+                self._left_out += 1
+                return
+            self._note_left_out()
+            self._queue(entry)
+            self._start()
+
+    def _note_left_out(self) -> None:
+        if self._left_out:
+            self._queue({"dir": "#", "msg": {"left_out": self._left_out}})
+            self._left_out = 0
+
+    def _queue(self, entry: dict[str, Json]) -> None:
         entry = {"t": round(trio.current_time() - self._began, 3), **entry}
-        self._file.write(msgspec.json.encode(entry) + b"\n")
-        self._file.flush()
+        data = msgspec.json.encode(entry) + b"\n"
+        self._waiting.append(data)
+        self._size += len(data)
+
+    def _start(self) -> None:
+        if not self._is_writing:
+            self._is_writing = True
+            if self._closed is not None:
+                trio.lowlevel.start_thread_soon(self._write_all, _unwrap)
+            else:
+                self._write_all()
+
+    def _write_all(self) -> None:
+        """Write what waits until nothing does."""
+        while data := self._next():
+            try:
+                self._file.write(data)
+                self._file.flush()
+            except OSError as error:
+                self._give_up(error)
+            with self._lock:
+                self._size -= len(data)
+
+    def _next(self) -> bytes:
+        with self._lock:
+            data = b"".join(self._waiting)
+            self._waiting.clear()
+            if not data:
+                self._is_writing = False
+                if self._is_closed:
+                    self._close_file()
+            return data
+
+    def _close_file(self) -> None:
+        with suppress(OSError):  # what is left in it cannot be written
+            self._file.close()
+        if self._closed is not None:
+            self._closed()
+
+    def _give_up(self, error: OSError) -> None:
+        """Keep nothing more: no run is lost for a copy."""
+        log.warning("event=capture_not_kept path=%s why=%s", self._path, error.strerror or error)
+        with self._lock:
+            self._is_closed = True
+            self._waiting.clear()
+
+
+def _unwrap(outcome: Outcome[None]) -> None:
+    """Let a mistake of ours be seen, as in any thread."""
+    outcome.unwrap()
 
 
 class CapturedTree:
     """A child tree whose pipes are listened to."""
 
-    def __init__(self, within: ChildTree, capture: Capture) -> None:
+    def __init__(self, within: ChildTree, capture: Capture, closed: _Closed) -> None:
         self._within: Final = within
         self._capture: Final = capture
+        self._closed: Final = closed
         self._is_over = False
         stdin = within.stdin
         self.stdin: Final = None if stdin is None else _Sending(stdin, capture)
@@ -171,6 +292,7 @@ class CapturedTree:
             await self._within.aclose()
         finally:
             self._capture.close()
+            await self._closed.wait()  # shielded and bounded in there  # noqa: ASYNC102
 
     def _over(self, facts: ExitFacts) -> ExitFacts:
         if not self._is_over:

@@ -1,7 +1,10 @@
 """What a child and its adapter say to each other is kept, whole and in its order."""
 
+import contextlib
 import json
+import os
 import sys
+import threading
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +14,7 @@ from hypothesis import given, strategies as st
 from trio.testing import MockClock
 
 from sessionmgr.errors import ProgramNotFound
-from sessionmgr.process import Command, open_launcher, open_tree
+from sessionmgr.process import Command, capture, open_launcher, open_tree
 from sessionmgr.process.capture import LONGEST, Capture, CapturingLauncher
 from sessionmgr.testing.player import Recording
 
@@ -101,11 +104,56 @@ async def test_a_line_without_end_is_kept_in_pieces(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     await trio.lowlevel.checkpoint()
-    capture = Capture(tmp_path / "file")
-    capture.said("<", b"x" * LONGEST)
-    capture.said("<", b"yz\n")
-    capture.close()
-    capture.about("too late")
+    kept = Capture(tmp_path / "file")
+    kept.said("<", b"x" * LONGEST)
+    kept.said("<", b"yz\n")
+    kept.close()
+    kept.about("too late")
     first, second = entries(tmp_path / "file")
     assert first["note"] == "a piece of a line"
     assert second["line"] == "yz"
+
+
+def descriptor_of(path: Path) -> int:
+    """Return our descriptor of an open file."""
+    for each in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # that of the listing itself
+            if each.readlink() == path:
+                return int(each.name)
+    raise LookupError(path)
+
+
+async def test_a_disk_that_hangs_stops_nothing_and_what_is_left_out_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture, "ROOM", 100)
+    closed = threading.Event()
+    kept = Capture(tmp_path / "file", began=trio.current_time(), closed=closed.set)
+    read, write = os.pipe()  # one that nobody reads hangs as a disk does
+    os.dup2(write, descriptor_of(tmp_path / "file"))
+    os.close(write)
+    with trio.fail_after(60), os.fdopen(read, "rb") as pipe:
+        for _ in range(3):
+            kept.said("<", b"x" * 200_000 + b"\n")
+        kept.close()
+        assert not closed.is_set()
+        told = [
+            json.loads(line) for line in (await trio.to_thread.run_sync(pipe.read)).splitlines()
+        ]
+    assert [each["dir"] for each in told] == ["<", "#"]
+    assert (len(told[0]["line"]), told[1]["msg"]) == (200_000, {"left_out": 2})
+
+
+async def test_a_disk_that_is_full_costs_a_file_and_no_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = Capture(tmp_path / "file")
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, descriptor_of(tmp_path / "file"))
+    os.close(full)
+    await trio.lowlevel.checkpoint()
+    kept.said("<", b"one\n")
+    kept.said("<", b"two\n")
+    kept.close()
+    assert caplog.text.count("event=capture_not_kept") == 1
+    assert "No space left on device" in caplog.text

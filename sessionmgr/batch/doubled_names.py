@@ -6,6 +6,8 @@ import json
 from typing import Final, cast
 
 _WIDTH: Final = 40
+_SECRET: Final = ("env.", "options.")
+"""Where values may be secrets, and are not shown."""
 
 
 def doubled_names(data: bytes | str) -> list[tuple[str, str]]:
@@ -37,7 +39,8 @@ def _look(value: object, path: str, found: list[tuple[str, str]]) -> None:
             where = f"{path}.{name}" if path else name
             if len(inners) > 1:
                 values = " and ".join(_short(each) for each in inners)
-                found.append((where, f"it is there {len(inners)} times ({values}); leave one"))
+                shown = "" if where.startswith(_SECRET) else f" ({values})"
+                found.append((where, f"it is there {len(inners)} times{shown}; leave one"))
             for each in inners:
                 _look(each, where, found)
     elif isinstance(value, list):

@@ -26,7 +26,7 @@ SHOWN: Final = 20
 _STOPS: Final = {
     "auth_failed": "log in, or set its key",
     "billing": "look at its account",
-    "cli_not_found": "install it, or set its command in [options.PROVIDER]",
+    "cli_not_found": "install it, or set command in [options.{provider}]",
     "quota_exhausted": "wait until there is more, or raise the limit",
 }
 
@@ -92,7 +92,7 @@ def closing_lines(
     if summary.stopped is not None:
         lines.append((f"stopped early: {one_line(summary.stopped)}", "warning"))
     for provider, kind in summary.providers_stopped.items():
-        todo = _STOPS.get(kind, "see what it says")
+        todo = _STOPS.get(kind, "see what it says").format(provider=provider)
         lines.append((f"nothing more was started with {provider} ({kind}): {todo}", "warning"))
     steps = dict(hints)
     if not summary.left:

@@ -6,9 +6,17 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from sessionmgr.errors import AdapterBroken, ManagerClosing, OtpError, ProviderDown, RunCrashed
+from sessionmgr.errors import (
+    AdapterBroken,
+    ManagerClosing,
+    OptionInvalid,
+    OtpError,
+    ProviderDown,
+    RunCrashed,
+)
 from sessionmgr.provider.discovery import installed
 from sessionmgr.provider.health import Health
+from sessionmgr.provider.options import settle
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -55,6 +63,12 @@ async def check_up(
 
 async def _ask(tree: ProviderTree, patience: float) -> Health:
     try:
+        ready = _readiness(tree)
+    except Exception as error:  # whatever an adapter does  # noqa: BLE001
+        return Health(state="fail", detail=f"its check failed: {type(error).__name__}: {error}")
+    if ready != Health():  # else the adapter has nothing to say of a program or a login
+        return ready
+    try:
         asked = await tree.ask_health()
         with trio.move_on_after(patience or float("inf")):
             return _checked(await asked.result())
@@ -65,6 +79,16 @@ async def _ask(tree: ProviderTree, patience: float) -> Health:
     except OtpError as error:
         return Health(state="fail", detail=f"it went down meanwhile: {error}")
     return Health(state="fail", detail=f"it did not say how it is within {patience:g} s")
+
+
+def _readiness(tree: ProviderTree) -> Health:
+    """Say whether the program of a run without options is there, in this manager's environment."""
+    adapter = tree.adapter_class
+    try:
+        options = settle(adapter.name, adapter.options, {}, {})
+    except OptionInvalid:
+        return Health()  # no run goes without options: there is nothing to say of one
+    return adapter.readiness(options, tree.environment({}).variables, "/")
 
 
 def _checked(said: object) -> Health:

@@ -13,7 +13,7 @@ from sessionmgr.batch.problems import Problem
     [
         ('{"id": "a"}', []),
         ('{"deadline": 10, "deadline": 2e1}', [("deadline", '"10" and "2e1"')]),
-        ('{"env": {"A": "1", "B": "1", "A": null}}', [("env.A", '"1" and null')]),
+        ('{"x": {"A": "1", "B": "1", "A": null}}', [("x.A", '"1" and null')]),
         ('{"o": [{}, {"x": [], "x": {}, "x": true}]}', [("o[1].x", "[…] and {…} and true")]),
         ('{"\\u0061": "' + "x" * 50 + '", "a": 1}', [("a", '"' + "x" * 38 + '… and "1"')]),
         ('{"a": ' + "9" * 5000 + "}", []),
@@ -40,3 +40,9 @@ def test_a_job_with_a_doubled_name_is_refused() -> None:
     assert parse_job(b'{"id": "a", "prompt": "x", "prompt": "y"}', "jobs.jsonl:3") == [
         Problem("jobs.jsonl:3", "prompt", 'it is there 2 times ("x" and "y"); leave one')
     ]
+
+
+@pytest.mark.parametrize("field", ["env", "options"])
+def test_values_that_may_be_secrets_are_not_shown(field: str) -> None:
+    text = json.dumps({field: {"A": "sk-secret", "B": "sk-secret"}}).replace('"B"', '"A"')
+    assert doubled_names(text) == [(f"{field}.A", "it is there 2 times; leave one")]

@@ -5,7 +5,9 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies as st
 
+from sessionmgr.batch.file_format import foreign_format
 from sessionmgr.batch.job import Job
 from sessionmgr.batch.jobs_file import Source, parse_job
 from sessionmgr.batch.problems import SHOWN, Problem, Problems
@@ -50,6 +52,10 @@ FOREIGN: dict[str, tuple[bytes, str]] = {
         "this file is compressed: use `gunzip -c FILE | sessionmgr batch -`",
     ),
 }
+
+
+JSONISH = st.text(st.sampled_from("{}[]\",:\\ \n'abid0123.eE-truefalsn"), max_size=40)
+"""What looks like a job, and nearly never is one."""
 
 
 def read(path: Path) -> list[Job | Problem]:
@@ -182,6 +188,18 @@ def test_no_more_than_so_many_are_printed() -> None:
     for line in range(100):
         problems.add(Problem(f"j:{line}", "id", f"{line} is already used"))
     assert (len(problems.lines()), problems.unprinted) == (SHOWN, 100 - SHOWN)
+
+
+@given(st.binary() | st.text().map(str.encode) | JSONISH.map(str.encode))
+def test_whatever_a_line_holds_it_is_a_job_or_told_in_words(line: bytes) -> None:
+    found = parse_job(line, "jobs.jsonl:1")
+    assert isinstance(found, Job) or [each for each in found if not each.what] == []
+    assert found
+
+
+@given(st.binary(max_size=400))
+def test_whatever_a_file_begins_with_it_is_recognized_or_not(head: bytes) -> None:
+    assert foreign_format(head, "FILE") != ""
 
 
 def _wrong(line: bytes) -> list[Problem]:

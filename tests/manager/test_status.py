@@ -1,5 +1,6 @@
 """A manager says how it, its providers and its store stand; a provider says how it is."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from trio.testing import MockClock
 from sessionmgr.errors import ProviderDown, ProviderUnknown
 from sessionmgr.manager import ProviderStatus, StoreStatus, open_manager
 from sessionmgr.otp import Continue
-from sessionmgr.provider import Health
+from sessionmgr.provider import Health, Options
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Hang, ScriptedProvider, scripted
 from tests.manager.house import open_house, play
@@ -72,6 +73,30 @@ async def test_each_provider_says_how_it_is_or_fails_and_says_why(
         assert "'fine', which is no Health" in fails["talkative"]
         assert "no home" in fails["stillborn"]
         assert run.status == "running"
+
+
+class Unready(ScriptedProvider):
+    @classmethod
+    def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
+        if "HOME" not in env:
+            raise KeyError("HOME")
+        return Health(state="fail", detail=f"there is no login in {env['HOME']}; log in")
+
+
+@pytest.mark.parametrize(
+    ("environ", "detail"),
+    [
+        ({"HOME": "/theirs"}, "there is no login in /theirs; log in"),
+        ({}, "its check failed: KeyError: 'HOME'"),
+    ],
+)
+async def test_a_login_is_looked_for_in_the_environment_of_the_manager(
+    autojump_clock: MockClock, environ: dict[str, str], detail: str
+) -> None:
+    unready = type("U", (Unready,), {"name": "unready"})
+    async with open_manager(adapters={"unready": unready}, environ=environ) as manager:
+        found = await manager.health(["unready"])
+    assert found["unready"] == Health(state="fail", detail=detail)
 
 
 async def test_without_names_all_that_are_there_are_asked(autojump_clock: MockClock) -> None:

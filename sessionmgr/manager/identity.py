@@ -19,8 +19,8 @@ from sessionmgr.store.row import Owner
 if TYPE_CHECKING:
     from sessionmgr.store.row import Lease
 
-# The managers of this process whose blocks are not over.
-_HERE: Final[set[str]] = set()
+# The managers of this process whose blocks are not over. A forked copy of it has none of them.
+_HERE: Final[set[tuple[int, str]]] = set()
 
 
 class Presence:
@@ -38,11 +38,11 @@ class Presence:
 
     def appear(self) -> None:
         """Be there from now on."""
-        _HERE.add(self.owner.name)
+        _HERE.add((os.getpid(), self.owner.name))
 
     def disappear(self) -> None:
         """Be gone."""
-        _HERE.discard(self.owner.name)
+        _HERE.discard((os.getpid(), self.owner.name))
 
 
 class View(msgspec.Struct, frozen=True):
@@ -91,7 +91,7 @@ def describe_holder(owner: object, milliseconds: int) -> str:
 
 def lives(owner: Owner, seen: View) -> bool | None:
     """Say whether a manager lives, by what can be seen from here; None if nothing is certain."""
-    if owner.name in _HERE:
+    if (os.getpid(), owner.name) in _HERE:
         return True
     if not (seen.boot_id and owner.boot_id):
         return None

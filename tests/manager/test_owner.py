@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -119,3 +120,19 @@ def test_who_holds_a_lease_is_named_and_for_how_long() -> None:
 @pytest.mark.parametrize("pid", [0, -1])
 def test_nothing_is_certain_of_a_number_that_no_process_has(pid: int) -> None:
     assert proc.is_running(pid, 1) is None
+
+
+def test_a_manager_does_not_live_on_in_a_forked_copy_of_its_process() -> None:
+    code = """
+import os
+from sessionmgr.manager.identity import Presence, View, is_alive, lives
+presence = Presence("bat_mine")
+presence.appear()
+pid = os.fork()
+if not pid:
+    seen = is_alive(presence.owner) and lives(presence.owner, View("", "")) is None
+    os._exit(0 if seen else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"  # it is seen to live by its process, as by any other

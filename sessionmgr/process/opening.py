@@ -100,24 +100,35 @@ async def _prepare(
     A spawner needs no roll but for one thing: what is left after it and its owner were both killed.
     So it goes on without, where the directory was not asked for.
     """
-    boot = BootReport()
     try:
         directory = state_dir if state_dir is not None else roll.default_directory()
         boot = await trio.to_thread.run_sync(roll.call, directory)
         await trio.to_thread.run_sync(remove_abandoned)  # nothing of the dead uses it any more
-        launcher = _launcher(kind, boot)
+    except LauncherFailed as error:
+        return _without_roll(_launcher(kind, BootReport()), state_dir, error), None
+    launcher = _launcher(kind, boot)
+    try:
         return launcher, await trio.to_thread.run_sync(roll.sign, directory, launcher.number)
     except LauncherFailed as error:
-        launcher = _launcher(kind, boot)
-        if state_dir is not None or launcher.needs_roll or is_passing(error):
-            raise
-        _say_without_roll(error.why)
-        return launcher, None
+        return _without_roll(launcher, state_dir, error), None
+
+
+def _without_roll(
+    launcher: WardedLauncher | DirectLauncher, state_dir: Path | None, error: LauncherFailed
+) -> WardedLauncher | DirectLauncher:
+    """Return the launcher if it may go on without a roll, and say once what is lost.
+
+    Raises:
+        LauncherFailed: It may not.
+    """
+    if state_dir is not None or launcher.needs_roll or is_passing(error):
+        raise error
+    _say_without_roll(error.why)
+    return launcher
 
 
 @cache
 def _say_without_roll(why: str) -> None:
-    """Say once what is lost without a state directory."""
     log.warning(
         "event=no_state_directory why=%s; children that outlive a kill -9 of this program and of"
         " its spawner will not be found at the next start (XDG_STATE_HOME names a directory)",
@@ -152,7 +163,9 @@ def _has_subreapers() -> bool:
         return False
     try:
         os.close(os.pidfd_open(os.getpid()))
-    except OSError:
+    except OSError as error:
+        if is_passing(error):  # which says nothing about the system
+            raise LauncherFailed(f"no pidfd can be had: {error}") from error
         return False
     return True
 

@@ -4,6 +4,7 @@ import errno
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 import trio
@@ -122,3 +123,39 @@ def test_more_children_at_once_than_there_are_descriptors_for_are_all_started(
     command = [sys.executable, "-c", textwrap.dedent(FEW), place, kind]
     done = subprocess.run(command, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
+
+
+NONE_LEFT = """
+import os, resource, sys, threading, trio
+from pathlib import Path
+from sessionmgr.process import Command, open_launcher, open_tree
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+taken = []
+async def main():
+    await trio.to_thread.run_sync(len, "")  # a thread, and all that trio needs, are there
+    try:
+        while True:
+            taken.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError:
+        pass
+    async def give_back():
+        await trio.sleep(0.5)
+        while taken:
+            os.close(taken.pop())
+    echo = Command(argv=("echo", "well"), cwd="/", env={"PATH": "/usr/bin:/bin"})
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(give_back)
+            async with open_launcher(state_dir=Path(sys.argv[1])) as launcher:
+                async with open_tree(launcher, echo) as tree:
+                    print((await tree.stdout.receive_some()).decode(), type(launcher).__name__)
+trio.run(main)
+"""
+
+
+def test_a_launcher_waits_for_descriptors_and_makes_do_with_nothing_weaker(
+    tmp_path: Path,
+) -> None:
+    command = [sys.executable, "-c", NONE_LEFT, str(tmp_path / "state")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "well\n WardedLauncher\n"), done.stderr

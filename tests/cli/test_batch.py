@@ -216,6 +216,7 @@ def test_every_wrong_line_is_told_and_nothing_is_started(
         (["jobs.jsonl", "-n", "shell=many"], "shell"),
         (["jobs.jsonl", "--retry-on", "overlaoded"], "overlaoded"),
         (["jobs.jsonl", "--retries", "-1"], "--retries"),
+        (["jobs.jsonl", "--retry-from", "start"], "--retry-from: there is no policy 'start'"),
         (["jobs.jsonl", "--limit", "some"], "--limit: expected a number, got 'some'"),
         (["jobs.jsonl", "--option", "timeout=3"], "--option: say whose option it is"),
         (["jobs.jsonl", "--prompt", "x", "--prompt-file", "y"], "one of them"),

@@ -100,7 +100,7 @@ def test_the_settings_are_printed_as_toml_that_means_the_same(terminal: Terminal
     path = terminal.home / "sessionmgr.toml"
     path.write_text(
         'tools_denied = ["a", "b\\"c"]\nkeep_failed = true\nbudget_usd = 1.5\n'
-        'permission_mode = "plan"\nretry_on = ["overloaded"]\n'
+        'permission_mode = "plan"\nretry_on = ["overloaded"]\nretry_from = "ask"\n'
         "[per_provider]\nclaude = 8\n[options.shell]\nenv = { A = 'b' }\n"
     )
     trust(terminal)
@@ -159,6 +159,9 @@ WRONG_FILES = {
     "tools_denied = [1]": "{file}:1: tools_denied: expected a list of names, got 1",
     "permission_mode = 'fullauto'": (
         "{file}:1: permission_mode: there is no permission mode 'fullauto'; did you mean full_auto?"
+    ),
+    "retry_from = 'start'": (
+        "{file}:1: retry_from: there is no policy 'start'; there are: session, fresh, ask"
     ),
     "retry_on = ['overload']": (
         "{file}:1: retry_on: there is no kind of failure 'overload'; did you mean overloaded?"

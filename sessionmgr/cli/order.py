@@ -15,6 +15,7 @@ import trio
 
 from sessionmgr.cli.lookup import find
 from sessionmgr.cli.output import note, say, say_json
+from sessionmgr.cli.safe_text import one_line
 from sessionmgr.cli.stored import ALIVE, held_sessions
 from sessionmgr.errors import NobodyThere, OrderRefused
 from sessionmgr.manager.identity import Presence
@@ -116,4 +117,4 @@ def tell(id: str, answer: dict[str, Json], what: str, *, as_json: bool) -> None:
     if as_json:
         say_json({"id": id, **answer})
     else:
-        say(f"{id}: {what}")
+        say(one_line(f"{id}: {what}"))

@@ -10,7 +10,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from sessionmgr.cli.safe_text import escaped_json
+from sessionmgr.cli.safe_text import escaped_json, safe
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -78,7 +78,7 @@ def note(text: str) -> None:
     if sys.stderr is None or _Manner.quiet:
         return
     try:
-        sys.stderr.write(f"sessionmgr: {text}\n")
+        sys.stderr.write(f"sessionmgr: {safe(text)}\n")
         sys.stderr.flush()
     except OSError:  # what is beside the results is no reason to end
         drop_stderr()

@@ -49,6 +49,20 @@ def test_what_is_stored_is_escaped_when_it_is_printed(terminal: Terminal, verb: 
     assert HOSTILE in _texts([json.loads(line) for line in out.splitlines()])
 
 
+def test_a_note_about_a_place_with_an_odd_name_is_harmless(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = terminal.home / "x\x1b]0;y\x07\x9b2J\u202e"
+    place.mkdir()
+    (place / "sessionmgr.toml").write_text('store = "x.db"\n')
+    monkeypatch.chdir(place)
+    code, _, err = terminal.bare("schema", "job")
+    assert (code, set(err) & ACTS) == (0, set())
+    assert "store = " in err
+    _, out, err = terminal.bare("trust", ".")
+    assert not set(out + err) & ACTS
+
+
 def test_a_setting_is_printed_escaped(terminal: Terminal) -> None:
     (terminal.home / "sessionmgr.toml").write_text('model = "x\\u009b2J\\u202e"\n')
     for words in (["--print-config"], ["--print-config", "--json"]):

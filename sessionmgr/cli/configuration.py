@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
 import msgspec
 
 from sessionmgr.cli.parser import meant
-from sessionmgr.cli.place import default_store, nearest_settings, user_settings, working_directory
+from sessionmgr.cli.place import default_store, settings_above, user_settings, working_directory
 from sessionmgr.cli.project_settings import CONCURRENCY, RETRIES, narrowed
 from sessionmgr.cli.setting import KINDS, SETTINGS, WORDS, NotThis, Setting
 from sessionmgr.cli.toml import line_of, read_toml
@@ -101,9 +101,8 @@ def configure(args: argparse.Namespace) -> Configuration:
     """
     gathered = _with_users_file()
     start = working_directory()
-    nearest = None if start is None else nearest_settings(start)
-    if nearest is not None and known_as(nearest) != known_as(user_settings()):
-        gathered.take_project(read_settings(nearest))
+    for path in () if start is None else reversed(_projects_files(start)):
+        gathered.take_project(read_settings(path))
     gathered.take_environment(os.environ)
     gathered.take_flags(args)
     values = gathered.values
@@ -114,6 +113,23 @@ def configure(args: argparse.Namespace) -> Configuration:
         refused=tuple(gathered.refused),
         trusted=gathered.trusted,
     )
+
+
+def _projects_files(start: Path) -> list[Path]:
+    """Return the nearest file of settings and, if that is not trusted, the next one that is.
+
+    What the user trusts above a project is not lost because the project has a file of its own.
+    """
+    files: list[Path] = []
+    for path in settings_above(start):
+        if known_as(path) == known_as(user_settings()):
+            continue
+        trusted = recorded(path) is not None
+        if trusted or not files:
+            files.append(path)
+        if trusted:
+            break
+    return files
 
 
 def read_settings(path: Path) -> SettingsFile:
@@ -198,7 +214,7 @@ class _Gathered:
         changed = trusted.differs_from(describe(file.path, file.data, file.settings))
         if changed is None:
             self.take_file(file)
-            self.trusted = trusted.files
+            self.trusted |= trusted.files
         else:
             self.take_narrowed(file, changed)
 

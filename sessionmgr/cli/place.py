@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sessionmgr.cli.output import note
 from sessionmgr.errors import CommandLineInvalid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 DIRECTORY: Final = "sessionmgr"
 STORE: Final = "sessionmgr.db"
@@ -41,19 +44,26 @@ def working_directory() -> Path | None:
 
 
 def nearest_settings(start: Path) -> Path | None:
-    """Return the settings that stand nearest to `start`, in it or above it.
+    """Return the settings that stand nearest to `start`, in it or above it."""
+    return next(settings_above(start), None)
+
+
+def settings_above(start: Path) -> Iterator[Path]:
+    """Yield the settings that stand in `start` and above it, the nearest first.
 
     Those of strangers are passed over: whoever may write in a directory above (`/tmp`) is not to
     say what agents may do below. A stranger is neither us, nor root, nor who has `start`.
     """
     trusted = {os.getuid(), 0, start.stat().st_uid}
+    found = False
     for directory in (start, *start.parents):
         path = directory / SETTINGS
         if path.is_file():
             if path.stat().st_uid in trusted:
-                return path
-            note(f"{path} is passed over: it belongs to somebody else")
-    return None
+                found = True
+                yield path
+            elif not found:
+                note(f"{path} is passed over: it belongs to somebody else")
 
 
 def make_private(path: Path) -> None:

@@ -193,6 +193,24 @@ def test_trust_is_of_one_file_and_not_of_those_below_or_beside(
     assert refused(terminal) == ["store"]
 
 
+def test_a_project_does_not_hide_what_is_trusted_above_it(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    above = project(terminal, 'permission_mode = "plan"\nmodel = "a"\nstore = "x.db"\n')
+    terminal.bare("trust", ".")
+    below = terminal.home / "below" / "deep"
+    below.mkdir(parents=True)
+    (below / "sessionmgr.toml").write_text('permission_mode = "default"\nmodel = "b"\n')
+    (below.parent / "sessionmgr.toml").write_text("not looked at")
+    monkeypatch.chdir(below)
+    told = settings(terminal)
+    assert (told["permission_mode"], told["model"]) == ("plan", "b")
+    assert told["store"] == str(terminal.home / "x.db")
+    assert refused(terminal) == ["permission_mode"]
+    above.write_text('permission_mode = "full_auto"\n')
+    assert settings(terminal)["permission_mode"] == "default"
+
+
 def test_a_link_to_a_trusted_directory_leads_to_what_is_trusted(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -140,6 +140,8 @@ class Batch:
             *crowded,
             *((NO_RULES,) if self._reader.asks and not self._is_answered else ()),
         )
+        if self._settings.ignore_pauses:
+            await conductor.pauses.forget()
         self._board = board
         await self._start(conductor)
 

@@ -99,6 +99,14 @@ class Board:
         paused = list(self._paused.items())  # it may grow meanwhile, in the executor's thread
         return {each: until - now for each, until in paused if until > now}
 
+    def hits(self, provider: str) -> int:
+        """Return how often in a row a provider's limit was hit."""
+        return self._hits[provider]
+
+    def note_hits(self, provider: str, hits: int) -> None:
+        """Hear how often others have hit a provider's limit."""
+        self._hits[provider] = max(self._hits[provider], hits)
+
     def why_paused(self, provider: str) -> str:
         """Return what a provider that is left alone has said."""
         return self._reasons.get(provider, "")

@@ -18,6 +18,7 @@ import trio
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.host import LEASE, RENEW_EVERY, Work
 from sessionmgr.batch.recovery import recover
+from sessionmgr.batch.shared_pauses import SharedPauses
 from sessionmgr.errors import BatchError, HostLost
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Conductor:
         self._board: Final = board
         self._steps: Final = steps
         self._executor: Final = executor
+        self.pauses: Final = SharedPauses(manager, board)
         self._heard = 0
         self._untold: Final[deque[Work]] = deque()
         """What is on record as begun, and the host has not heard of."""
@@ -187,6 +189,7 @@ class Conductor:
             if self._asked_to_stop.is_set() and not self._all_cancelled:
                 self._all_cancelled = True
                 await self._cancel_all()
+            await self.pauses.exchange()
             begun = await self._record(partial(self._steps.begin, trio.current_time()))
             self._untold.extend(begun.works)
             try:
@@ -204,7 +207,8 @@ class Conductor:
         if self._asked_to_stop.is_set() and not self._all_cancelled:
             return
         reports: Sequence[Report] = ()
-        self._nap = trio.CancelScope(deadline=self._board.wakes_at(trio.current_time()))
+        wakes_at = min(self._board.wakes_at(trio.current_time()), self.pauses.looks_at)
+        self._nap = trio.CancelScope(deadline=wakes_at)
         with self._nap:
             reports = await self._host.follow(self._heard)
         if reports:

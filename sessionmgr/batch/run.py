@@ -49,6 +49,8 @@ class HowTo(TypedDict, total=False):
     """Whether completed jobs whose work has changed are run anew, and not refused."""
     on_denied: OnDenied
     """`warn`: a job that was denied something is shown as that; `fail`: it has failed."""
+    ignore_pauses: bool
+    """Whether to start at once with providers whose limit was hit by a batch on the same store."""
     limit: int | None
     """Of those that are to be done, so many this time."""
     only: Collection[str]
@@ -125,6 +127,7 @@ def _settings(how: HowTo) -> Settings:
         keep_failed=how.get("keep_failed", False),
         force=how.get("force", False),
         on_denied=how.get("on_denied", "warn"),
+        ignore_pauses=how.get("ignore_pauses", False),
         limit=how.get("limit"),
         only=tuple(how.get("only", ())),
         skip=tuple(how.get("skip", ())),

@@ -37,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     force: bool = False
     on_denied: OnDenied = "warn"
     """What a job is that completed and was denied something: completed, or failed."""
+    ignore_pauses: bool = False
     limit: int | None = None
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()

@@ -70,6 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run completed jobs anew whose work (prompt, cwd, …) has changed",
     )
+    parser.add_argument(
+        "--ignore-pauses",
+        action="store_true",
+        help="start at once also with providers that are paused because a limit was hit",
+    )
     add_selection_flags(parser)
     parser.add_argument(
         "--dry-run",
@@ -142,6 +147,7 @@ def _how(args: argparse.Namespace, defaults: Job) -> HowTo:
         max_failures=configuration.max_failures,
         keep_failed=configuration.keep_failed,
         on_denied=configuration.on_denied,
+        ignore_pauses=args.ignore_pauses,
         force=args.force,
         limit=args.limit,
         only=args.only or (),

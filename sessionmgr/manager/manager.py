@@ -29,6 +29,7 @@ from sessionmgr.manager.identity import Presence
 from sessionmgr.manager.keeping import Keeping
 from sessionmgr.manager.launching import LateLauncher
 from sessionmgr.manager.plan import Grant, RunWish, Wishes, grant_of, mode_of, readiness
+from sessionmgr.manager.provider_pause import ProviderPause, store_pause, stored_pauses
 from sessionmgr.manager.reconciler import Reconciler
 from sessionmgr.manager.resuming import snapshot_of, wish_to_go_on
 from sessionmgr.manager.session_handle import SessionHandle
@@ -436,6 +437,16 @@ class Manager:
         await self._keeping.settle(session_id)
         found = await all_runs(tables.store, session_id)
         return [decode_run(row.body) for row in reversed(found)]
+
+    async def provider_pauses(self) -> dict[str, ProviderPause]:
+        """Return the providers with which batches start nothing now, because a limit was hit."""
+        self._tables.require_here()
+        return await stored_pauses(self._tables.store, self.now())
+
+    async def pause_provider(self, provider: str, pause: ProviderPause | None) -> None:
+        """Have all batches on this store start nothing with a provider; None ends that."""
+        self._tables.require_here()
+        await store_pause(self._tables.store, provider, pause)
 
     async def blob(self, sha256: str) -> bytes:
         """Return what is stored under a hash: an image, say.

@@ -1,0 +1,80 @@
+"""The pauses of providers whose limits were hit, shared with other batches through the store."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.errors import StoreError
+from sessionmgr.manager import ProviderPause
+
+if TYPE_CHECKING:
+    from sessionmgr.batch.board import Board
+    from sessionmgr.manager import Manager
+
+log: Final = logging.getLogger("sessionmgr.batch")
+
+EVERY: Final = 30.0
+"""Seconds between two looks at what other batches have found."""
+PATIENCE: Final = 5.0
+"""Seconds for that: a store that hangs holds up no job."""
+SLACK: Final = 1.0
+"""Seconds by which two moments may differ and be the same."""
+
+
+class SharedPauses:
+    """Keeps the pauses of a batch's board and those in the store the same."""
+
+    def __init__(self, manager: Manager, board: Board) -> None:
+        self._manager: Final = manager
+        self._board: Final = board
+        self._saved: Final[dict[str, float]] = {}
+        """Until when providers are paused in the store, as far as this batch knows."""
+        self._looked_at = float("-inf")
+
+    @property
+    def looks_at(self) -> float:
+        """When the store is to be looked at again."""
+        return self._looked_at + EVERY
+
+    async def forget(self) -> None:
+        """Drop the pauses that the store has."""
+        for provider in await self._manager.provider_pauses():
+            await self._manager.pause_provider(provider, None)
+
+    async def exchange(self) -> None:
+        """Store what this batch has found, and now and then heed what others have."""
+        now = trio.current_time()
+        wall = self._manager.now()
+        is_due = now >= self.looks_at
+        if is_due:
+            self._looked_at = now
+        try:
+            with trio.move_on_after(PATIENCE):
+                await self._save(now, wall)
+                if is_due:
+                    await self._heed(now, wall)
+        except StoreError as error:  # it is tried again, and jobs go on without it
+            log.warning("event=pauses_not_shared why=%s", error)
+
+    async def _save(self, now: float, wall: float) -> None:
+        board, manager = self._board, self._manager
+        for provider, left in board.pauses(now).items():
+            until = wall + left
+            if until > self._saved.get(provider, 0.0) + SLACK:
+                why, hits = board.why_paused(provider), board.hits(provider)
+                pause = ProviderPause(until=until, why=why, hits=hits)
+                await manager.pause_provider(provider, pause)
+                self._saved[provider] = until
+        for provider in [each for each in self._saved if not board.hits(each)]:
+            await manager.pause_provider(provider, None)  # a run went through after it
+            del self._saved[provider]
+
+    async def _heed(self, now: float, wall: float) -> None:
+        for provider, pause in (await self._manager.provider_pauses()).items():
+            if pause.until > self._saved.get(provider, 0.0) + SLACK:
+                self._board.pause(provider, now + pause.until - wall, pause.why)
+                self._board.note_hits(provider, pause.hits)
+                self._saved[provider] = pause.until

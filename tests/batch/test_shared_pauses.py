@@ -1,0 +1,95 @@
+"""A pause of a provider is heeded by reruns and by other batches on the same store."""
+
+from pathlib import Path
+
+import trio
+from trio.testing import MockClock
+
+from sessionmgr import run_batch
+from sessionmgr.batch import JobResult
+from sessionmgr.manager import ProviderPause
+from sessionmgr.model import RunStatus
+from sessionmgr.store import MemoryStore
+from sessionmgr.testing.scripted import RateLimited, Say, Step, Wait
+from tests.batch.hall import Hall, collect, job, open_hall, virtual_now
+
+
+def limited_at_first(prompt: str, attempt: int) -> tuple[Step, ...]:
+    return (RateLimited(),) if prompt == "a" else (Say(text="well"),)
+
+
+async def pause_one(hall: Hall, out: Path | None = None) -> None:
+    """Have a batch hit the limit, and be stopped while it is paused."""
+    async with run_batch(hall.manager, [job("a")], out=out) as batch:
+        await trio.sleep(5)
+        assert "actor" in batch.progress().paused
+        batch.stop()
+        await batch.wait()
+
+
+async def test_a_rerun_heeds_the_pause_of_the_batch_before_it(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    store = MemoryStore()
+    async with open_hall(store=store, scripts=limited_at_first) as hall:
+        await pause_one(hall, tmp_path)
+        (pause,) = (await hall.manager.provider_pauses()).values()
+    begun = virtual_now()
+    assert pause.until - begun > 800
+    async with open_hall(store=store) as hall:
+        async with run_batch(hall.manager, [job("a")], out=tmp_path) as batch:
+            await trio.sleep(60)
+            progress = batch.progress()
+            assert (progress.running, progress.pauses["actor"].why) == (0, pause.why)
+            await batch.wait()
+        assert len(hall.times()) == 1
+        assert abs(virtual_now() - pause.until) < 2
+        assert await hall.manager.provider_pauses() == {}
+
+
+async def test_a_batch_that_is_on_heeds_what_another_one_finds(autojump_clock: MockClock) -> None:
+    async with open_hall() as hall:
+        jobs = [job("first", Wait(seconds=100), Say(text="x")), job("second", Say(text="x"))]
+        async with run_batch(hall.manager, jobs, concurrency=1) as batch:
+            await trio.sleep(1)
+            until = hall.manager.now() + 1000
+            await hall.manager.pause_provider("actor", ProviderPause(until=until, why="429"))
+            await trio.sleep(31)
+            assert batch.progress().pauses["actor"].why == "429"
+            summary = await batch.wait()
+        assert summary.statuses == {"completed": 2}
+        assert 998 < hall.times()[1] - hall.times()[0] < 1003
+
+
+async def test_a_pause_can_be_ignored(autojump_clock: MockClock) -> None:
+    store = MemoryStore()
+    async with open_hall(store=store, scripts=limited_at_first) as hall:
+        await pause_one(hall)
+        begun = trio.current_time()
+        batch = run_batch(hall.manager, [job("b")], ignore_pauses=True)
+        found: list[JobResult] = await collect(batch)
+        assert [each.status for each in found] == [RunStatus.COMPLETED]
+        assert trio.current_time() - begun < 5
+        assert await hall.manager.provider_pauses() == {}
+
+
+async def test_a_run_that_goes_through_after_a_pause_ends_it_for_all(
+    autojump_clock: MockClock,
+) -> None:
+    left: list[tuple[Step, ...]] = [(RateLimited(),)]
+
+    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+        return left.pop() if left else (Say(text="well"),)
+
+    async with open_hall(scripts=scripts) as hall:
+        async with run_batch(hall.manager, [job("a")]) as batch:
+            await trio.sleep(5)
+            assert "actor" in await hall.manager.provider_pauses()
+            await batch.wait()
+        assert await hall.store.backoffs() == {}
+
+
+async def test_a_pause_that_cannot_be_read_is_passed_over(autojump_clock: MockClock) -> None:
+    async with open_hall() as hall:
+        await hall.store.put_backoff("actor", b"{}")
+        assert await hall.manager.provider_pauses() == {}

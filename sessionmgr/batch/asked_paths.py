@@ -55,6 +55,17 @@ def matches(path: str, pattern: str, within: str) -> bool:
     return _compiled(pattern).fullmatch(path) is not None
 
 
+def resolved(pattern: str, within: str) -> str:
+    """Return a pattern with the links followed of the directories that it names whole."""
+    if pattern.startswith("**"):
+        return pattern
+    named = os.path.join(within, pattern)  # noqa: PTH118
+    parts = named.split("/")
+    whole = next((at for at, part in enumerate(parts) if set(part) & set("*?")), len(parts))
+    real = os.path.realpath("/".join(parts[:whole]) or "/")
+    return "/".join([real.rstrip("/"), *parts[whole:]]) if whole < len(parts) else real
+
+
 def _compiled(pattern: str) -> re.Pattern[str]:
     made = ""
     for part in re.split(r"(/\*\*/|/\*\*$|\*\*|\*|\?)", pattern):

@@ -28,6 +28,7 @@ cannot be resolved (`~/x`) fits.
 
 from __future__ import annotations
 
+import os.path
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
@@ -35,7 +36,7 @@ import msgspec
 import trio
 
 from sessionmgr.batch.asked_commands import begins_with, commands_asked, may_begin_with
-from sessionmgr.batch.asked_paths import is_inside, matches, readings_of
+from sessionmgr.batch.asked_paths import is_inside, matches, readings_of, resolved
 from sessionmgr.provider import Allow, Deny
 from sessionmgr.provider.command_line import NotPlainError, split
 from sessionmgr.provider.place import as_seen_from
@@ -89,7 +90,8 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.cwd is None:
             return inside or not self.allows or self.command is None
         judged = {directory, asked.cwd} if inside or not self.allows else {directory}
-        return any(matches(each, self.cwd, "/") for each in judged)
+        patterns = {self.cwd} if self.allows else {self.cwd, resolved(self.cwd, "/")}
+        return any(matches(each, pattern, "/") for each in judged for pattern in patterns)
 
     def _fits_paths(self, asked: ApprovalRequest, pattern: str) -> bool:
         if not asked.paths:
@@ -103,9 +105,9 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return not self.allows
         if self.allows:
             return all(matches(each, pattern, asked.cwd) for each in readings.leads_to)
-        return any(
-            matches(each, pattern, asked.cwd) for each in (readings.written, *readings.leads_to)
-        )
+        patterns = {pattern, resolved(pattern, asked.cwd)}
+        paths = {readings.written, *readings.leads_to, os.path.realpath(readings.written)}
+        return any(matches(path, each, asked.cwd) for path in paths for each in patterns)
 
     def _fits_part(self, part: Part) -> bool:
         begin = self._begin

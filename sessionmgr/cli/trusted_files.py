@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -84,7 +83,7 @@ def record(trusted: TrustedFile) -> None:
     target = _record_of(Path(trusted.path))
     make_private_directory(state_directory())
     make_private_directory(target.parent)
-    made = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    made = target.with_name(f".{os.urandom(8).hex()}.tmp")
     descriptor = os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:

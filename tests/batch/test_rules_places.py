@@ -95,6 +95,32 @@ def test_a_path_that_is_denied_is_denied_however_it_is_written(project: Path, pa
     assert allows(rules, edits(project, "src/x", "read"))
 
 
+def test_a_denied_directory_is_denied_by_any_name_of_it(project: Path) -> None:
+    asked = ApprovalRequest(
+        tool_name="shell",
+        tool_input={"command": "make"},
+        effect="command",
+        cwd=str(project),
+        tool_cwd=str(project.parent / "outside"),
+    )
+    denying = Rule(decision="deny", cwd=f"{project}/src/out")
+    assert not allows(Rules((denying, Rule(decision="allow", tool="*"))), asked)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["src/out/**", "{}/src/out/*", "src/out/key", "{}/src/o*t/key", "s/../src/out/key"]
+)
+@pytest.mark.parametrize("path", ["src/out/key", "{}/../outside/key", "../outside/key"])
+def test_a_denial_by_way_of_a_link_is_about_where_it_leads(
+    project: Path, pattern: str, path: str
+) -> None:
+    denying = Rule(decision="deny", path=pattern.format(project))
+    rules = Rules((denying, Rule(decision="allow", tool="*")))
+    by_its_name = path.startswith("src") or "*t" not in pattern
+    assert allows(rules, edits(project, path.format(project))) is not by_its_name
+    assert allows(rules, edits(project, "src/key"))
+
+
 def test_an_edit_of_files_that_are_not_known_fits_a_denial_of_paths() -> None:
     rules = Rules((Rule(decision="deny", path="secrets/**"), Rule(decision="allow", tool="*")))
     assert not allows(rules, ApprovalRequest(tool_name="apply_patch", effect="edit", cwd="/work"))

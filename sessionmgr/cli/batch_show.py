@@ -64,7 +64,7 @@ class BatchShow:
         self._scope: Final = trio.CancelScope()
         self._printing: Final = trio.CancelScope()
         self._batch: Batch | None = None
-        self._is_stopped = False
+        self._is_stopped = self._told_of_denials = False
         self._stopping: Final = Stopping(self._ask_to_stop, self._last_words)
 
     def say(self, text: str) -> None:
@@ -130,6 +130,7 @@ class BatchShow:
                 why = why_it_ended(result)
                 self._scoreboard.say(f"✗ {job} {status}" + (f": {why}" if why else ""), "bad")
         for denial in job_denials(result):
+            self._told_of_denials = True
             self._scoreboard.say(f"! {job} was denied {denied_in_short(denial)}", "warning")
         if self._as_json:
             await self._print(encode_json(result))
@@ -149,8 +150,9 @@ class BatchShow:
         summary = batch.summary()
         well = self._all_is_well(batch)
         if self._quiet and well:
-            for text, tone in denial_lines(summary, width=_width()):
-                self._scoreboard.say(text, tone)
+            if not self._told_of_denials:  # they were made by an earlier run of the batch
+                for text, tone in denial_lines(summary, width=_width()):
+                    self._scoreboard.say(text, tone)
         else:
             hints = {**self._hints}
             if self._stored and self._failures.last_run is not None:

@@ -16,7 +16,7 @@ from sessionmgr.batch.host import (
 from sessionmgr.batch.in_process import InProcessHost as InProcessHost
 from sessionmgr.batch.job import Job as Job
 from sessionmgr.batch.jobs_file import spool as spool
-from sessionmgr.batch.place import require_idle as require_idle
+from sessionmgr.batch.place import is_begun as is_begun, require_idle as require_idle
 from sessionmgr.batch.problems import Problem as Problem
 from sessionmgr.batch.progress import (
     Pause as Pause,

@@ -16,7 +16,7 @@ from sessionmgr.batch.denials import NO_RULES
 from sessionmgr.batch.executor import Executor
 from sessionmgr.batch.ledger import Ledger
 from sessionmgr.batch.ownership import claim
-from sessionmgr.batch.place import LEDGER, Place
+from sessionmgr.batch.place import LEDGER, Place, is_begun
 from sessionmgr.batch.readiness import readiness_of
 from sessionmgr.batch.reading import Reader
 from sessionmgr.batch.restart import RetryFrom, Start
@@ -94,7 +94,7 @@ class DryRun:
 
     def _open(self, executor: Executor) -> Reader:
         place = None
-        if self._out is not None and Place.is_begun(self._out):
+        if self._out is not None and is_begun(self._out):
             place = Place(self._out)
             self._kept.callback(place.close)
         ledger = self._ledger = Ledger(place.ledger if place else None, executor.keep_waiting)

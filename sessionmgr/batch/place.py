@@ -25,7 +25,7 @@ class Place:
             LedgerUnusable: It cannot be written.
         """
         self.path: Final = Path(out).absolute()
-        self.is_new: Final = not self.is_begun(out)
+        self.is_new: Final = not is_begun(out)
         """Whether no batch was begun here before."""
         self._made: Final = [each for each in (self.path, *self.path.parents) if not each.exists()]
         lock = self.path / "lock"
@@ -43,11 +43,6 @@ class Place:
             raise BatchBusy(str(out), holder or "another process") from error
         os.ftruncate(self._lock, 0)
         os.write(self._lock, f"process {os.getpid()}\n".encode())
-
-    @staticmethod
-    def is_begun(out: str | Path) -> bool:
-        """Say whether a batch was begun in that directory."""
-        return (Path(out) / LEDGER).exists()
 
     def close(self) -> None:
         """Let others work there."""
@@ -98,6 +93,11 @@ def _in_words(error: OSError) -> str:
     return error.strerror or str(error)
 
 
+def is_begun(out: str | Path) -> bool:
+    """Say whether a batch was begun in that directory."""
+    return (Path(out) / LEDGER).exists()
+
+
 def require_idle(out: str | Path) -> None:
     """Make sure that nobody works in a batch's directory, if there is one.
 
@@ -105,5 +105,5 @@ def require_idle(out: str | Path) -> None:
         BatchBusy: Somebody does.
         LedgerUnusable: It cannot be looked into.
     """
-    if Place.is_begun(out):
+    if is_begun(out):
         Place(out).close()

@@ -9,7 +9,7 @@ import msgspec
 
 from sessionmgr.batch.job import Job
 from sessionmgr.batch.ledger import UNENDED, Ledger
-from sessionmgr.batch.place import LEDGER, Place, require_idle
+from sessionmgr.batch.place import LEDGER, is_begun, require_idle
 from sessionmgr.errors import BatchBusy
 
 
@@ -28,7 +28,7 @@ def batch_id(out: str | Path) -> str | None:
     Raises:
         LedgerUnusable: Its ledger cannot be read.
     """
-    if not Place.is_begun(out):
+    if not is_begun(out):
         return None
     with closing(_ledger(out)) as ledger:
         return ledger.note("batch")
@@ -40,7 +40,7 @@ def read_job(out: str | Path, job: str) -> JobRecord | None:
     Raises:
         LedgerUnusable: The ledger cannot be read.
     """
-    if not Place.is_begun(out):
+    if not is_begun(out):
         return None
     with closing(_ledger(out)) as ledger:
         known = ledger.known(job)

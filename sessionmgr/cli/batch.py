@@ -23,6 +23,7 @@ from sessionmgr.cli.given import read_text
 from sessionmgr.cli.job_flags import add_job_flags, job_of
 from sessionmgr.cli.mistake import complain
 from sessionmgr.cli.place import make_private
+from sessionmgr.cli.rehearsed import refuse_rehearsal
 from sessionmgr.cli.selection import add_selection_flags
 from sessionmgr.cli.stopping import run_verb
 from sessionmgr.cli.store_wait import StoreWait, explained
@@ -100,6 +101,7 @@ async def _main(args: argparse.Namespace, defaults: Job, approve: Approve | None
     how = _how(args, defaults)
     try:
         jobs, out = await _jobs_and_out(args)
+        refuse_rehearsal(out)
         if args.dry_run:
             async with open_manager() as manager:  # what is stored does not matter
                 planned = dry_run(manager, jobs, out=out, approve=approve, **how)

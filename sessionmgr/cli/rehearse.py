@@ -16,6 +16,7 @@ from sessionmgr.cli.configuration import add_concurrency_flag
 from sessionmgr.cli.job_flags import add_job_flags, job_of
 from sessionmgr.cli.mistake import complain
 from sessionmgr.cli.output import note
+from sessionmgr.cli.rehearsed import claim_for_rehearsal
 from sessionmgr.cli.selection import add_selection_flags
 from sessionmgr.cli.stopping import run_verb
 from sessionmgr.errors import CommandLineInvalid, JobsInvalid
@@ -89,6 +90,8 @@ async def _play(args: argparse.Namespace, defaults: Job, server: ModelServer, ro
         ) as manager,
     ):
         out = None if args.out is None else Path(args.out)
+        if out is not None:
+            claim_for_rehearsal(out)
         batch = run_batch(
             manager,
             args.jobs,

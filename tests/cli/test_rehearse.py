@@ -47,6 +47,26 @@ def test_results_are_written_where_that_is_wanted(terminal: Terminal) -> None:
     assert json.loads(line)["failure"]["exit_code"] == 7
 
 
+def test_a_rehearsal_and_a_batch_never_share_a_directory(terminal: Terminal) -> None:
+    job = {"id": "a", "provider": "shell", "prompt": "echo hi", "permission_mode": "full_auto"}
+    real = terminal.home / "real"
+    file = jobs(terminal, job)
+    assert terminal.bare("batch", file, "-q", "-o", str(real))[0] == 0
+    before = (real / "results.jsonl").read_bytes()
+    file = jobs(terminal, {"id": "a", "provider": "claude", "prompt": "hi"})
+    words = ("-q", "-p", "claude", "--option", 'command=["/bin/sh", "-c", "exit 7"]')
+    code, _, err = terminal.bare("rehearse", file, *words, "-o", str(real))
+    assert code == 1
+    assert f"--out {real}: a real batch is in it" in err
+    assert (real / "results.jsonl").read_bytes() == before
+    played = terminal.home / "played"
+    for _ in range(2):  # it may be rehearsed again
+        assert terminal.bare("rehearse", file, *words, "-o", str(played))[0] == 3
+    code, _, err = terminal.bare("batch", file, "-q", "-p", "claude", "-o", str(played))
+    assert code == 1
+    assert f"--out {played}: it holds a rehearsal" in err
+
+
 def test_jobs_that_cannot_be_rehearsed_are_named_before_anything_starts(
     terminal: Terminal,
 ) -> None:

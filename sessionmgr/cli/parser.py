@@ -78,6 +78,7 @@ class Parser(argparse.ArgumentParser):
         """Name the flag that was meant, where one looks like it."""
         unknown = re.fullmatch(r"unrecognized arguments: (.*)", message, re.DOTALL)
         if unknown is None:
+            message = message.replace("ignored explicit argument", "takes no value, got")
             return re.sub(r"^argument (\S+/)*", "", message)
         first = unknown[1].split(" ")[0].partition("=")[0]
         if not first.startswith("-"):

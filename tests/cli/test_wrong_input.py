@@ -52,7 +52,7 @@ WRONG = {
         "--since: invalid time '2026-13-01'; use an age (90m, 12h, 7d) or a date (2026-01-31)"
     ),
     "sessions --json=yes": (
-        "sessions: --json: ignored explicit argument 'yes' (see sessionmgr sessions --help)"
+        "sessions: --json: takes no value, got 'yes' (see sessionmgr sessions --help)"
     ),
     # show
     "show": ("show: the following arguments are required: ID (see sessionmgr show --help)"),
@@ -81,7 +81,7 @@ WRONG = {
     "export ses_1": "no session or run 'ses_1' is stored",
     "costs ses_1": "no session or run 'ses_1' is stored",
     "costs --by week": (
-        "costs: --by: there is no way to sum 'week'; there are: session, provider, day "
+        "costs: --by: there is no way to sum 'week'; there are: session, run, provider, day "
         "(see sessionmgr costs --help)"
     ),
     # orders

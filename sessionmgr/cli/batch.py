@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sessionmgr.provider import Approve
 
 HELP: Final = """\
-Run many jobs, some at a time. JOBS is a file of JSON, one job a line (see sessionmgr schema job).
+Run many jobs, some at a time. JOBS has one JSON object per line (see sessionmgr schema job).
 
 The same command again goes on with what is left: the directory that --out names is the batch.
 A job that was interrupted, or has failed, after its agent made a tool call is resumed in its
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="check all jobs and print what would be done, without doing it",
+        help="check jobs, programs and logins and print what would be done",
     )
     parser.add_argument("--prompt", metavar="TEXT", help="the prompt of jobs that have none")
     parser.add_argument("--prompt-file", metavar="FILE", help="the same, from a file")

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     import argparse
 
 HELP: Final = """\
-Look at all that runs depend on: versions, the settings, the store, child processes,
-limits, and each provider's own health. Each line is ok, skip (not needed, or weaker
-than it could be) or fail, with the next step. The exit code is 3 if something fails."""
+Check all that runs depend on: versions, the settings, the store, child processes, limits,
+and whether each agent is installed and has a login (a key, a login file, or a configured
+provider of models). No agent is started. Each line is ok, skip (not installed, or weaker
+than it could be) or fail, with the next step. An agent that the settings name must be
+installed. The exit code is 3 if something fails."""
 
 NOT_WELL: Final = 3
 INDENT: Final = 22

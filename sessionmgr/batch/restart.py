@@ -139,9 +139,11 @@ def basis_after(ended: Ended, before: Basis, past: Sequence[Past]) -> Basis:
 
 
 def _has_reached_its_session(result: RunResult) -> bool:
-    failure = result.failure
-    has_started = failure is None or failure.phase != "start"
-    return has_started and result.provider_session_id is not None
+    return result.provider_session_id is not None and not _at_start(result)
+
+
+def _at_start(result: RunResult) -> bool:
+    return result.failure is not None and result.failure.phase == "start"
 
 
 def _is_lost(result: RunResult) -> bool:
@@ -185,6 +187,8 @@ def conclude(
     """
     result = ended.result
     basis = basis_after(ended, before, past)
+    if is_command and _at_start(result):
+        basis = before  # its call is on record, and nothing has run
     kept = Basis() if is_command and ended_by_itself(result) else basis
     told = with_decision(result, basis, why_not=why_not_resumed(result, past, resumes=resumes))
     return Conclusion(told=told, basis=basis, kept=kept)

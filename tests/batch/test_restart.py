@@ -138,6 +138,14 @@ def test_a_command_that_ended_by_itself_is_run_again_by_the_user_but_not_by_a_re
     assert conclusion.kept.start(RetryFrom.SESSION) is Start.OVER
 
 
+def test_a_command_that_could_not_be_started_has_had_no_side_effects() -> None:
+    failure = Failure(kind=K.CLI_NOT_FOUND, message="it is not there", phase="start")
+    end = ended(session=None, calls=MADE)
+    end = structs.replace(end, result=structs.replace(end.result, failure=failure))
+    conclusion = conclude(end, Basis(), [], resumes=False, is_command=True)
+    assert (conclusion.basis, conclusion.kept) == (Basis(), Basis())
+
+
 CUT = [
     ended(K.MANAGER_CRASHED, session=None, calls=MADE),
     ended(K.TIMED_OUT, session=None, calls=MADE, status=RunStatus.TIMED_OUT),

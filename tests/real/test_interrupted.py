@@ -81,6 +81,12 @@ class Scene:
     work: Path
     env: dict[str, str]
     started: list[trio.Process] = field(default_factory=list[trio.Process])
+    job: dict[str, Json] = field(default_factory=dict[str, Json])
+
+    def write(self, job: dict[str, Json]) -> None:
+        """Write down what the batch is to do."""
+        self.job = job
+        (self.root / "jobs.jsonl").write_text(json.dumps(job))
 
     @property
     def store(self) -> Path:
@@ -147,14 +153,14 @@ async def scene(
         [Call(tool="shell", input={"command": "echo again >> done; touch began; sleep 1000"})],
         [Say(text="never said")],
     ]
-    job = {
+    job: dict[str, Json] = {
         "id": "a",
         "provider": provider,
         "prompt": prompt_with(script),
         "permission_mode": "full_auto",
         "cwd": str(work),
     }
-    (hermitage.root / "jobs.jsonl").write_text(json.dumps(job))
+    scene.write(job)
     yield scene
     with trio.CancelScope(shield=True):
         for process in scene.started:
@@ -293,4 +299,13 @@ async def test_a_run_that_was_cut_in_a_tool_is_resumed_by_hand_and_told_so(scene
     resumed = await scene.start([*COMMAND, "resume", run, "--store", str(scene.store)])
     assert await scene.ends(resumed) == 0
     assert len(set(scene.notices())) == 1
+    assert scene.pushed() == ["pushed", "again"]
+
+
+@pytest.mark.parametrize("program", AGENTS[len(CLAUDE) :], indirect=True, ids="-".join)
+async def test_a_job_of_codex_exec_that_is_killed_in_a_tool_is_resumed_too(scene: Scene) -> None:
+    scene.write({**scene.job, "options": {"exec": True}})
+    assert await scene.ends(await kill_batch(scene)) == 0
+    result = scene.result()
+    assert (result["status"], result["attempt"], result["text"]) == ("completed", 2, "went on")
     assert scene.pushed() == ["pushed", "again"]

@@ -16,6 +16,7 @@ from sessionmgr.batch.host import (
 from sessionmgr.batch.in_process import InProcessHost as InProcessHost
 from sessionmgr.batch.job import Job as Job
 from sessionmgr.batch.jobs_file import spool as spool
+from sessionmgr.batch.named_files import complete_job as complete_job
 from sessionmgr.batch.place import is_begun as is_begun, require_idle as require_idle
 from sessionmgr.batch.problems import Problem as Problem
 from sessionmgr.batch.progress import (
@@ -24,7 +25,6 @@ from sessionmgr.batch.progress import (
     RunningJob as RunningJob,
     Wait as Wait,
 )
-from sessionmgr.batch.reading import complete_job as complete_job
 from sessionmgr.batch.record import (
     JobRecord as JobRecord,
     batch_id as batch_id,

@@ -189,6 +189,13 @@ def unknown(name: str, known: Iterable[str], kind: str = "field") -> str:
     return f"there is no such {kind}{which}; there are: {', '.join(known)}"
 
 
+def unreadable(source: str, error: OSError) -> str:
+    """Say why a file of jobs cannot be read."""
+    if isinstance(error, IsADirectoryError):
+        return f"{source}: this is a directory; give a file with one JSON object per line"
+    return f"{source}: {error.strerror or error}"
+
+
 async def spool(stream: ReceiveStream, directory: str | Path) -> Path:
     """Store jobs that come as a stream in the batch's directory, and return the file.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -14,8 +13,9 @@ from sessionmgr.batch import ledger as states
 from sessionmgr.batch.changes import change, is_same_work
 from sessionmgr.batch.executor import in_thread
 from sessionmgr.batch.job import FIELDS, Job, fingerprint, meaning
-from sessionmgr.batch.jobs_file import Source
+from sessionmgr.batch.jobs_file import Source, unreadable
 from sessionmgr.batch.ledger import Entered, Known, Ledger
+from sessionmgr.batch.named_files import complete_job
 from sessionmgr.batch.problems import Problem, Problems
 from sessionmgr.batch.readiness import Readiness
 from sessionmgr.batch.restart import Start
@@ -30,8 +30,6 @@ from sessionmgr.errors import (
     WishInvalid,
 )
 from sessionmgr.model import PermissionMode
-from sessionmgr.provider.bounded_file import FileRefused, read_bytes, read_text
-from sessionmgr.provider.images import LARGEST as LARGEST_IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +42,8 @@ if TYPE_CHECKING:
 
 SOME: Final = 5
 """So many ids are told as examples."""
+MOST_FAULTY: Final = 10_000
+"""Jobs that cannot be entered, of which it is known that their ids are taken."""
 EVERY: Final = 64
 """So many jobs are read at a time,"""
 MUCH: Final = 4 * 1024 * 1024
@@ -108,6 +108,8 @@ class Reader:
         self._ledger: Final = ledger
         self._readiness: Final = Readiness(readiness)
         self._problems: Final = Problems()
+        self._faulty: Final[dict[str, int]] = {}
+        """The lines of jobs that are not entered, because there is something wrong with them."""
         self._chosen = 0
         self.asks = False
         """Whether an agent may ask something in one of the jobs that are to be done."""
@@ -161,7 +163,7 @@ class Reader:
             found = await self._next_found()
             drafts = await in_thread(lambda: [self._draft(*each) for each in found])
         except OSError as error:
-            raise JobsInvalid([_unreadable(str(self._source), error)]) from error
+            raise JobsInvalid([unreadable(str(self._source), error)]) from error
         if not found:
             self._finish()
             return None
@@ -286,16 +288,25 @@ class Reader:
             self._complain(*checked.problems)
             return None
         known = ledger.known(draft.id)
+        before = self._faulty.get(draft.id)
         if known is not None and known.round == ledger.round:
-            first = self._source.place(known.line)
+            before = known.line
+        if before is not None:
+            first = self._source.place(before)
             self._complain(Problem(draft.where, "id", f"{draft.id!r} is already used at {first}"))
             return None
-        is_meant = self._is_meant(draft.id)
+        read = self._enter_once(draft.id, checked, known)
+        if read is None and len(self._faulty) < MOST_FAULTY:
+            self._faulty[draft.id] = draft.line
+        return read
+
+    def _enter_once(self, id: str, checked: Checked, known: Known | None) -> Read | None:
+        draft, is_meant = checked.draft, self._is_meant(id)
         if draft.job is None:
             if is_meant:
                 self._complain(*checked.problems)
             elif known is not None:
-                ledger.leave(draft.id, draft.line)
+                self._ledger.leave(id, draft.line)
             return None
         entered = Entered(
             job=draft.job,
@@ -384,40 +395,3 @@ class Reader:
         provider = job.provider or ""
         writes = any(self._manager.supports(provider, each) for each in _WRITING)
         return job.cwd or "" if writes else ""
-
-
-def complete_job(job: Job, where: str) -> Job | Problem:
-    """Return a job with all that its files hold, and its paths as they are meant."""
-    if job.provider is None:
-        why = 'missing "provider", and there is no default (-p PROVIDER)'
-        return Problem(where, "", why)
-    if (job.prompt is None) == (job.prompt_file is None):
-        if job.prompt is None:
-            return Problem(where, "", 'missing "prompt" (or "prompt_file")')
-        return Problem(where, "prompt_file", 'there is a "prompt" as well; keep one of them')
-    try:
-        prompt = job.prompt if job.prompt_file is None else read_text(Path(job.prompt_file))
-    except FileRefused as error:
-        return Problem(where, "prompt_file", str(error))
-    try:
-        images = None if job.images is None else tuple(map(_readable, job.images))
-    except FileRefused as error:
-        return Problem(where, "images", str(error))
-    cwd = str(Path(job.cwd or ".").resolve())
-    return replace(job, prompt=prompt, prompt_file=None, images=images, cwd=cwd)
-
-
-def _readable(image: str) -> str:
-    """Return the whole path of an image that is of a moderate size.
-
-    Raises:
-        FileRefused: It cannot be read, or is too large.
-    """
-    read_bytes(Path(image), limit=LARGEST_IMAGE)
-    return str(Path(image).resolve())
-
-
-def _unreadable(source: str, error: OSError) -> str:
-    if isinstance(error, IsADirectoryError):
-        return f"{source}: this is a directory; give a file with one JSON object per line"
-    return f"{source}: {error.strerror or error}"

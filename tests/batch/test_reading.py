@@ -132,6 +132,19 @@ async def test_a_doubled_id_names_both_lines(autojump_clock: object, tmp_path: P
     assert refused.value.problems == (f"{path}:2: id: 'a' is already used at {path}:1",)
 
 
+async def test_a_doubled_id_is_told_though_something_else_is_wrong_with_both(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    path = tmp_path / "jobs.jsonl"
+    path.write_text(f"{line(model='big')}\n{line(model='small')}\n")
+    async with open_hall() as hall:
+        with pytest.raises(JobsInvalid) as refused:
+            await collect(run_batch(hall.manager, path))
+    model, doubled = refused.value.problems
+    assert model.startswith(f"{path}:1: model: actor does not support model_choice")
+    assert doubled == f"{path}:2: id: 'a' is already used at {path}:1"
+
+
 async def test_defaults_and_options_fill_in(autojump_clock: object, tmp_path: Path) -> None:
     path = tmp_path / "jobs.jsonl"
     path.write_text('{"id": "a"}\n{"id": "b", "prompt": "own"}\n')

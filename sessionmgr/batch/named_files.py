@@ -1,0 +1,43 @@
+"""What a job's own files hold, and where its paths lead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from sessionmgr.batch.job import Job
+from sessionmgr.batch.problems import Problem
+from sessionmgr.provider.bounded_file import FileRefused, read_bytes, read_text
+from sessionmgr.provider.images import LARGEST as LARGEST_IMAGE
+
+
+def complete_job(job: Job, where: str) -> Job | Problem:
+    """Return a job with all that its files hold, and its paths as they are meant."""
+    if job.provider is None:
+        why = 'missing "provider", and there is no default (-p PROVIDER)'
+        return Problem(where, "", why)
+    if (job.prompt is None) == (job.prompt_file is None):
+        if job.prompt is None:
+            return Problem(where, "", 'missing "prompt" (or "prompt_file")')
+        return Problem(where, "prompt_file", 'there is a "prompt" as well; keep one of them')
+    try:
+        prompt = job.prompt if job.prompt_file is None else read_text(Path(job.prompt_file))
+    except FileRefused as error:
+        return Problem(where, "prompt_file", str(error))
+    try:
+        images = None if job.images is None else tuple(map(_readable, job.images))
+    except FileRefused as error:
+        return Problem(where, "images", str(error))
+    cwd = str(Path(job.cwd or ".").resolve())
+    return replace(job, prompt=prompt, prompt_file=None, images=images, cwd=cwd)
+
+
+def _readable(image: str) -> str:
+    """Return the whole path of an image that is of a moderate size.
+
+    Raises:
+        FileRefused: It cannot be read, or is too large.
+    """
+    read_bytes(Path(image), limit=LARGEST_IMAGE)
+    return str(Path(image).resolve())

@@ -90,6 +90,8 @@ class Streams:
 
     def redact(self, events: Sequence[Event], redactor: Redactor) -> Sequence[Event]:
         """Return events as they may be stored, but for what a look at each by itself finds."""
+        if len(events) == 1 and self._passes(events[0], redactor):
+            return events
         types = set(map(type, events))
         if DELTAS.isdisjoint(types) and not self._open:
             return events
@@ -109,6 +111,16 @@ class Streams:
                 deltas = [each for each in group if isinstance(each, Delta)]
                 found += self._take(key, deltas, redactor)
         return found
+
+    def _passes(self, event: Event, redactor: Redactor) -> bool:
+        """Say whether an event is a delta of a message that may be stored as it is."""
+        if type(event) is not MessageStreamed or event.parent_tool_call_id:
+            return False
+        stream = self._open.get((MessageStreamed, None, event.message_id))
+        if stream is None or not stream.pieces.passes(event.delta, redactor.text):
+            return False
+        stream.last = event
+        return True
 
     def _take(self, key: Key, deltas: Sequence[Delta], redactor: Redactor) -> Sequence[Delta]:
         stream = self._open.get(key)

@@ -35,7 +35,7 @@ class Shape(msgspec.Struct, frozen=True):
     in_json: str
     in_text: str
     begun: str
-    """The end of a text that is no key yet, and may become one."""
+    """The end of a text that is no key yet, and may become one, but for what it must follow."""
     more: str | None = None
     """Characters that go on belonging to it; None if its length is fixed."""
 
@@ -47,7 +47,7 @@ def _prefixed(head: tuple[str, ...], body: str, least: int, *, digits: bool = Fa
     rest = rest or f"{body}{{0,{least - 1}}}"
     heads = "|".join("".join(head[:length]) for length in range(1, len(head)))
     found = f"{_BEGIN}{whole}{soon}{body}{{{least},}}"
-    return Shape(found, found, f"{_BEGIN}(?:{heads}|{whole}{rest})", body)
+    return Shape(found, found, f"{heads}|{whole}{rest}", body)
 
 
 def _fixed(head: tuple[str, ...], body: str, length: int, *, alone: bool = False) -> Shape:
@@ -56,7 +56,7 @@ def _fixed(head: tuple[str, ...], body: str, length: int, *, alone: bool = False
     heads = "|".join("".join(head[:size]) for size in range(1, len(head)))
     found = f"{_BEGIN}{whole}{body}{{{length}}}" + ("(?![0-9A-Za-z])" if alone else "")
     most = length if alone else length - 1
-    return Shape(found, found, f"{_BEGIN}(?:{heads}|{whole}{body}{{0,{most}}})")
+    return Shape(found, found, f"{heads}|{whole}{body}{{0,{most}}}")
 
 
 _BEARER: Final = r"(?<=[Bb]earer )"
@@ -70,21 +70,27 @@ PRIVATE_KEY: Final = Shape(
 )
 """A private key goes on to its last line, or to the end of what was said."""
 
-SHAPES: Final = (
+_BEARER_TOKEN: Final = Shape(
+    rf"{_BEARER}{_DIGIT_SOON}(?:{_TOKEN}|\\/){{16,}}",
+    f"{_BEARER}{_DIGIT_SOON}{_TOKEN}{{16,}}",
+    f"{_BEARER}(?:{_TOKEN}{{0,15}}|{_NO_DIGIT})",
+    _TOKEN,
+)
+_PREFIXED: Final = (
     _prefixed(("s", "k", "-"), "[A-Za-z0-9_-]", 16, digits=True),
     _prefixed(("g", "h", "[pousr]", "_"), "[A-Za-z0-9]", 20),
     _prefixed(tuple("github_pat_"), "[A-Za-z0-9_]", 20),
     _fixed(("A", "(?:K|S)", "I", "A"), "[0-9A-Z]", 16, alone=True),
     _prefixed(("x", "o", "x", "[a-z]", "-"), "[A-Za-z0-9-]", 10),
     _fixed(tuple("AIza"), "[0-9A-Za-z_-]", 35),
-    Shape(
-        rf"{_BEARER}{_DIGIT_SOON}(?:{_TOKEN}|\\/){{16,}}",
-        f"{_BEARER}{_DIGIT_SOON}{_TOKEN}{{16,}}",
-        f"{_BEARER}(?:{_TOKEN}{{0,15}}|{_NO_DIGIT})",
-        _TOKEN,
-    ),
-    PRIVATE_KEY,
 )
+SHAPES: Final = (*_PREFIXED, _BEARER_TOKEN, PRIVATE_KEY)
+
+FIRST: Final = r"-|(?<![A-Za-z0-9_-])[sgAx]|(?<=\\[nrtbf])[sgAx]|(?<=\\u[0-9a-fA-F]{4})[sgAx]"
+"""What keys begin with, where they may begin; but for a token after `Bearer`."""
+BEGUN: Final = rf"(?:{'|'.join(each.begun for each in (*_PREFIXED, PRIVATE_KEY))})\Z"
+"""The end of a text that may become a key, but for such a token."""
+BEGUN_TOKEN: Final = rf"{_BEARER_TOKEN.begun}\Z"
 
 # All that is found by a shape has one of these in it, and so the byte that it stands under: few
 # records have that, and a byte is found, or not, in no time. To look for each by itself takes a

@@ -49,14 +49,9 @@ class Pieces:
         """How many characters are held back."""
         return len(self._held)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether nothing is held back, and nothing is being dropped."""
-        return not self._held and self._inside is None
-
     def passes(self, text: str, patterns: TextPatterns) -> bool:
         """Say whether all of the text may be passed on as it is; if so, note that it is."""
-        if not self.is_plain:
+        if self._held or self._inside is not None:
             return False
         whole = self._before + text
         if not patterns.is_clean(whole) or patterns.begun(whole, len(self._before)) < len(whole):

@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
-from sessionmgr.store.key_shapes import HINTS, LONGEST_BEGINNING, SHAPES, WORD
+from sessionmgr.store.key_shapes import (
+    BEGUN,
+    BEGUN_TOKEN,
+    FIRST,
+    HINTS,
+    LONGEST_BEGINNING,
+    SHAPES,
+    WORD,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,7 +43,9 @@ _FEWEST_DIFFERENT: Final = 4
 _SHORTEST_WORD: Final = 16
 _SHORTEST_NUMBER: Final = 12
 _SHORTEST_PLAIN: Final = 6
-_BEGUN: Final = re.compile(f"(?:{'|'.join(shape.begun for shape in SHAPES)})\\Z")
+_FIRST: Final = re.compile(FIRST)
+_BEGUN: Final = re.compile(BEGUN)
+_BEGUN_TOKEN: Final = re.compile(BEGUN_TOKEN)
 
 
 class TextPatterns:
@@ -83,9 +93,12 @@ class TextPatterns:
         word = max(start, length - LONGEST_BEGINNING, len(text.rstrip(WORD)))
         if "-----BEGIN" in text[-LONGEST_BEGINNING:]:
             word = max(start, length - LONGEST_BEGINNING)
-        if word < end:
-            shape = _BEGUN.search(text, word)
-            end = end if shape is None else min(end, shape.start())
+        for found in _FIRST.finditer(text, word, end):  # few words have one
+            if _BEGUN.match(text, found.start()):
+                end = found.start()
+                break
+        if word < end and text.endswith("earer ", 0, word) and _BEGUN_TOKEN.match(text, word):
+            end = word
         return end
 
 

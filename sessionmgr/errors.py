@@ -79,6 +79,7 @@ SessionmgrError
 │   │   ├── ProgramNotFound         there is no such program, or not its interpreter
 │   │   ├── NotExecutable           the file is there and cannot be run
 │   │   └── NoSuchDirectory         there is no such directory to run it in
+│   ├── ProfileRefused              secret settings cannot be handed over by a private file
 │   ├── TreeLost                    whoever was to start it was killed meanwhile
 │   └── LauncherFailed              nothing can be started any more
 └── OtpError                        actors and supervisors

@@ -18,7 +18,7 @@ from sessionmgr.errors import LeaseHeld, UnknownId
 from sessionmgr.manager.draft import terminal
 from sessionmgr.manager.identity import is_alive, is_gone
 from sessionmgr.manager.spool import without_secrets
-from sessionmgr.manager.stored_runs import all_runs, fold, read_run
+from sessionmgr.manager.stored_runs import KEYS, all_runs, fold, read_run
 from sessionmgr.model import (
     Cause,
     Cost,
@@ -36,7 +36,6 @@ from sessionmgr.model import (
     reduce,
 )
 from sessionmgr.provider.course import Stop
-from sessionmgr.store.redaction import Redactor
 from sessionmgr.store.row import Append, EventRow, RunRow
 
 if TYPE_CHECKING:
@@ -54,8 +53,6 @@ LONGEST: Final = 10.0
 """Seconds between two attempts to reach a store that has been away for long."""
 LAST_ATTEMPTS: Final = 5
 """How often a store is tried when the manager goes down."""
-KEYS: Final = Redactor()
-"""What is found by its shape alone: of a run of a former manager no secret is known."""
 UNENDED: Final = (RunStatus.PENDING.value, RunStatus.RUNNING.value)
 
 

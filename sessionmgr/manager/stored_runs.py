@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from sessionmgr.model import MessageSent, Run, decode_event, reduce_all
+from sessionmgr.store.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from sessionmgr.store import Store
     from sessionmgr.store.row import StoredRun
+
+
+KEYS: Final = Redactor()
+"""Finds well-known keys by their shapes: of a run that is over no other secret is known."""
 
 
 async def all_runs(
@@ -28,9 +35,12 @@ async def all_runs(
 
 
 async def fold(store: Store, stored: StoredRun) -> Run:
-    """Make a run's record from its stored events."""
+    """Make a run's record from its stored events.
+
+    Its text may have been put together of pieces that an older version has stored as they came.
+    """
     run, _ = await read_run(store, stored)
-    return run
+    return replace(run, text=KEYS.text.redact(run.text))
 
 
 async def read_run(store: Store, stored: StoredRun) -> tuple[Run, dict[str, MessageSent]]:

@@ -23,17 +23,28 @@ if TYPE_CHECKING:
 _HERE: Final[set[tuple[int, str]]] = set()
 
 
+class View(msgspec.Struct, frozen=True):
+    """What this process can see of others: each is empty where that is not known."""
+
+    boot_id: str
+    namespace: str
+
+
+_VIEWS: Final[dict[int, View]] = {}
+"""What this process, by its number, can see of others."""
+
+
 class Presence:
     """One manager's identity, for the length of a `with` block."""
 
     def __init__(self, name: str) -> None:
         pid = os.getpid()
         self.owner: Final = Owner(
-            boot_id=proc.boot(),
+            boot_id=view().boot_id,
             pid=pid,
             start=proc.start_time(pid),
             name=name,
-            namespace=proc.namespace(),
+            namespace=view().namespace,
         )
 
     def appear(self) -> None:
@@ -45,16 +56,19 @@ class Presence:
         _HERE.discard((os.getpid(), self.owner.name))
 
 
-class View(msgspec.Struct, frozen=True):
-    """What this process can see of others: each is empty where that is not known."""
-
-    boot_id: str
-    namespace: str
-
-
 def view() -> View:
-    """Return what this process can see of others now."""
-    return View(proc.boot(), proc.namespace())
+    """Return what this process can see of others.
+
+    What is known once stays so for as long as the process lives: a start looks at many leases.
+    """
+    pid = os.getpid()
+    if pid not in _VIEWS:
+        seen = View(proc.boot(), proc.namespace())
+        if not (seen.boot_id and seen.namespace):
+            return seen
+        _VIEWS.clear()  # of the process that this one was forked from
+        _VIEWS[pid] = seen
+    return _VIEWS[pid]
 
 
 def is_gone(owner: Owner) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-LARGEST_TEXT: Final = 10 * 1024 * 1024
+MEBIBYTE: Final = 1024 * 1024
+LARGEST_TEXT: Final = 10 * MEBIBYTE
 """Bytes of a prompt or another text that a file holds."""
 
 
@@ -31,7 +32,9 @@ def read_bytes(path: Path, *, limit: int = LARGEST_TEXT, regular: bool = True) -
     except ValueError:  # a NUL in its name
         raise FileRefused(f"{str(path)!r} is not a path") from None
     if len(data) > limit:
-        raise FileRefused(f"{path} is larger than {limit // 1024 // 1024} MiB")
+        size = path.stat().st_size / MEBIBYTE if path.is_file() else 0
+        how_large = f" ({size:,.1f} MiB)" if size else ""
+        raise FileRefused(f"{path} is larger than {limit // MEBIBYTE} MiB{how_large}")
     return data
 
 

@@ -96,7 +96,7 @@ def test_a_file_that_never_ends_is_refused(terminal: Terminal, flag: str) -> Non
     ("field", "path", "said"),
     [
         ("prompt_file", "/dev/zero", "prompt_file: /dev/zero is not a regular file"),
-        ("prompt_file", "large", "prompt_file: large is larger than 10 MiB"),
+        ("prompt_file", "large", "prompt_file: large is larger than 10 MiB (32.0 MiB)"),
         ("prompt_file", ".", "prompt_file: . is a directory"),
         ("images", "/dev/zero", "images: /dev/zero is not a regular file"),
     ],
@@ -105,7 +105,7 @@ def test_a_file_of_a_job_that_never_ends_is_refused(
     terminal: Terminal, field: str, path: str, said: str
 ) -> None:
     with Path("large").open("wb") as file:
-        file.truncate(10 * 1024 * 1024 + 1)
+        file.truncate(32 * 1024 * 1024)
     job: dict[str, object] = {"id": "a", "provider": "claude"}
     job |= {"prompt_file": path} if field == "prompt_file" else {"prompt": "x", "images": [path]}
     Path("jobs.jsonl").write_text(json.dumps(job))

@@ -145,6 +145,14 @@ async def test_however_an_attempt_ends_after_a_tool_call_the_next_one_goes_on_wi
         assert hall.prompts() == ["a", "continue"]
 
 
+async def test_a_job_that_waits_for_a_limit_to_pass_is_not_started_over_for_that(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall(scripts=then((Tool(name="Bash"), RateLimited()))) as hall:
+        assert (await again(hall, tmp_path, retry_from="fresh")).text == "well"
+        assert hall.prompts() == ["a", "continue"]
+
+
 async def test_a_notice_that_never_reached_the_agent_is_given_again(
     autojump_clock: object, tmp_path: Path
 ) -> None:

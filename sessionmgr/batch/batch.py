@@ -143,6 +143,7 @@ class Batch:
         if self._settings.ignore_pauses:
             await conductor.pauses.forget()
         self._board = board
+        executor.is_shielded = True
         await self._start(conductor)
 
     # --- in the executor's thread ----------------------------------------------------------------

@@ -40,9 +40,11 @@ class Executor:
         self._since = 0.0
         self._is_locked = False
         self._refusal: LedgerUnusable | None = None
+        self.is_shielded = False
+        """Whether a cancel waits for the work: once attempts begin, what is written is known."""
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Return what the work returns; a cancel waits for it, for what is written is to be known.
+        """Return what the work returns. When this is cancelled, no other work is done.
 
         Raises:
             LedgerUnusable: It was not done within the bound, or some work before it was not.
@@ -53,8 +55,12 @@ class Executor:
             return await _inline(work)
         self._since, self._is_locked = trio.current_time(), False
         try:
-            with trio.CancelScope(deadline=self._since + BOUND, shield=True) as self._scope:
+            deadline, shield = self._since + BOUND, self.is_shielded
+            with trio.CancelScope(deadline=deadline, shield=shield) as self._scope:
                 return await self._in_thread(work)
+        except trio.Cancelled:
+            self._refusal = LedgerUnusable(self._ledger, "it is waited for no longer")
+            raise
         finally:
             self._scope = None
         self._refusal = LedgerUnusable(self._ledger, _why(is_locked=self._is_locked))

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.changes import change, is_same_work
+from sessionmgr.batch.drafts import Draft, Drafts
 from sessionmgr.batch.executor import in_thread
-from sessionmgr.batch.job import FIELDS, Job, fingerprint, meaning
+from sessionmgr.batch.job import Job, fingerprint
 from sessionmgr.batch.jobs_file import Source, unreadable
 from sessionmgr.batch.ledger import Entered, Known, Ledger
-from sessionmgr.batch.named_files import complete_job
 from sessionmgr.batch.problems import Problem, Problems
 from sessionmgr.batch.readiness import Readiness
 from sessionmgr.batch.restart import Start
@@ -29,7 +29,7 @@ from sessionmgr.errors import (
     StartRefused,
     WishInvalid,
 )
-from sessionmgr.model import PermissionMode
+from sessionmgr.model import PermissionMode, RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,20 +65,6 @@ class Read(msgspec.Struct, frozen=True):
     """Whether it is not begun again before the user has decided how."""
 
 
-class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as far as its file, and the files that it names, tell."""
-
-    line: int
-    where: str
-    id: str | None = None
-    job: Job | None = None
-    """None: it cannot be read, and the problems say why."""
-    digests: dict[str, str] = {}
-    own: frozenset[str] = frozenset()
-    """The fields that the job itself gives, and not the batch's defaults."""
-    problems: tuple[Problem, ...] = ()
-
-
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
     """A job as the manager sees it: what it would be granted, or why it would be refused."""
 
@@ -103,6 +89,7 @@ class Reader:
         self._manager: Final = manager
         self._source: Final = Source(jobs)
         self._left: Final = iter(self._source)
+        self._drafts: Final = Drafts(self._source, settings)
         self._executor: Final = executor
         self._settings: Final = settings
         self._ledger: Final = ledger
@@ -140,7 +127,7 @@ class Reader:
                 pass
         except BaseException:
             # Shielded and bounded in there.
-            await self._executor.run(self._ledger.roll_back)  # noqa: ASYNC102
+            await self._executor.close(self._ledger.roll_back)  # noqa: ASYNC102
             raise
         await self._executor.run(self._ledger.commit)
 
@@ -161,7 +148,7 @@ class Reader:
         """
         try:
             found = await self._next_found()
-            drafts = await in_thread(lambda: [self._draft(*each) for each in found])
+            drafts = await in_thread(lambda: [self._drafts.draft(*each) for each in found])
         except OSError as error:
             raise JobsInvalid([unreadable(str(self._source), error)]) from error
         if not found:
@@ -232,27 +219,6 @@ class Reader:
         for problem in problems:
             self._problems.add(problem)
 
-    def _draft(self, line: int, found: Job | list[Problem]) -> Draft:
-        """Read what the job names; this may block."""
-        where = self._source.place(line)
-        if isinstance(found, list):
-            return Draft(line=line, where=where, problems=tuple(found))
-        job = found.over(self._settings.defaults)
-        given = self._settings.options.get(job.provider or "")
-        if given:
-            job = replace(job, options={**given, **(job.options or {})})
-        complete = complete_job(job, where)
-        if isinstance(complete, Problem):
-            return Draft(line=line, where=where, id=job.id, problems=(complete,))
-        return Draft(
-            line=line,
-            where=where,
-            id=job.id,
-            job=complete,
-            digests=meaning(complete, complete.cwd),
-            own=frozenset(name for name in FIELDS if getattr(found, name) is not None),
-        )
-
     def _check(self, draft: Draft) -> Checked:
         """Ask the manager what a job would be granted."""
         job = draft.job
@@ -321,7 +287,9 @@ class Reader:
     def _entered(
         self, entered: Entered, known: Known | None, checked: Checked, *, is_meant: bool
     ) -> Read | None:
-        is_same = known is None or is_same_work(known, entered)
+        is_same = known is None or (
+            is_same_work(known, entered) and not self._has_more_time(known, entered)
+        )
         state = states.WAITING if known is None else self._state(known, is_same=is_same)
         is_open = is_meant and state in states.UNENDED
         if is_open and checked.problems:
@@ -354,6 +322,19 @@ class Reader:
         mode = job.permission_mode or PermissionMode.DEFAULT
         is_asking = self._manager.supports(job.provider or "", "tool_approval")
         return is_asking and mode in (PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS)
+
+    def _has_more_time(self, known: Known, entered: Entered) -> bool:
+        """Say whether a command that its deadline has ended is given more time.
+
+        That is the decision to run it once more: it has no session in which it could go on.
+        """
+        job = entered.job
+        if known.state != RunStatus.TIMED_OUT or not self._manager.runs_commands(
+            job.provider or ""
+        ):
+            return False
+        before = self._ledger.job(job.id)[0].deadline
+        return before is not None and (job.deadline is None or job.deadline > before)
 
     def _is_meant(self, job: str) -> bool:
         """Say whether the patterns name a job."""

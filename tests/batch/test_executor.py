@@ -131,6 +131,18 @@ async def test_a_ledger_that_is_locked_at_first_is_waited_for(tmp_path: Path) ->
         assert batch.summary().statuses == {"completed": 2}
 
 
+async def test_a_ledger_that_is_locked_at_first_is_left_at_once(tmp_path: Path) -> None:
+    async with open_manager(adapters={"actor": scripted("actor")}) as manager:
+        await results_of(run_batch(manager, [job("a")], out=tmp_path))
+        batch = run_batch(manager, [job("b")], out=tmp_path)
+        with locked(tmp_path / "ledger.db"):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(results_of, batch)
+                await until(lambda: told_to_wait(batch))
+                nursery.cancel_scope.cancel()
+        assert await results_of(run_batch(manager, [job("a")], out=tmp_path)) == {}
+
+
 async def test_a_disk_that_hangs_is_given_up_after_a_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

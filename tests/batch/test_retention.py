@@ -191,8 +191,10 @@ async def do(world: World, command: Command) -> None:
     assert was_refused == is_refused or not is_sure
     world.check(allowed | world.underway)
     entries = [each for each in world.hall.actor.diary[asked:] if each.what == "prompt"]
-    begun = {world.prompt_of(each.run_id).split()[0] for each in entries}
+    asked_for = {world.prompt_of(each.run_id) for each in entries}
+    begun = {prompt.split()[0] for prompt in asked_for}
     assert begun <= allowed, "a job was run that may not be"
+    assert asked_for <= {world.prompt(id) for id in IDS}, "another work was done than is asked for"
     if not (is_killed or was_refused):
         world.check_summary(command, batch.summary())
     found = world.read()

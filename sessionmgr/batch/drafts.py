@@ -1,0 +1,63 @@
+"""Jobs as far as their file, and the files that they name, tell; reading them may block."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from sessionmgr.batch.job import FIELDS, Job, meaning
+from sessionmgr.batch.named_files import complete_job
+from sessionmgr.batch.problems import Problem
+
+if TYPE_CHECKING:
+    from sessionmgr.batch.jobs_file import Source
+    from sessionmgr.batch.settings import Settings
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as far as its file, and the files that it names, tell."""
+
+    line: int
+    where: str
+    id: str | None = None
+    job: Job | None = None
+    """None: it cannot be read, and the problems say why."""
+    digests: dict[str, str] = {}
+    own: frozenset[str] = frozenset()
+    """The fields that the job itself gives, and not the batch's defaults."""
+    problems: tuple[Problem, ...] = ()
+
+
+class Drafts:
+    """Makes drafts of the jobs of a source, with what the settings say where a job says nothing."""
+
+    def __init__(self, source: Source, settings: Settings) -> None:
+        self._source: Final = source
+        self._settings: Final = settings
+
+    def draft(self, line: int, found: Job | list[Problem]) -> Draft:
+        """Read what a job names.
+
+        Raises:
+            OSError: An image cannot be read any more.
+        """
+        where = self._source.place(line)
+        if isinstance(found, list):
+            return Draft(line=line, where=where, problems=tuple(found))
+        job = found.over(self._settings.defaults)
+        given = self._settings.options.get(job.provider or "")
+        if given:
+            job = replace(job, options={**given, **(job.options or {})})
+        complete = complete_job(job, where)
+        if isinstance(complete, Problem):
+            return Draft(line=line, where=where, id=job.id, problems=(complete,))
+        return Draft(
+            line=line,
+            where=where,
+            id=job.id,
+            job=complete,
+            digests=meaning(complete, complete.cwd),
+            own=frozenset(name for name in FIELDS if getattr(found, name) is not None),
+        )

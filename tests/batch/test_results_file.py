@@ -1,0 +1,46 @@
+"""`results.jsonl` has one line a job, and is not written anew for each of very many."""
+
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.batch import results
+from sessionmgr.batch.results import ResultsFile
+
+
+def lines_of(path: Path) -> list[bytes]:
+    return path.read_bytes().splitlines()
+
+
+def test_a_line_that_replaces_another_takes_its_place_at_once(tmp_path: Path) -> None:
+    kept = [b"a1", b"b1"]
+    file = ResultsFile(tmp_path / "results.jsonl", lambda: kept)
+    kept[:] = [b"b1", b"a2", b"c1"]
+    file.add([b"a2", b"c1"], replaced=1)
+    assert lines_of(tmp_path / "results.jsonl") == kept
+    kept.append(b"d1")
+    file.add([b"d1"])
+    assert lines_of(tmp_path / "results.jsonl") == kept
+    file.close()
+
+
+def test_a_long_file_is_written_anew_when_much_of_it_is_old_and_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "FEW", 3)
+    monkeypatch.setattr(results, "MANY", 4)
+    kept = [b"%d" % n for n in range(12)]
+    path = tmp_path / "results.jsonl"
+    file = ResultsFile(path, lambda: kept)
+    lengths: list[int] = []
+    for n in range(6):
+        new = b"new %d" % n
+        kept[:] = [each for each in kept if each != b"%d" % n] + [new]
+        file.add([new], replaced=1)
+        lengths.append(len(lines_of(path)))
+    assert lengths == [13, 14, 15, 12, 13, 14]
+    file.complete()
+    assert lines_of(path) == kept
+    file.complete()
+    file.close()
+    assert lines_of(path) == kept

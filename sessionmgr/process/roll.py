@@ -25,6 +25,7 @@ import msgspec
 from sessionmgr.errors import LauncherFailed
 from sessionmgr.process import mark, proc
 from sessionmgr.process.facts import LeftRunning
+from sessionmgr.process.private_path import make_private_directory
 from sessionmgr.process.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def sign(directory: Path, launcher: int) -> Signature:
         started=proc.start_time(os.getpid()),
     )
     try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_directory(directory)
         lock = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

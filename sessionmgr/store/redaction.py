@@ -64,9 +64,9 @@ class TextPatterns:
             "|".join([*_longest_first(self._literals), *shapes]), re.DOTALL
         )
         parts = {re.escape(part) for secret in used for part in _plain_parts(secret)}
-        hints: dict[str, Iterable[str]] = {**HINTS, "": parts}
+        hints: dict[str, Iterable[str]] = {**HINTS, **({"": parts} if parts else {})}
         self._hints = tuple(
-            (part, re.compile(hint).search) for part, some in hints.items() for hint in some
+            (part, tuple(re.compile(hint).search for hint in some)) for part, some in hints.items()
         )
 
     def redact(self, text: str) -> str:
@@ -75,9 +75,11 @@ class TextPatterns:
 
     def is_clean(self, text: str) -> bool:
         """Say whether there is no secret in it for sure."""
-        for part, search in self._hints:  # noqa: SIM110  # half the time that `all` takes
-            if part in text and search(text) is not None:
-                return False
+        for part, searches in self._hints:
+            if part in text:
+                for search in searches:
+                    if search(text) is not None:
+                        return False
         return True
 
     def begun(self, text: str, start: int = 0) -> int:
@@ -90,14 +92,16 @@ class TextPatterns:
                     end = found.start()
                     break
         # Most texts end in a word of a few letters, or in none.
-        word = max(start, length - LONGEST_BEGINNING, len(text.rstrip(WORD)))
-        if "-----BEGIN" in text[-LONGEST_BEGINNING:]:
-            word = max(start, length - LONGEST_BEGINNING)
+        word = earliest = max(start, length - LONGEST_BEGINNING)
+        if text.find("-----BEGIN", earliest) < 0:
+            word = max(earliest, len(text.rstrip(WORD)))
+        if word >= end:
+            return end
         for found in _FIRST.finditer(text, word, end):  # few words have one
             if _BEGUN.match(text, found.start()):
                 end = found.start()
                 break
-        if word < end and text.endswith("earer ", 0, word) and _BEGUN_TOKEN.match(text, word):
+        if text.endswith("earer ", 0, word) and _BEGUN_TOKEN.match(text, word):
             end = word
         return end
 

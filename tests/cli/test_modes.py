@@ -79,3 +79,4 @@ def test_all_that_a_program_makes_is_closed_to_others(tmp_path: Path) -> None:
     listed = loosely(sys.executable, "-c", LIBRARY, at=tmp_path).split("\n")
     assert {"runs.db 0o600", "runs.db-wal 0o600", "runs.db-shm 0o600"} <= set(listed)
     assert open_to_others(tmp_path / "made") == []
+    assert open_to_others(tmp_path / "state") == []

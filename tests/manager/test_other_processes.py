@@ -1,0 +1,85 @@
+"""Managers in several processes on one file: one that was stopped, and one that was killed."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.errors import SessionBusy
+from sessionmgr.manager import open_manager
+from sessionmgr.model import TERMINAL, FailureKind, RunStatus
+from sessionmgr.testing.scripted import Say, scripted
+from tests.manager.house import play
+
+HANGS = """
+import sys, trio
+from sessionmgr import open_manager
+from sessionmgr.testing.scripted import Hang, Say, scripted
+async def main():
+    actor = scripted("actor", scripts={"hang": (Say(text="x"), Hang())})
+    async with open_manager(store=sys.argv[1], adapters={"actor": actor}) as manager:
+        run = await (await manager.open_session("actor")).submit("hang")
+        print(run.session_id, run.id, flush=True)
+        await trio.sleep_forever()
+trio.run(main)
+"""
+
+
+@contextmanager
+def another(store: Path) -> Generator[tuple[subprocess.Popen[str], str, str]]:
+    """Have another process run something; yield it, the session and the run."""
+    command = [sys.executable, "-c", HANGS, str(store)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            session_id, run_id = process.stdout.readline().split()
+            yield process, session_id, run_id
+        finally:
+            process.kill()
+
+
+def strike(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a child of ours, and wait until it has struck; a dead one is not buried."""
+    os.kill(pid, number)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WSTOPPED | os.WNOWAIT)
+
+
+def expire(store: Path) -> None:
+    """Have all leases be as old as if their owners had been stopped for long."""
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("UPDATE leases SET expires = 1")
+
+
+async def test_a_session_of_a_process_that_was_killed_goes_on_at_once_though_that_is_a_zombie(
+    tmp_path: Path,
+) -> None:
+    store = tmp_path / "x.db"
+    with another(store) as (process, session_id, run_id):
+        strike(process.pid, signal.SIGKILL)
+        async with open_manager(store=store, adapters={"actor": scripted("actor")}) as manager:
+            session = await manager.session(session_id)
+            result = await (await session.submit(play(Say(text="I am back")))).result()
+            assert (result.status, result.text) == (RunStatus.COMPLETED, "I am back")
+            left = await manager.result(run_id)
+            assert left.failure is not None
+            assert left.failure.kind is FailureKind.MANAGER_CRASHED
+
+
+async def test_a_process_that_is_stopped_keeps_its_session_however_late_it_renews_its_lease(
+    tmp_path: Path,
+) -> None:
+    store = tmp_path / "x.db"
+    with another(store) as (process, session_id, run_id):
+        strike(process.pid, signal.SIGSTOP)
+        expire(store)
+        async with open_manager(store=store, adapters={"actor": scripted("actor")}) as manager:
+            assert (await manager.result(run_id)).status not in TERMINAL
+            session = await manager.session(session_id)
+            with pytest.raises(SessionBusy, match=f"process {process.pid} on this machine"):
+                await session.submit("x")

@@ -74,7 +74,7 @@ class Attempts:
 
     def over_budget(self, job: str, last: RunResult) -> RunResult | None:
         """Make the result of a job whose budget allows no other attempt; None if it allows one."""
-        asked, spent = self._ledger.job(job)[0], self._ledger.spent_on(job)
+        asked, spent = self._ledger.job(job)[0], self._ledger.spent_on_work(job)
         return None if within_budget(asked, spent) else over_budget(asked, spent, last)
 
     def interrupted(self, job: Job, last: LastRun | None) -> RunResult:

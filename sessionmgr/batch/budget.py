@@ -28,8 +28,9 @@ def over_budget(job: Job, spent: Spent, last: RunResult | None = None) -> RunRes
         f"${_known(spent):.4f} of budget_usd {job.budget_usd:g} was used by {attempts}; "
         "to go on, raise budget_usd"
     )
-    if last is not None and last.failure is not None:
-        message += f" (the last attempt failed: {last.failure.kind}: {last.failure.message})"
+    failure = None if last is None else last.failure
+    if failure is not None and failure.kind is not FailureKind.BUDGET_EXCEEDED:
+        message += f" (the last attempt failed: {failure.kind}: {failure.message})"
     if last is None:
         last = RunResult(
             id="", session_id="", provider=job.provider or "", metadata=job.metadata or {}

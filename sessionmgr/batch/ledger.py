@@ -116,6 +116,7 @@ class Ledger(LedgerFile):
     def enter(self, entered: Entered) -> None:
         """Enter a job that is new, or means something new: it waits, whatever it did before."""
         job = entered.job
+        self._execute(standing.FORMER, (job.id,))
         self._execute(standing.SET_ASIDE, (job.id,))
         self._execute(
             "insert into job (id, line, round, chosen, provider, directory, fingerprint, digests,"
@@ -234,6 +235,11 @@ class Ledger(LedgerFile):
         row = self._execute(standing.OF, (job,)).fetchone()
         return None if row is None else Stood(*row)
 
+    def standing_line(self, job: str) -> bytes | None:
+        """Return the line of that result."""
+        row = self._execute(standing.LINE, (job,)).fetchone()
+        return None if row is None else row[0]
+
     def begin(self, job: str, number: int, session: str, basis: Basis) -> None:
         """Note that an attempt is about to be made, and what it builds on."""
         self._execute(
@@ -343,6 +349,16 @@ class Ledger(LedgerFile):
                 "select usage, usd, provenance from attempt join job on job.id = attempt.job"
                 " where job.round = ?",
                 (self.round,),
+            )
+        )
+
+    def spent_on_work(self, job: str) -> Spent:
+        """Return what the attempts at a job's present work have used."""
+        return sum_of(
+            self._execute(
+                "select usage, usd, provenance from attempt where job = ? and number >"
+                " coalesce((select attempts from former where job = ?), 0)",
+                (job, job),
             )
         )
 

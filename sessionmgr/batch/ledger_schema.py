@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from sessionmgr.batch.standing import TABLE
+from sessionmgr.batch.standing import FORMER_TABLE, TABLE
 from sessionmgr.errors import LedgerUnusable
 from sessionmgr.process.private_path import make_private_file
 
@@ -150,4 +150,5 @@ def _prepare(connection: sqlite3.Connection, where: str) -> None:
         raise LedgerUnusable(where, "it belongs to something else")
     elif version != VERSION:
         raise LedgerUnusable(where, f"it is of version {version}, and this is {VERSION}")
-    connection.execute(TABLE)  # which the first ledgers of this version did not have
+    for table in (TABLE, FORMER_TABLE):  # which the first ledgers of this version did not have
+        connection.execute(table)

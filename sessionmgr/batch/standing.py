@@ -23,6 +23,12 @@ create table if not exists standing (
 ) without rowid;
 """
 
+FORMER_TABLE: Final = """
+create table if not exists former (job text primary key, attempts integer not null) without rowid
+"""
+FORMER: Final = "insert or replace into former select id, attempts from job where id = ?"
+"""Note that a job's attempts so far were at other work."""
+
 SET_ASIDE: Final = (
     "insert or ignore into standing select id, 0, state, provider, fingerprint, digests, body,"
     " resume, ended, result from job where id = ? and ended is not null"
@@ -40,6 +46,7 @@ BEGUN: Final = "update standing set begun = ? where job = ?"
 OF: Final = (
     "select state, json_extract(cast(result as text), '$.failure.kind') from standing where job = ?"
 )
+LINE: Final = "select result from standing where job = ?"
 REPLACED: Final = "delete from standing where job = ?"
 """Give up a job's old result: there is a new one."""
 STATES: Final = (

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sessionmgr.batch.settings import Settings
     from sessionmgr.batch.tally import Tally
     from sessionmgr.manager import Manager
+    from sessionmgr.model import RunResult
 
 log: Final = logging.getLogger("sessionmgr.batch")
 
@@ -134,12 +135,13 @@ class Steps:
         ledger = self._ledger
         job, number, basis = ledger.job(chosen.job)
         before = states.RETRYING if chosen.retried else states.WAITING
-        allowed = within_budget(job, ledger.spent_on(job.id))
+        spent = ledger.spent_on_work(job.id)
+        allowed = within_budget(job, spent)
         last = ledger.last_run(job.id)
         start = self._attempts.start(job.id, last, retried=chosen.retried)
         if allowed is None or start is Start.UNDECIDED:
             if allowed is None:
-                result = over_budget(job, ledger.spent_on(job.id))
+                result = over_budget(job, spent, self._stood(job.id))
             else:
                 result = self._attempts.interrupted(job, last)
             line = self._attempts.line(result, job.id, number, basis)
@@ -161,6 +163,11 @@ class Steps:
             out=str(self._out) if self._out else None,
             item=item_path(self._out, job.id, number) if self._out else None,
         )
+
+    def _stood(self, job: str) -> RunResult | None:
+        """Return the result that a job had when it was put to be run again."""
+        line = self._ledger.standing_line(job)
+        return None if line is None else decode_job_result(line)
 
     def _drop(self, job: str, now: float) -> None:
         """End a job with what its last attempt came to: there will be no other."""

@@ -11,7 +11,8 @@ import trio
 
 from sessionmgr import Job, PermissionMode, run_batch
 from sessionmgr.errors import JobsInvalid
-from sessionmgr.testing.scripted import Fail, Hang, Say, Step, Wait
+from sessionmgr.model import FailureKind
+from sessionmgr.testing.scripted import Fail, Hang, Say, Step, Use, Wait
 from tests.batch.hall import collect, job, open_hall, results_of
 
 
@@ -178,3 +179,31 @@ async def test_what_force_has_begun_goes_on_after_a_kill_without_it(
         assert statuses(disk) == {"a": "completed"}  # as it was before
         (result,) = await collect(run_batch(hall.manager, now, out=disk))
         assert (result.status, result.attempt) == ("completed", 3)
+
+
+async def test_other_work_has_the_whole_budget_of_its_job(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+        overloaded = Fail(kind=FailureKind.OVERLOADED, retryable=True)
+        return (Use(output=1, usd=0.75), *((overloaded,) if prompt == "new" else ()))
+
+    async with open_hall(scripts=scripts) as hall:
+        await collect(run_batch(hall.manager, [job("a", budget_usd=0.5)], out=tmp_path))
+        now = [job("a", prompt="new", budget_usd=1)]
+        (result,) = await collect(run_batch(hall.manager, now, out=tmp_path, force=True))
+        assert hall.prompts() == ["a", "new", "new"]
+        assert result.failure is not None
+        assert "$1.5000 of budget_usd 1 was used by 2 attempts" in result.failure.message
+
+
+async def test_a_budget_that_is_used_up_loses_nothing_of_what_a_job_came_to(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        jobs = [job("a", Use(output=1, usd=0.75), Fail(message="oh no"), budget_usd=0.5)]
+        (first,) = await collect(run_batch(hall.manager, jobs, out=tmp_path))
+        (again,) = await collect(run_batch(hall.manager, jobs, out=tmp_path))
+        assert (again.id, again.attempt, len(hall.prompts())) == (first.id, 1, 1)
+        assert again.failure is not None
+        assert "to go on, raise budget_usd (the last attempt failed:" in again.failure.message

@@ -73,6 +73,7 @@ class Executor:
             LedgerUnusable: Some work before it was not done within its bound.
         """
         if self._refusal is not None:
+            await trio.sleep(GRACE)  # in which the whole batch is left, for that very reason
             raise LedgerUnusable(self._ledger, self._refusal.why)
         return await (_inline(work) if self._is_inline else self._in_thread(work))
 

@@ -2,8 +2,8 @@
 
 `python -m tests.batch.killing --times 50` prints one JSON object of figures, and exits with 1 if a
 law is broken: every job has one line in `results.jsonl`, and it is completed; no job was completed
-twice; no tool call that is on record was made twice; no attempt is left open; and the store's own
-laws hold.
+twice; no tool call that is on record was made twice; no attempt is left open; each result that is
+there after a kill is there after the next; and the store's own laws hold.
 """
 
 import argparse
@@ -140,10 +140,23 @@ def kill(times: int, seed: int) -> tuple[dict[str, int], list[str]]:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         write_jobs(place / "jobs.jsonl", jobs, chance)
-        ready = sum(live(place, chance) for _ in range(times))
+        ready, lost, before = 0, list[str](), set[bytes]()
+        for _ in range(times):
+            ready += live(place, chance)
+            lines = whole_lines(place)
+            lost += [f"a result was lost: {line[:200]!r}" for line in before - lines]
+            before = lines
         live(place, None)
+        lost += [f"a result was lost: {line[:200]!r}" for line in before - whole_lines(place)]
         figures, broken = trio.run(judge, place, jobs)
-    return {"kills": times, "kills_at_work": ready, **figures}, broken
+    return {"kills": times, "kills_at_work": ready, **figures}, lost + broken
+
+
+def whole_lines(place: Path) -> set[bytes]:
+    """Return the results that are there; the last may be half written when its writer is killed."""
+    path = place / "out" / "results.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+    return {line for line in lines if line.endswith(b"\n")}
 
 
 def main() -> int:

@@ -147,6 +147,7 @@ async def test_a_disk_that_hangs_is_given_up_after_a_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(executor, "BOUND", 0.3)
+    monkeypatch.setattr(executor, "GRACE", 0.1)
     thread, answered = Executor("out/ledger.db"), threading.Event()
     try:
         with pytest.raises(LedgerUnusable, match=r"out/ledger\.db .* does not answer, for 0\.3 s"):
@@ -185,3 +186,29 @@ async def test_in_virtual_time_work_is_done_inline(autojump_clock: object) -> No
     assert await executor.in_thread(threading.current_thread) is threading.current_thread()
     assert not thread.keep_waiting()
     assert trio.current_time() == began
+
+
+async def slowly(batch: Batch, ledger: Path, running: Callable[[], int]) -> None:
+    """Take one result of many that are there, and the others when the ledger is locked."""
+    async with batch:
+        results = aiter(batch)
+        await until(lambda: batch.progress().done == 70)
+        await anext(results)
+        with locked(ledger):
+            await until(lambda: not running())
+            await until(lambda: told_to_wait(batch))
+            async for _ in results:
+                pass
+            pytest.fail("it was over as if all were well")
+
+
+async def test_who_reads_on_when_the_ledger_is_given_up_is_told_of_that_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "BOUND", 1.5)
+    actor = scripted("actor")
+    async with open_manager(adapters={"actor": actor}) as manager:
+        jobs = [*jobs_of(Say(text="x"), number=70), job("late", Wait(seconds=3))]
+        batch = run_batch(manager, jobs, out=tmp_path, concurrency=80)
+        with pytest.raises(BatchDown, match="locked by another process"):
+            await slowly(batch, tmp_path / "ledger.db", lambda: manager.status().running)

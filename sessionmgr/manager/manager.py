@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
-import msgspec
 import trio
 
 from sessionmgr.errors import (
@@ -20,65 +19,58 @@ from sessionmgr.errors import (
 )
 from sessionmgr.manager.arguments import MANAGER, SESSION, require, require_wishes
 from sessionmgr.manager.asked import as_json, budget_of, clocks_of
-from sessionmgr.manager.checkup import check_up
 from sessionmgr.manager.clocks import Clocks
-from sessionmgr.manager.cursor import Cursor, RunCursor
 from sessionmgr.manager.desk import Desk
 from sessionmgr.manager.following_up import asked_in, wish_to_follow_up
 from sessionmgr.manager.identity import Presence
 from sessionmgr.manager.keeping import Keeping
 from sessionmgr.manager.launching import LateLauncher
-from sessionmgr.manager.plan import Grant, RunWish, Wishes, grant_of, mode_of, readiness
-from sessionmgr.manager.provider_pause import ProviderPause, store_pause, stored_pauses
+from sessionmgr.manager.plan import Wishes, mode_of
+from sessionmgr.manager.provider_knowledge import ProviderKnowledge
 from sessionmgr.manager.reconciler import Reconciler
 from sessionmgr.manager.resuming import snapshot_of, wish_to_go_on
 from sessionmgr.manager.session_handle import SessionHandle
 from sessionmgr.manager.spool import Spool
-from sessionmgr.manager.status import Spent, Status, spent, status_of
+from sessionmgr.manager.status import Status, status_of
 from sessionmgr.manager.store_keeping import StoreKeeping
-from sessionmgr.manager.stored_runs import all_runs, fold
+from sessionmgr.manager.stored_records import StoredRecords, session_of
+from sessionmgr.manager.stored_runs import fold
 from sessionmgr.manager.tables import Tables, Unstored
 from sessionmgr.manager.tree import Tree
 from sessionmgr.model import (
-    UNSUPPORTED,
     Cause,
     Kind,
-    Negotiation,
     PermissionMode,
-    Run,
     RunResult,
     Session,
     Snapshot,
     decode_run,
     encode_json,
-    negotiate,
     new_id,
 )
-from sessionmgr.model.value import known_part
 from sessionmgr.provider.context import Budget
 from sessionmgr.provider.course import Stop, require_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
-    from typing import Literal, Self
+    from typing import Self
 
     from sessionmgr.manager.run_handle import RunHandle
     from sessionmgr.model import Json
     from sessionmgr.process.launcher import Launcher
     from sessionmgr.provider.adapter import ProviderAdapter
-    from sessionmgr.provider.health import Health
     from sessionmgr.provider.question import Approve
     from sessionmgr.store import Store
 
 
-class Manager:
+class Manager(ProviderKnowledge, StoredRecords):
     """Runs sessions while its block lasts."""
 
     def __init__(self, tables: Tables, store: StoreKeeping, spool: Spool) -> None:
-        self._tables: Final = tables
+        self._tables = tables
         self._reconciler: Final = Reconciler(tables, spool)
-        self._keeping: Final = Keeping(tables, self._reconciler)
+        self._keeping = Keeping(tables, self._reconciler)
         self._desk: Final = Desk(tables, lambda entry: self._handle(entry.live.session))
         self._tree: Final = Tree(tables, store, self._reconciler, self._keeping, self._desk)
 
@@ -124,30 +116,6 @@ class Manager:
     def chance(self) -> float:
         """Return a number from 0 to 1, by chance: that of the seams it was opened with."""
         return self._tables.chance()
-
-    def check(self, provider: str, wish: RunWish, *, cwd: str | Path = ".") -> Grant:
-        """Say what a run would be granted if it were started; nothing is.
-
-        Raises:
-            StartRefused: Nothing: it would be refused, and so.
-            VariableRefused: A variable may not be given to a child.
-        """
-        return grant_of(self._tables, self._thought_of(provider, cwd), wish)
-
-    def readiness(self, provider: str, wish: RunWish, *, cwd: str | Path = ".") -> Health:
-        """Say whether the program that a run needs is installed and logged in; nothing is started.
-
-        Raises:
-            StartRefused: The run would be refused.
-            VariableRefused: A variable may not be given to a child.
-        """
-        return readiness(self._tables, self._thought_of(provider, cwd), wish)
-
-    def _thought_of(self, provider: str, cwd: str | Path) -> Session:
-        """Return a session that is only used to check a wish."""
-        self._tables.require_here()
-        self._keeping.know(provider)
-        return Session(id="", provider=provider, cwd=str(Path(cwd).absolute()))
 
     async def open_session(
         self,
@@ -260,7 +228,7 @@ class Manager:
         self._tables.require_open("session")
         stored = await self._tables.store.session(session_id)
         self._tables.fresh.discard(session_id)  # another manager may have used an id of ours
-        found = _session_of(stored.body)
+        found = session_of(stored.body)
         self._keeping.know(found.provider)
         return self._handle(found, clocks=clocks, budget=budget, approve=approve, reopen=reopen)
 
@@ -368,134 +336,6 @@ class Manager:
         stop = Stop(cause=Cause.CALLER, detail=detail)
         return sum(entry.course.end(stop) for entry in list(self._tables.runs.values()))
 
-    async def negotiate(
-        self,
-        provider: str,
-        *,
-        require: Collection[str] = (),
-        prefer: Collection[str] = (),
-        require_native: Collection[str] = (),
-    ) -> Negotiation:
-        """Ask what would be granted; what is missing is in the answer.
-
-        Raises:
-            ProviderUnknown: There is no such provider.
-        """
-        self._tables.require_here()
-        await trio.lowlevel.checkpoint()
-        offered = self._keeping.know(provider).capabilities
-        return negotiate(offered, require=require, prefer=prefer, require_native=require_native)
-
-    def subscribe(
-        self,
-        session_id: str,
-        *,
-        after: int = 0,
-        run_id: str | None = None,
-        types: Collection[str] | None = None,
-    ) -> Cursor:
-        """Read a session's events from any number on, and go on as more come."""
-        self._tables.require_here()
-        return Cursor(self._tables, session_id, after=after, run_id=run_id, types=types)
-
-    def events(self, run_id: str) -> RunCursor:
-        """Read the stored events of one run.
-
-        That there is no such run is found out when it is read, or awaited.
-        """
-        self._tables.require_here()
-        return RunCursor(self._tables, run_id)
-
-    def supports(self, provider: str, capability: str) -> bool:
-        """Say whether a provider has a capability, be it by the adapter's help.
-
-        Raises:
-            ProviderUnknown: There is no such provider.
-        """
-        offered = self._keeping.know(provider).capabilities
-        return offered.support(capability) is not UNSUPPORTED
-
-    def runs_commands(self, provider: str) -> bool:
-        """Say whether a provider's prompts are commands, which no agent weighs.
-
-        Raises:
-            ProviderUnknown: There is no such provider.
-        """
-        return self._keeping.know(provider).adapter_class.runs_commands
-
-    async def settled(self, session_id: str) -> list[Run]:
-        """Return a session's runs, the newest first, after ending those that nobody keeps.
-
-        What is on here is returned as it is.
-
-        Raises:
-            UnknownId: There is no such session.
-            LeaseHeld: Another manager keeps it, and lives.
-        """
-        tables = self._tables
-        tables.require_here()
-        await self._keeping.settle(session_id)
-        found = await all_runs(tables.store, session_id)
-        return [decode_run(row.body) for row in reversed(found)]
-
-    async def provider_pauses(self) -> dict[str, ProviderPause]:
-        """Return the providers with which batches start nothing now, because a limit was hit."""
-        self._tables.require_here()
-        return await stored_pauses(self._tables.store, self.now())
-
-    async def pause_provider(self, provider: str, pause: ProviderPause | None) -> None:
-        """Have all batches on this store start nothing with a provider; None ends that."""
-        self._tables.require_here()
-        await store_pause(self._tables.store, provider, pause)
-
-    async def blob(self, sha256: str) -> bytes:
-        """Return what is stored under a hash: an image, say.
-
-        Raises:
-            UnknownId: There is no such blob.
-        """
-        self._tables.require_here()
-        return await self._tables.store.blob(sha256)
-
-    async def result(self, run_id: str) -> RunResult:
-        """Return what is stored of a run's result.
-
-        Raises:
-            UnknownId: There is no such run.
-        """
-        self._tables.require_here()
-        store = self._tables.store
-        return (await fold(store, await store.run(run_id))).result()
-
-    async def sessions(
-        self,
-        *,
-        provider: str | None = None,
-        state: Literal["open", "closed"] | None = None,
-        limit: int = 100,
-    ) -> list[Session]:
-        """Return sessions that are stored, the newest first."""
-        self._tables.require_here()
-        page = await self._tables.store.sessions(provider=provider, state=state, limit=limit)
-        return [_session_of(row.body) for row in page.rows]
-
-    async def costs(self, ids: Collection[str]) -> dict[str, Spent]:
-        """Return what sessions, runs or providers' sessions have used; unknown ids are left out."""
-        self._tables.require_here()
-        found = await self._tables.store.costs(ids)
-        return {id: spent(costs) for id, costs in found.items()}
-
-    async def health(self, providers: Collection[str] | None = None) -> dict[str, Health]:
-        """Ask providers whether they could be used now: these, or all there are.
-
-        Who crashes or does not answer within the `start` clock fails, and `detail` says so.
-
-        Raises:
-            ProviderUnknown: There is none of such a name.
-        """
-        self._tables.require_here()
-        return await check_up(self._keeping, self._tables, providers)
-
     def status(self) -> Status:
         """Say how the manager stands now."""
         self._tables.require_here()
@@ -504,10 +344,6 @@ class Manager:
     def tree(self) -> str:
         """Draw the tree as it is now."""
         return self._tree.draw()
-
-
-def _session_of(body: bytes) -> Session:
-    return msgspec.convert(known_part(msgspec.json.decode(body), Session), Session)
 
 
 def open_manager(

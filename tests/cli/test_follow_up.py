@@ -17,6 +17,7 @@ from tests.cli.actor import install
 from tests.cli.terminal import Terminal
 from tests.manager.house import play
 
+PATIENCE = 120
 MORE = play(Say(text="and so on"))
 SCRIPTS = {
     "completed": play(Say(text="x")),
@@ -129,8 +130,9 @@ async def test_a_job_that_is_on_is_not_followed_up(terminal: Terminal, tmp_path:
         run_batch(manager, [job], out=tmp_path / "night") as results,
     ):
         assert results.progress().total == 1
-        while (await trio.to_thread.run_sync(terminal, "show", "a"))[0] != 0:
-            pass
+        with trio.fail_after(PATIENCE):
+            while (await trio.to_thread.run_sync(terminal, "show", "a"))[0] != 0:
+                pass
         code, _, err = await trio.to_thread.run_sync(terminal, "resume", "a", MORE)
         assert code == 1
         assert f"is on, and process {os.getpid()} looks after its session: wait for it" in err
@@ -146,10 +148,11 @@ async def test_a_job_is_shown_and_cancelled_by_its_id_while_it_is_on(
             assert [each.status async for each in results] == ["completed"]
         async with run_batch(manager, [job], out=tmp_path / "two") as results:
             out = str(tmp_path / "two")
-            while True:
-                said = await trio.to_thread.run_sync(terminal, "events", "a", "--batch", out)
-                if "message_received" in said[1]:
-                    break
+            said = ""
+            with trio.fail_after(PATIENCE):
+                while "message_received" not in said:
+                    words = ("events", "a", "--batch", out)
+                    _, said, _ = await trio.to_thread.run_sync(terminal, *words)
             code, _, err = await trio.to_thread.run_sync(terminal, "show", "a")
             assert (code, "2 batches have a job 'a'" in err) == (1, True)
             words = ("cancel", "a", "--reason", "wrong branch")

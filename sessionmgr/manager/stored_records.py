@@ -1,0 +1,115 @@
+"""What a manager reads of its store: events, results, sessions, costs, pauses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from sessionmgr.manager.cursor import Cursor, RunCursor
+from sessionmgr.manager.provider_pause import ProviderPause, store_pause, stored_pauses
+from sessionmgr.manager.status import Spent, spent
+from sessionmgr.manager.stored_runs import all_runs, fold
+from sessionmgr.model import Run, RunResult, Session, decode_run
+from sessionmgr.model.value import known_part
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Literal
+
+    from sessionmgr.manager.keeping import Keeping
+    from sessionmgr.manager.tables import Tables
+
+
+class StoredRecords:
+    """The part of a manager that reads what is stored."""
+
+    _tables: Tables
+    _keeping: Keeping
+
+    def subscribe(
+        self,
+        session_id: str,
+        *,
+        after: int = 0,
+        run_id: str | None = None,
+        types: Collection[str] | None = None,
+    ) -> Cursor:
+        """Read a session's events from any number on, and go on as more come."""
+        self._tables.require_here()
+        return Cursor(self._tables, session_id, after=after, run_id=run_id, types=types)
+
+    def events(self, run_id: str) -> RunCursor:
+        """Read the stored events of one run.
+
+        That there is no such run is found out when it is read, or awaited.
+        """
+        self._tables.require_here()
+        return RunCursor(self._tables, run_id)
+
+    async def settled(self, session_id: str) -> list[Run]:
+        """Return a session's runs, the newest first, after ending those that nobody keeps.
+
+        What is on here is returned as it is.
+
+        Raises:
+            UnknownId: There is no such session.
+            LeaseHeld: Another manager keeps it, and lives.
+        """
+        tables = self._tables
+        tables.require_here()
+        await self._keeping.settle(session_id)
+        found = await all_runs(tables.store, session_id)
+        return [decode_run(row.body) for row in reversed(found)]
+
+    async def provider_pauses(self) -> dict[str, ProviderPause]:
+        """Return the providers with which batches start nothing now, because a limit was hit."""
+        self._tables.require_here()
+        return await stored_pauses(self._tables.store, self._tables.milliseconds() / 1000)
+
+    async def pause_provider(self, provider: str, pause: ProviderPause | None) -> None:
+        """Have all batches on this store start nothing with a provider; None ends that."""
+        self._tables.require_here()
+        await store_pause(self._tables.store, provider, pause)
+
+    async def blob(self, sha256: str) -> bytes:
+        """Return what is stored under a hash: an image, say.
+
+        Raises:
+            UnknownId: There is no such blob.
+        """
+        self._tables.require_here()
+        return await self._tables.store.blob(sha256)
+
+    async def result(self, run_id: str) -> RunResult:
+        """Return what is stored of a run's result.
+
+        Raises:
+            UnknownId: There is no such run.
+        """
+        self._tables.require_here()
+        store = self._tables.store
+        return (await fold(store, await store.run(run_id))).result()
+
+    async def sessions(
+        self,
+        *,
+        provider: str | None = None,
+        state: Literal["open", "closed"] | None = None,
+        limit: int = 100,
+    ) -> list[Session]:
+        """Return sessions that are stored, the newest first."""
+        self._tables.require_here()
+        page = await self._tables.store.sessions(provider=provider, state=state, limit=limit)
+        return [session_of(row.body) for row in page.rows]
+
+    async def costs(self, ids: Collection[str]) -> dict[str, Spent]:
+        """Return what sessions, runs or providers' sessions have used; unknown ids are left out."""
+        self._tables.require_here()
+        found = await self._tables.store.costs(ids)
+        return {id: spent(costs) for id, costs in found.items()}
+
+
+def session_of(body: bytes) -> Session:
+    """Read a session's record; what a later version has added is left out."""
+    return msgspec.convert(known_part(msgspec.json.decode(body), Session), Session)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.errors import (
+    BudgetSpent,
     LeaseHeld,
     ManagerClosing,
     NotPausable,
@@ -96,12 +97,15 @@ class Caller:
             self._budget = None
             id = dice.choice(list(self._world.record.sessions))
             return await manager.session(id, approve=approve)
-        return await manager.open_session(
+        opened = await manager.open_session(
             self._provider,
             permission_mode=dice.choice(["default", "default", "full_auto"]),
             approve=approve,
             budget=self._budget,
         )
+        if self._budget is not None:
+            self._world.limited.add(opened.id)
+        return opened
 
     def _new_name(self, session: SessionHandle) -> str:
         self._numbers += 1
@@ -130,6 +134,8 @@ class Caller:
                 return now >= self._shift.closing_at
             case ProviderDown():
                 return error.provider == FRAIL
+            case BudgetSpent():
+                return self._session is not None and self._session.id in self._world.limited
             case NotPausable() | NotResumable() | SessionIsClosed():
                 return True
             case SessionBusy() | LeaseHeld():

@@ -140,9 +140,15 @@ class Reasons:
             case "failed", _, "adapter_crashed":
                 return self._piece.crashes or self._stored.provider == FRAIL
             case "failed", _, "budget_exceeded":
-                return self._piece.kind == "costly" or self._piece.tokens > 0
+                return _spends(self._piece) or self._session_has_spent()
             case _:
                 return status in self._piece.ends
+
+    def _session_has_spent(self) -> bool:
+        """Say whether other runs of the session may have used up its budget."""
+        world, session = self._world, self._stored.session_id
+        of_it = [note for note in world.runs.values() if note.session_id == session]
+        return session in world.limited and any(_spends(world.piece(n.prompt)) for n in of_it)
 
     def _was_cancelled(self) -> bool:
         world, note = self._world, self._note
@@ -174,6 +180,10 @@ class Reasons:
             or (not seconds and shift.weather.was_bad(self._begin - 60, self._end) > 0)
             for shift in self._shifts
         )
+
+
+def _spends(piece: Piece) -> bool:
+    return piece.kind == "costly" or piece.tokens > 0
 
 
 def _result(world: World, stored: StoredRun, piece: Piece) -> Iterator[str]:

@@ -39,15 +39,20 @@ class Tail:
     def short(self, most: int = SHORT) -> str:
         """Return the end of it in at most `most` characters, from the start of a line if it can be.
 
-        White space around it and what no terminal would show is left out.
+        Else it is from the start of a word: a part of one may be a part of a secret, which nobody
+        would find any more. White space around it and what no terminal would show is left out.
         """
         shown = "".join(each for each in self.text() if each.isprintable() or each in "\n\t")
         text = shown.strip()
         if len(text) <= most:
             return text
-        _, newline, lines = text[-most:].partition("\n")
-        whole = text[-most - 1] == "\n" or not newline or not lines.strip()
-        return (text[-most:] if whole else lines).strip()
+        end = text[-most:]
+        if text[-most - 1] == "\n":
+            return end.strip()
+        _, _, lines = end.partition("\n")
+        is_whole = text[-most - 1].isspace() or end[0].isspace()
+        words = end if is_whole else end.partition(" ")[2]
+        return lines.strip() or words.strip() or end.strip()
 
 
 def _from_a_character(data: bytes) -> bytes:

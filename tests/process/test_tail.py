@@ -62,6 +62,13 @@ def test_the_short_form_is_the_end_from_the_start_of_a_line() -> None:
     assert tail_of().short() == ""
 
 
+def test_the_short_form_begins_with_no_part_of_a_word() -> None:
+    said = b"no such key: hunter2-and-more-0123456789, " + b"and so on " * 19
+    assert "0123456789" not in tail_of(said).short()
+    assert tail_of(said).short().startswith("and so on")
+    assert tail_of(b"x " * 200).short() == ("x " * 100).strip()
+
+
 @given(st.binary(max_size=600), st.integers(1, 200))
 def test_the_short_form_is_never_longer_than_asked(data: bytes, most: int) -> None:
     short = tail_of(data).short(most)

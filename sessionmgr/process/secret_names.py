@@ -31,7 +31,8 @@ WITHIN: Final = re.compile(
 DESCRIBING: Final = frozenset(
     (
         *("FILE", "PATH", "DIR", "DIRECTORY", "NAME", "TYPE", "TTL", "EXPIRY", "EXPIRES"),
-        *("LIMIT", "LENGTH", "SIZE", "COUNT", "DOMAIN", "VAR", "ENV"),
+        *("LIMIT", "LENGTH", "SIZE", "COUNT", "DOMAIN", "VAR", "ENV", "HELPER", "COMMAND"),
+        *("PREFIX", "ALGORITHM", "MODE", "INSTRUCTIONS", "HOST", "PORT", "MS", "SECONDS"),
     )
 )
 """Words that, as the last, say something about a secret: where it lies, or how it is called."""

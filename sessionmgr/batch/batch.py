@@ -332,7 +332,7 @@ class Batch:
             ended_at=written(self._manager.now()),
             duration=tally.elapsed(trio.current_time()),
             stopped=board.closed,
-            providers_stopped=board.stopped,
+            providers_stopped=dict(board.stopped),
             warnings=self.warnings,
             attempts_now=tally.attempts,
             left=tally.left,

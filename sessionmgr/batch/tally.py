@@ -82,15 +82,14 @@ class Tally:
 
         A job that is to be run again has ended as it did before, until it ends the next time.
         """
-        ended = {
-            state: count for state, count in self.counts.items() if state not in states.UNENDED
-        }
-        return dict(Counter(ended) + self.standing)
+        counts, standing = dict(self.counts), dict(self.standing)  # a step may change them now
+        ended = {state: count for state, count in counts.items() if state not in states.UNENDED}
+        return dict(Counter(ended) + Counter(standing))
 
     @property
     def failures_by_kind(self) -> dict[str, int]:
         """How many jobs have ended with which kind of failure, the most frequent first."""
-        found = [(kind, count) for kind, count in self.kinds.items() if count > 0]
+        found = [(kind, count) for kind, count in dict(self.kinds).items() if count > 0]
         return dict(sorted(found, key=lambda each: (-each[1], each[0])))
 
     def close(self, now: float) -> None:

@@ -110,3 +110,15 @@ async def test_only_two_ways_to_treat_a_denied_job_are_known() -> None:
     async with open_hall() as hall:
         with pytest.raises(ValueError, match="on_denied is 'ignore', and must be 'warn' or 'fail'"):
             run_batch(hall.manager, [], on_denied="ignore")  # type: ignore[arg-type]
+
+
+async def test_a_later_run_of_the_batch_tells_what_was_denied_before(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        first = run_batch(hall.manager, [job("q1", *TOUCH)], out=tmp_path / "o")
+        await collect(first)
+        later = run_batch(hall.manager, [job("q1", *TOUCH), job("q2")], out=tmp_path / "o")
+        assert [each.job for each in await collect(later)] == ["q2"]
+    assert later.summary().denied_jobs == first.summary().denied_jobs == 1
+    assert later.summary().denials == first.summary().denials

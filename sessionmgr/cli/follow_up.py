@@ -152,7 +152,9 @@ async def start_follow_up(
     given = wishes.get("options", {})
     if followed.secret_options and not isinstance(given, msgspec.Struct):
         wishes = {**wishes, "options": {**followed.secret_options, **given}}
-    if followed.snapshot_id is not None:
+    if followed.snapshot_id is not None:  # it has all that was asked for but variables
+        if "env" in followed.wishes:
+            wishes = {"env": followed.wishes["env"], **wishes}
         return await manager.submit_resume(followed.snapshot_id, message, **wishes)
     joined = cast("Wishes", {**followed.wishes, **wishes})
     return await manager.submit_follow_up(followed.run.id, message, **joined)

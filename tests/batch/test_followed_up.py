@@ -1,12 +1,20 @@
 """Jobs that were followed up by hand while nobody ran their batch."""
 
+from pathlib import Path
+
+import trio
 from trio.testing import MockClock
 
+from sessionmgr import Manager, open_manager, run_batch
 from sessionmgr.batch.recovery import recover
+from sessionmgr.errors import SessionBusy
+from sessionmgr.manager import RunHandle
 from sessionmgr.model import Kind, RunStatus
-from sessionmgr.testing.scripted import Fail, Say
-from tests.batch.hall import open_hall
+from sessionmgr.testing.scripted import Fail, Hang, Say, scripted
+from tests.batch.hall import job, open_hall
 from tests.manager.house import play
+
+PATIENCE = 120
 
 
 async def test_a_follow_up_is_not_taken_for_the_attempt_that_it_follows(
@@ -21,3 +29,32 @@ async def test_a_follow_up_is_not_taken_for_the_attempt_that_it_follows(
         ended = await recover(hall.manager, "a", 1, session=session_id, others=())
         assert ended is not None
         assert ended.result.id == attempt.id
+
+
+async def test_a_job_that_is_over_is_followed_up_elsewhere_while_its_batch_goes_on(
+    tmp_path: Path,
+) -> None:
+    store, adapters = tmp_path / "runs.db", {"actor": scripted("actor")}
+    jobs = [job("failed", Say(text="x"), Fail()), job("done", Say(text="x")), job("on", Hang())]
+    with trio.fail_after(PATIENCE):
+        async with (
+            open_manager(store=store, adapters=adapters) as ours,
+            run_batch(ours, jobs, retries=0) as batch,
+            open_manager(store=store, adapters=adapters) as theirs,
+        ):
+            results = aiter(batch)
+            for _ in range(2):
+                result = await anext(results)
+                follow_up = await let_in(theirs, result.id)
+                assert (await follow_up.result()).text == "fix it"
+            batch.stop("that was all")
+            assert (await anext(results)).job == "on"
+
+
+async def let_in(manager: Manager, run_id: str) -> RunHandle:
+    """Start a follow-up as soon as the manager of the batch has let the session go."""
+    while True:
+        try:
+            return await manager.submit_follow_up(run_id, "fix it")
+        except SessionBusy:
+            await trio.sleep(0.01)

@@ -138,29 +138,35 @@ async def test_a_job_that_is_on_is_not_followed_up(terminal: Terminal, tmp_path:
         assert f"is on, and process {os.getpid()} looks after its session: wait for it" in err
 
 
-async def test_a_job_is_shown_and_cancelled_by_its_id_while_it_is_on(
-    terminal: Terminal, tmp_path: Path
-) -> None:
+async def cancel_by_job(terminal: Terminal, store: Path, out: Path) -> RunResult:
+    """Run a job after another of the same id, and cancel it by that while it is on."""
     before = Job(id="a", prompt="x", provider="actor")
     job = Job(id="a", prompt=SCRIPTS["timed_out"], provider="actor")
-    async with open_manager(store=terminal.store, adapters={"actor": scripted("actor")}) as manager:
-        async with run_batch(manager, [before], out=tmp_path / "one") as results:
+    async with open_manager(store=store, adapters={"actor": scripted("actor")}) as manager:
+        async with run_batch(manager, [before], out=out / "one") as results:
             assert [each.status async for each in results] == ["completed"]
-        async with run_batch(manager, [job], out=tmp_path / "two") as results:
-            out = str(tmp_path / "two")
+        async with run_batch(manager, [job], out=out / "two") as results:
             said = ""
             with trio.fail_after(PATIENCE):
                 while "message_received" not in said:
-                    words = ("events", "a", "--batch", out)
+                    words = ("events", "a", "--batch", str(out / "two"))
                     _, said, _ = await trio.to_thread.run_sync(terminal, *words)
             code, _, err = await trio.to_thread.run_sync(terminal, "show", "a")
             assert (code, "2 batches have a job 'a'" in err) == (1, True)
             words = ("cancel", "a", "--reason", "wrong branch")
-            code, told, err = await trio.to_thread.run_sync(lambda: terminal(*words))
+            code, said, err = await trio.to_thread.run_sync(terminal, *words)
             assert (code, err) == (0, "")
-            assert told.endswith("is being cancelled")
+            assert said.endswith("is being cancelled")
             (result,) = [each async for each in results]
-            assert (result.status, result.detail) == ("cancelled", "wrong branch")
+    return result
+
+
+def test_a_job_is_cancelled_by_its_id_and_followed_up(terminal: Terminal, tmp_path: Path) -> None:
+    result = trio.run(cancel_by_job, terminal, terminal.store, tmp_path)
+    assert (result.status, result.detail) == ("cancelled", "wrong branch")
+    code, out, err = terminal("resume", "a", MORE, "--batch", str(tmp_path / "two"))
+    assert (code, out) == (0, "and so on"), err
+    assert runs_of(terminal, result.session_id)[1]["resumed_from"] == result.id
 
 
 def test_a_job_that_its_batch_will_try_again_is_not_followed_up(

@@ -79,6 +79,8 @@ class Batch:
         self._root: Supervisor | None = None
         self._first = 0
         self._stopped: str | None = None
+        self._taken_over: tuple[str, ...] = ()
+        """A warning, if the directory was that of another jobs file."""
         self._started_at = ""
         self._summary: Summary | None = None
         self.id = ""
@@ -136,6 +138,7 @@ class Batch:
         await conductor.show_again(self._reader.undecided)
         crowded = await executor.run(lambda: self._begin(ledger, board, steps))
         self.warnings = (
+            *self._taken_over,
             *_idle(self._reader),
             *crowded,
             *((NO_RULES,) if self._reader.asks and not self._is_answered else ()),
@@ -163,7 +166,11 @@ class Batch:
             self._host.readiness,
         )
         if self._out is not None:
-            claim(ledger, self._out, self._reader.source, force=self._settings.force)
+            source, force = self._reader.source, self._settings.force
+            before = claim(ledger, self._out, source, force=force)
+            if before is not None:
+                said = f"{self._out} was that of {before}, and is that of {source} now (--force)"
+                self._taken_over = (said,)
         self.id = ledger.note("batch") or ""
         if not self.id:
             self.id = ledger.note("batch", self._manager.new_id(Kind.BATCH)) or ""

@@ -16,8 +16,8 @@ _NO_FILE: Final = "jobs"
 """What older versions noted of jobs that came from a program."""
 
 
-def claim(ledger: Ledger, out: str | Path, source: Source, *, force: bool) -> None:
-    """Note whose directory it is, or make sure that it is this file's.
+def claim(ledger: Ledger, out: str | Path, source: Source, *, force: bool) -> str | None:
+    """Note whose directory it is, or make sure that it is this file's; return who lost it by force.
 
     Jobs that a program hands over come from no file: they are at home in any directory.
 
@@ -26,13 +26,14 @@ def claim(ledger: Ledger, out: str | Path, source: Source, *, force: bool) -> No
         OutDirectoryTaken: It belongs to another file; with `force` it is taken over.
     """
     if source.path is None:
-        return
+        return None
     now, before = _place(source.path, Path(out)), ledger.note(_NOTE)
     is_ours = before in (None, _NO_FILE, now, str(source.path)) or _is_same_file(before, now)
     if not is_ours and not force:
         source.require_jobs_file()
         raise OutDirectoryTaken(str(out), before or "", str(source))
     ledger.note(_NOTE, now)
+    return None if is_ours else before
 
 
 def _place(path: Path, out: Path) -> str:

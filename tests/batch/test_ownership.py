@@ -63,7 +63,10 @@ async def test_a_renamed_file_takes_its_directory_over_by_force_and_does_nothing
         path = path.rename(tmp_path / "renamed.jsonl")
         with pytest.raises(OutDirectoryTaken, match=r"renamed\.jsonl is that file"):
             await collect(run_batch(hall.manager, path, out=out))
-        assert await results_of(run_batch(hall.manager, path, out=out, force=True)) == {}
+        batch = run_batch(hall.manager, path, out=out, force=True)
+        assert await results_of(batch) == {}
+        (warning,) = batch.warnings
+        assert warning.startswith(f"{out} was that of {tmp_path}/jobs.jsonl, and is that of ")
         assert await results_of(run_batch(hall.manager, path, out=out)) == {}
         assert hall.prompts() == ["a"]
 

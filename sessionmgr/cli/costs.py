@@ -50,7 +50,7 @@ class CostLine(msgspec.Struct, frozen=True, kw_only=True):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take ids, or which sessions, and how to sum them."""
-    parser.add_argument("ids", nargs="*", metavar="ID", help="of a session or a run")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="of a session, a run or a job")
     parser.add_argument("--by", type=one_of("way to sum", BY), help=f"by {', '.join(BY)}")
     parser.add_argument("--since", metavar="WHEN", help="begun since: 90m, 12h, 7d or a date")
     parser.add_argument(

@@ -131,16 +131,20 @@ class Draft:
             log.warning("event=too_late_to_be_stored session=%s types=%s", self._session_id, types)
             return
         first, run_id = self.seq + 1, entry.id if entry else None
+        kinds = set(map(type, events))  # of one kind, as a rule, however many there are
         if entry is not None:
-            events = tuple(entry.streams.redact(events, self._redactor))
-            if not events:  # all of it is held back
-                return
+            passed = entry.streams.redact(events, kinds, self._redactor)
+            if passed is not events:
+                events, kinds = tuple(passed), set(map(type, passed))
+                if not events:  # all of it is held back
+                    return
         self.seq += len(events)
         envelope = (self.at, self._session_id, run_id, self._provider)
         stamped = stamp(events, first, *envelope)
         plain, exact = encode_events(stamped)
+        used = {_NAMES[kind] for kind in kinds}
         names = [_NAMES[type(event)] for event in events]
-        ours = _FRAME + min(map(len, set(names)), default=0) + len(str(first))
+        ours = _FRAME + min(map(len, used), default=0) + len(str(first))
         ours += sum([len(each) for each in envelope if each])
         # Whoever sends more than we know may have it stand first.
         bodies = self._redactor.redact_all(plain, ours if exact else 0)
@@ -155,9 +159,9 @@ class Draft:
         if entry is None:
             return
         self._unfolded.setdefault(entry, []).extend(seen)
-        if not _PREVIEWS.issuperset(names):
+        if not used <= _PREVIEWS:
             self.touched[entry] = None
-        if TokenUsageUpdated in map(type, events):
+        if TokenUsageUpdated in kinds:
             self._book(entry, events)
 
     def _book(self, entry: RunEntry, events: Sequence[Event]) -> None:

@@ -29,7 +29,7 @@ from sessionmgr.model import (
 from sessionmgr.store.pieces import Pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from sessionmgr.store.redaction import Redactor, TextPatterns
 
@@ -58,17 +58,38 @@ class Stream:
         texts = list(map(_TEXT_OF[type(self.last)], deltas))
         if self.pieces.passes("".join(texts) if len(texts) > 1 else texts[0], patterns):
             return deltas
-        return list(self._without_secrets(deltas, texts, patterns))
+        return self._piece_by_piece(deltas, texts, patterns)
 
-    def _without_secrets(
+    def _piece_by_piece(
         self, deltas: Sequence[Delta], texts: Sequence[str], patterns: TextPatterns
-    ) -> Iterator[Delta]:
-        for delta, text in zip(deltas, texts, strict=True):
-            found = self.pieces.add(text, patterns)
-            if found == text:
-                yield delta
-            elif found:
-                yield _saying(delta, found)
+    ) -> list[Delta]:
+        """Look at each delta by itself, but for those in the middle that hold nothing."""
+        found: list[Delta] = []
+        place = looked = 0
+        while place < len(deltas):
+            if self.pieces.is_plain and place >= looked:
+                end = self._end_of_clean(texts, place, patterns)
+                found += deltas[place:end]
+                place, looked = end, len(deltas)
+                continue
+            text = texts[place]
+            passed = self.pieces.add(text, patterns)
+            if passed == text:
+                found.append(deltas[place])
+            elif passed:
+                found.append(_saying(deltas[place], passed))
+            place += 1
+        return found
+
+    def _end_of_clean(self, texts: Sequence[str], begin: int, patterns: TextPatterns) -> int:
+        """Return up to which one the deltas hold nothing, and note that they are passed on."""
+        left = self.pieces.clean_part("".join(texts[begin:]), patterns)
+        end = begin
+        while end < len(texts) and len(texts[end]) <= left:
+            left -= len(texts[end])
+            end += 1
+        self.pieces.passed("".join(texts[begin:end]))
+        return end
 
     def close(self, patterns: TextPatterns) -> Iterator[Delta]:
         """Return what was held back, as a last delta."""
@@ -88,14 +109,18 @@ class Streams:
     def __len__(self) -> int:
         return len(self._open)
 
-    def redact(self, events: Sequence[Event], redactor: Redactor) -> Sequence[Event]:
-        """Return events as they may be stored, but for what a look at each by itself finds."""
+    def redact(
+        self, events: Sequence[Event], kinds: Collection[type[Event]], redactor: Redactor
+    ) -> Sequence[Event]:
+        """Return events as they may be stored, but for what a look at each by itself finds.
+
+        `kinds` are their types. If nothing is to be changed, the very same object is returned.
+        """
+        if DELTAS.isdisjoint(kinds) and not self._open:
+            return events
         if len(events) == 1 and self._passes(events[0], redactor):
             return events
-        types = set(map(type, events))
-        if DELTAS.isdisjoint(types) and not self._open:
-            return events
-        if types == _ONLY_MESSAGES and not any(map(_PARENT, events)):  # as in nearly all reads
+        if kinds == _ONLY_MESSAGES and not any(map(_PARENT, events)):  # as in nearly all reads
             messages = cast("Sequence[MessageStreamed]", events)
             if len(set(map(_MESSAGE, messages))) == 1:
                 whole = (MessageStreamed, None, messages[0].message_id)

@@ -49,6 +49,11 @@ class Pieces:
         """How many characters are held back."""
         return len(self._held)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is held back, and nothing is being dropped."""
+        return not self._held and self._inside is None
+
     def passes(self, text: str, patterns: TextPatterns) -> bool:
         """Say whether all of the text may be passed on as it is; if so, note that it is."""
         if self._held or self._inside is not None:
@@ -58,6 +63,17 @@ class Pieces:
             return False
         self._before = whole[-CONTEXT:]
         return True
+
+    def clean_part(self, text: str, patterns: TextPatterns) -> int:
+        """Return how much of the text may be passed on as it is, while nothing is held back."""
+        whole = self._before + text
+        if not patterns.is_clean(whole):
+            return 0
+        return patterns.begun(whole, len(self._before)) - len(self._before)
+
+    def passed(self, text: str) -> None:
+        """Note that so much was passed on as it is."""
+        self._before = (self._before + text)[-CONTEXT:]
 
     def add(self, text: str, patterns: TextPatterns) -> str:
         """Take the next piece, and return what may be passed on now."""

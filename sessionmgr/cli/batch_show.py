@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.batch import job_denials
+from sessionmgr.cli.amount import plural
 from sessionmgr.cli.closing_table import (
     GO_ON,
     LOOK_CLOSER,
@@ -184,7 +185,8 @@ class BatchShow:
         self._is_stopped = True
         self._batch.stop(name)
         on = self._batch.progress().running
-        self._scoreboard.say(f"{name}: ending what runs ({on}); once more: at once", "warning")
+        said = f"{name}: stopping {plural(on, 'running job')}; press Ctrl-C again to kill them"
+        self._scoreboard.say(said, "warning")
 
     def _last_words(self) -> str:
         again = f"; to go on: {self._hints[GO_ON]}" if GO_ON in self._hints else ""

@@ -147,7 +147,7 @@ def _ask_to_stop(run: RunHandle, signal_name: str, *, quiet: bool) -> None:
     if not quiet:
         from sessionmgr.cli.output import note
 
-        note(f"{called(signal_name)}: ending the run (once more: at once)")
+        note(f"{called(signal_name)}: stopping the run; press Ctrl-C again to kill it")
 
 
 def _next_steps(result: RunResult, configuration: Configuration) -> list[Note]:

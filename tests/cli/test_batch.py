@@ -307,7 +307,7 @@ def test_ctrl_c_ends_all_that_runs_and_commands_that_were_cut_start_over_if_that
         installed.wait_for_screen("2 done  2 running")
         installed.type("\x03")
         assert installed.wait() == 130
-    assert "Ctrl-C: ending what runs (2); once more: at once" in installed.said
+    assert "Ctrl-C: stopping 2 running jobs; press Ctrl-C again to kill them" in installed.said
     assert "2 of 4 jobs completed" in installed.said
     assert "go on:        sessionmgr batch jobs.jsonl -n 3" in installed.said
     assert_nothing_is_left_of(number)
@@ -334,7 +334,7 @@ def test_ctrl_c_twice_leaves_at_once_and_commands_that_were_cut_wait_for_a_decis
         # No run can end before the second one comes.
         with nobody_writes(tmp_path / "state/sessionmgr/sessionmgr.db"):
             installed.type("\x03")
-            installed.wait_for("once more: at once")
+            installed.wait_for("press Ctrl-C again")
             installed.type("\x03")
             assert installed.wait() == 130
     assert "stopped at once; to go on: sessionmgr batch jobs.jsonl -n 2" in installed.said

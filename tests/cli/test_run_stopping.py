@@ -27,7 +27,7 @@ def test_ctrl_c_ends_the_run_and_its_processes_and_says_so(tmp_path: Path) -> No
         terminal.wait_for("· bash: sleep")
         terminal.type("\x03")
         assert terminal.wait() == 130, terminal.said
-    assert "Ctrl-C: ending the run (once more: at once)" in terminal.said
+    assert "Ctrl-C: stopping the run; press Ctrl-C again to kill it" in terminal.said
     assert "cancelled: user, Ctrl-C" in terminal.said, terminal.said
     assert_nothing_is_left_of(number)
 
@@ -58,7 +58,7 @@ def test_ctrl_c_twice_leaves_at_once_and_leaves_no_process(tmp_path: Path) -> No
             time.sleep(0.01)
         with nobody_writes(store):  # the run cannot end before the second one comes
             terminal.type("\x03")
-            terminal.wait_for("once more: at once")
+            terminal.wait_for("press Ctrl-C again")
             terminal.type("\x03")
             assert terminal.wait() == 130
     assert "stopped at once" in terminal.said

@@ -410,7 +410,7 @@ async def test_what_is_resumed_is_asked_for_the_same_again(
             tools_denied=["rm"],
             directories=[tmp_path.as_posix()],
             schema={"type": "object"},
-            env={"TOKEN": "secret"},
+            env={"TOKEN": "tk-5f0c91"},
         )
         await trio.sleep(1)
         snapshot = await run.pause()
@@ -418,7 +418,7 @@ async def test_what_is_resumed_is_asked_for_the_same_again(
     asked = structs.asdict(asked_before(snapshot.asked))
     assert asked["tools_denied"] == ("rm",)
     assert asked["schema"] == {"type": "object"}
-    assert b"secret" not in (await store.snapshots(snapshot.session_id))[0].body
+    assert b"tk-5f0c91" not in (await store.snapshots(snapshot.session_id))[0].body
     async with open_house(store=store, actor=strict) as house:
         result = await (await house.manager.submit_resume(snapshot.id)).result()
         assert result.negotiation == negotiation

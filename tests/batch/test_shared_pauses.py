@@ -7,6 +7,7 @@ from trio.testing import MockClock
 
 from sessionmgr import run_batch
 from sessionmgr.batch import JobResult
+from sessionmgr.errors import StoreBusy
 from sessionmgr.manager import ProviderPause
 from sessionmgr.model import RunStatus
 from sessionmgr.store import MemoryStore
@@ -93,3 +94,14 @@ async def test_a_pause_that_cannot_be_read_is_passed_over(autojump_clock: MockCl
     async with open_hall() as hall:
         await hall.store.put_backoff("actor", b"{}")
         assert await hall.manager.provider_pauses() == {}
+
+
+async def test_a_store_that_cannot_share_pauses_holds_up_no_job(autojump_clock: MockClock) -> None:
+    class Unshared(MemoryStore):
+        async def backoffs(self) -> dict[str, bytes]:
+            await trio.lowlevel.checkpoint()
+            raise StoreBusy("runs.db")
+
+    async with open_hall(store=Unshared()) as hall:
+        (result,) = await collect(run_batch(hall.manager, [job("a")]))
+    assert result.status is RunStatus.COMPLETED

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from sessionmgr.model import FailureKind, Reason, RunResult, RunStatus
+from sessionmgr.model import FailureKind, RunResult, RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,10 +155,10 @@ def starts_over_for_want_of_a_session(result: RunResult, basis: Basis) -> bool:
     return _is_lost(result) and not basis.side_effects and not basis.resumable
 
 
-def has_run_its_course(result: RunResult) -> bool:
-    """Say whether a command ran to its own end or to its time limit, so that its end is known."""
+def ended_by_itself(result: RunResult) -> bool:
+    """Say whether a command ran to its own end, so that its outcome is known."""
     failure = result.failure
-    return result.reason is Reason.DEADLINE or (
+    return (
         result.status is RunStatus.FAILED
         and failure is not None
         and failure.kind is FailureKind.PROCESS_EXITED
@@ -183,14 +183,13 @@ def conclude(
     """Return what is made of the end of an attempt that was begun with `before`.
 
     `resumes` says whether its provider can resume sessions at all. With `is_command` the prompt is
-    a command: one that ran to its end or to its time limit is run again by the user's running the
-    batch again.
+    a command: one that ended by itself is run again by the user's running the batch again.
     """
     result = ended.result
     basis = basis_after(ended, before, past)
     if is_command and _at_start(result):
         basis = before  # its call is on record, and nothing has run
-    kept = Basis() if is_command and has_run_its_course(result) else basis
+    kept = Basis() if is_command and ended_by_itself(result) else basis
     told = with_decision(result, basis, why_not=why_not_resumed(result, past, resumes=resumes))
     return Conclusion(told=told, basis=basis, kept=kept)
 

@@ -43,7 +43,7 @@ Run many jobs, some at a time. JOBS has one JSON object per line (see sessionmgr
 The same command again goes on with what is left: the directory that --out names is the batch.
 A job that was interrupted, or has failed, after its agent made a tool call is resumed in its
 session and never started over, unless --retry-from fresh says so. A command of the provider
-shell that ended with an error or at its time limit is run again; one that was interrupted is not.
+shell that ended by itself with an error is run again; one that was interrupted is not.
 Limits such as --deadline may be raised for that. A result stays until its own job has run again.
 Flags that describe a job say what holds where the job itself says nothing.
 Ctrl-C ends what runs politely, and says what to type to go on; twice, at once."""

@@ -15,7 +15,7 @@ from sessionmgr.batch.restart import (
     unpacked,
     with_decision,
 )
-from sessionmgr.model import Failure, FailureKind, Reason, RunResult, RunStatus, ToolCalls
+from sessionmgr.model import Failure, FailureKind, RunResult, RunStatus, ToolCalls
 
 K = FailureKind
 
@@ -55,7 +55,6 @@ def ended(
     calls: ToolCalls = ToolCalls(),  # noqa: B008
     status: RunStatus = RunStatus.FAILED,
     exit_code: int | None = None,
-    reason: Reason | None = None,
 ) -> Ended:
     failure = Failure(kind=kind, message="it went wrong", exit_code=exit_code)
     result = RunResult(
@@ -63,7 +62,6 @@ def ended(
         session_id="ses_1",
         provider="actor",
         status=status,
-        reason=reason,
         failure=failure,
         tool_calls=calls,
         provider_session_id=session,
@@ -133,17 +131,8 @@ def test_a_session_is_unusable_that_fails_in_the_same_way_twice_after_it_was_res
     assert ("its session seems unusable" in conclusion.told.failure.message) == poisoned
 
 
-TIMED_OUT = RunStatus.TIMED_OUT
-RAN = [
-    ended(K.PROCESS_EXITED, session=None, calls=MADE, exit_code=1),
-    ended(K.TIMED_OUT, session=None, calls=MADE, status=TIMED_OUT, reason=Reason.DEADLINE),
-]
-
-
-@pytest.mark.parametrize("end", RAN, ids=lambda end: end.result.failure.kind)
-def test_a_command_that_ran_its_course_is_run_again_by_the_user_but_not_by_a_retry(
-    end: Ended,
-) -> None:
+def test_a_command_that_ended_by_itself_is_run_again_by_the_user_but_not_by_a_retry() -> None:
+    end = ended(K.PROCESS_EXITED, session=None, calls=MADE, exit_code=1)
     conclusion = conclude(end, Basis(), [], resumes=False, is_command=True)
     assert conclusion.basis.start(RetryFrom.SESSION) is Start.UNDECIDED
     assert conclusion.kept.start(RetryFrom.SESSION) is Start.OVER
@@ -159,7 +148,7 @@ def test_a_command_that_could_not_be_started_has_had_no_side_effects() -> None:
 
 CUT = [
     ended(K.MANAGER_CRASHED, session=None, calls=MADE),
-    ended(K.STALLED, session=None, calls=MADE, status=RunStatus.TIMED_OUT, reason=Reason.IDLE),
+    ended(K.TIMED_OUT, session=None, calls=MADE, status=RunStatus.TIMED_OUT),
     ended(K.KILLED_BY_OS, session=None, calls=MADE),
     ended(K.PROCESS_EXITED, session=None, calls=MADE),  # by a signal: it has no exit code
 ]

@@ -85,17 +85,6 @@ def test_a_command_that_failed_by_itself_is_run_again_by_the_same_command(tmp_pa
         assert pushed(tmp_path) == number
 
 
-def test_a_command_that_ran_out_of_time_is_run_again_with_a_longer_deadline(
-    tmp_path: Path,
-) -> None:
-    write_jobs(tmp_path, PUSH + "sleep 3", options={"shell": True})
-    cut = batch(tmp_path, "--deadline", "1s", "--retries", "3")
-    assert (cut.returncode, line(tmp_path)["status"], pushed(tmp_path)) == (3, "timed_out", 1)
-    assert "--retry-from" not in cut.stderr
-    again = batch(tmp_path, "--deadline", "2m")
-    assert (again.returncode, line(tmp_path)["status"], pushed(tmp_path)) == (0, "completed", 2)
-
-
 def test_a_kind_of_failure_that_is_to_be_retried_does_not_repeat_a_command_by_itself(
     tmp_path: Path,
 ) -> None:

@@ -249,12 +249,12 @@ class Ledger(LedgerFile):
             "update job set state = 'running', attempts = ?, resume = ? where id = ?",
             (number, basis.packed, job),
         )
-        self._execute(standing.BEGUN, (True, job))
+        self._execute(standing.BEGUN, (number, job))
 
-    def unbegin(self, job: str, basis: Basis) -> None:
-        """Note that a job waits whose attempt was never made."""
+    def unbegin(self, job: str, number: int, basis: Basis) -> None:
+        """Note that a job waits whose attempt, if it has no run, was never made."""
         self.put_back(job, basis)
-        self._execute(standing.BEGUN, (False, job))
+        self._execute(standing.UNBEGUN, (job, number))
 
     def unsettled(self) -> list[tuple[str, int, str]]:
         """Return job, attempt and state of what was on, or to be tried again, when all stopped."""

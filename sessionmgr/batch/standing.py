@@ -1,7 +1,8 @@
 """Results that stand: what a job came to before it was put to be run again.
 
-A job that is to be run again keeps its result here until its next run has ended. If that run has
-not even begun when the batch is entered the next time, the job is again what it was.
+A job that is to be run again keeps its result here until its next run has ended. If no attempt has
+been made by the time the batch is entered again, the job is again what it was. `begun` is the
+number of the first attempt that was made, or 0.
 """
 
 from __future__ import annotations
@@ -41,8 +42,13 @@ RESTORE: Final = (
 )
 """Make the jobs what they were that were not begun after all; `FORGET_RESTORED` follows it."""
 FORGET_RESTORED: Final = "delete from standing where not begun"
-BEGUN: Final = "update standing set begun = ? where job = ?"
-"""Note whether a job's next run has begun."""
+BEGUN: Final = "update standing set begun = ? where job = ? and not begun"
+"""Note which attempt was the first to begin since the result was kept here."""
+UNBEGUN: Final = (
+    "update standing set begun = 0 where job = ? and begun = ? and not exists (select 1 from"
+    " attempt where attempt.job = standing.job and number = begun and run is not null)"
+)
+"""Note that this attempt was not made after all; an earlier one that was made still counts."""
 OF: Final = (
     "select state, json_extract(cast(result as text), '$.failure.kind') from standing where job = ?"
 )

@@ -124,7 +124,7 @@ class Steps:
                 job = work.job.id
                 self._board.leave(job)
                 self._board.forget(job)
-                self._ledger.unbegin(job, self._attempts.basis(job))
+                self._ledger.unbegin(job, work.attempt, self._attempts.basis(job))
                 self._tally.move(states.RUNNING, states.WAITING)
 
     def _prepare(self, chosen: Chosen, now: float) -> Work | None:
@@ -236,7 +236,7 @@ class Steps:
 
     def _adopt(self, job: str, attempt: int, state: str, ended: Ended | None, now: float) -> None:
         if ended is None:
-            self._ledger.unbegin(job, self._attempts.basis(job))
+            self._ledger.unbegin(job, attempt, self._attempts.basis(job))
             self._tally.move(state, states.WAITING)
             return
         self._ledger.end_attempt(job, attempt, ended.result)

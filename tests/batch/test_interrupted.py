@@ -307,6 +307,26 @@ async def test_a_killed_job_that_waits_to_be_resumed_is_left_where_ask_is_set_me
         assert (await again(hall, out)).text == "well"
 
 
+async def test_a_killed_job_that_waits_for_a_limit_is_not_what_it_was_before_that_attempt(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    """Its earlier result still stands, without a tool call; the attempt after it has made one."""
+    out, disk = tmp_path / "out", tmp_path / "disk"
+    firsts = [(Fail(),), (Tool(name="Bash"), RateLimited())]
+
+    def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
+        return firsts.pop(0) if prompt == "a" else (Say(text="well"),)
+
+    async with open_hall(scripts=scripts) as hall:
+        assert (await again(hall, out)).side_effects is False
+        async with batch(hall, out):
+            await trio.sleep(3)
+            shutil.copytree(out, disk, ignore=shutil.ignore_patterns("*-shm"))
+        result = await again(hall, disk)
+        assert (result.text, result.side_effects) == ("well", True)
+        assert hall.prompts() == ["a", "a", "continue"]
+
+
 async def test_an_unknown_policy_is_refused_with_its_value(autojump_clock: object) -> None:
     async with open_hall() as hall:
         with pytest.raises(ValueError, match="retry_from is 'start', and must be one of session"):

@@ -115,7 +115,8 @@ class DryRun:
     ) -> None:
         """Forget it all."""
         assert self._executor is not None
-        await self._executor.close(self._kept.close)
+        # Shielded and bounded in there.
+        await self._executor.close(self._kept.close)  # noqa: ASYNC102
 
     def __aiter__(self) -> Self:
         """Iterate over what is left."""

@@ -282,10 +282,12 @@ async def _provider(name: str, configuration: Configuration) -> Check:
         await trio.lowlevel.checkpoint()
         return Check(name=name, state="fail", detail=str(error), next="install its package anew")
     try:
+        health = _readiness(adapter, configuration)
         with trio.fail_after(PROVIDER_PATIENCE):
-            health = _readiness(adapter, configuration)
             if health == Health():  # the adapter has nothing to say of its program or login
                 health = await adapter().health()
+            else:
+                await trio.lowlevel.checkpoint()
     except trio.TooSlowError:
         said = f"it did not say how it is within {PROVIDER_PATIENCE:g} s"
         return Check(name=name, state="fail", detail=said, next="try its program by hand")

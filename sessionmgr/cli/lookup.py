@@ -22,7 +22,7 @@ from sessionmgr.model import moment
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Sequence
 
     from sessionmgr.model import Session
     from sessionmgr.store import Store, StoredSession
@@ -119,7 +119,7 @@ async def _by_job(store: Store, job: str, out: str | None) -> list[StoredSession
     """Return the last session of a job in each batch that has it, the newest first."""
     wanted = None if out is None else _batch_in(out)
     found: dict[str, StoredSession] = {}
-    async for stored in _with_word(store, job):
+    for stored in await _with_word(store, job):
         of = job_of_session(session_of(stored.body))
         if of is not None and of.job == job and wanted in {None, of.batch}:
             found.setdefault(of.batch, stored)
@@ -137,18 +137,18 @@ def _batch_in(out: str) -> str:
     return batch
 
 
-async def _with_word(store: Store, word: str) -> AsyncIterator[StoredSession]:
-    """Iterate over the sessions whose record holds a word, the newest first."""
+async def _with_word(store: Store, word: str) -> list[StoredSession]:
+    """Return the sessions whose record holds a word, the newest first."""
     sign = msgspec.json.encode(word)
+    found: list[StoredSession] = []
     cursor: int | None = None
     while True:
         page = await store.sessions(limit=PAGE, cursor=cursor)
-        for each in page.rows:
-            if sign in each.body:  # to read them all would take ten times as long
-                yield each
+        # Decoding every record would take ten times as long.
+        found += [each for each in page.rows if sign in each.body]
         cursor = page.cursor
         if cursor is None:
-            return
+            return found
 
 
 async def _has_run_on(store: Store, stored: StoredSession) -> bool:

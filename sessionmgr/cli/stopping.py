@@ -86,7 +86,8 @@ class Stopping:
 
     def patience_with_reader(self) -> trio.CancelScope:
         """Return a scope for last words: after a signal, a reader has to take them soon."""
-        return trio.move_on_after(float("inf") if self.asked_by is None else READER_PATIENCE)
+        patience = float("inf") if self.asked_by is None else READER_PATIENCE
+        return trio.CancelScope(relative_deadline=patience)
 
     def _leave(self) -> None:
         with contextlib.suppress(OSError):

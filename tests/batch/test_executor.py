@@ -29,6 +29,7 @@ def locked(ledger: Path) -> Generator[None, None, None]:
 
 async def until(condition: Callable[[], object]) -> None:
     with trio.fail_after(60):
+        await trio.lowlevel.checkpoint()
         while not condition():  # which has no event  # noqa: ASYNC110
             await trio.sleep(0.01)
 

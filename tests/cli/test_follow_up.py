@@ -146,10 +146,10 @@ async def cancel_by_job(terminal: Terminal, store: Path, out: Path) -> RunResult
         async with run_batch(manager, [before], out=out / "one") as results:
             assert [each.status async for each in results] == ["completed"]
         async with run_batch(manager, [job], out=out / "two") as results:
-            said = ""
+            words = ("events", "a", "--batch", str(out / "two"))
             with trio.fail_after(PATIENCE):
+                _, said, _ = await trio.to_thread.run_sync(terminal, *words)
                 while "message_received" not in said:
-                    words = ("events", "a", "--batch", str(out / "two"))
                     _, said, _ = await trio.to_thread.run_sync(terminal, *words)
             code, _, err = await trio.to_thread.run_sync(terminal, "show", "a")
             assert (code, "2 batches have a job 'a'" in err) == (1, True)

@@ -7,6 +7,7 @@ import sys
 import threading
 from itertools import pairwise
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 import trio
@@ -123,6 +124,10 @@ def descriptor_of(path: Path) -> int:
     raise LookupError(path)
 
 
+def reader_of(pipe: int) -> BinaryIO:
+    return os.fdopen(pipe, "rb")
+
+
 async def test_a_disk_that_hangs_stops_nothing_and_what_is_left_out_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,7 +137,7 @@ async def test_a_disk_that_hangs_stops_nothing_and_what_is_left_out_is_counted(
     read, write = os.pipe()  # one that nobody reads hangs as a disk does
     os.dup2(write, descriptor_of(tmp_path / "file"))
     os.close(write)
-    with trio.fail_after(60), os.fdopen(read, "rb") as pipe:
+    with trio.fail_after(60), reader_of(read) as pipe:
         for _ in range(3):
             kept.said("<", b"x" * 200_000 + b"\n")
         kept.close()

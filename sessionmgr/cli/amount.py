@@ -53,7 +53,7 @@ def plural(number: int, one: str, many: str | None = None) -> str:
 
 
 def money(usd: float | None, provenance: Provenance = Provenance.REPORTED) -> str:
-    """Say how much: `$0.0312`, `~$3.41` (priced), `$3.41+ (partial)`; nothing if unknown."""
+    """Format a cost: `$0.0312`, `~$3.41` (priced), `$3.41+ (partial)`; empty if unknown."""
     if usd is None:
         return ""
     digits = 4 if 0 < usd < 1 else 2

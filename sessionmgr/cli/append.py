@@ -25,7 +25,7 @@ accepted at once; else it is queued, and is a run of its own when this one is do
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id and a text."""
-    parser.add_argument("id", metavar="ID", help="of a run, its session, or a job")
+    parser.add_argument("id", metavar="ID", help="a run, its session, or a job")
     parser.add_argument("text", metavar="TEXT", help="what to say; - reads it from stdin")
     add_batch_flag(parser)
 

@@ -25,7 +25,7 @@ session, or of the question itself (apr_…: sessionmgr show RUN tells it).
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id and the answer."""
-    parser.add_argument("id", metavar="ID", help="of a run, its session, a job, or a question")
+    parser.add_argument("id", metavar="ID", help="a run, its session, a job, or a question")
     add_batch_flag(parser)
     parser.add_argument(
         "answer", metavar="allow|deny", type=one_of("answer", ("allow", "deny")), help="the answer"

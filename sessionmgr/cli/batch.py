@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from sessionmgr.provider import Approve
 
 HELP: Final = """\
-Run many jobs, some at a time. JOBS has one JSON object per line (see sessionmgr schema job).
+Run many jobs concurrently. JOBS has one JSON object per line (see sessionmgr schema job).
 
 The same command again goes on with what is left: the directory that --out names is the batch.
-A job that was interrupted, or has failed, after its agent made a tool call is resumed in its
-session and never started over, unless --retry-from fresh says so. A command of the provider
-shell that ended by itself with an error is run again; one that was interrupted is not.
-Limits such as --deadline may be raised for that. A result stays until its own job has run again.
+A job that was interrupted or failed after its agent made a tool call is resumed in its
+session; it starts over only with --retry-from fresh. A command of the provider shell that
+ended by itself with an error runs again; an interrupted one does not.
+You may raise limits such as --deadline for that. A result stays until its job has run again.
 Flags that describe a job say what holds where the job itself says nothing.
 Ctrl-C ends what runs politely, and says what to type to go on; twice, at once."""
 
@@ -69,20 +69,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="run completed jobs anew whose work (prompt, cwd, …) has changed",
+        help="run completed jobs again whose work (prompt, cwd, …) has changed",
     )
     parser.add_argument(
         "--ignore-pauses",
         action="store_true",
-        help="start at once also with providers that are paused because a limit was hit",
+        help="also use providers that are paused because a limit was hit",
     )
     add_selection_flags(parser)
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="check jobs, programs and logins and print what would be done",
+        help="check jobs, programs and logins, print the plan, and start nothing",
     )
-    parser.add_argument("--prompt", metavar="TEXT", help="the prompt of jobs that have none")
+    parser.add_argument("--prompt", metavar="TEXT", help="the prompt for jobs without one")
     parser.add_argument("--prompt-file", metavar="FILE", help="the same, from a file")
     add_job_flags(parser)
 
@@ -130,7 +130,7 @@ async def _play(
         capturing(configuration.capture) as launcher,
         open_manager(store=configuration.store, clocks=clocks, launcher=launcher) as manager,
     ):
-        wait.end()  # from here on the progress says it
+        wait.end()  # from here on the progress display reports it
         batch = run_batch(manager, jobs, out=out, approve=approve, **how)
         is_part = args.limit is not None or bool(args.only or args.skip)
         again = shlex.join(["sessionmgr", *_again(args.typed, jobs, out)])
@@ -176,16 +176,16 @@ async def _jobs_and_out(args: argparse.Namespace) -> tuple[Path, Path]:
 
 
 def _default_out(name: str) -> Path:
-    """Return the directory of a batch for which no other is named; no link leads away from it.
+    """Return the default directory of a batch; refuse it if a symbolic link leads elsewhere.
 
     Raises:
-        CommandLineInvalid: It is a link, or is in one: a project would say where we write.
+        CommandLineInvalid: A link is in its path: a project would choose where we write.
     """
     out = Path("runs") / name
     for each in (out.parent, out):
         if each.is_symlink():
             raise CommandLineInvalid(
-                f"batch: {each} is a symbolic link to {each.readlink()}: to write there, say so "
+                f"batch: {each} is a symbolic link to {each.readlink()}: to write there, name it "
                 f"with --out {out}"
             )
     return out

@@ -140,7 +140,7 @@ class BatchShow:
         if self._scoreboard.is_painted and sys.stdout is not None and sys.stdout.isatty():
             self._scoreboard.say(
                 escaped_json(line.decode())
-            )  # where the picture is, it goes by above that
+            )  # with a live display, it scrolls by above it
         else:
             await self._screen.put_line(line)
 
@@ -151,7 +151,7 @@ class BatchShow:
         summary = batch.summary()
         well = self._all_is_well(batch)
         if self._quiet and well:
-            if not self._told_of_denials:  # they were made by an earlier run of the batch
+            if not self._told_of_denials:  # an earlier run of the batch made them
                 for text, tone in denial_lines(summary, width=_width()):
                     self._scoreboard.say(text, tone)
         else:

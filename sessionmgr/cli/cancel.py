@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sessionmgr.store import Store
 
 HELP: Final = """\
-End a run, or all runs of a session or of a batch job, whichever process looks after it.
+End a run, or all runs of a session or of a batch job, whichever process owns it.
 Runs that have already ended are left unchanged; this is not an error.
 
   sessionmgr cancel run_7hq2 --reason "wrong branch\""""
@@ -22,7 +22,7 @@ Runs that have already ended are left unchanged; this is not an error.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take ids and a reason."""
-    parser.add_argument("ids", nargs="+", metavar="ID", help="of a session, a run or a job")
+    parser.add_argument("ids", nargs="+", metavar="ID", help="a session, a run or a job")
     add_batch_flag(parser)
     parser.add_argument("--reason", metavar="TEXT", help="why, for the record")
 

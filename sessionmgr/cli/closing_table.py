@@ -20,7 +20,7 @@ GO_ON: Final = "go on"
 LOOK_CLOSER: Final = "look closer"
 _HINT: Final = len(LOOK_CLOSER) + 1
 RUN_ID: Final = 12
-"""So much of a run's id stands in the table: enough for `show`."""
+"""Characters of a run's id in the table: enough for `show`."""
 SHOWN: Final = 20
 """So many of those that failed, the last ones."""
 _STOPS: Final = {
@@ -50,7 +50,7 @@ class Failures:
 
     @property
     def last_run(self) -> tuple[str, str] | None:
-        """The run, and the job, of the last of them that came to start."""
+        """The last run of them that started, and its job."""
         return next(((each.id, each.job) for each in reversed(self._last) if each.id), None)
 
     def lines(self, width: int | None) -> list[str]:
@@ -101,7 +101,7 @@ def closing_lines(
 
 
 def denial_lines(summary: Summary, *, width: int | None) -> list[tuple[str, str]]:
-    """Return what agents were denied, in yellow; nothing if that is nothing."""
+    """Return the denials, in yellow; empty if there are none."""
     rows = [
         (each.job, _asked_for(each), one_line(each.reason or ""))
         for each in summary.denials[:SHOWN]
@@ -116,13 +116,13 @@ def denial_lines(summary: Summary, *, width: int | None) -> list[tuple[str, str]
         f"{plural(summary.denied_jobs, 'job')} {_WERE[summary.denied_jobs == 1]} denied something"
     )
     return [
-        (f"{what}; to allow it, name a file of rules: --approve FILE", "warning"),
+        (f"{what}; to allow it, use --approve FILE with a file of rules", "warning"),
         *((f"  {line}", "warning") for line in lines),
     ]
 
 
 def denied_in_short(denial: JobDenial) -> str:
-    """Say on one line what was denied, and why."""
+    """Describe on one line what was denied, and why."""
     why = f" ({one_line(denial.reason)})" if denial.reason else ""
     return f"{_asked_for(denial)}{why}"
 
@@ -158,7 +158,7 @@ def _heading(summary: Summary, width: int | None) -> list[str]:
 
 
 def _attempts(summary: Summary) -> list[str]:
-    """Say how many attempts there were: in this run of the batch, and in all if that is more."""
+    """Report the number of attempts in this run of the batch, and in all if that is more."""
     now, in_all = summary.attempts_now, summary.attempts
     if now != in_all:
         return [f"{plural(now, 'attempt')} of {in_all} in all"]

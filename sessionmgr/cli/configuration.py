@@ -2,7 +2,7 @@
 
 The user's own file comes first, then the nearest `sessionmgr.toml` in the working directory or
 above it, then `SESSIONMGR_*`, then flags. Tables (`clocks`, `options`, …) are joined key by key.
-Of a project's file that the user has not trusted, only what narrows is taken.
+Of a project's file that the user has not trusted, it takes only settings that narrow.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SUFFIXES: Final = [name.upper() for name in SETTINGS if name != "options"]
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting of a project's file that is not taken, because it does not only narrow."""
+    """A refused setting of a project's file: it does not only narrow."""
 
     path: Path
     line: int
@@ -46,7 +46,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SettingsFile(NamedTuple):
-    """A file of settings; it is read once, so that what was hashed is what is used."""
+    """A file of settings, read once, so that the hashed bytes are the bytes in use."""
 
     path: Path
     data: bytes
@@ -84,9 +84,9 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     )
     sources: dict[str, str] = {}
     refused: tuple[Refused, ...] = ()
-    """What a project's file sets and is not taken."""
+    """The refused settings of a project's file."""
     trusted: dict[str, str] = {}
-    """The files that a trusted project's file names, and the hash of each."""
+    """The files that a trusted project's file names, with their hashes."""
 
     def is_set(self, name: str) -> bool:
         """Say whether somebody has set it, rather than nobody."""
@@ -116,9 +116,9 @@ def configure(args: argparse.Namespace) -> Configuration:
 
 
 def _projects_files(start: Path) -> list[Path]:
-    """Return the nearest file of settings and, if that is not trusted, the next one that is.
+    """Return the nearest file of settings and, if it is untrusted, the next trusted one.
 
-    What the user trusts above a project is not lost because the project has a file of its own.
+    A trusted file above a project stays in force even if the project has a file of its own.
     """
     files: list[Path] = []
     for path in settings_above(start):
@@ -136,19 +136,19 @@ def read_settings(path: Path) -> SettingsFile:
     """Read a file of settings.
 
     Raises:
-        ConfigurationInvalid: It is no TOML; the line is named.
+        ConfigurationInvalid: It is not TOML; the error names the line.
     """
     data = path.read_bytes()
     return SettingsFile(path, data, *read_toml(path, data))
 
 
 def refusals_of(project: SettingsFile) -> tuple[Refused, ...]:
-    """Return what of a project's file is not taken unless the user trusts it.
+    """Return the settings of a project's file that need the user's trust.
 
     Raises:
-        ConfigurationInvalid: A setting is unknown, or has a value that it cannot have.
+        ConfigurationInvalid: A setting is unknown or has an invalid value.
     """
-    _with_users_file().take_file(project)  # it is also valid as a whole
+    _with_users_file().take_file(project)  # the file must also be valid as a whole
     gathered = _with_users_file()
     gathered.take_narrowed(project)
     return tuple(gathered.refused)
@@ -201,12 +201,12 @@ class _Gathered:
         self.trusted: dict[str, str] = {}
 
     def take_file(self, file: SettingsFile) -> None:
-        """Take all settings of a file that is the user's own, or that the user trusts."""
+        """Take all settings of the user's own file, or of one that the user trusts."""
         for setting, value in _checked(file):
             self._put_of_file(file, setting, value)
 
     def take_project(self, file: SettingsFile) -> None:
-        """Take a project's file: all of it if the user trusts it, or else what only narrows."""
+        """Take a project's file: all of it if trusted, else only the settings that narrow."""
         trusted = recorded(file.path)
         if trusted is None:
             self.take_narrowed(file)
@@ -219,7 +219,7 @@ class _Gathered:
             self.take_narrowed(file, changed)
 
     def take_narrowed(self, file: SettingsFile, changed: str | None = None) -> None:
-        """Take what only narrows the settings so far, and note the rest as refused."""
+        """Take the settings that narrow those so far, and record the others as refused."""
         own = dict(self.values)
         for setting, value in _checked(file):
             taken, refusals = narrowed(setting.name, value, own)
@@ -240,7 +240,7 @@ class _Gathered:
 
     def _put_of_file(self, file: SettingsFile, setting: Setting, value: object) -> None:
         if isinstance(value, Path):
-            value = file.path.parent / value  # as whoever wrote it sees it
+            value = file.path.parent / value  # relative to the file that names it
         self._put(setting.name, value, f"{file.path}:{line_of(file.text, (setting.name,))}")
 
     def take_environment(self, environ: Mapping[str, str]) -> None:
@@ -293,7 +293,7 @@ class _Gathered:
 
 
 def _checked(file: SettingsFile) -> Iterator[tuple[Setting, object]]:
-    """Yield the settings of a file, with the values that are meant."""
+    """Yield the settings of a file with their parsed values."""
     for name, value in file.settings.items():
         setting = SETTINGS.get(name)
         if setting is None:

@@ -45,12 +45,12 @@ class CostLine(msgspec.Struct, frozen=True, kw_only=True):
     usd: float | None
     unpriced: int
     provenance: Provenance
-    """`partial` where some entries have no price, `unknown` where none has one."""
+    """`partial` if some entries have no price, `unknown` if none has one."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take ids, or which sessions, and how to sum them."""
-    parser.add_argument("ids", nargs="*", metavar="ID", help="of a session, a run or a job")
+    parser.add_argument("ids", nargs="*", metavar="ID", help="a session, a run or a job")
     parser.add_argument("--by", type=one_of("way to sum", BY), help=f"by {', '.join(BY)}")
     parser.add_argument("--since", metavar="WHEN", help="begun since: 90m, 12h, 7d or a date")
     parser.add_argument(
@@ -121,7 +121,7 @@ async def _of_all(args: argparse.Namespace, store: Store) -> dict[str, Costs]:
 
 
 async def _of_runs(store: Store, provider: str | None, begun: int) -> dict[str, Costs]:
-    """Return what each run has used whose session has begun since."""
+    """Return the usage of each run whose session began since that time."""
     sums: dict[str, Costs] = {}
     created: dict[str, int] = {}
     cursor: int | None = None

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     import argparse
 
 HELP: Final = """\
-Check all that runs depend on: versions, the settings, the store, child processes, limits,
+Check everything that runs need: versions, the settings, the store, child processes, limits,
 and whether each agent is installed and has a login (a key, a login file, or a configured
-provider of models). No agent is started. Each line is ok, skip (not installed, or weaker
-than it could be) or fail, with the next step. An agent that the settings name must be
-installed. The exit code is 3 if something fails."""
+model provider). It starts no agent. Each line is ok, skip (not installed, or weaker than
+possible) or fail, with the next step. An agent that the settings name must be installed.
+The exit code is 3 if a check fails."""
 
 NOT_WELL: Final = 3
 INDENT: Final = 22

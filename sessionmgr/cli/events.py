@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 HELP: Final = """\
 Print the events of a session or of a run, one a line; with --json as they are stored
 (sessionmgr schema event). Each has a number; --after shows what comes after that one.
-Pieces of streamed text are joined into lines, but not with --json.
+Pieces of streamed text are joined into lines, except with --json.
 
   sessionmgr events run_7hq2 --follow
   sessionmgr events ses_3k9w --after 120 --type tool_call_started --json"""
@@ -39,7 +39,7 @@ LAST_WORDS: Final = 1.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id, and which events."""
-    parser.add_argument("id", metavar="ID", help="of a session, a run or a job")
+    parser.add_argument("id", metavar="ID", help="a session, a run or a job")
     add_batch_flag(parser)
     parser.add_argument(
         "-f", "--follow", action="store_true", help="go on with what happens, to the run's end"
@@ -149,7 +149,7 @@ class Reader:
         finish()
 
     def end_line(self) -> None:
-        """Print the piece of a line that is at hand: nothing more is to come, or not soon."""
+        """Print the incomplete line: no more pieces follow soon."""
         self._say(self._lines.rest())
         finish()
 

@@ -110,14 +110,14 @@ def _settings(configuration: Configuration) -> list[Check]:
         check = Check(
             name="settings",
             state="skip",
-            detail=f"{said}{more}; not taken from the project: {keys}",
-            next=f"read it, then: sessionmgr trust {configuration.refused[0].path.parent}",
+            detail=f"{said}{more}; refused from the project: {keys}",
+            next=f"read it, then run: sessionmgr trust {configuration.refused[0].path.parent}",
         )
     return [check, *_named_provider(configuration)]
 
 
 def _named_provider(configuration: Configuration) -> list[Check]:
-    """Say that the settings name a provider that does not exist, if they do."""
+    """Report a provider in the settings that does not exist."""
     provider, known = configuration.provider, installed()
     if provider is None or provider in known:
         return []
@@ -306,11 +306,11 @@ async def _provider(name: str, configuration: Configuration) -> Check:
 
 
 def _readiness(adapter: type[ProviderAdapter], configuration: Configuration) -> Health:
-    """Ask whether a run with the options of the settings could start.
+    """Check whether a run with the options of the settings could start.
 
     Raises:
-        OptionInvalid: The settings have an option that the provider does not take.
-        VariableRefused: An option sets a variable that no child may be given.
+        OptionInvalid: The settings have an option that the provider does not accept.
+        VariableRefused: An option sets a variable that no child may get.
     """
     options = settle(adapter.name, adapter.options, configuration.options.get(adapter.name, {}), {})
     given = options.variables()
@@ -320,7 +320,7 @@ def _readiness(adapter: type[ProviderAdapter], configuration: Configuration) -> 
 
 
 def _naming(provider: str, configuration: Configuration) -> str | None:
-    """Return which setting says that a provider is to be used, and where that is."""
+    """Return the setting that names a provider, and its source."""
     named: dict[str, object] = {
         "provider": configuration.provider == provider,
         "options": provider in configuration.options,

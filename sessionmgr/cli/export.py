@@ -29,7 +29,7 @@ is session, run, event, snapshot or blob. The id of a run exports its session.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id."""
-    parser.add_argument("id", metavar="ID", help="of a session, a run or a job")
+    parser.add_argument("id", metavar="ID", help="a session, a run or a job")
     add_batch_flag(parser)
 
 

@@ -1,4 +1,4 @@
-"""Follow-ups on the command line: which run is followed, and what its follow-up is asked for."""
+"""Follow-ups on the command line: the run to follow, and the wishes of its follow-up."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ _ASKED: Final = tuple(name for name in Asked.__struct_fields__ if name not in _O
 
 
 class Followed(msgspec.Struct, frozen=True, kw_only=True):
-    """The run that is followed up, and what its follow-up is asked for beside what is recorded."""
+    """The run to follow up, and the wishes that its own record does not contain."""
 
     run: Run
     snapshot_id: str | None = None
     wishes: Wishes = msgspec.field(default_factory=lambda: cast("Wishes", {}))
     secret_options: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
-    """Options of it that are not stored because there are secrets in them, found elsewhere."""
+    """Options with secrets, which are not stored, found in the job or the settings."""
 
 
 async def find_followed(
     store: Store, name: str, batch: str | None, configuration: Configuration
 ) -> Followed:
-    """Return the run that a name stands for: of a session or a batch job, the last one.
+    """Return the run that a name stands for; a session or a batch job stands for its last run.
 
-    Secret options of it, which are not stored, are taken from its job or from the settings.
+    Its secret options, which are not stored, come from its job or from the settings.
 
     Raises:
-        CommandLineInvalid: It is on, or its batch is not done with it.
+        CommandLineInvalid: The run is still active, or its batch is not done with it.
     """
     kind, id = await find(store, name, "session", "run", "snapshot", batch=batch)
     snapshot_id = id if kind == "snapshot" else None
@@ -82,33 +82,33 @@ async def find_followed(
 async def _last_run(store: Store, session_id: str) -> StoredRun:
     runs = await all_runs(store, session_id)
     if not runs:
-        raise CommandLineInvalid(f"{session_id} has no run to go on with")
+        raise CommandLineInvalid(f"{session_id} has no run to follow up")
     return runs[-1]
 
 
 async def _require_free(store: Store, stored: StoredRun) -> None:
-    """Refuse what another program looks after now."""
+    """Refuse a run that another program owns now."""
     lease = (await held_sessions(store, stored.session_id)).get(stored.session_id)
     if lease is not None:
         how = "is on" if stored.status in ALIVE else f"is {stored.status}"
         raise CommandLineInvalid(
-            f"{stored.run_id} {how}, and process {lease.owner.pid} looks after its session: "
-            f"wait for it, or say it there: sessionmgr append {stored.session_id} TEXT"
+            f"{stored.run_id} {how}, and process {lease.owner.pid} owns its session: "
+            f"wait for it, or send the text there: sessionmgr append {stored.session_id} TEXT"
         )
 
 
 def _record_of(of: JobOf, batch: str | None) -> JobRecord | None:
-    """Return what the job's batch has on record of it, where its directory is known.
+    """Return the batch's record of the job, if the batch's directory is known.
 
     Raises:
-        CommandLineInvalid: The batch runs, and is not done with the job.
+        CommandLineInvalid: The batch is running and not done with the job.
     """
     out = batch or of.out
     record = None if out is None else read_job(out, of.job)
     if record is not None and record.busy is not None:
         raise CommandLineInvalid(
-            f"the job {of.job!r} is {record.state} in the batch {out}, at which {record.busy} is: "
-            "wait until it is over there"
+            f"the job {of.job!r} is {record.state} in the batch {out}, which {record.busy} is "
+            "running: wait until the job has ended there"
         )
     return record
 
@@ -116,10 +116,10 @@ def _record_of(of: JobOf, batch: str | None) -> JobRecord | None:
 async def _recorded_elsewhere(
     store: Store, run: Run, of: JobOf | None, record: JobRecord | None
 ) -> Wishes:
-    """Return what the run was asked for, as far as its own record does not say it.
+    """Return the run's wishes that its own record does not contain.
 
     Raises:
-        CommandLineInvalid: That cannot be known, and the follow-up might be allowed more.
+        CommandLineInvalid: They are unknown, and the follow-up might be allowed more.
     """
     asked = await asked_in(store, run)
     wishes: Wishes = {}
@@ -130,11 +130,11 @@ async def _recorded_elsewhere(
             wishes.update(cast("Wishes", {name: getattr(wish, name) for name in _ASKED}))
     elif asked is None and of is not None:
         raise CommandLineInvalid(
-            f"what the job {of.job!r} was allowed stands in the directory of its batch only: "
+            f"only the batch's directory records what the job {of.job!r} was allowed: "
             "add --batch OUT"
         )
     elif asked is None:
-        note("its tools, options and limits are not on record: what it is to have, flags must say")
+        note("its tools, options and limits are not on record: set them with flags")
     elif asked.variables:
         note(f"values of its variables are not on record ({', '.join(asked.variables)}): see --env")
     return wishes
@@ -143,16 +143,16 @@ async def _recorded_elsewhere(
 async def start_follow_up(
     manager: Manager, followed: Followed, message: str | None, wishes: Wishes
 ) -> RunHandle:
-    """Start a follow-up; `wishes` come before what the run was asked for.
+    """Start a follow-up; `wishes` override those of the followed run.
 
     Raises:
-        NotResumable: A precondition does not hold; it says which.
-        StartRefused: It cannot be started.
+        NotResumable: A precondition does not hold; the error names it.
+        StartRefused: The follow-up cannot start.
     """
     given = wishes.get("options", {})
     if followed.secret_options and not isinstance(given, msgspec.Struct):
         wishes = {**wishes, "options": {**followed.secret_options, **given}}
-    if followed.snapshot_id is not None:  # it has all that was asked for but variables
+    if followed.snapshot_id is not None:  # it records all wishes except variables
         if "env" in followed.wishes:
             wishes = {"env": followed.wishes["env"], **wishes}
         return await manager.submit_resume(followed.snapshot_id, message, **wishes)
@@ -161,7 +161,7 @@ async def start_follow_up(
 
 
 def approver(configuration: Configuration) -> Approve | None:
-    """Return who answers questions: the terminal, or else the rules that are set, or nobody."""
+    """Return the approver: the terminal, else the rules that are set, else none."""
     terminal = find_terminal()
     if terminal is not None:
         return Terminal(terminal, configuration.clocks.get("approval", 120.0)).approve
@@ -169,7 +169,7 @@ def approver(configuration: Configuration) -> Approve | None:
 
 
 def wishes_of(configuration: Configuration) -> Wishes:
-    """Return what flags ask for; files and variables do not change what was asked before."""
+    """Return the wishes that flags set; files and variables do not change the recorded ones."""
     wishes: Wishes = {}
     given = {name for name, source in configuration.sources.items() if source.startswith("-")}
     if "model" in given:
@@ -195,5 +195,5 @@ def wishes_of(configuration: Configuration) -> Wishes:
 
 
 def wishes_of_flags(wish: RunWish, given: set[str]) -> Wishes:
-    """Return what else flags ask for: the fields of a wish that are `given`."""
+    """Return the fields of a wish that further flags set (`given`)."""
     return cast("Wishes", {name: getattr(wish, name) for name in given})

@@ -1,4 +1,4 @@
-"""Lookup of sessions, runs and batch jobs by ids that a user types, shortened or whole."""
+"""Lookup of sessions, runs and batch jobs by full or shortened ids."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 PAGE: Final = 500
 WORDS: Final = 40
-"""So much of a prompt says which session is meant."""
+"""Characters of a prompt that identify a session."""
 MORE: Final = "…"
 _PREFIXES: Final = {"session": "ses_", "run": "run_", "snapshot": "snp_"}
 
 
 class JobOf(msgspec.Struct, frozen=True):
-    """Which job of which batch a session was opened for."""
+    """The batch and the job that a session was opened for."""
 
     job: str
     batch: str
@@ -45,14 +45,12 @@ class JobOf(msgspec.Struct, frozen=True):
 
 
 def add_batch_flag(parser: argparse.ArgumentParser) -> None:
-    """Add `--batch`, which says in which batch a job's id is to be looked up."""
-    parser.add_argument(
-        "--batch", metavar="OUT", help="the directory of the batch, where ID is that of a job"
-    )
+    """Add `--batch`, which names the batch to look a job's id up in."""
+    parser.add_argument("--batch", metavar="OUT", help="the directory of the batch, if ID is a job")
 
 
 def job_of_session(session: Session) -> JobOf | None:
-    """Return the batch job that a session was opened for, if it was for one."""
+    """Return the batch job that a session was opened for, if any."""
     job, batch, out = (session.metadata.get(name) for name in ("job", "batch", "out"))
     if not isinstance(job, str) or not isinstance(batch, str):
         return None
@@ -62,16 +60,15 @@ def job_of_session(session: Session) -> JobOf | None:
 async def find(
     store: Store, text: str, *kinds: Kind, batch: str | None = None, is_on: bool = False
 ) -> tuple[Kind, str]:
-    """Return what kind of thing a name stands for, and its whole id.
+    """Resolve a typed name to its kind and its full id.
 
-    A name is an id, the beginning of one with or without the part before the underscore, or the id
-    of a batch job, which stands for the job's last session. A job of that very id comes before ids
-    that only begin like that. `is_on` says that a run which is on is looked for, where several
-    batches have such a job.
+    A name is an id, the beginning of an id with or without the part before the underscore, or the
+    id of a batch job, which stands for the job's last session. An exact job id wins over ids
+    that begin with it. With `is_on`, a running run is preferred if several batches have the job.
 
     Raises:
-        UnknownId: Nothing is called that.
-        NameAmbiguous: Several things are; it says which.
+        UnknownId: No id matches.
+        NameAmbiguous: Several ids match; the error lists them.
     """
     found = await _by_id(store, text, kinds)
     is_id = text.startswith(tuple(_PREFIXES.values()))
@@ -89,12 +86,12 @@ async def find(
         raise UnknownId(whole.removeprefix(", "), text)
     if len(found) > 1:
         said = [await _described(store, kind, id) for id, kind in found.items()]
-        raise NameAmbiguous(f"several ids begin with {text!r}", said, "type more of the one meant")
+        raise NameAmbiguous(f"several ids begin with {text!r}", said, "type more of the id")
     ((id, kind),) = found.items()
     return kind, id
 
 
-_AMONG_BATCHES: Final = "name the session, or add --batch OUT"
+_AMONG_BATCHES: Final = "use a session id, or add --batch OUT"
 
 
 async def _by_id(store: Store, text: str, kinds: Sequence[Kind]) -> dict[str, Kind]:
@@ -116,7 +113,7 @@ async def _by_id(store: Store, text: str, kinds: Sequence[Kind]) -> dict[str, Ki
 
 
 async def _by_job(store: Store, job: str, out: str | None) -> list[StoredSession]:
-    """Return the last session of a job in each batch that has it, the newest first."""
+    """Return the last session of a job in each batch that has it, newest first."""
     wanted = None if out is None else _batch_in(out)
     found: dict[str, StoredSession] = {}
     for stored in await _with_word(store, job):
@@ -129,11 +126,11 @@ async def _by_job(store: Store, job: str, out: str | None) -> list[StoredSession
 
 
 def _batch_in(out: str) -> str:
-    from sessionmgr.batch import batch_id  # only here: most commands can do without batches
+    from sessionmgr.batch import batch_id  # imported late: most commands need no batches
 
     batch = batch_id(out)
     if batch is None:
-        raise CommandLineInvalid(f"--batch {out}: no batch was begun in that directory")
+        raise CommandLineInvalid(f"--batch {out}: that directory contains no batch")
     return batch
 
 
@@ -167,7 +164,7 @@ async def _of_job(store: Store, stored: StoredSession) -> str:
 
 
 async def _described(store: Store, kind: Kind, id: str) -> str:
-    """Say in one line what an id stands for."""
+    """Describe in one line what an id stands for."""
     if id == MORE:
         return MORE
     if kind == "session":

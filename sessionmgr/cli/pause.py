@@ -20,7 +20,7 @@ today or tomorrow: sessionmgr resume ID. Of a session, the run that is on is mea
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id, and what is to be kept with the snapshot."""
-    parser.add_argument("id", metavar="ID", help="of a run, its session, or a job")
+    parser.add_argument("id", metavar="ID", help="a run, its session, or a job")
     add_batch_flag(parser)
     parser.add_argument("--message", metavar="TEXT", help="what to say when it is resumed")
     parser.add_argument("--node", metavar="NAME", help="a name of your own for the step it is in")

@@ -37,29 +37,27 @@ def print_configuration(configuration: Configuration, *, as_json: bool) -> None:
             told = {"refused": ".".join(refused.key), "value": _plain(refused.value)}
             say_json({**told, "source": where, "why": refused.why})
         else:
-            say(f"# not taken: {shown_refusal(refused)}: {refused.why}")
+            say(f"# refused: {shown_refusal(refused)}: {refused.why}")
 
 
 def shown_refusal(refused: Refused) -> str:
-    """Return a refused setting as TOML has it, with where it is."""
+    """Return a refused setting in TOML, with its source."""
     value = in_toml(_plain(refused.value))
     where = f"{refused.path}:{refused.line}"
     return one_line(f"{'.'.join(refused.key)} = {value} # {where}")
 
 
 def note_refused(refused: Sequence[Refused]) -> None:
-    """Say on stderr which settings of a project are not taken, and how they can be."""
+    """Report on stderr which settings of a project are refused, and how to trust them."""
     for each in refused:
         value = fit(one_line(in_toml(_plain(each.value))), LONGEST)
         where = one_line(f"{each.path}:{each.line}")
-        note(f"{where}: {one_line('.'.join(each.key))} = {value} is not taken: {each.why}")
+        note(f"{where}: {one_line('.'.join(each.key))} = {value} is refused: {each.why}")
     if refused:
         directory = shlex.quote(one_line(str(refused[0].path.parent)))
         changed = refused[0].changed
         since = "" if changed is None else f"{one_line(changed)} has changed since; "
-        note(
-            f"{since}once you have read it, all of it is taken after: sessionmgr trust {directory}"
-        )
+        note(f"{since}to use all of it, read it, then run: sessionmgr trust {directory}")
 
 
 def in_toml(value: Json) -> str:

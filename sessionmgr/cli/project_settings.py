@@ -1,9 +1,9 @@
-"""What a project's settings may set before the user trusts them: names of models, and less.
+"""The settings that a project's file may set before the user trusts it.
 
-A file that comes with a checked-out project was written by whoever may write to that project.
-Unless the user has trusted it, it may name models, and it may narrow what the user's own settings
-allow. Every other setting is refused: it could run a program, widen what agents may do, answer
-their questions or choose where files are written. A setting that is not listed here is refused.
+Anyone who may write to a project may have written its file. Without the user's trust, such a
+file may name models and narrow what the user's own settings allow. Every other setting is
+refused: it could run a program, widen what agents may do, answer their questions or choose where
+files are written. A setting that is not listed here is refused.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 AGENTS: Final = frozenset({"claude", "codex"})
-"""Providers that take a prompt as text; `shell` would run it as a program."""
+"""Providers whose prompt is text; `shell` would run it as a program."""
 MODEL_OPTIONS: Final = frozenset({"fallback_model"})
-"""Options of providers that name a model."""
-ITS_OWN: Final = "only your own settings, or a trusted file, set this"
+"""Provider options that name a model."""
+ITS_OWN: Final = "only your own settings or a trusted file may set this"
 CONCURRENCY: Final = 4
 RETRIES: Final = 2
 DEFAULTS: Final = {
@@ -25,11 +25,11 @@ DEFAULTS: Final = {
     "retries": RETRIES,
     "permission_mode": "default",
 }
-"""What holds where the user has set nothing."""
+"""Defaults for settings that the user has not set."""
 
 
 class Refusal(NamedTuple):
-    """A setting of a project's file that is not taken."""
+    """A refused setting of a project's file."""
 
     key: tuple[str, ...]
     value: object
@@ -41,7 +41,7 @@ Taken: TypeAlias = "tuple[object | None, list[Refusal]]"
 
 
 def narrowed(name: str, value: object, own: Own) -> Taken:
-    """Return what is taken of a setting, beside the user's `own`, and what is refused of it."""
+    """Return the accepted value of a setting, given the user's `own`, and the refusals."""
     narrow = _NARROWING.get(name)
     if narrow is None:
         return None, [Refusal((name,), value, ITS_OWN)]
@@ -63,7 +63,7 @@ def _at_most(name: str, value: object, own: Own) -> Taken:
     limit = own.get(name, DEFAULTS.get(name))
     if limit is None or cast("float", value) <= cast("float", limit):
         return value, []
-    return None, [Refusal((name,), value, f"it is more than your {limit}")]
+    return None, [Refusal((name,), value, f"it is more than your limit, {limit}")]
 
 
 def _mode(name: str, value: object, own: Own) -> Taken:
@@ -109,7 +109,7 @@ def _clocks(name: str, value: object, own: Own) -> Taken:
     limits = cast("Mapping[str, float]", own.get(name, {}))
 
     def limit(clock: str) -> float:
-        return limits.get(clock, CLOCKS.of(clock)) or float("inf")  # 0 is for ever
+        return limits.get(clock, CLOCKS.of(clock)) or float("inf")  # 0 is no limit
 
     seconds = {
         clock: each or float("inf") for clock, each in cast("Mapping[str, float]", value).items()

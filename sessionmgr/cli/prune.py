@@ -1,4 +1,4 @@
-"""The verb `prune`: drop the streamed pieces of old runs, or remove old sessions as a whole."""
+"""The verb `prune`: delete the streamed pieces of old runs, or old sessions as a whole."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 HELP: Final = """\
 Drop the streamed pieces (of messages, reasoning, tools' output) of runs that ended
 before a moment. Whole messages, tool calls, results and costs stay, and so do all
-numbers: whoever reads over a gap is told of it. With --older-than, remove sessions
-instead, all of whose runs ended before a moment, with all that is stored of them:
-events, results, costs, snapshots, images. What becomes free is given back to the disk.
+numbers: readers get a note about each gap. With --older-than, delete sessions
+instead, all of whose runs ended before a time, with all that is stored of them: events,
+results, costs, snapshots, images. The disk gets the freed space back.
 
   sessionmgr prune --before 30d
   sessionmgr prune --older-than 365d"""
@@ -40,12 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--before",
         default=BEFORE,
         metavar="WHEN",
-        help=f"drop pieces of runs that ended before this: an age or a date (default: {BEFORE})",
+        help=f"delete pieces of runs that ended before this age or date (default: {BEFORE})",
     )
     moment.add_argument(
         "--older-than",
         metavar="WHEN",
-        help="remove sessions, all of whose runs ended before this: an age or a date",
+        help="delete sessions all of whose runs ended before this age or date",
     )
     parser.add_argument("--session", metavar="ID", help="of this session only")
 
@@ -83,7 +83,7 @@ async def _prune(args: argparse.Namespace, store: Store) -> int:
 
 
 def _rewrite(args: argparse.Namespace) -> Rewritten:
-    """Write a file of an earlier version anew, which gives nothing back by itself."""
+    """Rewrite a file of an earlier version, which cannot shrink by itself."""
     from sessionmgr.store.sqlite.removal import rewrite
 
     return rewrite(args.configuration.store)

@@ -1,4 +1,4 @@
-"""Directories of rehearsals: what a played model has said is never taken for results."""
+"""Directories of rehearsals, which keep a scripted model's output apart from real results."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MARK: Final = "rehearsal"
-"""The file that stands in such a directory."""
+"""The marker file in such a directory."""
 
 
 def claim_for_rehearsal(out: Path) -> None:
     """Mark a directory as that of a rehearsal.
 
     Raises:
-        CommandLineInvalid: There is a real batch in it.
-        OSError: The system refuses.
+        CommandLineInvalid: It contains a real batch.
+        OSError: The system refuses to write.
     """
     if is_begun(out) and not (out / MARK).exists():
-        why = "a real batch is in it, and a rehearsal would replace its results; name another"
+        why = "it contains a real batch, whose results a rehearsal would replace; name another"
         raise CommandLineInvalid(f"--out {out}: {why}")
     out.mkdir(parents=True, exist_ok=True)
-    (out / MARK).write_text("The results in this directory are those of a played model.\n")
+    (out / MARK).write_text("The results in this directory come from a scripted model.\n")
 
 
 def refuse_rehearsal(out: Path) -> None:
-    """Make sure that a directory is not that of a rehearsal.
+    """Refuse a directory that holds a rehearsal.
 
     Raises:
-        CommandLineInvalid: It is.
+        CommandLineInvalid: It holds one.
     """
     if (out / MARK).exists():
-        why = "it holds a rehearsal, whose results are those of a played model"
+        why = "it contains a rehearsal, with results from a scripted model"
         raise CommandLineInvalid(f"--out {out}: {why}; name another, or remove it")

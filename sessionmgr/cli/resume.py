@@ -1,4 +1,4 @@
-"""The verb `resume`: go on with what was paused, or follow up what is over."""
+"""The verb `resume`: continue a paused run, or follow up a finished one."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from sessionmgr.manager.plan import Wishes
 
 HELP: Final = """\
-Continue a run in its agent's own session, and show it as sessionmgr run does. ID is that
-of a snapshot, a run, a session or a batch job; of the last two, the last run is meant.
-However the run ended, the new one has its directory, model, permission mode, tools,
-options and limits, unless flags say otherwise; a deadline and a budget count anew.
+Continue a run in its agent's own session, and show it as sessionmgr run does. ID is a
+snapshot, a run, a session or a batch job; a session or a job stands for its last run.
+However that run ended, the new one keeps its directory, model, permission mode, tools,
+options and limits, unless flags override them; deadline and budget start anew.
 
   sessionmgr resume run_7hq2
   sessionmgr resume ses_3k9w "now write the changelog"
@@ -45,20 +45,24 @@ SETTINGS: Final = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id and a message."""
-    parser.add_argument("id", metavar="ID", help="of a snapshot, a run, a session or a job")
+    parser.add_argument("id", metavar="ID", help="a snapshot, a run, a session or a job")
     parser.add_argument(
-        "message", nargs="?", metavar="MESSAGE", help=f"what to say (default: {CONTINUE})"
+        "message", nargs="?", metavar="MESSAGE", help=f"the message to send (default: {CONTINUE})"
     )
     add_batch_flag(parser)
     add_setting_flags(parser, *SETTINGS)
-    parser.add_argument("--env", action="append", metavar="K=V", help="a variable for the agent")
-    parser.add_argument("--env-file", metavar="FILE", help="a file of such variables, one a line")
+    parser.add_argument(
+        "--env", action="append", metavar="K=V", help="an environment variable for the agent"
+    )
+    parser.add_argument(
+        "--env-file", metavar="FILE", help="environment variables from a file, one per line"
+    )
     parser.add_argument(
         "--option",
         action="append",
         metavar="K=V",
-        help="an option of the provider; those with secrets in them are not stored, and are "
-        "taken from here or from the settings",
+        help="an option of the provider; options with secrets are not stored: they are read "
+        "from here or from the settings",
     )
 
 
@@ -97,7 +101,7 @@ def _require_message(followed: Followed, message: str | None) -> None:
             f"sessionmgr resume {run.id} MESSAGE"
         )
     if message is not None and not message.strip():
-        raise CommandLineInvalid(f"MESSAGE: {message!r} is empty: say what there is to do")
+        raise CommandLineInvalid(f"MESSAGE: {message!r} is empty; write what the agent should do")
 
 
 def _wishes(args: argparse.Namespace) -> Wishes:

@@ -52,7 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--prompt-file", metavar="FILE", help="read the prompt from a file")
     parser.add_argument(
-        "--resume", metavar="ID", help="follow up this run, session or batch job: see resume"
+        "--resume",
+        metavar="ID",
+        help="follow up this run, session or batch job (see sessionmgr resume)",
     )
     add_batch_flag(parser)
     add_job_flags(parser)
@@ -103,7 +105,7 @@ async def _follow_up(args: argparse.Namespace, wish: RunWish, wait: StoreWait) -
     configuration: Configuration = args.configuration
     if args.cwd is not None:
         raise CommandLineInvalid(
-            f"--cwd: a session that goes on stays in its directory, not in {args.cwd!r}"
+            f"--cwd: a continued session stays in its directory; it cannot move to {args.cwd!r}"
         )
     async with open_stored(configuration) as store:
         followed = await find_followed(store, args.resume, args.batch, configuration)
@@ -125,13 +127,13 @@ def _require_provider(followed: Followed, configuration: Configuration) -> None:
     run = followed.run
     if is_flag and configuration.provider != run.provider:
         raise CommandLineInvalid(
-            f"--provider: session {run.session_id} is with {run.provider}, "
+            f"--provider: session {run.session_id} belongs to {run.provider}, "
             f"not {configuration.provider}"
         )
 
 
 def _wishes(args: argparse.Namespace, wish: RunWish) -> Wishes:
-    """Return what flags ask for; what they do not say is as it was."""
+    """Return the wishes that flags set; all others stay as recorded."""
     wishes = wishes_of(args.configuration)
     said = {
         "system_prompt": args.system_prompt or args.system_prompt_file,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sessionmgr.store import Lease, Store, StoredRun, StoredSession
 
 HELP: Final = """\
-List sessions, the newest first: the batch job that each is of, who it is with, how its
+List sessions, newest first: the batch job that each belongs to, its provider, how its
 last run stands, what it cost and how it began. An id may be shortened while it is
 unambiguous; a job's id stands for its last session.
 
@@ -44,7 +44,7 @@ STATUSES: Final = (*(status.value for status in RunStatus), ORPHANED)
 SHORT: Final = 12
 """So much of an id is shown in tables: 40 bits of chance."""
 WITH_DIRECTORY: Final = 120
-"""In so many columns there is room for the directory, too."""
+"""Columns at which the directory has room, too."""
 
 
 class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,7 +119,7 @@ async def _list(args: argparse.Namespace, store: Store) -> int:
 
 
 def _titles(lines: Sequence[SessionLine]) -> list[str]:
-    """Return the columns: JOB where there are jobs, and DIRECTORY where there is room for it."""
+    """Return the columns: JOB if there are jobs, and DIRECTORY if it has room."""
     titles = ["SESSION", "PROVIDER", "STATUS", "BEGUN", "TOOK", "COST", "PROMPT"]
     width = room()
     if width is None or width >= WITH_DIRECTORY:

@@ -311,9 +311,9 @@ SETTINGS: Final = {
         Setting(
             "retry_from",
             RETRY_FROM,
-            "what to do with a job that ended half way and has made tool calls: session: resume "
-            "its session, and leave it for a decision where that cannot be; fresh: start it over, "
-            "although its tool calls may be repeated; ask: leave it for a decision "
+            "how to restart an incomplete job that has made tool calls: session: resume "
+            "its session, or wait for a decision if that is impossible; fresh: start it over, "
+            "which may repeat its tool calls; ask: wait for a decision "
             "(default: session)",
             ("--retry-from",),
         ),
@@ -327,14 +327,14 @@ SETTINGS: Final = {
         Setting(
             "approve",
             PATH,
-            "rules that answer approval requests (default: none, and every one is denied)",
+            "rules that answer approval requests (default: none; every request is denied)",
             ("--approve",),
             "FILE",
         ),
         Setting(
             "on_denied",
             ON_DENIED,
-            "what a job is that completed and was denied something: warn: completed, and shown; "
+            "how to treat a completed job with denials: warn: completed, with a warning; "
             "fail: failed (default: warn)",
             ("--on-denied",),
         ),

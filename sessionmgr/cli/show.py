@@ -48,7 +48,7 @@ LONGEST_END: Final = 200
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id."""
-    parser.add_argument("id", metavar="ID", help="of a session, a run, a snapshot or a job")
+    parser.add_argument("id", metavar="ID", help="a session, a run, a snapshot or a job")
     add_batch_flag(parser)
 
 
@@ -90,7 +90,7 @@ async def _show_run(store: Store, stored: StoredRun, *, as_json: bool) -> None:
 
 
 async def _questions(store: Store, run: Run) -> list[ToolApprovalRequested]:
-    """Return what a run asks, and nobody has answered yet."""
+    """Return the run's unanswered approval requests."""
     if not run.open_approvals:
         return []
     page = await store.events(run.session_id, run_id=run.id, types=["tool_approval_requested"])
@@ -139,7 +139,7 @@ def run_lines(
 
 
 def _question(event: ToolApprovalRequested) -> list[str]:
-    """Say what a run wants to do, why, and how to answer."""
+    """Describe what a run wants to do, why, and how to answer."""
     what = event.tool_name or "a tool"
     if event.tool_input is not None:
         what += f": {command_of(event.tool_input)}"
@@ -245,7 +245,7 @@ def _runs_table(runs: Iterable[Run], *, is_held: bool, now: float) -> list[str]:
 
 
 def _end(run: Run) -> str:
-    """Say what came of a run: why it did not complete, or else its text."""
+    """Return a run's outcome: why it did not complete, or else its text."""
     why = why_it_ended(run) if run.status in TERMINAL and run.status != "completed" else ""
     return fit(one_line(why or run.text), LONGEST_END)
 
@@ -289,7 +289,7 @@ def _used(usage: Usage, cost: Cost) -> list[str]:
     lines = [_line("tokens", tokens(usage))]
     if cost.usd is not None:
         said = money(cost.usd, cost.provenance)
-        if cost.provenance is not Provenance.PARTIAL:  # which `money` says itself
+        if cost.provenance is not Provenance.PARTIAL:  # `money` marks partial costs itself
             said += f" ({cost.provenance})"
         lines.append(_line("cost", said))
     return lines

@@ -162,13 +162,15 @@ def _next_steps(result: RunResult, configuration: Configuration) -> list[Note]:
 
 
 def _of_a_lost_session(result: RunResult) -> Iterator[Note]:
-    """Say which of the provider's sessions was not found, and how its own program looks for it."""
+    """Yield notes on a provider session that was not found, and how its program finds it."""
     adapter, id = find_adapter(result.provider), result.provider_session_id
     known_as = adapter.display_name or adapter.name
-    yield Note(f"{known_as} has no session {id} any more, or not for this directory", "plain")
+    yield Note(
+        f"{known_as} no longer has the session {id}, or has it only for another directory", "plain"
+    )
     if adapter.resume_command is not None and id is not None:
         command = adapter.resume_command.format(id=id)
-        yield Note(f"to look for it there: {command}", "plain")
+        yield Note(f"to look it up there: {command}", "plain")
 
 
 def _can_go_on(result: RunResult) -> bool:

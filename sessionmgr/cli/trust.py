@@ -1,4 +1,4 @@
-"""The verb `trust`: take all settings of a project's own `sessionmgr.toml`, until it changes."""
+"""The verb `trust`: accept all settings of a project's own `sessionmgr.toml` until it changes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from sessionmgr.model import Json
 
 HELP: Final = """\
-Trust the sessionmgr.toml of a directory: all of its settings are taken, until it changes.
+Trust the sessionmgr.toml of a directory: use all of its settings until the file changes.
 
-A file that comes with a project may name models and narrow what you allow. What runs programs,
-widens permissions, answers questions or says where files are written is refused, with a note, until
-you have read the file and trusted it. The record holds a hash of the file, and of each file of the
-project that it names; a file that has changed is to be trusted anew.
+A project's file may name models and narrow what you allow. Settings that run programs, widen
+permissions, answer questions or choose where files are written are refused with a note until
+you have read the file and trusted it. The record holds a hash of the file and of each project
+file that it names; after a change you have to trust it again.
 
   sessionmgr trust .
   sessionmgr trust --list
@@ -39,14 +39,14 @@ project that it names; a file that has changed is to be trusted anew.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take a directory, or what is to be done otherwise."""
+    """Add the directory to trust, and the flags for other actions."""
     parser.add_argument("directory", nargs="?", metavar="DIR", help="where the file is")
     parser.add_argument("--list", action="store_true", help="print what is trusted")
-    parser.add_argument("--revoke", metavar="DIR", help="do not trust the file there any more")
+    parser.add_argument("--revoke", metavar="DIR", help="stop trusting the file there")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it, and return the exit code."""
+    """Run the verb and return the exit code."""
     chosen = [args.directory is not None, args.list, args.revoke is not None]
     if sum(chosen) != 1:
         raise CommandLineInvalid("trust: name one directory, or use --list, or --revoke DIR")
@@ -66,9 +66,9 @@ def _settings_at(place: str) -> Path:
 
 def _trust(path: Path, *, as_json: bool) -> None:
     if known_as(path) == known_as(user_settings()):
-        raise CommandLineInvalid(f"trust: {path} is your own file, which is always taken")
+        raise CommandLineInvalid(f"trust: {path} is your own file, which is always trusted")
     if not path.is_file():
-        raise CommandLineInvalid(f"trust: there is no file {path}")
+        raise CommandLineInvalid(f"trust: no such file: {path}")
     file = read_settings(path)
     refused = refusals_of(file)
     trusted = describe(path, file.data, file.settings)
@@ -81,7 +81,7 @@ def _trust(path: Path, *, as_json: bool) -> None:
     for name in trusted.files:
         say(f"# and the file {one_line(name)}")
     if not refused:
-        say("# it sets nothing that needs to be trusted")
+        say("# none of its settings needs trust")
     note(f"{one_line(trusted.path)} is trusted until it changes")
 
 
@@ -91,7 +91,7 @@ def _revoke(path: Path, *, as_json: bool) -> None:
     if as_json:
         say_json({"path": str(known_as(path)), "state": "revoked"})
     else:
-        note(f"{one_line(str(known_as(path)))} is not trusted any more")
+        note(f"{one_line(str(known_as(path)))} is no longer trusted")
 
 
 def _list(*, as_json: bool) -> None:

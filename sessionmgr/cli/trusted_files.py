@@ -1,8 +1,8 @@
-"""The record of settings files that the user trusts: by path, and by the hash of what they hold.
+"""The record of settings files that the user trusts, by path and content hash.
 
-Each record is a file of its own in the user's state directory, 0600, replaced as a whole. A file
-that the settings name within the project, such as one of approval rules, is part of the record:
-if either changes, the settings are no longer trusted.
+Each record is a separate file (mode 0600) in the user's state directory, replaced atomically. A
+project file that the settings name, such as approval rules, is part of the record: if either
+file changes, the settings are no longer trusted.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _LONGEST_PATH: Final = 4096
 
 
 class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One record."""
+    """The trust record of one settings file."""
 
     path: str
     sha256: str
     files: dict[str, str] = {}
-    """What the settings name within the project, and the hash of each file."""
+    """The project files that the settings name, with their hashes."""
 
     def differs_from(self, present: TrustedFile) -> str | None:
-        """Return a file that is not as it was trusted; None if all are."""
+        """Return a file that has changed since it was trusted; None if none has."""
         if self.sha256 != present.sha256:
             return self.path
         changed = self.files.items() ^ present.files.items()
@@ -40,7 +40,7 @@ class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def describe(path: Path, data: bytes, settings: Mapping[str, object]) -> TrustedFile:
-    """Return the record of a settings file that holds `data`."""
+    """Make the record of a settings file with the content `data`."""
     named = {str(each): _hash(each) for each in _files_named(settings, path.parent)}
     return TrustedFile(
         path=str(known_as(path)), sha256=hashlib.sha256(data).hexdigest(), files=named
@@ -48,19 +48,19 @@ def describe(path: Path, data: bytes, settings: Mapping[str, object]) -> Trusted
 
 
 def known_as(path: Path) -> Path:
-    """Return the path under which a settings file is recorded: links of its directory resolved."""
+    """Return the path that identifies a settings file: its directory's links are resolved."""
     return path.parent.resolve() / path.name
 
 
 def recorded(path: Path) -> TrustedFile | None:
-    """Return what was trusted of this path, if anything was."""
+    """Return the trust record for this path, if any."""
     record = _record_of(path)
     try:
         found = msgspec.json.decode(record.read_bytes(), type=TrustedFile)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except msgspec.DecodeError:
-        return None  # not a record of ours: it grants nothing
+        return None  # not one of our records: it grants nothing
     return found if found.path == str(known_as(path)) else None
 
 
@@ -74,12 +74,12 @@ def all_recorded() -> list[TrustedFile]:
         try:
             found.append(msgspec.json.decode(record.read_bytes(), type=TrustedFile))
         except (FileNotFoundError, msgspec.DecodeError):
-            continue  # revoked meanwhile, or not a record of ours
+            continue  # revoked meanwhile, or not one of our records
     return sorted(found, key=lambda each: each.path)
 
 
 def record(trusted: TrustedFile) -> None:
-    """Store a record in the place of an earlier one."""
+    """Store a record, replacing an earlier one."""
     target = _record_of(Path(trusted.path))
     make_private_directory(state_directory())
     make_private_directory(target.parent)
@@ -97,7 +97,7 @@ def record(trusted: TrustedFile) -> None:
 
 
 def revoke(path: Path) -> bool:
-    """Remove the record of this path; say whether there was one."""
+    """Remove the record for this path; return whether there was one."""
     try:
         _record_of(path).unlink()
     except (FileNotFoundError, NotADirectoryError):
@@ -111,7 +111,7 @@ def _record_of(path: Path) -> Path:
 
 
 def _files_named(settings: object, directory: Path) -> Iterator[Path]:
-    """Yield the files within the project that values of the settings name."""
+    """Yield the project files that values of the settings name."""
     project = directory.resolve()
     for text in dict.fromkeys(_texts(settings)):
         if not text or "\0" in text or len(text) > _LONGEST_PATH:
@@ -120,7 +120,7 @@ def _files_named(settings: object, directory: Path) -> Iterator[Path]:
             real = (directory / os.path.expanduser(text)).resolve()  # noqa: PTH111
             is_file = real.is_relative_to(project) and real.is_file()
         except OSError:
-            continue  # too long for a file's name: it names none
+            continue  # too long for a file name
         if is_file:
             yield real
 

@@ -53,7 +53,7 @@ VERBS: Final = {
         Verb("approve", "approve", "answer what a run has asked"),
         Verb("adapters", "adapters", "the providers that are installed, and what they can do"),
         Verb("doctor", "doctor", "whether all is well here, and what to do if not"),
-        Verb("trust", "trust", "take all settings of a project's own sessionmgr.toml"),
+        Verb("trust", "trust", "use all settings of a project's own sessionmgr.toml"),
         Verb("schema", "schema", "the JSON Schema of what is read, stored and printed"),
         Verb("prune", "prune", "drop the streamed pieces of runs that ended long ago"),
         Verb("completion", "completion", "completion for bash, zsh or fish"),

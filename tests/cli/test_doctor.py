@@ -37,7 +37,7 @@ def test_settings_of_a_project_that_are_not_taken_are_told(terminal: Terminal) -
     (terminal.home / "sessionmgr.toml").write_text('approve = "x"\noptions.shell.shell = true\n')
     code, told = looked(terminal, "settings")
     assert (code, told["settings"]["state"]) == (0, "skip")
-    assert "not taken from the project: approve, options.shell.shell" in told["settings"]["detail"]
+    assert "refused from the project: approve, options.shell.shell" in told["settings"]["detail"]
     assert told["settings"]["next"].endswith(f"sessionmgr trust {terminal.home}")
 
 

@@ -109,7 +109,7 @@ def test_a_job_of_several_batches_is_named_with_its_batch(
     code, out, err = terminal("resume", "a", MORE)
     assert (code, out) == (1, "")
     head, *candidates = err.splitlines()
-    assert head.endswith("2 batches have a job 'a'; name the session, or add --batch OUT:")
+    assert head.endswith("2 batches have a job 'a'; use a session id, or add --batch OUT:")
     for name, result in of.items():
         (line,) = [each for each in candidates if result.session_id in each]
         assert "session, completed, " in line
@@ -135,7 +135,7 @@ async def test_a_job_that_is_on_is_not_followed_up(terminal: Terminal, tmp_path:
                 pass
         code, _, err = await trio.to_thread.run_sync(terminal, "resume", "a", MORE)
         assert code == 1
-        assert f"is on, and process {os.getpid()} looks after its session: wait for it" in err
+        assert f"is on, and process {os.getpid()} owns its session: wait for it" in err
 
 
 async def cancel_by_job(terminal: Terminal, store: Path, out: Path) -> RunResult:
@@ -180,8 +180,8 @@ def test_a_job_that_its_batch_will_try_again_is_not_followed_up(
     code, _, err = terminal("resume", "a", MORE)
     assert code == 1
     assert err.endswith(
-        f"the job 'a' is retrying in the batch {out}, at which process {os.getpid()} is: "
-        "wait until it is over there"
+        f"the job 'a' is retrying in the batch {out}, which process {os.getpid()} is "
+        "running: wait until the job has ended there"
     )
     place.close()
     assert terminal("resume", "a", MORE)[0] == 0
@@ -208,7 +208,8 @@ def test_a_job_of_an_older_version_is_followed_up_with_what_its_batch_has_on_rec
     forget_what_was_asked(terminal.store)
     code, _, err = terminal("resume", "a", MORE)
     assert code == 1
-    assert err.endswith("stands in the directory of its batch only: add --batch OUT")
+    assert "only the batch's directory records what the job" in err
+    assert err.endswith("add --batch OUT")
     code, said, err = terminal("resume", "a", MORE, "--batch", str(out))
     assert (code, said) == (0, "and so on"), err
     _, events, _ = terminal("events", "a", "--json", "--type", "run_started")

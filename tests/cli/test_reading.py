@@ -205,7 +205,7 @@ def test_a_shortened_id_must_not_stand_for_two(terminal: Terminal) -> None:
     code, out, err = terminal("show", "run_")
     assert (code, out) == (1, "")
     first, *candidates = err.splitlines()
-    assert first == "sessionmgr: error: several ids begin with 'run_'; type more of the one meant:"
+    assert first == "sessionmgr: error: several ids begin with 'run_'; type more of the id:"
     assert len(candidates) == 2
     for each, words in ((one, "fix the tests"), (other, "write a changelog")):
         (said,) = [line for line in candidates if each.id in line]

@@ -57,14 +57,14 @@ def test_a_rehearsal_and_a_batch_never_share_a_directory(terminal: Terminal) -> 
     words = ("-q", "-p", "claude", "--option", 'command=["/bin/sh", "-c", "exit 7"]')
     code, _, err = terminal.bare("rehearse", file, *words, "-o", str(real))
     assert code == 1
-    assert f"--out {real}: a real batch is in it" in err
+    assert f"--out {real}: it contains a real batch" in err
     assert (real / "results.jsonl").read_bytes() == before
     played = terminal.home / "played"
     for _ in range(2):  # it may be rehearsed again
         assert terminal.bare("rehearse", file, *words, "-o", str(played))[0] == 3
     code, _, err = terminal.bare("batch", file, "-q", "-p", "claude", "-o", str(played))
     assert code == 1
-    assert f"--out {played}: it holds a rehearsal" in err
+    assert f"--out {played}: it contains a rehearsal" in err
 
 
 def test_jobs_that_cannot_be_rehearsed_are_named_before_anything_starts(

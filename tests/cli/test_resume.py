@@ -60,7 +60,7 @@ def test_a_run_that_its_program_left_behind_goes_on(terminal: Terminal, tmp_path
             pass
         code, _, err = terminal("resume", keeper.run_id, MORE)
         assert code == 1
-        assert f"process {keeper.process.pid} looks after its session" in err
+        assert f"process {keeper.process.pid} owns its session" in err
         keeper.process.kill()
         keeper.process.wait()
         code, out, _ = terminal("resume", keeper.run_id, MORE, "--clock", "idle=60")

@@ -230,7 +230,7 @@ def test_a_run_goes_on_in_the_session_of_another(prompt: Terminal) -> None:
         (["-p", "shell", "--deadline", "-1", "y"], "--deadline"),
         (["-p", "shell", "--system-prompt", "x", "y"], "system_prompt"),
         (["--resume", "run_nothing", "y"], "there is no store at"),
-        (["--resume", "x", "--cwd", ".", "y"], "--cwd: a session that goes on stays"),
+        (["--resume", "x", "--cwd", ".", "y"], "--cwd: a continued session stays"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_1(

@@ -47,10 +47,10 @@ def test_the_note_names_file_key_value_and_remedy(terminal: Terminal) -> None:
     assert code == 0
     assert out.startswith("{")
     setting = f'{path}:3: options.claude.command = ["/bin/sh", "-c", "id"]'
-    why = "only your own settings, or a trusted file, set this"
-    remedy = "once you have read it, all of it is taken after: sessionmgr trust"
+    why = "only your own settings or a trusted file may set this"
+    remedy = "to use all of it, read it, then run: sessionmgr trust"
     assert err.splitlines() == [
-        f"sessionmgr: {setting} is not taken: {why}",
+        f"sessionmgr: {setting} is refused: {why}",
         f"sessionmgr: {remedy} {terminal.home}",
     ]
 
@@ -68,8 +68,8 @@ def test_print_config_shows_what_is_not_taken(terminal: Terminal) -> None:
     path = project(terminal, 'store = "x.db"\n')
     code, out, err = terminal.bare("--print-config")
     assert (code, err) == (0, "")
-    why = "only your own settings, or a trusted file, set this"
-    assert out.endswith(f'# not taken: store = "x.db" # {path}:1: {why}')
+    why = "only your own settings or a trusted file may set this"
+    assert out.endswith(f'# refused: store = "x.db" # {path}:1: {why}')
 
 
 def test_a_projects_program_does_not_run(terminal: Terminal) -> None:
@@ -238,10 +238,10 @@ def test_a_record_that_is_none_or_of_another_file_grants_nothing(terminal: Termi
 WRONG: dict[tuple[str, ...], str] = {
     (): "trust: name one directory, or use --list, or --revoke DIR",
     (".", "--list"): "trust: name one directory, or use --list, or --revoke DIR",
-    ("none",): "trust: there is no file {home}/none/sessionmgr.toml",
+    ("none",): "trust: no such file: {home}/none/sessionmgr.toml",
     ("--revoke", "."): "trust: {home}/sessionmgr.toml was not trusted: see sessionmgr trust --list",
     ("config/sessionmgr",): (
-        "trust: {home}/config/sessionmgr/sessionmgr.toml is your own file, which is always taken"
+        "trust: {home}/config/sessionmgr/sessionmgr.toml is your own file, which is always trusted"
     ),
 }
 
@@ -295,6 +295,6 @@ def test_a_link_in_the_project_does_not_say_where_results_go(terminal: Terminal,
     (terminal.home / link).symlink_to(elsewhere)
     code, _, err = terminal.bare("batch", "jobs.jsonl")
     assert code == 1
-    assert f"{link} is a symbolic link to {elsewhere}: to write there, say so with --out" in err
+    assert f"{link} is a symbolic link to {elsewhere}: to write there, name it with --out" in err
     assert list(elsewhere.iterdir()) == []
     assert terminal.bare("batch", "jobs.jsonl", "--out", "runs/jobs")[0] == 0

@@ -149,7 +149,7 @@ async def test_a_session_that_the_agent_has_lost_is_named_with_the_agents_own_co
     said = await sessionmgr(hermitage, env, "resume", started["run_id"], MESSAGE)
     assert said.returncode == 3
     err = said.stderr.decode()
-    assert f"Claude Code has no session {started['provider_session_id']} any more" in err
+    assert f"Claude Code no longer has the session {started['provider_session_id']}" in err
     assert f"claude --resume {started['provider_session_id']}" in err
 
 

@@ -1,6 +1,6 @@
-"""Whether Claude Code has a login: decided from its environment and files, without starting it.
+"""Detect from Claude Code's environment and files whether it has a login, without starting it.
 
-Measured with `claude auth status` of 2.1.327. No value of a key or token is ever part of an answer.
+Measured with `claude auth status` of 2.1.327. An answer never contains the value of a key or token.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CLOUDS: Final = (
     *("CLAUDE_CODE_USE_MANTLE", "CLAUDE_CODE_USE_ANTHROPIC_AWS"),
     "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
 )
-# Ways to log in whose outcome only Claude Code itself can tell.
+# Ways to log in whose outcome only Claude Code itself can determine.
 _UNTOLD: Final = (
     *("ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_PROFILE", "ANTHROPIC_IDENTITY_TOKEN"),
     *("ANTHROPIC_IDENTITY_TOKEN_FILE", "CLAUDE_CODE_USE_GATEWAY"),
@@ -45,7 +45,7 @@ _ON: Final = frozenset({"1", "true", "yes", "on"})
 def health_of(
     options: ClaudeOptions, env: Mapping[str, str], cwd: str, *, platform: str = sys.platform
 ) -> Health:
-    """Say whether Claude Code is installed and logged in, as far as files and variables tell."""
+    """Report whether Claude Code is installed and logged in, judging by files and variables."""
     missing = missing_program(options.command, env, cwd, INSTALL)
     if missing is not None:
         return missing
@@ -65,7 +65,7 @@ def health_of(
 def _login(
     options: ClaudeOptions, env: Mapping[str, str], cwd: Path, unknown: list[str]
 ) -> str | None:
-    """Return which login it has; what cannot be looked at is added to `unknown`."""
+    """Return the login that was found; add each source that cannot be read to `unknown`."""
     home = Path(env["HOME"]) if env.get("HOME") else None
     named = options.home or env.get("CLAUDE_CONFIG_DIR")
     directory = cwd / named if named else home / ".claude" if home else None
@@ -103,7 +103,7 @@ def _stored(credentials: Path, account: Path, unknown: list[str]) -> str | None:
 def _settings(
     options: ClaudeOptions, directory: Path | None, cwd: Path, unknown: list[str]
 ) -> Iterator[dict[str, Json]]:
-    """Yield the settings that Claude Code would read, the weakest first."""
+    """Yield the settings that Claude Code would read, in increasing order of precedence."""
     sources = options.setting_sources
     local = cwd / ".claude"
     files = {

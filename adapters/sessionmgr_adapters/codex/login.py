@@ -1,8 +1,8 @@
-"""Whether Codex has a login: decided from its environment and files, without starting it.
+"""Detect from Codex's environment and files whether it has a login, without starting it.
 
-Measured with 0.169.0: an app-server uses auth.json or a configured provider of models, and neither
-OPENAI_API_KEY nor CODEX_API_KEY; `codex exec` uses CODEX_API_KEY as well. No value of a key or
-token is ever part of an answer.
+Measured with 0.169.0: an app-server uses auth.json or a configured model provider, and neither
+OPENAI_API_KEY nor CODEX_API_KEY; `codex exec` uses CODEX_API_KEY as well. An answer never contains
+the value of a key or token.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ def _health(options: CodexOptions, env: Mapping[str, str], cwd: Path, home: Path
     for directory in (cwd, *cwd.parents):
         own = directory / PROJECT
         if own != home and _toml(own / FILE).keys() & {"model_provider", "model_providers"}:
-            return _unknown(f"{own / FILE} may name another provider of models")
+            return _unknown(f"{own / FILE} may name another model provider")
     name = config.get("model_provider", OPENAI)
     if name != OPENAI:
         provider = found_in(config, "model_providers", str(name))
         if not isinstance(provider, dict):
-            return _unknown(f"the provider of models {name!r} is not configured in {home / FILE}")
+            return _unknown(f"the model provider {name!r} is not configured in {home / FILE}")
         if provider.get("requires_openai_auth") is not True:
             return _of_provider(str(name), provider, env)
     elif config.get("openai_base_url") or env.get("OPENAI_BASE_URL"):
@@ -83,10 +83,10 @@ def _health(options: CodexOptions, env: Mapping[str, str], cwd: Path, home: Path
 def _of_provider(name: str, provider: dict[str, Json], env: Mapping[str, str]) -> Health:
     key = provider.get("env_key")
     if not isinstance(key, str):
-        return Health(detail=f"Codex is installed; the provider of models {name!r} needs no login")
+        return Health(detail=f"Codex is installed; the model provider {name!r} needs no login")
     if env.get(key, "").strip():
         return Health(detail=f"Codex is installed and has a login: {key} is set (for {name!r})")
-    why = f"{key} is not set, and the provider of models {name!r} takes its key from it"
+    why = f"{key} is not set, and the model provider {name!r} takes its key from it"
     return Health(state="fail", detail=f"{why}; set {key}")
 
 
@@ -105,7 +105,7 @@ def _of_openai(
     if found.get("OPENAI_API_KEY") or _has_token(found.get("tokens")):
         return Health(detail=f"Codex is installed and has a login: {auth}")
     if any(found.values()):
-        return _unknown(f"{auth} holds something else than a key or tokens")
+        return _unknown(f"{auth} contains neither a key nor tokens")
     note = " (Codex does not use OPENAI_API_KEY)" if env.get("OPENAI_API_KEY") else ""
     return Health(state="fail", detail=f"Codex is not logged in{note}; {LOG_IN}")
 

@@ -71,7 +71,7 @@ class ShellAdapter(ProviderAdapter):
             return "prompt: it holds a NUL"
         try:
             is_shell = isinstance(spec.options, ShellOptions) and spec.options.shell
-            return None if is_shell or argv_of(spec.prompt) else "prompt: it holds no command"
+            return None if is_shell or argv_of(spec.prompt) else "prompt: it contains no command"
         except ValueError as error:
             return f"prompt: {error}"
 

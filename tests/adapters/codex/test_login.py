@@ -71,7 +71,7 @@ def test_a_login_is_found_and_named_without_its_secret(
         ("", None, {"CODEX_API_KEY": "k"}, "Codex is not logged in; run `codex login`"),
         ("", None, {"OPENAI_API_KEY": "k"}, "not logged in (Codex does not use OPENAI_API_KEY); "),
         (f"{KEYED}requires_openai_auth = true\n", None, {"FAKE_KEY": "k"}, "Codex is not logged"),
-        (KEYED, AUTH, {}, "FAKE_KEY is not set, and the provider of models 'fake' takes its key"),
+        (KEYED, AUTH, {}, "FAKE_KEY is not set, and the model provider 'fake' takes its key"),
     ],
 )
 def test_a_missing_login_fails_and_says_what_to_do(
@@ -91,7 +91,7 @@ def test_a_missing_login_fails_and_says_what_to_do(
         ('model_provider = "nowhere"\n', None, {}, "'nowhere' is not configured in"),
         ("[", None, {}, "config.toml is not TOML"),
         ("", "no JSON", {}, "auth.json is not a JSON object"),
-        ("", '{"agent_identity": {"x": 1}}', {}, "something else than a key or tokens"),
+        ("", '{"agent_identity": {"x": 1}}', {}, "neither a key nor tokens"),
         ("", None, {"CODEX_ACCESS_TOKEN": "x"}, "CODEX_ACCESS_TOKEN is set"),
         ("", None, {"HOME": ""}, "HOME is not set"),
     ],
@@ -113,7 +113,7 @@ def test_a_project_that_may_name_another_provider_leaves_it_open(tmp_path: Path)
     (project / "config.toml").write_text(f'model_provider = "fake"\n{PROVIDER}')
     health = health_of(CodexOptions(), env, str(tmp_path / "work"))
     assert health.state == "ok"
-    assert "may name another provider of models" in health.detail
+    assert "may name another model provider" in health.detail
 
 
 def test_a_home_of_its_own_is_looked_at(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
-"""The profile of a `codex exec`: those of its settings that nobody else may read.
+"""The profile of a `codex exec` run: its settings that other users must not read.
 
-A setting on a command line is read by everybody on the machine. Codex lays a file
-`NAME.config.toml` of its home over the user's configuration where it is started with `--profile`,
-and what stands on its command line over that, table by table. So what is secret goes into a private
-file, to which a link in the home leads for as long as Codex runs, and all the rest is said on the
-command line as before: nothing else in the configuration comes before it.
+Every user of the machine can read a command line. With `--profile`, Codex lays a file
+`NAME.config.toml` of its home over the user's configuration, and its command line over that, table
+by table. The adapter therefore writes the secret settings to a private file, links to it from the
+home while Codex runs, and passes all other settings on the command line as before. No other
+configuration takes precedence over these settings.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 SUFFIX: Final = ".config.toml"
 OURS: Final = "sessionmgr-"
 SECRET_TABLES: Final = frozenset({"env", "http_headers", "query_params"})
-"""Tables in which any value may be secret, whatever its name."""
+"""Tables in which any value may be secret, regardless of its name."""
 NAMES_OF_VARIABLES: Final = frozenset({"env_http_headers", "env_key", "env_vars"})
-"""What says in which variables secrets stand, and holds none."""
+"""Settings that name the variables which hold secrets, but hold none themselves."""
 _FLAGS: Final = ("-p", "--profile")
 
 
 def parted(settings: Mapping[str, Json]) -> tuple[dict[str, Json], dict[str, Json]]:
-    """Return settings without what is secret in them, and that alone, each in its tables."""
+    """Split settings into public and secret ones, each in its tables."""
     plain: dict[str, Json] = {}
     secret: dict[str, Json] = {}
     for name, value in settings.items():
@@ -54,7 +54,7 @@ def parted(settings: Mapping[str, Json]) -> tuple[dict[str, Json], dict[str, Jso
 def _is_secret(name: str, value: Json) -> bool:
     if name in NAMES_OF_VARIABLES:
         return False
-    if isinstance(value, list):  # a list is of one layer, and not joined with another
+    if isinstance(value, list):  # a list comes from one layer and is not merged
         return any(_is_secret(name, each) for each in value)
     if not isinstance(value, str):
         return False
@@ -62,7 +62,7 @@ def _is_secret(name: str, value: Json) -> bool:
 
 
 def require_free(program: Sequence[str]) -> None:
-    """Make sure that the user has not named a profile: Codex takes one.
+    """Refuse a profile that the user has named: Codex accepts only one.
 
     Raises:
         ProfileRefused: The program's arguments name one.
@@ -70,18 +70,18 @@ def require_free(program: Sequence[str]) -> None:
     for each in program[1:]:
         if each in _FLAGS or each.startswith(("--profile=", "-p=")):
             raise ProfileRefused(
-                f"options.command names a profile ({each}), and Codex takes one only: the secrets "
-                "among these settings would have to be in another; put them into the first, or "
-                "have the run done without options.exec"
+                f"options.command names a profile ({each}), and Codex accepts only one: secrets "
+                "among these settings need another; put them into the named profile, or "
+                "remove options.exec"
             )
 
 
 @contextmanager
 def linked(home: Path, file: Path) -> Generator[str, None, None]:
-    """Have a private file be a profile in a home of Codex's, and say what it is called.
+    """Write settings to a private profile in a Codex home, and yield the profile's name.
 
     Raises:
-        ProfileRefused: There is no link to be made.
+        ProfileRefused: The link cannot be made.
     """
     name = f"{OURS}{secrets.token_hex(8)}"
     link = home / f"{name}{SUFFIX}"
@@ -91,18 +91,18 @@ def linked(home: Path, file: Path) -> Generator[str, None, None]:
         link.symlink_to(file)
     except OSError as error:
         raise ProfileRefused(
-            f"{link}: {error.strerror or error}; the secrets among these settings reach codex exec "
-            "by a file there: make its directory writable, or leave out options.exec"
+            f"{link}: {error.strerror or error}; codex exec gets secret settings "
+            "through a file there: make its directory writable, or remove options.exec"
         ) from error
     try:
         yield name
     finally:
-        with suppress(OSError):  # it leads nowhere, and the next run takes it away
+        with suppress(OSError):  # a dangling link; the next run removes it
             link.unlink(missing_ok=True)
 
 
 def _sweep(home: Path) -> None:
-    """Take away links that a crash of ours has left: what they led to is gone."""
+    """Remove dangling links left by a crash: their targets are gone."""
     for each in home.glob(f"{OURS}*{SUFFIX}"):
         if each.is_symlink() and not each.exists():
             each.unlink(missing_ok=True)

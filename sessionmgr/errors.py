@@ -4,7 +4,7 @@ SessionmgrError
 ├── CommandLineError                what a user has typed, or written into a file of settings
 │   ├── CommandLineInvalid          wrong usage; says what is right
 │   ├── ConfigurationInvalid        a setting; says in which file and line, or which variable
-│   ├── NameAmbiguous               several sessions or runs are called that (a LookupError too)
+│   ├── NameAmbiguous               several sessions or runs match the name (a LookupError too)
 │   ├── NothingStored               nothing has been run yet
 │   ├── NobodyThere                 an order for a run that no program looks after
 │   └── OrderRefused                an order that was taken and could not be carried out
@@ -13,14 +13,14 @@ SessionmgrError
 ├── WireError                       frames and what they ask for
 │   └── PendingFull                 too many of our requests await an answer
 ├── SessionError                    sessions with agents
-│   ├── ArgumentTypeInvalid         an argument is of another type (a TypeError too)
-│   ├── ArgumentValueInvalid        an argument cannot have that value (a ValueError too)
+│   ├── ArgumentTypeInvalid         an argument has a wrong type (a TypeError too)
+│   ├── ArgumentValueInvalid        an argument has an invalid value (a ValueError too)
 │   ├── StartRefused                nothing was started, and nothing stored
 │   │   ├── ProviderUnknown         no adapter of that name (a LookupError too)
 │   │   ├── AdapterBroken           an installed adapter cannot be loaded
 │   │   ├── CapabilityMissing       the provider cannot do what is required
-│   │   │   └── BudgetUnenforceable the provider does not report what the budget counts
-│   │   ├── BudgetSpent             nothing is left of the session's or the manager's budget
+│   │   │   └── BudgetUnenforceable the provider reports no figure for the budget
+│   │   ├── BudgetSpent             the session's or the manager's budget is used up
 │   │   ├── PermissionRefused       the provider has no such mode
 │   │   ├── OptionInvalid           an option is unknown or of a wrong type (a ValueError too)
 │   │   ├── WishRefused             the provider cannot be told that
@@ -29,7 +29,7 @@ SessionmgrError
 │   │   ├── SessionIsClosed         the session takes no more runs
 │   │   ├── SessionBusy             another manager has the session, and lives
 │   │   ├── KeeperLost              nobody could write down that the run was let in
-│   │   ├── ProviderNotReady        its program is not installed, or not logged in
+│   │   ├── ProviderNotReady        the agent is not installed, or not logged in
 │   │   ├── ProviderDown            the provider's tree gave up; it is tried again later
 │   │   └── ManagerClosing          the manager admits nothing any more
 │   ├── NotPausable                 the run could not be resumed
@@ -41,7 +41,7 @@ SessionmgrError
 │   │   ├── BatchBusy               another process is at this batch
 │   │   ├── OutDirectoryTaken       the directory holds the batch of another jobs file
 │   │   ├── LedgerUnusable          what has become of the jobs cannot be written down
-│   │   │   └── OutUnusable         nor can the batch's directory be made or written
+│   │   │   └── OutUnusable         the batch's directory cannot be created or written
 │   │   ├── ResultsUnwritable       the files that say what came of them cannot be written
 │   │   ├── HostLost                the process in which jobs ran is no more
 │   │   └── BatchDown               the batch gave up; __cause__ says why
@@ -79,7 +79,7 @@ SessionmgrError
 │   │   ├── ProgramNotFound         there is no such program, or not its interpreter
 │   │   ├── NotExecutable           the file is there and cannot be run
 │   │   └── NoSuchDirectory         there is no such directory to run it in
-│   ├── ProfileRefused              secret settings cannot be handed over by a private file
+│   ├── ProfileRefused              secret settings cannot be passed in a private file
 │   ├── TreeLost                    whoever was to start it was killed meanwhile
 │   └── LauncherFailed              nothing can be started any more
 └── OtpError                        actors and supervisors
@@ -143,7 +143,7 @@ class ConfigurationInvalid(CommandLineError):
 
 
 class NameAmbiguous(CommandLineError, LookupError):
-    """What a user has typed names several things; `candidates` says what each of them is."""
+    """A name that a user has typed matches several things; `candidates` describes each of them."""
 
     def __init__(self, why: str, candidates: Sequence[str], remedy: str) -> None:
         super().__init__("\n".join([f"{why}; {remedy}:", *(f"  {each}" for each in candidates)]))
@@ -196,7 +196,7 @@ class SessionError(SessionmgrError):
 
 
 class ArgumentTypeInvalid(SessionError, TypeError):
-    """An argument of a call is of another type than it must be."""
+    """An argument of a call has a wrong type."""
 
     def __init__(self, call: str, name: str, value: object, wanted: str) -> None:
         super().__init__(f"{call}: {name} must be {wanted}, not {_shortly(value)}")
@@ -205,7 +205,7 @@ class ArgumentTypeInvalid(SessionError, TypeError):
 
 
 class ArgumentValueInvalid(SessionError, ValueError):
-    """An argument of a call has a value that it cannot have."""
+    """An argument of a call has an invalid value."""
 
     def __init__(self, call: str, name: str, value: object, why: str) -> None:
         super().__init__(f"{call}: {name} is {_shortly(value)}: {why}")
@@ -260,7 +260,7 @@ class CapabilityMissing(StartRefused):
 
 
 class BudgetUnenforceable(CapabilityMissing):
-    """A budget was set for a provider that does not report what the budget counts."""
+    """A budget was set for a provider that reports no figure for it."""
 
     def __init__(self, provider: str, negotiation: Negotiation, unit: str, amount: float) -> None:
         super().__init__(provider, negotiation)
@@ -273,10 +273,10 @@ class BudgetUnenforceable(CapabilityMissing):
 
 
 class BudgetSpent(StartRefused):
-    """Nothing is left of the budget of the session, or of the manager."""
+    """The budget of the session or of the manager is used up."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"{why}; to start more runs, raise it")
+        super().__init__(f"{why}; raise it to start more runs")
 
 
 class PermissionRefused(StartRefused):
@@ -329,7 +329,7 @@ class DirectoryMissing(StartRefused):
 
 
 class ProviderNotReady(StartRefused):
-    """The provider's program is not installed, or has no login."""
+    """The provider's program is not installed or has no login."""
 
     def __init__(self, provider: str, detail: str) -> None:
         super().__init__(f"{provider}: {detail}")
@@ -342,7 +342,7 @@ class SessionIsClosed(StartRefused):
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
-            f"{session_id} is closed: it takes no more runs, unless it is taken up again by "
+            f"{session_id} is closed: it takes no more runs until you reopen it with "
             "manager.session(id, reopen=True)"
         )
         self.session_id = session_id
@@ -357,7 +357,7 @@ class SessionBusy(StartRefused):
         self.session_id = session_id
         self.holder = holder
         self.expires = expires
-        """When its lease ends unless it is renewed, in milliseconds since 1970."""
+        """When its lease expires without renewal, in milliseconds since 1970."""
 
 
 class KeeperLost(StartRefused):
@@ -380,7 +380,7 @@ class ProviderDown(StartRefused):
 class ManagerClosing(StartRefused):
     """The manager is on its way out, or not yet in."""
 
-    def __init__(self, why: str = "the manager admits no runs: its block is being left") -> None:
+    def __init__(self, why: str = "the manager is closing and admits no more runs") -> None:
         super().__init__(why)
 
 
@@ -451,11 +451,11 @@ class OutDirectoryTaken(BatchError):
 
 
 def _remedy(why: str) -> str:
-    """Return what to do about a ledger, where the reason alone does not say it."""
+    """Return the remedy for a ledger error whose reason does not contain it."""
     if "not a database" in why or "malformed" in why:
         return "; restore a copy of it, or run the jobs anew in another directory (--out DIR)"
     if "full" in why or os.strerror(errno.ENOSPC) in why:
-        return "; free some space, then give the same command again"
+        return "; free some space, then run the same command again"
     return ""
 
 
@@ -469,11 +469,11 @@ class LedgerUnusable(BatchError):
 
 
 class OutUnusable(LedgerUnusable):
-    """A batch's directory cannot be made or written."""
+    """A batch's directory cannot be created or written."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(path, why)
-        self.args = (f"no batch can be kept in {path}: {why}; choose another directory (--out)",)
+        self.args = (f"a batch cannot use the directory {path}: {why}; choose another one (--out)",)
 
 
 class ResultsUnwritable(BatchError):
@@ -505,9 +505,9 @@ class NotInTrio(SessionError):
 
     def __init__(self, *, of_another: bool = False) -> None:
         where = (
-            "another trio.run than this one has opened the manager"
+            "the manager was opened in another trio.run"
             if of_another
-            else "this is no task of trio: it is asyncio, or a plain function or thread"
+            else "this is not a trio task: it is asyncio, a plain function or a thread"
         )
         super().__init__(
             f"{where}. sessionmgr runs on trio: start your program with trio.run(main); from "
@@ -776,7 +776,7 @@ class NoSuchDirectory(SpawnFailed):
 
 
 class ProfileRefused(ProcessError):
-    """Secret settings cannot be handed to a program by a private file; the text says why."""
+    """Secret settings cannot be passed to a program in a private file; the text says why."""
 
 
 class TreeLost(ProcessError):

@@ -1,4 +1,4 @@
-"""The commands that a question is about, and how rules compare them."""
+"""The commands in an approval request, and how rules compare them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from sessionmgr.provider import ApprovalRequest
     from sessionmgr.provider.command_line import Words
 
-# What a tool calls its command, and what it calls the arguments that are apart from it.
+# The field with a tool's command, and the field with its separate arguments.
 _COMMANDS: Final = ("command", "cmd", "script", "argv")
 _ARGUMENTS: Final = "args"
 _OTHER_SHELLS: Final = frozenset({"powershell", "pwsh", "cmd"})
-# Options of git that change what its commands are, and others that a value follows.
+# Options of git that change its commands, and options that take a value.
 _ALTERING: Final = ("-c", "--config-env", "--exec-path")
 _VALUED: Final = frozenset(
     ("-C", "--attr-source", "--git-dir", "--namespace", "--super-prefix", "--work-tree")
@@ -31,10 +31,10 @@ _VALUED: Final = frozenset(
 
 
 def commands_asked(asked: ApprovalRequest) -> list[Started]:
-    """Return the commands that a tool would run; none if it is no tool that runs any.
+    """Return the commands that a tool would run; empty if the tool runs none.
 
     Raises:
-        NotPlainError: It runs some, and they cannot be told for certain.
+        NotPlainError: It runs commands that cannot be determined with certainty.
     """
     given = asked.tool_input
     found: list[Json] = [given] if asked.effect == "command" else []
@@ -68,7 +68,7 @@ def _commands_of(found: Json) -> list[Started]:
 
 
 def _with_arguments(found: Sequence[Json], arguments: list[Json]) -> Started:
-    """Return the command whose name and arguments are given apart."""
+    """Return the command whose name and arguments are separate fields."""
     if len(found) != 1 or not isinstance(found[0], str) or len(found[0].split()) != 1:
         raise NotPlainError("its name and its arguments are given apart")
     return command_of_argv([found[0], *_texts(arguments)])
@@ -81,15 +81,15 @@ def _texts(found: list[Json]) -> list[str]:
 
 
 def begins_with(words: Words, begin: Sequence[str]) -> bool:
-    """Whether a command begins with just these words: then a rule may allow it."""
+    """Whether a command begins with exactly these words, so that a rule may allow it."""
     return None not in words and list(words[: len(begin)]) == list(begin)
 
 
 def may_begin_with(words: Words, begin: Sequence[str]) -> bool:
-    """Whether a command is, or could be, the one that begins with these words.
+    """Whether a command is, or could be, one that begins with these words.
 
-    The directory and the case of its name do not matter. Where an option, or what is not known,
-    stands between the words, any later word may be the next of `begin`.
+    The directory and the case of its name are ignored. After an option or an unknown word, any
+    later word may be the next of `begin`.
     """
     if words[0] is None:
         return True
@@ -122,7 +122,7 @@ def _in_order(words: Words, begin: Sequence[str]) -> bool:
 
 
 def _alters_git(words: Words) -> bool:
-    """Whether git is given a configuration or a directory of commands before its command."""
+    """Whether git gets a configuration or a directory of commands before its command."""
     at = 1
     while at < len(words):
         word = words[at]

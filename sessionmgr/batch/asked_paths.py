@@ -1,4 +1,4 @@
-"""The paths that a question is about: where they lead, and which patterns they fit."""
+"""The paths in an approval request: where they lead, and which patterns they match."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 class Readings(NamedTuple):
-    """A path as it is written, without `.` and `..`, and where it leads."""
+    """A path as written, without `.` and `..`, and its target."""
 
     written: str
     leads_to: tuple[str, ...]
-    """All files that it may be: after a link, `..` means one thing to the kernel, and another to
-    programs that shorten the path first."""
+    """All files that it may be: after a link, the kernel and programs that shorten the path first
+    resolve `..` differently."""
 
 
 def readings_of(asked: ApprovalRequest, path: str) -> Readings | None:
-    """Return how the path of a question may be read; None if that is not known here.
+    """Return the possible readings of a request's path; None if they are unknown.
 
-    What begins with `~` only the provider can expand, and in /proc a path leads elsewhere for each
+    Only the provider can expand a leading `~`, and a path in /proc leads elsewhere for each
     process.
     """
     if not path or path.startswith("~") or "\0" in path:
@@ -40,15 +40,15 @@ def readings_of(asked: ApprovalRequest, path: str) -> Readings | None:
 
 
 def is_inside(directory: str, other: str) -> bool:
-    """Whether a directory is another, or lies in it, as both are written."""
+    """Whether a directory is another one or lies in it, as both are written."""
     inner, outer = os.path.normpath(directory), os.path.normpath(other)
     return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 
 
 def matches(path: str, pattern: str, within: str) -> bool:
-    """Say whether a path fits a pattern: `*` is within one name, `**` is any number of them.
+    """Whether a path matches a pattern: `*` stays within one name, `**` spans any number of them.
 
-    A relative pattern lies `within` a directory, unless it begins with `**`: that is anywhere.
+    A relative pattern lies `within` a directory, unless it begins with `**`: then it lies anywhere.
     """
     path = os.path.normpath(os.path.join(within, path))  # noqa: PTH118  # no links are looked up
     pattern = os.path.join("/" if pattern.startswith("**") else within, pattern)  # noqa: PTH118
@@ -56,7 +56,7 @@ def matches(path: str, pattern: str, within: str) -> bool:
 
 
 def resolved(pattern: str, within: str) -> str:
-    """Return a pattern with the links followed of the directories that it names whole."""
+    """Return a pattern in which the links of its literal directories are resolved."""
     if pattern.startswith("**"):
         return pattern
     named = os.path.join(within, pattern)  # noqa: PTH118

@@ -1,4 +1,4 @@
-"""A job's attempts as the ledger has them, and what follows from them for the next one."""
+"""A job's attempts in the ledger, and how they determine the next one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ R = TypeVar("R", bound=RunResult)
 
 
 class Attempts:
-    """Says what an attempt's end comes to, and how the next attempt begins."""
+    """Decides what an attempt's end means for the job, and how the next attempt begins."""
 
     def __init__(self, ledger: Ledger, manager: Manager, policy: RetryFrom) -> None:
         self._ledger: Final = ledger
@@ -38,7 +38,7 @@ class Attempts:
         self.policy: Final = policy
 
     def basis(self, job: str) -> Basis:
-        """Return what the job's next attempt, or the one that is on, builds on."""
+        """Return the basis of the job's next or current attempt."""
         return self._ledger.job(job)[2]
 
     def start(self, job: str, last: LastRun | None, *, retried: bool) -> Start:
@@ -47,11 +47,11 @@ class Attempts:
         if last is None:
             basis = Basis(side_effects=basis.side_effects)
         elif retried and policy is RetryFrom.FRESH and last.status == RunStatus.RATE_LIMITED:
-            policy = RetryFrom.SESSION  # it was not cut: it only waited for a limit to pass
+            policy = RetryFrom.SESSION  # it only waited for a limit to pass
         return basis.start(policy)
 
     def conclude(self, ended: Ended) -> Conclusion:
-        """Say what is made of the end of an attempt, which is on record by now."""
+        """Decide on the end of an attempt that is already on record."""
         job, _, before = self._ledger.job(ended.job)
         provider, manager = job.provider or "", self._manager
         return conclude(
@@ -63,26 +63,26 @@ class Attempts:
         )
 
     def is_undecided(self, basis: Basis) -> bool:
-        """Say whether the user has to decide how a job's next attempt begins."""
+        """Return whether the user has to decide how a job's next attempt begins."""
         return basis.start(self.policy) is Start.UNDECIDED
 
     def line(self, result: RunResult, job: str, attempt: int, basis: Basis) -> bytes:
-        """Return a job's line of results: its last attempt's, with what all of them have used."""
+        """Return a job's result line: its last attempt's, with the usage of all attempts."""
         spent = self._ledger.spent_on(job)
         total = replace(result, usage=spent.usage, cost=spent.cost or Cost())
         return encode_json(job_result(total, job, attempt, side_effects=basis.side_effects))
 
     def over_budget(self, job: str, last: RunResult) -> RunResult | None:
-        """Make the result of a job whose budget allows no other attempt; None if it allows one."""
+        """Return the result of a job whose budget is used up; None if it allows an attempt."""
         asked, spent = self._ledger.job(job)[0], self._ledger.spent_on_work(job)
         return None if within_budget(asked, spent) else over_budget(asked, spent, last)
 
     def interrupted(self, job: Job, last: LastRun | None) -> RunResult:
-        """Make the result of a job that was interrupted and is not begun again undecided."""
+        """Return the result of an interrupted job that is left undecided."""
         return self._undecided(job.id, _cut(job, last))
 
     def left(self, job: str) -> JobResult:
-        """Return the result of a job that is left undecided, which says so."""
+        """Return the result of an undecided job, which names the decision."""
         return self._undecided(job, decode_job_result(self._ledger.result(job)))
 
     def _undecided(self, job: str, result: R) -> R:
@@ -105,10 +105,10 @@ def _cut(job: Job, last: LastRun | None) -> RunResult:
 
 
 def not_begun(provider: str) -> RunResult:
-    """Make the result of an attempt that never began, for want of a host."""
+    """Return the result of an attempt that never began because no host was left."""
     failure = Failure(
         kind=FailureKind.START_FAILED,
-        message="its host was lost before it began",
+        message="the host process was lost before the attempt began",
         retryable=True,
         phase="start",
     )

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 PAGE: Final = 64
 PATIENCE: Final = 2.0
-"""Seconds after which it is shown that something is waited for."""
+"""Seconds after which a wait is shown."""
 SHOWN: Final = 3
 
 
@@ -67,7 +67,7 @@ class Batch:
         self._host: Final = host
         self._out: Final = out
         self._is_answered: Final = is_answered
-        """Whether something answers what agents ask."""
+        """Whether an approver answers the agents' requests."""
         self._place: Place | None = None
         self._executor: Executor | None = None
         self._ledger: Ledger | None = None
@@ -80,7 +80,7 @@ class Batch:
         self._first = 0
         self._stopped: str | None = None
         self._taken_over: tuple[str, ...] = ()
-        """A warning, if the directory was that of another jobs file."""
+        """A warning, if the directory belonged to another jobs file."""
         self._started_at = ""
         self._summary: Summary | None = None
         self.id = ""
@@ -96,7 +96,7 @@ class Batch:
         Raises:
             JobsInvalid: Some jobs cannot be done; nothing was started.
             BatchBusy: Another process is at it.
-            OutDirectoryTaken: Its directory holds the batch of another file.
+            OutDirectoryTaken: Its directory holds the batch of another jobs file.
             LedgerUnusable: Its directory or ledger cannot be used.
         """
         if self._tally is not None:
@@ -131,7 +131,7 @@ class Batch:
             steps=steps,
             executor=executor,
         )
-        # First of all: what has changed of a job is another question once it is completed.
+        # Before anything else: a job's changed work is a different question once it has completed.
         await conductor.settle()
         assert self._reader is not None
         await self._reader.read_all()
@@ -169,7 +169,7 @@ class Batch:
             source, force = self._reader.source, self._settings.force
             before = claim(ledger, self._out, source, force=force)
             if before is not None:
-                said = f"{self._out} was that of {before}, and is that of {source} now (--force)"
+                said = f"{self._out} held the batch of {before}, now of {source} (--force)"
                 self._taken_over = (said,)
         self.id = ledger.note("batch") or ""
         if not self.id:
@@ -188,7 +188,7 @@ class Batch:
         )
 
     def _begin(self, ledger: Ledger, board: Board, steps: Steps) -> list[str]:
-        """Make ready for the first attempt, and return warnings."""
+        """Prepare the first attempt, and return warnings."""
         steps.count()
         if self._place is not None:
             self._results = ResultsFile(self._place.results, ledger.kept)
@@ -197,7 +197,7 @@ class Batch:
         return self._crowded(ledger)
 
     def _finish(self, summary: Summary) -> None:
-        """Write down what came of it all."""
+        """Write the summary and close the files."""
         if self._place is not None:
             write_summary(self._place.summary, summary)
 
@@ -208,7 +208,7 @@ class Batch:
                     stack.callback(each.close)
         self._results = self._ledger = self._place = None
 
-    # --- the block, once more --------------------------------------------------------------------
+    # --- the end of the block --------------------------------------------------------------------
 
     async def _close(self) -> None:
         assert self._executor is not None
@@ -254,7 +254,7 @@ class Batch:
         finally:
             self._tally.close(trio.current_time())
             summary = self._summary = self.summary()
-            # Whatever holds up the ledger has been told by what leaves the block.
+            # The exception that leaves the block has already reported what holds up the ledger.
             with suppress(LedgerUnusable):
                 await self._executor.run(lambda: self._finish(summary))  # noqa: ASYNC102
             await self._close()  # shielded and bounded in there  # noqa: ASYNC102

@@ -53,7 +53,7 @@ class Board:
         """Providers with which nothing more is started, and why."""
         self._paused: Final[dict[str, float]] = {}
         self._reasons: Final[dict[str, str]] = {}
-        """Why they were paused."""
+        """The reasons for the pauses."""
         self._hits: Final[Counter[str]] = Counter()
 
     def open(self) -> None:
@@ -96,19 +96,19 @@ class Board:
 
     def pauses(self, now: float) -> dict[str, float]:
         """Return for how many seconds which providers are left alone yet."""
-        paused = list(self._paused.items())  # it may grow meanwhile, in the executor's thread
+        paused = list(self._paused.items())  # the executor's thread may add to it meanwhile
         return {each: until - now for each, until in paused if until > now}
 
     def hits(self, provider: str) -> int:
-        """Return how often in a row a provider's limit was hit."""
+        """Return how many times in a row a provider's limit was hit."""
         return self._hits[provider]
 
     def note_hits(self, provider: str, hits: int) -> None:
-        """Hear how often others have hit a provider's limit."""
+        """Take over how many times others have hit a provider's limit."""
         self._hits[provider] = max(self._hits[provider], hits)
 
     def why_paused(self, provider: str) -> str:
-        """Return what a provider that is left alone has said."""
+        """Return the message of a paused provider."""
         return self._reasons.get(provider, "")
 
     def paused_until(self, provider: str) -> float:

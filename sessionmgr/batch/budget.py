@@ -1,4 +1,4 @@
-"""A job's budget: it is over all attempts, and each attempt is given what is left of it."""
+"""A job's budget, which covers all attempts: each attempt gets the remainder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def within_budget(job: Job, spent: Spent) -> Job | None:
-    """Return the job as its next attempt may do it; None if nothing is left of its budget."""
+    """Return the job with the remaining budget for its next attempt; None if it is used up."""
     if job.budget_usd is None:
         return job
     left = job.budget_usd - _known(spent)
@@ -22,11 +22,11 @@ def within_budget(job: Job, spent: Spent) -> Job | None:
 
 
 def over_budget(job: Job, spent: Spent, last: RunResult | None = None) -> RunResult:
-    """Make the result of a job that is not tried again because its budget is used up."""
+    """Return the result of a job that is not retried because its budget is used up."""
     attempts = "1 attempt" if spent.attempts == 1 else f"{spent.attempts} attempts"
     message = (
         f"${_known(spent):.4f} of budget_usd {job.budget_usd:g} was used by {attempts}; "
-        "to go on, raise budget_usd"
+        "raise budget_usd to continue"
     )
     failure = None if last is None else last.failure
     if failure is not None and failure.kind is not FailureKind.BUDGET_EXCEEDED:

@@ -1,4 +1,4 @@
-"""What has changed of a job since it was run, and what to say of it."""
+"""Detects and describes changes of a job since it was run."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from sessionmgr.batch.job import Job
     from sessionmgr.batch.ledger import Entered, Known
 
-# What may be shown of a job; variables and options may be secrets.
+# Fields that messages may show; variables and options may be secrets.
 _SHOWN: Final = frozenset("prompt provider model effort cwd permission_mode system_prompt".split())
 _WIDTH: Final = 40
 
 
 def is_same_work(known: Known, entered: Entered) -> bool:
-    """Say whether a job is to do what it was to do before."""
-    # Older versions took the fingerprint of all fields; what those digests say of the work holds.
+    """Whether a job's work is the same as before."""
+    # Older versions digested all fields; the digests of the work fields are still valid.
     same = known.fingerprint == entered.fingerprint
     return same or work(known.digests) == work(entered.digests)
 
 
 def change(where: str, known: Known, entered: Entered, before: Job) -> Problem:
-    """Say what of a job's work has changed since it was completed."""
+    """Describe how a job's work has changed since it completed."""
     was, now = work(known.digests), work(entered.digests)
     fields = sorted(name for name in was.keys() | now.keys() if was.get(name) != now.get(name))
     said = [
@@ -42,7 +42,7 @@ def change(where: str, known: Known, entered: Entered, before: Job) -> Problem:
         where,
         ", ".join(fields),
         f"job {before.id!r} has changed since it was run{what}; change it back, give it another"
-        f" id, or have it run anew (--force --only {shlex.quote(escape(before.id))})",
+        f" id, or run it again (--force --only {shlex.quote(escape(before.id))})",
     )
 
 

@@ -118,7 +118,7 @@ class ChildHost:
         return self._child.process.pid
 
     def readiness(self, job: Job) -> Health:
-        """Leave it to the child, which has adapters of its own, to find out."""
+        """Leave the check to the child, which has its own adapters."""
         return Health()
 
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -134,7 +134,7 @@ class ChildHost:
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
-            # It finds what we find, and no more: -P keeps out modules of the working directory.
+            # It imports the same modules as we do: -P excludes those of the working directory.
             env={**os.environ, "PYTHONPATH": os.pathsep.join(each or "." for each in sys.path)},
             start_new_session=True,
         )

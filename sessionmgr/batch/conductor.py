@@ -1,8 +1,8 @@
 """The one task that conducts a batch: reports in, the ledger written, the next attempts out.
 
 Each turn of its loop is one entry in the ledger: what has ended, and what is begun in its stead.
-Only when that is on record are results shown and attempts submitted. While the ledger is locked, or
-its disk hangs, what is on goes on, and its end is put on record as soon as that can be.
+Results are shown and attempts submitted only after that record. While the ledger is locked or its
+disk hangs, running attempts continue, and their ends are recorded as soon as possible.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Conductor:
         self._untold: Final[deque[Work]] = deque()
         """What is on record as begun, and the host has not heard of."""
         self.ends = steps.ends
-        """The number of the last end that is on record."""
+        """The number of the last recorded end."""
         self._rung = trio.Event()
         self._nap = trio.CancelScope()
         self._stop_detail: str | None = None
@@ -141,19 +141,19 @@ class Conductor:
         while True:
             with suppress(HostLost):  # whoever follows it hears of that, too
                 await self._host.renew(LEASE)
-            if self._is_busy():  # a ledger that is held up costs nothing yet
+            if self._is_busy():  # a stalled ledger costs nothing yet
                 self._executor.extend()
             await trio.sleep(RENEW_EVERY)
 
     def _is_busy(self) -> bool:
-        """Say whether an attempt is on that has not ended, be that on record or not."""
+        """Return whether an attempt has not ended yet, recorded or not."""
         on = list(self._board.on.values())
         return any(self._host.activity(each.job, each.attempt) is not None for each in on)
 
     async def _cancel_in_time(self) -> None:
-        """Cancel what is on as soon as the batch is stopped or left, though a step is held up.
+        """Cancel running attempts once the batch stops or is left, even while a step is stalled.
 
-        What that step begins is cancelled after it.
+        Attempts that the stalled step begins are cancelled after it.
         """
         try:
             await self._asked_to_stop.wait()
@@ -166,7 +166,7 @@ class Conductor:
             raise
 
     async def _record(self, step: Callable[[], T]) -> T:
-        """Have a step taken and put on record, with the results that it has; then show them."""
+        """Take a step, record it with its results, then show the results."""
         done = await self._executor.run(partial(self._write, step))
         if self.ends < self._steps.ends:
             self.ends = self._steps.ends
@@ -242,7 +242,7 @@ class Conductor:
         return await recover(self._manager, job, attempt, session=session, others=others)
 
     async def show_again(self, jobs: Sequence[str]) -> None:
-        """Have the results seen of jobs that are left undecided."""
+        """Show the results of jobs that are left undecided."""
         await self._record(partial(self._steps.show_again, jobs))
 
     async def _recover(self, error: HostLost) -> None:

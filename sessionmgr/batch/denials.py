@@ -1,4 +1,4 @@
-"""What agents were denied in a batch, and what that makes of a job."""
+"""Denied requests in a batch, and their effect on a job's outcome."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ if TYPE_CHECKING:
 
 OnDenied: TypeAlias = Literal["warn", "fail"]
 ON_DENIED: Final[tuple[OnDenied, ...]] = ("warn", "fail")
-"""A job that was denied something and completed: it is shown as that, or it has failed."""
+"""How a completed job with denials counts: shown with a warning, or failed."""
 KEPT: Final = 100
-"""So many denials stand in a summary."""
-NO_RULES: Final = "no approval rules (--approve FILE): every question of an agent will be denied"
+"""Maximum number of denials in a summary."""
+NO_RULES: Final = "no approval rules (--approve FILE): every request of an agent will be denied"
 
 
 class JobDenial(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a job's agent wanted to do and was not allowed."""
+    """One denied request of a job's agent."""
 
     job: str
     tool_name: str
     summary: str | None = None
-    """The command, the path, or what else of the tool's input says most."""
+    """The command, the path, or the most telling part of the tool's input."""
     reason: str | None = None
     by: str | None = None
 
 
 def denials_of(result: RunResult) -> tuple[PermissionDenial, ...]:
-    """Return what was denied, without what the job's own permission mode denies."""
+    """Return the denials, except those made by the job's own permission mode."""
     return tuple(each for each in result.permission_denials if each.by != "mode")
 
 
 def job_denials(result: JobResult) -> list[JobDenial]:
-    """Return what a job was denied, with its name."""
+    """Return a job's denials with the job's name."""
     return [
         JobDenial(
             job=result.job,
@@ -53,7 +53,7 @@ def job_denials(result: JobResult) -> list[JobDenial]:
 
 
 def judged(ended: Ended, on_denied: OnDenied) -> Ended:
-    """Return an end as it counts: with `fail`, a job that was denied something has failed."""
+    """Return the outcome that counts: with `fail`, a job with denials has failed."""
     result, denied = ended.result, denials_of(ended.result)
     if on_denied == "warn" or not denied or result.status is not RunStatus.COMPLETED:
         return ended

@@ -1,4 +1,4 @@
-"""Names that a JSON object says twice, of which every reader takes but one."""
+"""Detects duplicate names in a JSON object, of which a parser keeps only one."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Final, cast
 
 _WIDTH: Final = 40
 _SECRET: Final = ("env.", "options.")
-"""Where values may be secrets, and are not shown."""
+"""Fields whose values may be secrets and are not shown."""
 
 
 def doubled_names(data: bytes | str) -> list[tuple[str, str]]:
-    """Return each name that stands twice in one object of a valid document, and what is wrong.
+    """Return each duplicate name in an object of a valid document, and its problem.
 
-    A name within another object comes with the names that lead to it: `env.PATH`.
+    A nested name is given with its path: `env.PATH`.
     """
     found: list[tuple[str, str]] = []
     document: object = json.loads(
         data,
         object_pairs_hook=_Pairs,
-        parse_int=str,  # a number may be longer than Python reads
+        parse_int=str,  # Python refuses very long numbers
         parse_float=str,
     )
     _look(document, "", found)
@@ -27,7 +27,7 @@ def doubled_names(data: bytes | str) -> list[tuple[str, str]]:
 
 
 class _Pairs(list[tuple[str, object]]):
-    """An object as it is written."""
+    """An object's names and values in file order."""
 
 
 def _look(value: object, path: str, found: list[tuple[str, str]]) -> None:
@@ -40,7 +40,7 @@ def _look(value: object, path: str, found: list[tuple[str, str]]) -> None:
             if len(inners) > 1:
                 values = " and ".join(_short(each) for each in inners)
                 shown = "" if where.startswith(_SECRET) else f" ({values})"
-                found.append((where, f"it is there {len(inners)} times{shown}; leave one"))
+                found.append((where, f"it occurs {len(inners)} times{shown}; keep one"))
             for each in inners:
                 _look(each, where, found)
     elif isinstance(value, list):

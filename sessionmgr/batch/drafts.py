@@ -1,4 +1,4 @@
-"""Jobs as far as their file, and the files that they name, tell; reading them may block."""
+"""Drafts of jobs, made from the jobs file and the files that it names; reading may block."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ if TYPE_CHECKING:
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as far as its file, and the files that it names, tell."""
+    """A job as read from its file and the files that it names."""
 
     line: int
     where: str
     id: str | None = None
     job: Job | None = None
-    """None: it cannot be read, and the problems say why."""
+    """None if the job cannot be read; the problems say why."""
     digests: dict[str, str] = {}
     own: frozenset[str] = frozenset()
-    """The fields that the job itself gives, and not the batch's defaults."""
+    """The fields that the job itself sets, without the batch's defaults."""
     problems: tuple[Problem, ...] = ()
 
 
 class Drafts:
-    """Makes drafts of the jobs of a source, with what the settings say where a job says nothing."""
+    """Makes drafts of a source's jobs, filling gaps from the settings."""
 
     def __init__(self, source: Source, settings: Settings) -> None:
         self._source: Final = source
         self._settings: Final = settings
 
     def draft(self, line: int, found: Job | list[Problem]) -> Draft:
-        """Read what a job names.
+        """Read the files that a job names.
 
         Raises:
-            OSError: An image cannot be read any more.
+            OSError: An image is no longer readable.
         """
         where = self._source.place(line)
         if isinstance(found, list):

@@ -37,8 +37,8 @@ Action: TypeAlias = Literal["run", "resume", "done", "left", "undecided"]
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
     """What would become of a job, and what it would be granted.
 
-    It would be run, or gone on with; it is done; it is left for another time; or it waits for a
-    decision (`retry_from`).
+    Run or continue it, keep its result, leave it for another time, or wait for a decision
+    (`retry_from`).
     """
 
     job: str
@@ -46,7 +46,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     action: Action
     negotiation: Negotiation | None
-    """None, as is `permission`: as things are now it would be refused, were it to be done."""
+    """None if the job would be refused now; then `permission` is None, too."""
     permission: Permission | None
 
 
@@ -78,7 +78,7 @@ class DryRun:
 
         Raises:
             BatchBusy: Another process is at it.
-            OutDirectoryTaken: Its directory holds the batch of another file.
+            OutDirectoryTaken: Its directory holds the batch of another jobs file.
             LedgerUnusable: Its directory or ledger cannot be used.
         """
         where = "the ledger" if self._out is None else str(Path(self._out) / LEDGER)
@@ -154,7 +154,7 @@ class DryRun:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is not forbidden, and may not be meant, of the jobs that were read so far."""
+        """Return warnings about valid but possibly unintended jobs among those read so far."""
         asks = self._reader is not None and self._reader.asks and not self._is_answered
         return (NO_RULES,) if asks else ()
 
@@ -167,7 +167,7 @@ class DryRun:
         if not read.entered.chosen:
             return "left"
         policy = self._settings.retry_from
-        if read.state == states.RUNNING:  # what became of it is found out when it is run
+        if read.state == states.RUNNING:  # its outcome is determined when the batch runs
             return "run" if policy is RetryFrom.FRESH else "resume"
         basis = self._ledger.job(read.entered.job.id)[2]
         return "resume" if basis.start(policy) is Start.RESUME else "run"

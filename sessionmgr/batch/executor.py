@@ -1,10 +1,10 @@
-"""Where the files of a batch are read and written: in a thread, one piece of work at a time.
+"""Executor for a batch's file access: one thread, one piece of work at a time.
 
-A lock on the ledger or a disk that hangs then delays what is written, and neither clocks nor pipes.
-In virtual time, in which no thread can be waited for, the work is done inline.
+A locked ledger or a hanging disk delays only the writes, not clocks or pipes. In virtual time,
+which cannot wait for a thread, the work runs inline.
 
-A piece of work may use what the loop uses, too (the board, the figures): the task that hands it
-over waits for it, and all others only read.
+The work may use state that the loop uses, too (the board, the counters): the task that submits it
+waits for it, and all other tasks only read.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BOUND: Final = 60.0
-"""Seconds for a piece of work, as the store's clock; more of them where `extend` says so."""
+"""Time limit in seconds for a piece of work, as the store's; `extend` prolongs it."""
 GRACE: Final = 5.0
-"""Seconds for closing the files."""
+"""Time limit in seconds for closing the files."""
 NOTICED: Final = 1.0
-"""Seconds after which a wait is told."""
+"""Seconds after which a wait is reported."""
 
 
 class Executor:
-    """Does the work on one batch's files."""
+    """Runs the file work of one batch."""
 
     def __init__(self, ledger: str) -> None:
         self._ledger: Final = ledger
@@ -41,13 +41,13 @@ class Executor:
         self._is_locked = False
         self._refusal: LedgerUnusable | None = None
         self.is_shielded = False
-        """Whether a cancel waits for the work: once attempts begin, what is written is known."""
+        """Whether a cancel waits for the work: once attempts run, its outcome must be known."""
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Return what the work returns. When this is cancelled, no other work is done.
+        """Run work and return its result. If this is cancelled, the executor runs no further work.
 
         Raises:
-            LedgerUnusable: It was not done within the bound, or some work before it was not.
+            LedgerUnusable: This work, or earlier work, exceeded its bound.
         """
         if self._refusal is not None:
             raise LedgerUnusable(self._ledger, self._refusal.why)
@@ -59,7 +59,7 @@ class Executor:
             with trio.CancelScope(deadline=deadline, shield=shield) as self._scope:
                 return await self._in_thread(work)
         except trio.Cancelled:
-            self._refusal = LedgerUnusable(self._ledger, "it is waited for no longer")
+            self._refusal = LedgerUnusable(self._ledger, "the batch no longer waits for it")
             raise
         finally:
             self._scope = None
@@ -67,18 +67,18 @@ class Executor:
         raise self._refusal
 
     async def read(self, work: Callable[[], T]) -> T:
-        """Return what work returns that writes nothing; it waits for its turn, or to be cancelled.
+        """Return the result of read-only work; it waits for its turn and can be cancelled.
 
         Raises:
-            LedgerUnusable: Some work before it was not done within its bound.
+            LedgerUnusable: Earlier work exceeded its bound.
         """
         if self._refusal is not None:
-            await trio.sleep(GRACE)  # in which the whole batch is left, for that very reason
+            await trio.sleep(GRACE)  # meanwhile the batch ends for that reason
             raise LedgerUnusable(self._ledger, self._refusal.why)
         return await (_inline(work) if self._is_inline else self._in_thread(work))
 
     async def close(self, work: Callable[[], object]) -> None:
-        """Do the last work; what hangs is left behind."""
+        """Run the last work; abandon it if it hangs."""
         if self._is_inline:
             await _inline(work)
             return
@@ -91,12 +91,12 @@ class Executor:
         )
 
     def extend(self) -> None:
-        """Give what is being done another `BOUND` from now on."""
+        """Give the current work another `BOUND` from now on."""
         if self._scope is not None:
             self._scope.deadline = trio.current_time() + BOUND
 
     def waits(self, now: float) -> Wait | None:
-        """Return what holds up the work; None: nothing does."""
+        """Return the cause of a stall; None if there is none."""
         if self._scope is None or now - self._since < NOTICED:
             return None
         why = "locked by another process" if self._is_locked else "its disk does not answer"
@@ -105,13 +105,13 @@ class Executor:
     # --- in the thread ---------------------------------------------------------------------------
 
     def keep_waiting(self) -> bool:
-        """Hear that the ledger is locked; say whether to try again."""
+        """Note that the ledger is locked; return whether to try again."""
         self._is_locked = True
         return not self._is_inline and self._refusal is None
 
 
 async def in_thread(work: Callable[[], T], *, limiter: trio.CapacityLimiter | None = None) -> T:
-    """Do work on files of the user's in a thread that is left behind when this is cancelled."""
+    """Work on the user's files in a thread that is abandoned if this is cancelled."""
     if _is_virtual(trio.lowlevel.current_clock()):
         return await _inline(work)
     return await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
@@ -124,7 +124,7 @@ async def _inline(work: Callable[[], T]) -> T:
 
 
 def _is_virtual(clock: trio.abc.Clock) -> bool:
-    # A clock by which a second may take no time at all, or for ever.
+    # A clock on which a second may take no time, or for ever.
     return clock.deadline_to_sleep_time(clock.current_time() + 1.0) > 2.0
 
 
@@ -135,8 +135,8 @@ def _reason(*, is_locked: bool) -> str:
 
 
 def _why(*, is_locked: bool) -> str:
-    remedy = "close what has it open, such as sqlite3 or a backup" if is_locked else "look at it"
+    remedy = "close the program that has it open (sqlite3, a backup)" if is_locked else "check it"
     return (
-        f"{_reason(is_locked=is_locked)}, for {BOUND:g} s by now; {remedy}, and run the same"
-        " command again: what has ended meanwhile is in the store, and is written down then"
+        f"{_reason(is_locked=is_locked)}, for {BOUND:g} s now; {remedy}, then run the same"
+        " command again: it records from the store what has ended meanwhile"
     )

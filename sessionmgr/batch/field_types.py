@@ -1,4 +1,4 @@
-"""What is wrong with the value of a job's field: what was expected, and what was given."""
+"""Describes a wrong value of a job's field: expected and actual."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ DURATIONS: Final = ("deadline",)
 
 
 def with_seconds(fields: dict[str, object]) -> dict[str, object]:
-    """Return a job's fields with seconds in the place of durations that are written as text."""
+    """Return a job's fields, with durations given as text converted to seconds."""
     texts = [name for name in DURATIONS if isinstance(fields.get(name), str)]
     seconds = {name: duration_of(fields[name]) for name in texts}
     return fields | {name: value for name, value in seconds.items() if value is not None}
 
 
 def type_error(error: msgspec.ValidationError, fields: dict[str, object]) -> tuple[str, str]:
-    """Return which field of a job has a wrong value, and what is wrong with it."""
+    """Return which field of a job has a wrong value, and why."""
     return field_error(error, fields, Job, expected=_SPECIAL, public=_PUBLIC)

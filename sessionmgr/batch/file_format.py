@@ -1,4 +1,4 @@
-"""Recognizes a file that is not a jobs file by its first bytes, and says how to convert it."""
+"""Recognizes files of other formats by their first bytes, and says how to convert them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from typing import Final
 
 HEAD: Final = 64 * 1024
-"""Bytes at the beginning of a file by which it is recognized."""
+"""Leading bytes that the check reads."""
 FORMAT: Final = "a jobs file has one JSON object per line"
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _COMPRESSED: Final = {
@@ -21,11 +21,11 @@ _YAML: Final = re.compile(r"---|%YAML|- |-$|[\w-]+:(\s|$)")
 _TOML: Final = re.compile(r"\[\[?[A-Za-z_][\w.-]*\]\]?\s*$|[\w-]+\s*=")
 _CSV: Final = re.compile(r'[\w" ./-]+([,;\t][\w" ./-]*)+$')
 _LOOKED_AT: Final = 3
-"""Lines of which one at least must look like a job."""
+"""Lines, at least one of which must look like a job."""
 
 
 def foreign_format(head: bytes, name: str) -> str | None:
-    """Say why what begins like this is no jobs file at all; None if it may be one."""
+    """Return why a file with this beginning is not a jobs file; None if it may be one."""
     if head.startswith(_UTF16) or b"\0" in head:
         return _not_text(head, name)
     for magic, command in _COMPRESSED.items():
@@ -41,7 +41,7 @@ def foreign_format(head: bytes, name: str) -> str | None:
     if first == "[" or first.startswith(("[{", "[ {", "[]")):
         return f"this is a JSON array; {FORMAT}: convert it with `jq -c '.[]' {name}`"
     if any(line.startswith("{") for line in lines[:_LOOKED_AT]):
-        return None  # a stray line: that one is named
+        return None  # a stray line, which the reader reports
     return _other_text(first, name)
 
 
@@ -54,7 +54,7 @@ def _not_text(head: bytes, name: str) -> str:
 
 
 def _pretty_printed(text: str, first: str, name: str) -> str | None:
-    """Say that a job spans several lines, if the first one does."""
+    """Return the message for a job that spans several lines, if the first one does."""
     try:
         found, end = json.JSONDecoder().raw_decode(text.lstrip())
         spans = isinstance(found, dict) and "\n" in text.lstrip()[:end]

@@ -42,7 +42,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str
     resume: Resume | None = None
     out: str | None = None
-    """The directory of the batch; its sessions say so, for whoever follows a job up."""
+    """The batch's directory, recorded in its sessions for follow-ups."""
     item: str | None = None
     """The directory for what it leaves beside its result; made when there is something."""
 
@@ -55,7 +55,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     result: RunResult
     resumable: bool = False
     side_effects: bool = False
-    """Whether other runs in its session have made tool calls: by hand, after it was cut."""
+    """Whether manual follow-up runs in its session have made tool calls."""
 
 
 class Activity(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +79,7 @@ class Host(Protocol):
         ...
 
     def readiness(self, job: Job) -> Health:
-        """Say whether the provider of a job could be used here; asked before the first attempt."""
+        """Report whether a job's provider is usable; called before the first attempt."""
         ...
 
     async def submit(self, work: Work) -> None:

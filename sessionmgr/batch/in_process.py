@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.batch")
 
 COPIES: Final = 4
-"""So many threads write what attempts leave beside their results."""
-ENDED: Final = "the block of its batch was left, or it crashed"
+"""Number of threads that write an attempt's files beside its results."""
+ENDED: Final = "the batch ended or crashed"
 CLOSE: Final = 5.0
 """Seconds in which a session whose job is over is to be closed."""
 
@@ -98,11 +98,11 @@ class InProcessHost:
             with self._lease:
                 await trio.sleep_forever()
             for part in self._parts.values():
-                self._cancel(part, "nothing was heard of its batch any more")
+                self._cancel(part, "the batch no longer responds")
             self._lease = trio.CancelScope()
 
     def readiness(self, job: Job) -> Health:
-        """Say whether the manager could use the provider of a job."""
+        """Report whether the manager can use a job's provider."""
         return readiness_of(self._manager, job)
 
     async def submit(self, work: Work) -> None:
@@ -157,7 +157,7 @@ class InProcessHost:
         return {key: part.activity() for key, part in self._parts.items()}
 
     async def restore(self) -> None:
-        """Do nothing: this is lost only when its block is left."""
+        """Do nothing: this host is lost only when its block ends."""
         await trio.lowlevel.checkpoint()
         if self._nursery is None:
             raise HostLost(ENDED)
@@ -173,7 +173,7 @@ class InProcessHost:
             ended = await self._attempt(part, session)
         except (StartRefused, ProcessError, StoreError) as error:
             ended = _failed(work, refusal(error))
-        except Exception as error:  # of this attempt alone: it must not cost the other jobs theirs
+        except Exception as error:  # of this attempt alone: the other jobs continue
             log.exception("event=attempt_crashed job=%s attempt=%d", work.job.id, work.attempt)
             ended = await self._give_up(part, error)
         del self._parts[work.job.id, work.attempt]
@@ -184,14 +184,14 @@ class InProcessHost:
         if session is None:
             return
         is_done = ended.result.status is RunStatus.COMPLETED
-        if ended.resumable and not is_done:  # whether it goes on soon, or ever, is not known here
+        if ended.resumable and not is_done:  # it may or may not be resumed later
             session.release()
             return
         with trio.move_on_after(CLOSE, shield=True):
             await self._close(session)
 
     async def _give_up(self, part: _Part, error: Exception) -> Ended:
-        """End an attempt that could not be followed, and report what is known of it."""
+        """End an attempt that could not be followed, and report what is known about it."""
         failure = Failure(
             kind=FailureKind.MANAGER_CRASHED,
             message=f"the attempt could not be followed: {type(error).__name__}: {error}",
@@ -263,7 +263,7 @@ class InProcessHost:
 
 
 def _metadata(work: Work) -> dict[str, Json]:
-    """Return what the session of an attempt says of the batch that it is made in."""
+    """Return the batch's entry in the record of an attempt's session."""
     out: dict[str, Json] = {} if work.out is None else {"out": work.out}
     return {"batch": work.batch, "job": work.job.id, **out}
 
@@ -279,7 +279,7 @@ def can_go_on(manager: Manager, run: Run) -> bool:
 
 
 def _failed(work: Work, failure: Failure) -> Ended:
-    """Report an attempt that came to no run."""
+    """Report an attempt that produced no run."""
     result = RunResult(
         id="",
         session_id=work.session_id,

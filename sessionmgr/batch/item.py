@@ -33,13 +33,13 @@ log: Final = logging.getLogger("sessionmgr.batch")
 ROOM: Final = 16 * 1024 * 1024
 LONGEST: Final = 80
 PATIENCE: Final = 10.0
-"""Seconds for a piece of it to be written."""
+"""Time limit in seconds for writing one piece."""
 
 
 class Item:
-    """The directory of one attempt; with no path, nothing is kept.
+    """The directory of one attempt; without a path, it stores nothing.
 
-    It is written in threads, and not waited for for long: all of it stands in the store.
+    Threads write it, and the batch waits only briefly: the store has all of it.
     """
 
     def __init__(self, path: str | None, limiter: trio.CapacityLimiter | None = None) -> None:
@@ -80,7 +80,7 @@ class Item:
             await self._do(lambda: self._write(path, "".join(errors), left_running))
 
     async def _do(self, work: Callable[[], None]) -> None:
-        """Write something; where that cannot be, or not soon, keep nothing more."""
+        """Write something; if that fails or takes too long, store nothing more."""
         try:
             with trio.fail_after(PATIENCE):
                 await in_thread(work, limiter=self._limiter)
@@ -90,7 +90,7 @@ class Item:
             self._give_up(f"the disk has not answered for {PATIENCE:g} s")
 
     def _give_up(self, why: str) -> None:
-        """Keep nothing more: no job is lost, or late, for a copy."""
+        """Store nothing more: a copy must not cost or delay a job."""
         log.warning("event=item_not_kept path=%s why=%s", self._path, why)
         self._path = None
 
@@ -102,7 +102,7 @@ class Item:
                 self._note(path, errors)
         finally:
             if self._path is None and self._stderr is not None:
-                self._stderr.close()  # it has been given up meanwhile
+                self._stderr.close()  # given up meanwhile
         if left_running:
             place = self._place(path) / "left_running"
             with open(place, "wb", opener=unlinked_opener) as file:  # its mode
@@ -124,7 +124,7 @@ class Item:
         with open(self._place(path) / name, "wb", opener=unlinked_opener) as file:  # its mode
             file.write(data)
 
-    # --- and in none -----------------------------------------------------------------------------
+    # --- in the loop -----------------------------------------------------------------------------
 
     async def keep(self, manager: Manager, result: RunResult) -> None:
         """Keep the images that it made."""

@@ -45,7 +45,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     deadline: Positive | None = None
     """Seconds for each attempt."""
     budget_usd: Positive | None = None
-    """Dollars for all attempts together: each is given what is left."""
+    """Dollars for all attempts together: each attempt gets the remainder."""
     schema: dict[str, Json] | None = None
     """JSON Schema of the structured output."""
     images: tuple[str, ...] | None = None
@@ -113,18 +113,18 @@ def meaning(job: Job, cwd: str | None = None) -> dict[str, str]:
     }
 
 
-# What makes a job another piece of work. The other fields say how far it may go (deadline, budget,
-# turns, permission mode, tools), what a provider must offer, or what the caller calls it: a result
-# is as good whatever they are, and they are what is changed to have a job that failed go further.
+# The fields that define a job's work. The others limit it (deadline, budget, turns, permission
+# mode, tools), require something of the provider, or label it: they do not affect the validity
+# of a result, and users change them to let a failed job go further.
 _WORK: Final = frozenset(
     "prompt provider model effort cwd system_prompt schema images env options".split()
 )
 
 
 def work(digests: Mapping[str, str]) -> dict[str, str]:
-    """Return the digests of what a job is to do, by which it is known again.
+    """Return the digests that identify a job's work.
 
-    Of the permission modes `plan` counts, and only that: its result is a plan and not the work.
+    Of the permission modes, only `plan` counts: its result is a plan, not the work.
     """
     same = {name: digest for name, digest in digests.items() if name in _WORK}
     if digests.get("permission_mode") == _PLAN:
@@ -133,7 +133,7 @@ def work(digests: Mapping[str, str]) -> dict[str, str]:
 
 
 def fingerprint(digests: Mapping[str, str]) -> str:
-    """Return one sha256 for what a job is to do."""
+    """Return one sha256 over a job's work."""
     return hashlib.sha256(encode_json(dict(sorted(work(digests).items())))).hexdigest()
 
 

@@ -39,10 +39,10 @@ _BEGIN: Final = 1
 
 
 def require_jobs(call: str, jobs: Jobs) -> None:
-    """Check that jobs are a file or `Job`s; what is made one by one is checked as it comes.
+    """Check that `jobs` is a file or `Job`s; lazily made jobs are checked one by one.
 
     Raises:
-        ArgumentTypeInvalid: They are something else.
+        ArgumentTypeInvalid: `jobs` is something else.
     """
     if isinstance(jobs, str | Path):
         return
@@ -74,7 +74,7 @@ class Source:
 
     @property
     def path(self) -> Path | None:
-        """The file they come from, the same wherever one is; None: a program hands them over."""
+        """The file's canonical path; None if a program passes the jobs."""
         is_file = isinstance(self._jobs, str | Path)
         return Path(str(self._jobs)).resolve() if is_file else None
 
@@ -95,10 +95,10 @@ class Source:
                 yield line, _checked(job, self.place(line))
 
     def require_jobs_file(self) -> None:
-        """Make sure that the file is not one of another format; what cannot be read passes.
+        """Refuse a file of another format; an unreadable file passes.
 
         Raises:
-            JobsInvalid: It says of which format it is, and how to convert it.
+            JobsInvalid: It names the format and the conversion.
         """
         if self.path is not None and self.path.is_file():
             with self.path.open("rb") as file:
@@ -145,13 +145,13 @@ def parse_job(data: bytes, where: str) -> Job | list[Problem]:
 
 
 def _checked(job: Job, where: str) -> Job | list[Problem]:
-    """Look at a job that a program has made: nobody has looked at the types of its fields yet."""
+    """Check a job that a program has made: the types of its fields are still unchecked."""
     fields: dict[str, object] = {}
     for name, value in msgspec.structs.asdict(job).items():
         try:
             fields[name] = msgspec.to_builtins(value)
         except TypeError as error:
-            return [Problem(where, name, f"it cannot be written as JSON: {error}")]
+            return [Problem(where, name, f"the value is not JSON: {error}")]
     return _job_of({name: value for name, value in fields.items() if value is not None}, where)
 
 
@@ -176,7 +176,7 @@ def _column(data: bytes, error: UnicodeDecodeError) -> int:
     try:
         data.decode()
     except UnicodeDecodeError as found:
-        error = found  # the decoder's own is about one string of the line
+        error = found  # the decoder's message covers one string of the line only
     return len(data[: error.start].decode("utf-8", "replace")) + 1
 
 
@@ -190,7 +190,7 @@ def unknown(name: str, known: Iterable[str], kind: str = "field") -> str:
 
 
 def unreadable(source: str, error: OSError) -> str:
-    """Say why a file of jobs cannot be read."""
+    """Return why a jobs file cannot be read."""
     if isinstance(error, IsADirectoryError):
         return f"{source}: this is a directory; give a file with one JSON object per line"
     return f"{source}: {error.strerror or error}"
@@ -200,13 +200,13 @@ async def spool(stream: ReceiveStream, directory: str | Path) -> Path:
     """Store jobs that come as a stream in the batch's directory, and return the file.
 
     Raises:
-        JobsInvalid: There are none; those that were there before are left as they are.
+        JobsInvalid: It contains none; existing jobs are left as they are.
     """
     path = trio.Path(directory) / "jobs.jsonl"
     await trio.to_thread.run_sync(make_private_directory, Path(directory))
     partial = path.with_name(f"jobs.jsonl.{os.getpid()}.part")
     is_empty = True
-    # The jobs' variables stand in it.
+    # It contains the jobs' variables.
     async with await trio.open_file(partial, "wb", opener=private_opener) as file:
         async for chunk in stream:
             is_empty = is_empty and not chunk.strip()
@@ -214,9 +214,9 @@ async def spool(stream: ReceiveStream, directory: str | Path) -> Path:
     if is_empty:
         await partial.unlink()
         what = f", and {path} has some" if await path.exists() else ""
-        with suppress(OSError):  # something was there before
+        with suppress(OSError):  # it existed before
             await path.parent.rmdir()
-        raise JobsInvalid([f"stdin: there are no jobs in it{what}"])
+        raise JobsInvalid([f"stdin: it contains no jobs{what}"])
     if await path.exists():  # it may turn out that those cannot be done which come in their stead
         await path.replace(path.with_name("jobs.jsonl.before"))
     await partial.replace(path)

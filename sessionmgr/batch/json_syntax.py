@@ -1,4 +1,4 @@
-"""What is wrong with a line that is no JSON: the column, and the mistake in plain words."""
+"""Describes a JSON syntax error in a line: the column, and the mistake in plain words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 
 
 def syntax_error(line: bytes, why: str) -> tuple[int, str]:
-    """Return the column of a mistake, from 1, and what it is; `why` where that is not known."""
+    """Return the column of a mistake, from 1, and its description; `why` if it is unknown."""
     text = line.decode("utf-8", "replace").rstrip()
     try:
         json.loads(text)

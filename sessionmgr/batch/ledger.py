@@ -65,7 +65,7 @@ class LastRun(msgspec.Struct, frozen=True):
 
 
 class Stood(NamedTuple):
-    """A result that a job had when it was put to be run again."""
+    """A job's result from before it was scheduled to run again."""
 
     state: str
     failure: str | None
@@ -133,9 +133,9 @@ class Ledger(LedgerFile):
         )
 
     def keep(self, entered: Entered, state: str) -> None:
-        """Enter a job again that means what it did, as it stands or to be done once more.
+        """Enter a job with unchanged work again, as it stands or to be run once more.
 
-        What may have changed is how far it may go, and what it is called.
+        Its limits and labels may have changed.
         """
         again = ""
         if state == WAITING:
@@ -152,7 +152,7 @@ class Ledger(LedgerFile):
         )
 
     def leave(self, job: str, line: int) -> None:
-        """Note where a job stands now that is left as it was, whatever it means now."""
+        """Record the new place of a job that stays as it was, even if its work has changed."""
         self._execute("update job set line = ?, round = ? where id = ?", (line, self.round, job))
 
     def shared_directories(self) -> list[tuple[str, int]]:
@@ -179,7 +179,7 @@ class Ledger(LedgerFile):
         )
 
     def standing(self) -> dict[str, int]:
-        """Return how many open jobs of this round have come to what before."""
+        """Return the number of open jobs of this round by their former outcome."""
         return dict(self._execute(standing.STATES, (self.round,)).fetchall())
 
     # --- doing them ------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ class Ledger(LedgerFile):
         return found
 
     def job(self, job: str) -> tuple[Job, int, Basis]:
-        """Return a job, how many attempts there were, and what the next has to build on."""
+        """Return a job, its number of attempts, and the basis of the next one."""
         body, attempts, resume = self._execute(
             "select body, attempts, resume from job where id = ?", (job,)
         ).fetchone()
@@ -217,7 +217,7 @@ class Ledger(LedgerFile):
         return None if row is None else LastRun(*row)
 
     def past(self, job: str) -> list[Past]:
-        """Return what came of the last attempts that had a run, the newest first."""
+        """Return the outcomes of the last attempts that had a run, newest first."""
         rows = self._execute(
             "select session, failure from attempt where job = ? and run is not null"
             " order by number desc limit 3",
@@ -231,7 +231,7 @@ class Ledger(LedgerFile):
         return {run for (run,) in rows}
 
     def stood(self, job: str) -> Stood | None:
-        """Return the result that a job had before, if it has not been replaced."""
+        """Return a job's former result, if it has not been replaced."""
         row = self._execute(standing.OF, (job,)).fetchone()
         return None if row is None else Stood(*row)
 
@@ -241,7 +241,7 @@ class Ledger(LedgerFile):
         return None if row is None else row[0]
 
     def begin(self, job: str, number: int, session: str, basis: Basis) -> None:
-        """Note that an attempt is about to be made, and what it builds on."""
+        """Record that an attempt is about to start, and its basis."""
         self._execute(
             "insert into attempt (job, number, session) values (?, ?, ?)", (job, number, session)
         )
@@ -252,7 +252,7 @@ class Ledger(LedgerFile):
         self._execute(standing.BEGUN, (number, job))
 
     def unbegin(self, job: str, number: int, basis: Basis) -> None:
-        """Note that a job waits whose attempt, if it has no run, was never made."""
+        """Record that a job waits; if its attempt has no run, that attempt was never made."""
         self.put_back(job, basis)
         self._execute(standing.UNBEGUN, (job, number))
 
@@ -264,7 +264,7 @@ class Ledger(LedgerFile):
         ).fetchall()
 
     def end_attempt(self, job: str, number: int, result: RunResult) -> None:
-        """Note what came of an attempt; one that never started has no cost, known or unknown."""
+        """Record an attempt's outcome; one that never started has no cost, known or unknown."""
         failure = result.failure.kind.value if result.failure else None
         provenance = result.cost.provenance.value if may_have_cost(result) else None
         self._execute(
@@ -278,7 +278,7 @@ class Ledger(LedgerFile):
         )
 
     def put_back(self, job: str, basis: Basis) -> None:
-        """Note that a job waits as if it were new, but for what it builds on."""
+        """Record that a job waits as if it were new, except for its basis."""
         self._execute(
             "update job set state = 'waiting', resume = ? where id = ?", (basis.packed, job)
         )
@@ -318,22 +318,22 @@ class Ledger(LedgerFile):
         )
 
     def kept(self) -> Iterator[bytes]:
-        """Return the results that stand: one for each job that has ever come to one."""
+        """Return the valid results: one for each job that has ever had one."""
         for _, result in self._execute(standing.ALL_RESULTS):
             yield result
 
     def failures(self) -> dict[str, int]:
-        """Return how many jobs ended with which kind of failure."""
+        """Return the number of jobs by kind of failure."""
         return dict(self._execute(standing.FAILURES, (self.round, self.round)).fetchall())
 
     def uncompleted(self) -> Iterator[tuple[str, str]]:
-        """Return id and state of the jobs of this round that have not completed."""
+        """Return the id and state of this round's incomplete jobs."""
         yield from self._execute(
             "select id, state from job where round = ? and state <> 'completed'", (self.round,)
         )
 
     def denied(self) -> Iterator[bytes]:
-        """Return the results of the jobs of this round in which something was denied."""
+        """Return this round's results with denials."""
         rows = self._execute(
             "select result from job where round = ? and ended is not null and"
             " json_array_length(cast(result as text), '$.permission_denials') > 0 order by ended",
@@ -343,7 +343,7 @@ class Ledger(LedgerFile):
             yield result
 
     def spent(self) -> Spent:
-        """Return what all attempts of this round's jobs have used."""
+        """Return the usage of all attempts of this round's jobs."""
         return sum_of(
             self._execute(
                 "select usage, usd, provenance from attempt join job on job.id = attempt.job"
@@ -353,7 +353,7 @@ class Ledger(LedgerFile):
         )
 
     def spent_on_work(self, job: str) -> Spent:
-        """Return what the attempts at a job's present work have used."""
+        """Return the usage of the attempts at a job's present work."""
         return sum_of(
             self._execute(
                 "select usage, usd, provenance from attempt where job = ? and number >"
@@ -363,7 +363,7 @@ class Ledger(LedgerFile):
         )
 
     def spent_on(self, job: str) -> Spent:
-        """Return what all attempts of one job have used."""
+        """Return the usage of all attempts of one job."""
         return sum_of(
             self._execute("select usage, usd, provenance from attempt where job = ?", (job,))
         )

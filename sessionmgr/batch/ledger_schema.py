@@ -1,4 +1,4 @@
-"""The tables of a ledger, and how its file is opened, read and written."""
+"""The tables of a ledger, and access to its file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 VERSION: Final = 1
 APPLICATION: Final = 0x736D6274  # "smbt"
 PATIENCE: Final = 0.25
-"""Seconds that SQLite waits for a lock before it is asked whether to go on."""
+"""Seconds that SQLite waits for a lock before `keep_waiting` decides whether to go on."""
 
 _TABLES: Final = """
 create table note (key text primary key, value text not null) without rowid;
@@ -65,19 +65,19 @@ class LedgerFile:
     """The file of a ledger: one connection, used by one thread at a time."""
 
     def __init__(self, path: Path | None, keep_waiting: Callable[[], bool]) -> None:
-        """Open the file, or with no path a nameless one that goes with the process.
+        """Open the file; without a path, a nameless one that vanishes with the process.
 
         `keep_waiting` is called whenever another process has locked it for a moment.
 
         Raises:
-            LedgerUnusable: It is not ours, from a newer version, damaged, or cannot be written.
+            LedgerUnusable: It is foreign, from a newer version, damaged, or not writable.
         """
         self._where: Final = "" if path is None else str(path)
         self._keep_waiting: Final = keep_waiting
         try:
-            if path is not None:  # it holds what the jobs say, variables of theirs included
+            if path is not None:  # it holds the jobs with their variables
                 make_private_file(path)
-            # The nameless kind lives on disk as soon as it grows: `:memory:` would stay in memory.
+            # The nameless kind spills to disk as it grows: `:memory:` would stay in memory.
             self._connection: Final = sqlite3.connect(
                 self._where, timeout=PATIENCE, isolation_level=None, check_same_thread=False
             )
@@ -90,7 +90,7 @@ class LedgerFile:
             raise
 
     def _waited_for(self, work: Callable[[], T]) -> T:
-        """Do what another process's lock may hold up."""
+        """Run work that another process's lock may hold up."""
         while True:
             try:
                 return work()
@@ -104,12 +104,12 @@ class LedgerFile:
         return self._waited_for(lambda: self._connection.execute(statement, values))
 
     def close(self) -> None:
-        """Be done with it."""
+        """Close the file."""
         self._connection.close()
 
     @contextmanager
     def together(self) -> Generator[None, None, None]:
-        """Have all that is written in this block written, or nothing."""
+        """Write all changes of this block, or none."""
         self.begin_writing()
         try:
             yield
@@ -119,15 +119,15 @@ class LedgerFile:
         self.commit()
 
     def begin_writing(self) -> None:
-        """Have nothing written of what follows, until it is committed."""
+        """Start a transaction."""
         self._execute("begin immediate")
 
     def commit(self) -> None:
-        """Have all of it written."""
+        """Commit it."""
         self._execute("commit")
 
     def roll_back(self) -> None:
-        """Have nothing of it written."""
+        """Roll it back."""
         if self._connection.in_transaction:  # a full disk has ended it already
             self._execute("rollback")
 
@@ -150,5 +150,5 @@ def _prepare(connection: sqlite3.Connection, where: str) -> None:
         raise LedgerUnusable(where, "it belongs to something else")
     elif version != VERSION:
         raise LedgerUnusable(where, f"it is of version {version}, and this is {VERSION}")
-    for table in (TABLE, FORMER_TABLE):  # which the first ledgers of this version did not have
+    for table in (TABLE, FORMER_TABLE):  # absent from the first ledgers of this version
         connection.execute(table)

@@ -1,4 +1,4 @@
-"""What a job's own files hold, and where its paths lead."""
+"""Contents of the files that a job names, and resolution of its paths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sessionmgr.provider.images import LARGEST as LARGEST_IMAGE
 
 
 def complete_job(job: Job, where: str) -> Job | Problem:
-    """Return a job with all that its files hold, and its paths as they are meant."""
+    """Return a job with the contents of its files and its resolved paths."""
     if job.provider is None:
         why = 'missing "provider", and there is no default (-p PROVIDER)'
         return Problem(where, "", why)
@@ -34,10 +34,10 @@ def complete_job(job: Job, where: str) -> Job | Problem:
 
 
 def _readable(image: str) -> str:
-    """Return the whole path of an image that is of a moderate size.
+    """Return the whole path of an image of moderate size.
 
     Raises:
-        FileRefused: It cannot be read, or is too large.
+        FileRefused: It is unreadable or too large.
     """
     read_bytes(Path(image), limit=LARGEST_IMAGE)
     return str(Path(image).resolve())

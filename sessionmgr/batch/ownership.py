@@ -1,4 +1,4 @@
-"""Which jobs file a batch's directory belongs to: the first that was run there."""
+"""Ownership of a batch's directory: it belongs to the first jobs file that was run there."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 _NOTE: Final = "source"
 _NO_FILE: Final = "jobs"
-"""What older versions noted of jobs that came from a program."""
+"""The owner that older versions recorded for jobs from a program."""
 
 
 def claim(ledger: Ledger, out: str | Path, source: Source, *, force: bool) -> str | None:
-    """Note whose directory it is, or make sure that it is this file's; return who lost it by force.
+    """Record or check a directory's owner; return the former owner if `force` replaced it.
 
-    Jobs that a program hands over come from no file: they are at home in any directory.
+    Jobs from a program come from no file: any directory is fine for them.
 
     Raises:
-        JobsInvalid: The file that would be at home elsewhere is no jobs file at all.
-        OutDirectoryTaken: It belongs to another file; with `force` it is taken over.
+        JobsInvalid: The file does not look like a jobs file at all.
+        OutDirectoryTaken: The directory belongs to another file; `force` takes it over.
     """
     if source.path is None:
         return None
@@ -37,7 +37,7 @@ def claim(ledger: Ledger, out: str | Path, source: Source, *, force: bool) -> st
 
 
 def _place(path: Path, out: Path) -> str:
-    """Return what to note of a file; one that lies in the directory itself moves with it."""
+    """Return a file's entry; a file in the directory itself moves with it."""
     home = out.resolve()
     return str(path.relative_to(home)) if path.is_relative_to(home) else str(path)
 
@@ -46,4 +46,4 @@ def _is_same_file(before: str | None, now: str) -> bool:
     try:
         return Path(before or "").samefile(now)
     except OSError:
-        return False  # the other is gone
+        return False  # the other file is gone

@@ -73,12 +73,12 @@ class Place:
 
 
 def _require_no_links(path: Path) -> None:
-    """Make sure that what is written in a batch's directory is written there.
+    """Make sure that files of a batch are written in its directory.
 
-    A checked-out project can bring such a directory along, with links to files of the user's.
+    A checked-out project can contain such a directory, with links to the user's files.
 
     Raises:
-        LedgerUnusable: A link is in the way.
+        LedgerUnusable: A symbolic link is in the way.
     """
     for name in ("lock", LEDGER, f"{LEDGER}-wal", f"{LEDGER}-shm", f"{LEDGER}-journal", "items"):
         link = path / name
@@ -94,7 +94,7 @@ def _in_words(error: OSError) -> str:
 
 
 def is_begun(out: str | Path) -> bool:
-    """Say whether a batch was begun in that directory."""
+    """Return whether that directory contains a batch."""
     return (Path(out) / LEDGER).exists()
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with the jobs of a batch, collected while they are read."""
+"""Problems of a batch's jobs, collected while they are read."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 import msgspec
 
 SHOWN: Final = 25
-"""Problems that are printed one by one."""
+"""Maximum number of problems printed one by one."""
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Something that is wrong with a job: where, with which field, and what."""
+    """A problem of a job: the place, the field, and the description."""
 
     where: str
     field: str
@@ -22,19 +22,19 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Problems:
-    """Problems in their order; one that many jobs have in common is printed once."""
+    """Problems in order of occurrence; a problem of many jobs is printed once."""
 
     def __init__(self) -> None:
         self._first: Final[dict[tuple[str, str], Problem]] = {}
         self._count: Final[dict[tuple[str, str], int]] = {}
         self.unprinted = 0
-        """How many there are beside those that are printed."""
+        """The number of problems that are not printed."""
 
     def __bool__(self) -> bool:
         return bool(self._first)
 
     def add(self, problem: Problem) -> None:
-        """Take note of one."""
+        """Add a problem."""
         key = (problem.field, problem.what)
         if key not in self._first and len(self._first) >= SHOWN:
             self.unprinted += 1
@@ -43,7 +43,7 @@ class Problems:
         self._count[key] = self._count.get(key, 0) + 1
 
     def lines(self) -> list[str]:
-        """Return what to print, a line for each."""
+        """Return the lines to print, one for each problem."""
         return [
             f"{problem}{_more(self._count[key] - 1) if problem.where else ''}"
             for key, problem in self._first.items()

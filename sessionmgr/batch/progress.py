@@ -20,25 +20,25 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True):
-    """That nothing is started with a provider, because its limit was hit."""
+    """A pause: no job starts with a provider, because its limit was hit."""
 
     seconds: float
-    """For how long yet."""
+    """The remaining seconds."""
     until: str
-    """The same as a moment (RFC 3339)."""
+    """The end of the pause (RFC 3339)."""
     why: str
-    """What the provider said."""
+    """The provider's message."""
 
 
 class Wait(msgspec.Struct, frozen=True, kw_only=True):
-    """What the batch as a whole waits for."""
+    """A wait of the batch as a whole."""
 
     what: str
     """`store`, `ledger`"""
     seconds: float
-    """For how long already."""
+    """The seconds of waiting so far."""
     why: str | None = None
-    """What is known of the cause."""
+    """The known cause."""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     retrying: int = 0
     """Waiting for their next attempt."""
     denied: int = 0
-    """Jobs that have ended and were denied something, however they ended."""
+    """Ended jobs with denials, however they ended."""
     tokens: int = 0
     usd: float | None = None
     """What is known of the cost; None: nobody has said anything."""
@@ -69,8 +69,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     paused: dict[str, float] = {}
     """Providers whose limit was hit, and for how many seconds they are left alone yet."""
     pauses: dict[str, Pause] = {}
-    """The same providers, with until when and why."""
+    """The same providers, with end and reason of the pause."""
     waits: tuple[Wait, ...] = ()
-    """What keeps the batch from writing down what has happened."""
+    """The waits that keep the batch from recording what has happened."""
     jobs: tuple[RunningJob, ...] = ()
     """Those that are on, the oldest first."""

@@ -1,4 +1,4 @@
-"""Whether the providers of a batch's jobs can be used, found out once for all that are alike."""
+"""Readiness of the providers of a batch's jobs, checked once for all jobs that are alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Unready(msgspec.Struct):
-    """A provider that cannot be used, and the jobs that need it."""
+    """An unusable provider, and the jobs that need it."""
 
     provider: str
     detail: str
@@ -27,7 +27,7 @@ class _Unready(msgspec.Struct):
 
 
 class Readiness:
-    """Collects why providers cannot be used; each reason is reported once."""
+    """Collects the reasons why providers are unusable; each is reported once."""
 
     def __init__(self, ask: Callable[[Job], Health]) -> None:
         self._ask: Final = ask
@@ -35,7 +35,7 @@ class Readiness:
         self._unready: Final[dict[tuple[str, str], _Unready]] = {}
 
     def has(self, job: Job, where: str) -> bool:
-        """Say whether the provider of a job that is to be run can be used for it."""
+        """Check whether a job that is about to run can use its provider."""
         provider, cwd = job.provider or "", job.cwd or "."
         key = (provider, cwd, encode_json({**(job.options or {}), "env ": dict(job.env or {})}))
         if key not in self._known:
@@ -48,7 +48,7 @@ class Readiness:
         return False
 
     def problems(self) -> list[str]:
-        """Return a line for each reason, with how many jobs it concerns."""
+        """Return one line for each reason, with the number of affected jobs."""
         return [
             f"{each.provider}: {each.detail} ({each.first}{_others(each.count - 1)})"
             for each in self._unready.values()
@@ -56,11 +56,11 @@ class Readiness:
 
 
 def readiness_of(manager: Manager, job: Job) -> Health:
-    """Say whether the provider of a job could be used by a manager.
+    """Report whether a manager can use a job's provider.
 
     Raises:
         StartRefused: The job would be refused.
-        VariableRefused: A variable may not be given to a child.
+        VariableRefused: A child may not get a variable.
     """
     return manager.readiness(job.provider or "", wish_of(job), cwd=job.cwd or ".")
 

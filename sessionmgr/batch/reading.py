@@ -41,32 +41,32 @@ if TYPE_CHECKING:
     from sessionmgr.provider import Health
 
 SOME: Final = 5
-"""So many ids are told as examples."""
+"""Number of ids in an example list."""
 MOST_FAULTY: Final = 10_000
-"""Jobs that cannot be entered, of which it is known that their ids are taken."""
+"""Sentinel for rejected jobs whose ids are taken."""
 EVERY: Final = 64
-"""So many jobs are read at a time,"""
+"""Maximum number of jobs in one step,"""
 MUCH: Final = 4 * 1024 * 1024
-"""or so many letters of prompts."""
+"""and maximum number of characters in their prompts."""
 _WRITING: Final = ("files", "command_execution", "tool_use")
 # What a rerun leaves as it is, with `keep_failed`.
 FAILED: Final = frozenset({"failed", "timed_out", "rate_limited"})
 
 
 class Read(msgspec.Struct, frozen=True):
-    """A job that was read: what it would be granted, and how it stands."""
+    """A job that was read: its grant and its state."""
 
     entered: Entered
     grant: Grant | None
-    """None: it would be refused as things are now, and is not to be done this time."""
+    """None if the job would be refused now and does not run this time."""
     state: str
     """What the ledger has it as, from now on."""
     is_undecided: bool
-    """Whether it is not begun again before the user has decided how."""
+    """Whether the job waits for the user's decision."""
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as the manager sees it: what it would be granted, or why it would be refused."""
+    """A job from the manager's view: its grant, or the reason for its refusal."""
 
     draft: Draft
     grant: Grant | None = None
@@ -96,14 +96,14 @@ class Reader:
         self._readiness: Final = Readiness(readiness)
         self._problems: Final = Problems()
         self._faulty: Final[dict[str, int]] = {}
-        """The lines of jobs that are not entered, because there is something wrong with them."""
+        """The lines of jobs with problems, which are not entered."""
         self._chosen = 0
         self.asks = False
-        """Whether an agent may ask something in one of the jobs that are to be done."""
+        """Whether an agent may make requests in one of the jobs to run."""
         self.count = 0
         """How many jobs were read so far."""
         self.undecided: Final[list[str]] = []
-        """Jobs that are not begun again before the user has decided how."""
+        """Jobs that wait for the user's decision."""
         self.idle_patterns: Final = {*settings.only, *settings.skip}
         """The patterns of what is to be done, or not, that no job's id has matched so far."""
         self._any_meant = False
@@ -132,16 +132,16 @@ class Reader:
         await self._executor.run(self._ledger.commit)
 
     async def begin(self) -> None:
-        """Begin to enter jobs.
+        """Start entering jobs.
 
         Raises:
-            JobsInvalid: A setting names a provider that there is not.
+            JobsInvalid: A setting names an unknown provider.
         """
         await self._executor.run(self._ledger.begin_round)
         self._require_providers()
 
     async def next_reads(self) -> list[Read] | None:
-        """Enter some more jobs and return those that are good; None: there are no more.
+        """Enter some more jobs and return the valid ones; None at the end.
 
         Raises:
             JobsInvalid: At the end: some of them cannot be done.
@@ -166,7 +166,7 @@ class Reader:
         if self._source.path is not None:
             return await in_thread(self._take_some)
         await trio.lowlevel.checkpoint()
-        return self._take_some()  # what a program hands over is made where it runs
+        return self._take_some()  # a program's iterable runs in its own task
 
     def _take_some(self) -> list[tuple[int, Job | list[Problem]]]:
         some: list[tuple[int, Job | list[Problem]]] = []
@@ -186,13 +186,13 @@ class Reader:
         self._require_some()
 
     def _require_some(self) -> None:
-        """Make sure that there are jobs, and that some of them are meant.
+        """Make sure that there are jobs and that the selection matches some.
 
         Raises:
-            JobsInvalid: There are none.
+            JobsInvalid: It found none.
         """
         if not self.count and self._source.path is not None:
-            what = 'there are no jobs in it; write one a line: {"id": "a", "prompt": "…"}'
+            what = 'there are no jobs in it; write one per line: {"id": "a", "prompt": "…"}'
             raise JobsInvalid([f"{self._source}: {what}"])
         if self.count and not self._any_meant:
             flags = {"--only": self._settings.only, "--skip": self._settings.skip}
@@ -220,7 +220,7 @@ class Reader:
             self._problems.add(problem)
 
     def _check(self, draft: Draft) -> Checked:
-        """Ask the manager what a job would be granted."""
+        """Ask the manager for a job's grant."""
         job = draft.job
         if job is None:
             return Checked(draft=draft, problems=draft.problems)
@@ -232,7 +232,7 @@ class Reader:
         return Checked(draft=draft, grant=grant, directory=self._directory(job))
 
     def _refused(self, error: Exception, draft: Draft, job: Job) -> Problem:
-        """Say what is wrong with a job; a default is named with its source, not with a line."""
+        """Report a problem of a job; for a default it names the source instead of the line."""
         field = field_to_blame(error, job)
         what = error.why if isinstance(error, WishInvalid | BudgetUnenforceable) else str(error)
         budget = isinstance(error, BudgetUnenforceable)
@@ -244,11 +244,11 @@ class Reader:
         return Problem("", f"{field} ({said})", what)
 
     def _is_ready(self, read: Read, where: str) -> bool:
-        """Say whether a job's provider can be used, if the job is to be done this time."""
+        """Check the provider of a job that will run this time."""
         return not read.entered.chosen or self._readiness.has(read.entered.job, where)
 
     def _enter(self, checked: Checked) -> Read | None:
-        """Enter one job; None if it cannot be, for there is something wrong with it."""
+        """Enter one job; None if it has a problem."""
         draft, ledger = checked.draft, self._ledger
         if draft.id is None:
             self._complain(*checked.problems)
@@ -318,15 +318,15 @@ class Reader:
         return Read(entered, checked.grant, state, is_undecided)
 
     def _may_ask(self, job: Job) -> bool:
-        """Say whether an agent asks before it does what the job's permission mode leaves open."""
+        """Whether an agent asks before it does what the job's permission mode leaves open."""
         mode = job.permission_mode or PermissionMode.DEFAULT
         is_asking = self._manager.supports(job.provider or "", "tool_approval")
         return is_asking and mode in (PermissionMode.DEFAULT, PermissionMode.ACCEPT_EDITS)
 
     def _has_more_time(self, known: Known, entered: Entered) -> bool:
-        """Say whether a command that its deadline has ended is given more time.
+        """Whether a command that exceeded its deadline now has a longer one.
 
-        That is the decision to run it once more: it has no session in which it could go on.
+        A longer deadline is the decision to run it again: a command has no session to resume.
         """
         job = entered.job
         if known.state != RunStatus.TIMED_OUT or not self._manager.runs_commands(
@@ -337,7 +337,7 @@ class Reader:
         return before is not None and (job.deadline is None or job.deadline > before)
 
     def _is_meant(self, job: str) -> bool:
-        """Say whether the patterns name a job."""
+        """Whether the patterns match a job."""
         if len(self._first_ids) < SOME:
             self._first_ids.append(job)
         if self.idle_patterns:
@@ -351,11 +351,11 @@ class Reader:
         return self._settings.limit is None or self._chosen < self._settings.limit
 
     def _is_done(self, known: Known) -> bool:
-        """Say whether a job has a result that only `force` gives up."""
+        """Whether a job has a result that only `force` replaces."""
         return known.state == states.COMPLETED and not self._settings.force
 
     def _state(self, known: Known, *, is_same: bool) -> str:
-        """Return how a job is to stand if it is chosen; `is_same`: its work has not changed."""
+        """Return the state of a chosen job; `is_same`: its work has not changed."""
         before = known.state
         if before in FAILED and self._settings.keep_failed:
             return before
@@ -366,7 +366,7 @@ class Reader:
         return states.WAITING
 
     def _is_undecided(self, known: Known) -> bool:
-        """Say whether a job is left as it is until the user has decided how it begins again."""
+        """Whether a job stays undecided until the user chooses how it begins again."""
         is_left = known.state in FAILED or known.state == states.CANCELLED
         return is_left and known.basis.start(self._settings.retry_from) is Start.UNDECIDED
 

@@ -1,4 +1,4 @@
-"""What the directory of a batch says of one of its jobs, for commands other than `batch`."""
+"""A batch's record of one of its jobs, for commands other than `batch`."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from sessionmgr.errors import BatchBusy
 
 
 class JobRecord(msgspec.Struct, frozen=True):
-    """A job as its batch has it."""
+    """A job as recorded by its batch."""
 
     job: Job
     state: str
     busy: str | None
-    """Who runs the batch now, where the job is not over yet."""
+    """The process that runs the batch, if the job is not over yet."""
 
 
 def batch_id(out: str | Path) -> str | None:
-    """Return the id of the batch in a directory; None if none was begun there.
+    """Return the id of the batch in a directory; None if it contains none.
 
     Raises:
-        LedgerUnusable: Its ledger cannot be read.
+        LedgerUnusable: Its ledger is unreadable.
     """
     if not is_begun(out):
         return None
@@ -35,10 +35,10 @@ def batch_id(out: str | Path) -> str | None:
 
 
 def read_job(out: str | Path, job: str) -> JobRecord | None:
-    """Return what a batch has on record of a job; None if it has no such job.
+    """Return a batch's record of a job; None if it has no such job.
 
     Raises:
-        LedgerUnusable: The ledger cannot be read.
+        LedgerUnusable: The ledger is unreadable.
     """
     if not is_begun(out):
         return None

@@ -35,7 +35,7 @@ async def recover(
     """
     runs = [run for run in await _ended_runs(manager, session) if run.id not in others]
     for run in runs:  # the newest comes first
-        if FOLLOWS not in run.metadata:  # a follow-up is no attempt
+        if FOLLOWS not in run.metadata:  # a follow-up is not an attempt
             return Ended(
                 job=job,
                 attempt=number,

@@ -1,8 +1,8 @@
-"""Where the next attempt at a job starts: from the beginning, in its session, or not undecided.
+"""Where the next attempt at a job starts: at the beginning, in its session, or undecided.
 
-A job whose tool calls are on record is never started over without an explicit decision: what its
-agent has done would be done again. It is resumed in its provider session; where that cannot be, it
-ends, its result says so, and `--retry-from fresh` is the decision to start it over.
+A job with recorded tool calls starts over only by an explicit decision, because its agent would
+repeat them. It is resumed in its provider session. If that is impossible, it ends, its result says
+so, and `--retry-from fresh` is the decision to start it over.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ R = TypeVar("R", bound=RunResult)
 
 
 class RetryFrom(StrEnum):
-    """What a batch does with a job that ended half way and had made tool calls."""
+    """What a batch does with an incomplete job that has made tool calls."""
 
     SESSION = "session"
-    """Resume it in its provider session; where that cannot be, leave it for a decision."""
+    """Resume it in its provider session; if that is impossible, leave it for a decision."""
     FRESH = "fresh"
-    """Start it over, although its tool calls may then be made again."""
+    """Start it over, which may repeat its tool calls."""
     ASK = "ask"
     """Leave it for a decision."""
 
@@ -40,20 +40,20 @@ class Start(Enum):
     OVER = auto()
     RESUME = auto()
     UNDECIDED = auto()
-    """It does not: starting over would repeat tool calls, and there is no decision to do so."""
+    """Not at all: starting over would repeat tool calls, and the user has not decided so."""
 
 
 class Basis(msgspec.Struct, frozen=True):
-    """What a job's next attempt has to build on."""
+    """The state from which a job's next attempt starts."""
 
     resumable: bool = False
-    """Whether its provider session can go on."""
+    """Whether its provider session is resumable."""
     side_effects: bool = False
-    """Whether tool calls are on record since it was last started over."""
+    """Whether tool calls are recorded since it last started over."""
 
     @property
     def packed(self) -> int:
-        """Both as one number, which the ledger keeps: 1 and 2, or neither."""
+        """Both flags as one number for the ledger: bits 1 and 2."""
         return self.resumable + 2 * self.side_effects
 
     def start(self, policy: RetryFrom) -> Start:
@@ -66,25 +66,25 @@ class Basis(msgspec.Struct, frozen=True):
 
 
 def unpacked(number: int) -> Basis:
-    """Return what the ledger keeps of a basis."""
+    """Decode a basis from the ledger."""
     return Basis(bool(number & 1), bool(number & 2))
 
 
 def lacked_room(result: RunResult) -> bool:
-    """Say whether the system had no room for a run's child: too few descriptors, say."""
+    """Return whether the system had no room for a run's child, such as too few descriptors."""
     failure = result.failure
     return failure is not None and failure.kind is FailureKind.START_FAILED and failure.retryable
 
 
 def side_effects(result: RunResult) -> bool:
-    """Say whether a run has recorded a tool call that was not denied."""
+    """Return whether a run has recorded a tool call that was not denied."""
     if lacked_room(result):
-        return False  # what a shell's run records as a call is the command that never began
+        return False  # the recorded call is the command, which never began
     calls = result.tool_calls
     return sum(calls.count.values()) > calls.denied
 
 
-# These lie outside the session: that they come again says nothing about it.
+# These lie outside the session: repeated failures say nothing about it.
 _ELSEWHERE: Final = frozenset(
     {
         FailureKind.RATE_LIMITED,
@@ -104,16 +104,16 @@ _ELSEWHERE: Final = frozenset(
 
 
 class Past(msgspec.Struct, frozen=True):
-    """What came of an earlier attempt, and in which of our sessions."""
+    """The outcome of an earlier attempt, and its session."""
 
     session: str
     failure: str | None
 
 
 def is_poisoned(past: Sequence[Past]) -> bool:
-    """Say whether a session fails in the same way each time it is resumed; the newest comes first.
+    """Return whether a session fails in the same way at each resume; the newest comes first.
 
-    That is so after two attempts that resumed it: the third attempt in it, at the least.
+    That takes two attempts that resumed it, so the third attempt at the earliest.
     """
     if len(past) < 3:
         return False
@@ -127,7 +127,7 @@ def is_poisoned(past: Sequence[Past]) -> bool:
 
 
 def basis_after(ended: Ended, before: Basis, past: Sequence[Past]) -> Basis:
-    """Return what an attempt leaves to build on; `before` is what it was begun with itself."""
+    """Return the basis that an attempt leaves; `before` is the basis that it had."""
     result = ended.result
     resumable = ended.resumable
     if not _is_lost(result) and not _has_reached_its_session(result):
@@ -151,12 +151,12 @@ def _is_lost(result: RunResult) -> bool:
 
 
 def starts_over_for_want_of_a_session(result: RunResult, basis: Basis) -> bool:
-    """Say whether an attempt only found that the session to resume is gone, and nothing is lost."""
+    """Return whether an attempt only found that the session to resume is gone."""
     return _is_lost(result) and not basis.side_effects and not basis.resumable
 
 
 def ended_by_itself(result: RunResult) -> bool:
-    """Say whether a command ran to its own end, so that its outcome is known."""
+    """Return whether a command ran to its own end, so that its outcome is known."""
     failure = result.failure
     return (
         result.status is RunStatus.FAILED
@@ -167,35 +167,35 @@ def ended_by_itself(result: RunResult) -> bool:
 
 
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
-    """What is made of the end of an attempt."""
+    """The decision about an attempt's end."""
 
     told: RunResult
-    """Its result, which says what decision is wanted, if one is."""
+    """Its result, which names the decision that it needs, if any."""
     basis: Basis
-    """What another attempt builds on that is not asked for by the user."""
+    """The basis of an automatic further attempt."""
     kept: Basis
-    """What the next attempt builds on when the user runs the batch again."""
+    """The basis of the next attempt when the user runs the batch again."""
 
 
 def conclude(
     ended: Ended, before: Basis, past: Sequence[Past], *, resumes: bool, is_command: bool
 ) -> Conclusion:
-    """Return what is made of the end of an attempt that was begun with `before`.
+    """Decide on the end of an attempt that began with `before`.
 
-    `resumes` says whether its provider can resume sessions at all. With `is_command` the prompt is
-    a command: one that ended by itself is run again by the user's running the batch again.
+    `resumes`: its provider can resume sessions. `is_command`: the prompt is a command; one that
+    ended by itself runs again when the user runs the batch again.
     """
     result = ended.result
     basis = basis_after(ended, before, past)
     if is_command and _at_start(result):
-        basis = before  # its call is on record, and nothing has run
+        basis = before  # its call is recorded, but nothing ran
     kept = Basis() if is_command and ended_by_itself(result) else basis
     told = with_decision(result, basis, why_not=why_not_resumed(result, past, resumes=resumes))
     return Conclusion(told=told, basis=basis, kept=kept)
 
 
 def with_decision(result: R, basis: Basis, *, why_not: str) -> R:
-    """Return a result that says which decision is wanted; `why_not` its session is not resumed."""
+    """Return a result that names the needed decision; `why_not`: why the session cannot resume."""
     if basis.resumable:
         how = "--retry-from session resumes its session, --retry-from fresh starts it over"
     else:
@@ -215,7 +215,7 @@ def _joined(said: str, how: str) -> str:
 
 
 def why_not_resumed(result: RunResult, past: Sequence[Past], *, resumes: bool) -> str:
-    """Say why a session is not resumed after a run."""
+    """Return the reason why a session is not resumed after a run."""
     if not resumes:
         return f"{result.provider} cannot resume a session"
     if is_poisoned(past):

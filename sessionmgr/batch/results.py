@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 
 FEW: Final = 1000
-"""A file of so many lines is written anew for each line that takes the place of another."""
+"""Below this number of lines, each replacement rewrites the file."""
 MANY: Final = 16
-"""A longer one when one in so many of its lines has been replaced."""
+"""A longer file is rewritten once this fraction of its lines has been replaced."""
 
 
 class JobResult(RunResult, frozen=True, kw_only=True):
     """What became of a job: the result of its last attempt's run.
 
-    `usage` and `cost` are those of all attempts. A job that was refused when it was to start has
-    no run, and its result's `id` is empty.
+    `usage` and `cost` cover all attempts. A job that was refused at its start has no run, and its
+    result's `id` is empty.
     """
 
     job: str
     attempt: int
-    """How many attempts there were."""
+    """The number of attempts."""
     side_effects: bool = False
-    """Whether tool calls of the job are on record, which starting it over may repeat."""
+    """Whether tool calls of the job are recorded, which starting it over may repeat."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,26 +48,26 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     failures: dict[str, int]
     """How many jobs have ended with which kind of failure."""
     attempts: int
-    """Of all runs of the batch, like all other figures but `duration` and `attempts_now`."""
+    """For all runs of the batch, as are all other figures but `duration` and `attempts_now`."""
     tokens: Usage
     cost: Cost
     started_at: str
     ended_at: str
     duration: float
-    """Seconds, of the last run of the batch."""
+    """Seconds of the batch's last run."""
     attempts_now: int = 0
-    """The attempts that were begun in the last run of the batch."""
+    """Attempts that began in the batch's last run."""
     left: int = 0
-    """How many jobs the same call would run, or go on with, if it were made again."""
+    """Number of jobs that the same call would run or continue if it were made again."""
     stopped: str | None = None
     """Why not all jobs were done, where somebody or something put an end to it."""
     providers_stopped: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     """Providers with which nothing more was started, and the kind of failure that says why."""
     warnings: tuple[str, ...] = ()
     denied_jobs: int = 0
-    """How many jobs were denied something that their permission mode does not deny by itself."""
+    """Number of jobs with denials other than those by their permission mode."""
     denials: tuple[JobDenial, ...] = ()
-    """What they were denied, in the order in which the jobs ended: the first 100."""
+    """Their denials, in the order in which the jobs ended: the first 100."""
 
     @property
     def all_completed(self) -> bool:
@@ -92,15 +92,15 @@ _decoder: Final = msgspec.json.Decoder(JobResult)
 
 
 class ResultsFile:
-    """`results.jsonl`: one line a job.
+    """`results.jsonl`: one line per job.
 
-    A line that takes the place of an older one has the whole file written anew, as one step. Where
-    that would be much to write, some such lines come together first: then the last line of a job
-    counts, until the file is written anew, at the latest at the end of the batch.
+    A replaced line means an atomic rewrite of the file. If the file is large, several replacements
+    are collected first: until the next rewrite, at the latest at the end of the batch, the last
+    line of a job counts.
     """
 
     def __init__(self, path: Path, kept: Callable[[], Iterable[bytes]]) -> None:
-        """Write the file anew; `kept` returns the lines that are to be in it.
+        """Rewrite the file; `kept` returns the lines that it keeps.
 
         Raises:
             ResultsUnwritable: The system refuses.
@@ -126,7 +126,7 @@ class ResultsFile:
         self._lines, self._replaced = lines, 0
 
     def add(self, lines: Sequence[bytes], replaced: int = 0) -> None:
-        """Add lines, whole, that are on record by now; so many of them replace others.
+        """Add whole recorded lines; that many of them replace others.
 
         Raises:
             ResultsUnwritable: The system refuses.
@@ -142,10 +142,10 @@ class ResultsFile:
         self._lines += len(lines)
 
     def complete(self) -> None:
-        """Write the file anew if lines in it have been replaced.
+        """Rewrite the file if lines in it have been replaced.
 
         Raises:
-            ResultsUnwritable: The system refuses.
+            ResultsUnwritable: The system refuses to write.
         """
         if self._replaced:
             self._write_anew()

@@ -21,7 +21,7 @@ FIRST: Final = 2.0
 FACTOR: Final = 2.0
 LONGEST: Final = 300.0
 MOST_DOUBLED: Final = 16
-"""The wait has its longest before; a larger power is of no use."""
+"""The wait reaches its maximum earlier; a larger power has no effect."""
 PAUSE: Final = 900.0
 LONGEST_PAUSE: Final = 3600.0
 
@@ -43,7 +43,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """None: those that say they may be tried again."""
 
     def again(self, ended: Ended, tries: int) -> bool:
-        """Say whether a failure of its kind is tried once more, after so many tries."""
+        """Return whether a failure of its kind is retried after that many tries."""
         failure = ended.result.failure
         if failure is None or tries > self.retries or failure.kind in STOPS_THE_PROVIDER:
             return False
@@ -53,7 +53,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schedule:
-    """When jobs are tried again."""
+    """Decides when jobs are retried."""
 
     def __init__(self, rule: Rule, board: Board, manager: Manager) -> None:
         self._rule: Final = rule
@@ -61,7 +61,7 @@ class Schedule:
         self._manager: Final = manager
 
     def due(self, ended: Ended, basis: Basis, left: OnNow, now: float) -> float | None:
-        """Return when a job is to be tried again, if it is; `basis`: what its attempt has left."""
+        """Return when to retry a job, or None; `basis`: the state that its attempt has left."""
         board, manager = self._board, self._manager
         if is_parked(ended):
             hits = board.hit(left, now)
@@ -73,7 +73,7 @@ class Schedule:
         tries = board.tries[ended.job]
         if starts_over_for_want_of_a_session(ended.result, basis):
             return now if tries <= self._rule.retries else None
-        if lacked_room(ended.result) and board.on:  # no try: there is room when another has ended
+        if lacked_room(ended.result) and board.on:  # not a try: another run's end makes room
             board.tries[ended.job], tries = tries - 1, ended.attempt
         elif not self._rule.again(ended, tries):
             return None
@@ -105,7 +105,7 @@ def pause(result: RunResult, hits: int, *, now: float, chance: float) -> float:
 
 
 def why_limited(result: RunResult) -> str:
-    """Say in a few words what a provider said when its limit was hit."""
+    """Return a short form of a provider's message about its limit."""
     failure = result.failure
     if failure is None:
         return "rate limited"

@@ -1,4 +1,4 @@
-"""A file of approval rules, in TOML: read, and refused where it says what cannot be meant."""
+"""Reads a file of approval rules (TOML) and refuses invalid ones."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from sessionmgr.provider.command_line import NotPlainError, commands_of_line
 
 
 def read_rules(path: str | Path, *, sha256: str | None = None) -> Rules:
-    """Read rules from a file of TOML; with a `sha256`, only from the one that has it.
+    """Read rules from a TOML file; with `sha256`, only if its hash matches.
 
     Raises:
-        RulesInvalid: They are none; it says where and why.
+        RulesInvalid: The file is invalid; the error says where and why.
     """
     try:
         data = read_bytes(Path(path), regular=False)
@@ -68,7 +68,7 @@ def _rule(given: object, where: str) -> Rule:
         field, what = field_error(error, fields, Rule)
         raise RulesInvalid(where, f"{field}: {what}" if field else what) from error
     if rule.allows and all(getattr(rule, name) is None for name in _CONDITIONS):
-        raise RulesInvalid(where, 'it allows everything: say so by tool = "*"')
+        raise RulesInvalid(where, 'it allows everything; if you mean that, add tool = "*"')
     if rule.command is not None:
         _require_plain(rule.command, where)
     return rule
@@ -82,5 +82,5 @@ def _require_plain(command: str, where: str) -> None:
         why = f"command: {command!r} is not one plain command: {error}"
         raise RulesInvalid(where, why) from None
     if len(found) != 1 or not all(found[0].words) or not found[0].exact:
-        why = "it takes the words with which one command begins, without patterns and operators"
+        why = "use the first words of one command, without patterns and operators"
         raise RulesInvalid(where, f"command: {command!r}: {why}")

@@ -14,16 +14,15 @@
 The first rule that fits decides; what no rule fits is denied. A rule fits if all that it names
 does.
 
-Commands: each command of a line is looked at by itself, and all must be allowed. A rule that allows
-fits a command that is written just as it says: no variables, patterns, groups, redirections or
-assignments. A rule that denies fits the command also where it is called by a path, or started by
-another (`env`, `xargs`, `find -exec`, `sh -c`, …), and fits every command of which it cannot be
-told for certain what it starts. What an interpreter or a script does is not looked into. A command
-that asks for a directory outside of the job's is allowed only by a rule whose `cwd` fits that.
+Commands: the rules check each command of a line separately and must allow all of them. A rule that
+allows matches a command only as written: without variables, patterns, groups, redirections or
+assignments. A rule that denies matches the command also if called by a path or started by another
+one (`env`, `xargs`, `find -exec`, `sh -c`, …), and matches every command whose effect is uncertain.
+It does not look into interpreters or scripts. Only a rule whose `cwd` matches can allow a command
+that asks for a directory outside the job's.
 
-Paths: relative ones are resolved in the job's directory, and links are followed. Where a rule
-allows, all paths must fit, however they are read; where it denies, one is enough, and a path that
-cannot be resolved (`~/x`) fits.
+Paths: relative ones are resolved in the job's directory, and links are followed. To allow, all
+readings of all paths must match; to deny, one is enough, and an unresolvable path (`~/x`) matches.
 """
 
 from __future__ import annotations
@@ -51,13 +50,13 @@ Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class Part(NamedTuple):
-    """One command of a question, as rules look at it."""
+    """One command of an approval request, as rules see it."""
 
     words: Words
     exact: bool
-    """Whether it is these words and nothing more."""
+    """Whether it is exactly these words."""
     unknown: str | None = None
-    """Why it cannot be told for certain what it starts."""
+    """Why its effect is uncertain."""
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,7 +94,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _fits_paths(self, asked: ApprovalRequest, pattern: str) -> bool:
         if not asked.paths:
-            return asked.effect == "edit" and not self.allows  # of what, is not known
+            return asked.effect == "edit" and not self.allows  # an edit of an unknown file
         fitting = [self._fits_path(asked, path, pattern) for path in asked.paths]
         return all(fitting) if self.allows else any(fitting)
 
@@ -117,7 +116,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def _begin(self) -> list[str]:
-        """The words of its command; none if it is no command, which no file of rules may hold."""
+        """Its command's words; empty if it is not a command, which no rules file may contain."""
         try:
             return split(self.command or "")
         except NotPlainError:
@@ -136,13 +135,13 @@ class Rules:
         return self.decide(asked)
 
     def decide(self, asked: ApprovalRequest) -> Decision:
-        """Return the first denial of one of its commands, or else what is decided of all."""
+        """Return the first denial of one of its commands, or else the decision about all."""
         decisions = list(self._decisions(asked))
         denied = (each for each in decisions if isinstance(each, Deny))
         return next(denied, decisions[0])
 
     def _decisions(self, asked: ApprovalRequest) -> Iterator[Decision]:
-        """Yield what is decided of each command; what another one starts can only be denied."""
+        """Yield the decision on each command; nested commands can only be denied."""
         try:
             commands = commands_asked(asked)
         except NotPlainError as error:

@@ -35,22 +35,22 @@ class HowTo(TypedDict, total=False):
     retries: int
     """How often a job is tried again after failures that may pass: 2, unless said otherwise."""
     retry_on: Collection[str] | None
-    """The kinds of such failures; None: those that say so themselves. What `retry_from` says about
-    jobs that have made tool calls holds for these, too."""
+    """The kinds of failure to retry; None: those marked as transient. For jobs that have made
+    tool calls, `retry_from` also applies."""
     retry_from: str
-    """Where a job that ended half way goes on, if it has made tool calls: `session` (the default)
-    resumes its provider session and never starts it over, `fresh` starts it over, although what it
-    has done may be done twice, `ask` leaves it for a decision."""
+    """How to restart an incomplete job that has made tool calls: `session` (the default) resumes
+    its provider session and never starts it over, `fresh` starts it over and may repeat its tool
+    calls, `ask` leaves it for a decision."""
     max_failures: int | None
     """After so many, nothing more is started."""
     keep_failed: bool
     """Whether a rerun leaves those alone that have failed."""
     force: bool
-    """Whether completed jobs whose work has changed are run anew, and not refused."""
+    """Whether completed jobs whose work has changed run again instead of being refused."""
     on_denied: OnDenied
-    """`warn`: a job that was denied something is shown as that; `fail`: it has failed."""
+    """A job with denials: `warn` shows it, `fail` counts it as failed."""
     ignore_pauses: bool
-    """Whether to start at once with providers whose limit was hit by a batch on the same store."""
+    """Whether to use providers that are paused because a batch on the same store hit a limit."""
     limit: int | None
     """Of those that are to be done, so many this time."""
     only: Collection[str]
@@ -60,7 +60,7 @@ class HowTo(TypedDict, total=False):
     defaults: Job | None
     """What jobs are like that do not say otherwise; its id is of no account."""
     sources: Mapping[str, str]
-    """Where the defaults come from, field by field: a file, a flag; for messages."""
+    """The source of each default (a file, a flag), for messages."""
     options: Mapping[str, Mapping[str, Json]]
     """The same, for the options of each provider."""
 

@@ -36,14 +36,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keep_failed: bool = False
     force: bool = False
     on_denied: OnDenied = "warn"
-    """What a job is that completed and was denied something: completed, or failed."""
+    """How a completed job with denials counts: completed, or failed."""
     ignore_pauses: bool = False
     limit: int | None = None
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     defaults: Job | None = None
     sources: Mapping[str, str] = {}
-    """Where the defaults come from, field by field."""
+    """The source of each default."""
     options: Mapping[str, Mapping[str, Json]]
     """What each provider is given where a job says nothing else."""
 
@@ -81,7 +81,7 @@ def retry_from(name: str) -> RetryFrom:
     """Return the policy of that name.
 
     Raises:
-        ValueError: There is none of that name.
+        ValueError: It does not exist.
     """
     try:
         return RetryFrom(name)

@@ -1,4 +1,4 @@
-"""The pauses of providers whose limits were hit, shared with other batches through the store."""
+"""Provider pauses after a limit was hit, shared with other batches through the store."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.batch")
 
 EVERY: Final = 30.0
-"""Seconds between two looks at what other batches have found."""
+"""Seconds between two checks for other batches' pauses."""
 PATIENCE: Final = 5.0
-"""Seconds for that: a store that hangs holds up no job."""
+"""Time limit in seconds for a check: a store that hangs must not hold up jobs."""
 SLACK: Final = 1.0
-"""Seconds by which two moments may differ and be the same."""
+"""Two times that differ by less are the same."""
 
 
 class SharedPauses:
-    """Keeps the pauses of a batch's board and those in the store the same."""
+    """Synchronizes the pauses of a batch's board with those in the store."""
 
     def __init__(self, manager: Manager, board: Board) -> None:
         self._manager: Final = manager
         self._board: Final = board
         self._saved: Final[dict[str, float]] = {}
-        """Until when providers are paused in the store, as far as this batch knows."""
+        """The ends of the pauses in the store, as far as this batch knows."""
         self._looked_at = float("-inf")
 
     @property
     def looks_at(self) -> float:
-        """When the store is to be looked at again."""
+        """When to check the store again."""
         return self._looked_at + EVERY
 
     async def forget(self) -> None:
-        """Drop the pauses that the store has."""
+        """Drop the pauses in the store."""
         for provider in await self._manager.provider_pauses():
             await self._manager.pause_provider(provider, None)
 
     async def exchange(self) -> None:
-        """Store what this batch has found, and now and then heed what others have."""
+        """Store this batch's pauses, and periodically apply those of others."""
         now = trio.current_time()
         wall = self._manager.now()
         is_due = now >= self.looks_at
@@ -56,7 +56,7 @@ class SharedPauses:
                 await self._save(now, wall)
                 if is_due:
                     await self._heed(now, wall)
-        except StoreError as error:  # it is tried again, and jobs go on without it
+        except StoreError as error:  # the next check tries again; jobs continue
             log.warning("event=pauses_not_shared why=%s", error)
 
     async def _save(self, now: float, wall: float) -> None:
@@ -69,7 +69,7 @@ class SharedPauses:
                 await manager.pause_provider(provider, pause)
                 self._saved[provider] = until
         for provider in [each for each in self._saved if not board.hits(each)]:
-            await manager.pause_provider(provider, None)  # a run went through after it
+            await manager.pause_provider(provider, None)  # a later run succeeded
             del self._saved[provider]
 
     async def _heed(self, now: float, wall: float) -> None:

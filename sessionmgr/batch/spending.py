@@ -1,4 +1,4 @@
-"""What attempts have used, added up: an attempt that never started has cost nothing."""
+"""The usage of attempts, added up; an attempt that never started costs nothing."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """How many attempts there were, and what they have used."""
+    """The number of attempts, and their usage."""
 
     attempts: int
     usage: Usage
     cost: Cost | None
-    """None: no attempt has started."""
+    """None if no attempt has started."""
 
 
 def may_have_cost(result: RunResult) -> bool:
-    """Say whether an attempt came so far that it may have cost something."""
+    """Return whether an attempt may have cost something."""
     return result.started_at is not None or result.usage != Usage() or result.cost != Cost()
 
 
 def sum_of(rows: Iterable[tuple[bytes | None, float | None, str | None]]) -> Spent:
-    """Add up rows of usage, usd and provenance, as the ledger has them."""
+    """Add up the ledger's rows of usage, usd and provenance."""
     attempts, usage, costs = 0, Usage(), list[Cost]()
     for used, usd, provenance in rows:
         attempts += 1

@@ -1,8 +1,8 @@
-"""Results that stand: what a job came to before it was put to be run again.
+"""Former results of jobs that are scheduled to run again.
 
-A job that is to be run again keeps its result here until its next run has ended. If no attempt has
-been made by the time the batch is entered again, the job is again what it was. `begun` is the
-number of the first attempt that was made, or 0.
+Such a job keeps its result here until its next run has ended. If no attempt was made by the time
+the batch is entered again, the job gets its former state back. `begun` is the number of the first
+attempt that was made, or 0.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ FORMER_TABLE: Final = """
 create table if not exists former (job text primary key, attempts integer not null) without rowid
 """
 FORMER: Final = "insert or replace into former select id, attempts from job where id = ?"
-"""Note that a job's attempts so far were at other work."""
+"""Record that a job's attempts so far were for other work."""
 
 SET_ASIDE: Final = (
     "insert or ignore into standing select id, 0, state, provider, fingerprint, digests, body,"
     " resume, ended, result from job where id = ? and ended is not null"
 )
-"""Keep a job's result, if it has one: it is entered to be run again."""
+"""Keep the result, if any, of a job that will run again."""
 RESTORE: Final = (
     "update job set (state, provider, fingerprint, digests, body, resume, ended, result) ="
     " (select state, provider, fingerprint, digests, body, resume, ended, result from standing"
     " where standing.job = job.id) where id in (select job from standing where not begun)"
 )
-"""Make the jobs what they were that were not begun after all; `FORGET_RESTORED` follows it."""
+"""Restore the jobs that did not begin after all; `FORGET_RESTORED` follows."""
 FORGET_RESTORED: Final = "delete from standing where not begun"
 BEGUN: Final = "update standing set begun = ? where job = ? and not begun"
-"""Note which attempt was the first to begin since the result was kept here."""
+"""Record which attempt was the first to begin since the result was kept here."""
 UNBEGUN: Final = (
     "update standing set begun = 0 where job = ? and begun = ? and not exists (select 1 from"
     " attempt where attempt.job = standing.job and number = begun and run is not null)"
 )
-"""Note that this attempt was not made after all; an earlier one that was made still counts."""
+"""Record that this attempt was not made after all; an earlier one that was made still counts."""
 OF: Final = (
     "select state, json_extract(cast(result as text), '$.failure.kind') from standing where job = ?"
 )
 LINE: Final = "select result from standing where job = ?"
 REPLACED: Final = "delete from standing where job = ?"
-"""Give up a job's old result: there is a new one."""
+"""Drop a job's former result: it has a new one."""
 STATES: Final = (
     "select standing.state, count(*) from standing join job on job.id = standing.job"
     " where round = ? group by standing.state"

@@ -1,7 +1,7 @@
-"""The steps of a batch: each is one entry in its ledger, of what begins and what has ended.
+"""The steps of a batch: each is one ledger entry about beginnings and ends of attempts.
 
-They are taken in the executor's thread, for the one task that conducts the batch, which waits for
-them; only when a step is on record are results shown and attempts submitted.
+The executor's thread takes them on behalf of the batch's main task, which waits. It shows results
+and submits attempts only after a step is recorded.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("sessionmgr.batch")
 
-# What a rerun takes as it is; anything else that was found begun is gone on with.
+# A rerun accepts these as they are; it continues any other attempt that had begun.
 _KEPT: Final = frozenset({RunStatus.FAILED, RunStatus.TIMED_OUT, RunStatus.RATE_LIMITED})
 
 
 class Begun(NamedTuple):
-    """What a turn has begun, and whether nothing is on and nothing will be."""
+    """The attempts that a step has begun, and whether the batch is finished."""
 
     works: list[Work]
     is_over: bool
@@ -75,24 +75,24 @@ class Steps:
         """The number of the last end."""
         self._lines: list[bytes] = []
         self._replaced = 0
-        """How many of these take the place of lines that are in the file."""
+        """How many of these replace lines in the file."""
 
     def write_to(self, results: ResultsFile) -> None:
         """Write results to that file from now on."""
         self._results = results
 
     def count(self) -> None:
-        """Count what stands in the ledger, before the first attempt."""
+        """Count the ledger's entries before the first attempt."""
         self._tally.open(self._ledger)
         self._tally.left = sum(self._is_left(*each) for each in self._ledger.uncompleted())
 
     def _is_left(self, job: str, state: str) -> bool:
-        """Say whether the same call would run a job that is in that state."""
+        """Return whether the same call would run a job in that state."""
         is_kept = self._settings.keep_failed and state in FAILED
         return state != states.COMPLETED and not is_kept and self._settings.selects(job)
 
     def write_results(self) -> None:
-        """Write down, in the file of results, what is on record by now."""
+        """Write the recorded results to the results file."""
         lines, self._lines = self._lines, []
         replaced, self._replaced = self._replaced, 0
         if lines and self._results is not None:
@@ -101,7 +101,7 @@ class Steps:
     # --- beginning -------------------------------------------------------------------------------
 
     def begin(self, now: float) -> Begun:
-        """Put on record what is begun now, and what will not be."""
+        """Record the attempts that begin now, and the jobs that will not run."""
         works: list[Work] = []
         dropped = self._board.give_up()
         chosen = self._board.next(now)
@@ -118,7 +118,7 @@ class Steps:
         return Begun(works, self._board.is_over())
 
     def leave(self, works: Iterable[Work]) -> None:
-        """Have those wait for the next time that no host has heard of."""
+        """Leave jobs that never reached a host for the next run."""
         with self._ledger.together():
             for work in works:
                 job = work.job.id
@@ -128,9 +128,9 @@ class Steps:
                 self._tally.move(states.RUNNING, states.WAITING)
 
     def _prepare(self, chosen: Chosen, now: float) -> Work | None:
-        """Put on record that an attempt begins; None if the job ends instead.
+        """Record that an attempt begins; None if the job ends instead.
 
-        It does where its budget allows no other, or starting it over is for the user to decide.
+        It ends if its budget is used up, or if the user must decide on starting over.
         """
         ledger = self._ledger
         job, number, basis = ledger.job(chosen.job)
@@ -165,19 +165,19 @@ class Steps:
         )
 
     def _stood(self, job: str) -> RunResult | None:
-        """Return the result that a job had when it was put to be run again."""
+        """Return a job's former result."""
         line = self._ledger.standing_line(job)
         return None if line is None else decode_job_result(line)
 
     def _drop(self, job: str, now: float) -> None:
-        """End a job with what its last attempt came to: there will be no other."""
+        """End a job with its last attempt's outcome: no attempt follows."""
         line, basis = self._ledger.result(job), self._attempts.basis(job)
         self._end(job, line, was=states.RETRYING, basis=basis, now=now)
 
     # --- ending ----------------------------------------------------------------------------------
 
     def take(self, reports: Sequence[Ended], now: float) -> None:
-        """Put on record how attempts ended, and whether there are others."""
+        """Record how attempts ended, and whether others follow."""
         with self._ledger.together():
             for ended in reports:
                 self._take(ended, now)
@@ -214,7 +214,7 @@ class Steps:
         self._tally.move(states.RUNNING, states.RETRYING)
 
     def _end(self, job: str, line: bytes, *, was: str, basis: Basis, now: float) -> None:
-        """Put on record that a job is over."""
+        """Record that a job is over."""
         result, stood = decode_job_result(line), self._ledger.stood(job)
         self.ends += 1
         self._ledger.end(job, result.status, line, self.ends, basis)
@@ -230,7 +230,7 @@ class Steps:
     # --- losses ----------------------------------------------------------------------------------
 
     def adopt(self, job: str, attempt: int, state: str, ended: Ended | None, now: float) -> None:
-        """Put on record what became of what a former process has begun; None: it never did."""
+        """Record the outcomes of a former process's attempts; None: the attempt never began."""
         with self._ledger.together():
             self._adopt(job, attempt, state, ended, now)
 
@@ -256,7 +256,7 @@ class Steps:
             self._tally.move(state, states.WAITING)
 
     def show_again(self, jobs: Sequence[str]) -> None:
-        """Have the jobs end once more that are left undecided, so that their results are seen."""
+        """End undecided jobs once more, so that their results are shown."""
         with self._ledger.together():
             for job in jobs:
                 result, basis = self._attempts.left(job), self._attempts.basis(job)
@@ -264,7 +264,7 @@ class Steps:
                 self._ledger.end(job, result.status, encode_json(result), self.ends, basis)
 
     def recover(self, on: OnNow, ended: Ended | None, now: float) -> None:
-        """Put on record what became of an attempt whose host was lost."""
+        """Record the outcome of an attempt whose host was lost."""
         with self._ledger.together():
             if ended is not None:
                 self._take(ended, now)
@@ -272,7 +272,7 @@ class Steps:
                 self._put_back(on, now)
 
     def _put_back(self, on: OnNow, now: float) -> None:
-        """Have an attempt that never began made again, under the next number."""
+        """Repeat an attempt that never began, under the next number."""
         self._board.leave(on.job)
         self._board.tries[on.job] -= 1
         basis = self._attempts.basis(on.job)

@@ -39,22 +39,22 @@ class Tally:
         self.failures = 0
         """How many jobs have ended now otherwise than well, and not because they were stopped."""
         self.standing: Counter[str] = Counter()
-        """How many open jobs have come to what before."""
+        """Number of open jobs by former outcome."""
         self.kinds: Counter[str] = Counter()
-        """How many jobs have ended with which kind of failure."""
+        """Number of ended jobs by kind of failure."""
         self.denied = 0
-        """How many jobs were denied something,"""
+        """Number of jobs with denials,"""
         self.denials: Final[list[JobDenial]] = []
-        """and what, as far as that is kept."""
+        """and the denials, up to a limit."""
         self.left = 0
-        """How many jobs the same call would run, or go on with, if it were made again."""
+        """Number of jobs that the same call would run or continue if it were made again."""
         self.attempts = 0
-        """How many attempts were begun by this run of the batch,"""
+        """Number of attempts in this run of the batch,"""
         self.all_attempts = 0
-        """and how many there were in all."""
+        """and in all."""
         self.usage = Usage()
         self.cost: Cost | None = None
-        """What the attempts have cost that have ended; None while there are none."""
+        """The cost of the ended attempts; None if there are none."""
         self._last_ends: Final[deque[float]] = deque(maxlen=MOST)
 
     def open(self, ledger: Ledger) -> None:
@@ -73,22 +73,25 @@ class Tally:
 
     @property
     def tokens(self) -> int:
-        """What the attempts have used that have ended."""
+        """The usage of the ended attempts."""
         return self.usage.input + self.usage.cache_write + self.usage.output
 
     @property
     def statuses(self) -> dict[str, int]:
-        """How many jobs have ended how.
+        """Return the number of ended jobs by status.
 
-        A job that is to be run again has ended as it did before, until it ends the next time.
+        A job that will run again counts with its former outcome until it ends the next time.
         """
-        counts, standing = dict(self.counts), dict(self.standing)  # a step may change them now
+        counts, standing = (
+            dict(self.counts),
+            dict(self.standing),
+        )  # a step may change them now
         ended = {state: count for state, count in counts.items() if state not in states.UNENDED}
         return dict(Counter(ended) + Counter(standing))
 
     @property
     def failures_by_kind(self) -> dict[str, int]:
-        """How many jobs have ended with which kind of failure, the most frequent first."""
+        """Return the number of ended jobs by kind of failure, most frequent first."""
         found = [(kind, count) for kind, count in dict(self.kinds).items() if count > 0]
         return dict(sorted(found, key=lambda each: (-each[1], each[0])))
 
@@ -112,7 +115,7 @@ class Tally:
         self.all_attempts += 1
 
     def end(self, before: str, result: JobResult, stood: Stood | None, now: float) -> None:
-        """Count a job that is over; `stood`: what it came to before."""
+        """Count a job that is over; `stood`: its former outcome."""
         self.move(before, result.status.value)
         if stood is not None:
             self.standing[stood.state] -= 1
@@ -131,7 +134,7 @@ class Tally:
             self.cost = result.cost if self.cost is None else self.cost + result.cost
 
     def progress(self, board: Board, host: Host, now: float, *, wall: float) -> Progress:
-        """Say how the batch stands; `wall` is what the clock on the wall shows now."""
+        """Return the batch's progress; `wall` is the current wall-clock time."""
         counts = self.counts
         jobs, tokens, costs = _running(list(board.on.values()), host, now)
         cost = total_cost([*([] if self.cost is None else [self.cost]), *costs])

@@ -1,7 +1,7 @@
-"""Arguments of the library's calls, checked where they are given: by name, type and value.
+"""Checks the arguments of the library's calls by name, type and value.
 
-A wrong argument is the caller's mistake. It raises at the call that it is given to, before a
-session, a run or an agent is started, and the message has its name, its value and what is right.
+A wrong argument is the caller's mistake. The call itself raises, before it starts a session, a run
+or an agent, and the message contains the name, the value and the valid values.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MODES: Final = [mode.value for mode in PermissionMode]
 
 
 class Kind(NamedTuple):
-    """What an argument may be, in code and in words; `fault` finds what is wrong with its value."""
+    """A valid kind of argument, in code and in words; `fault` checks its value."""
 
     fits: Callable[[object], bool]
     wanted: str
@@ -38,11 +38,11 @@ class Kind(NamedTuple):
 
 
 def require(call: str, kinds: Mapping[str, Kind], given: Mapping[str, object]) -> None:
-    """Check the arguments of a call; those that are None are left out.
+    """Check the arguments of a call; it skips those that are None.
 
     Raises:
-        ArgumentTypeInvalid: One is of another type.
-        ArgumentValueInvalid: One has a value that it cannot have.
+        ArgumentTypeInvalid: An argument has a wrong type.
+        ArgumentValueInvalid: An argument has an invalid value.
     """
     for name, value in given.items():
         kind = kinds.get(name)
@@ -54,18 +54,18 @@ def require(call: str, kinds: Mapping[str, Kind], given: Mapping[str, object]) -
         fault = kind.fault(value)
         if fault is not None:
             raise ArgumentValueInvalid(call, name, value, fault)
-        if name in _VARIABLES:  # the others may be secret, and are not shown
+        if name in _VARIABLES:  # other values may be secret and are not shown
             for key, text in cast("Mapping[str, object]", value).items():
                 if not isinstance(text, str):
                     raise ArgumentTypeInvalid(call, f"{name}[{key!r}]", text, "a str")
 
 
 def wish_of_arguments(call: str, prompt: str, wishes: Wishes) -> RunWish:
-    """Return the wish that the arguments of a call make.
+    """Return the wish that a call's arguments describe.
 
     Raises:
-        ArgumentTypeInvalid: An argument is of another type, or there is none of that name.
-        ArgumentValueInvalid: An argument has a value that it cannot have.
+        ArgumentTypeInvalid: An argument has a wrong type or an unknown name.
+        ArgumentValueInvalid: An argument has an invalid value.
     """
     require_wishes(call, wishes)
     require(call, _PROMPT, {"prompt": prompt})
@@ -73,11 +73,11 @@ def wish_of_arguments(call: str, prompt: str, wishes: Wishes) -> RunWish:
 
 
 def require_wishes(call: str, wishes: Wishes) -> None:
-    """Check what is asked for beside a prompt.
+    """Check the arguments beside the prompt.
 
     Raises:
-        ArgumentTypeInvalid: An argument is of another type, or there is none of that name.
-        ArgumentValueInvalid: An argument has a value that it cannot have.
+        ArgumentTypeInvalid: An argument has a wrong type or an unknown name.
+        ArgumentValueInvalid: An argument has an invalid value.
     """
     for name in wishes:
         if name not in WISHES:
@@ -87,7 +87,7 @@ def require_wishes(call: str, wishes: Wishes) -> None:
     require(call, WISHES, wishes)
 
 
-# --- what a value may be -------------------------------------------------------------------------
+# --- valid values -------------------------------------------------------------------------
 
 
 def _is_text(value: object) -> bool:
@@ -123,7 +123,7 @@ def _is_async(value: object) -> bool:
 
 
 def _of_text(value: object) -> str | None:
-    return None if str(value).strip() else "it is empty: say what there is to do"
+    return None if str(value).strip() else "it is empty; write what the agent should do"
 
 
 def _of_count(value: object) -> str | None:
@@ -134,7 +134,7 @@ def _of_json(value: object) -> str | None:
     try:
         msgspec.json.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        return f"it cannot be written as JSON: {error}"
+        return f"it is not JSON: {error}"
     return None
 
 

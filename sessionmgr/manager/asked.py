@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The fields of a `RunWish` that outlast the run.
 
-    Its prompt and images were for that run alone, and its variables may be secret. What is secret
-    among its options is left out of them, and has to be given again.
+    Its prompt and images were for that run alone, and its variables may be secret. Secrets are
+    removed from its options; the caller must pass them again.
     """
 
     system_prompt: str | None = None
@@ -45,29 +45,29 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     budget: Budget = Budget()
     clocks: Clocks = Clocks()
     not_kept: tuple[str, ...] = ()
-    """Options that cannot be written down, such as functions: they have to be given again."""
+    """Options that are not JSON, such as functions: the caller must pass them again."""
     withheld: tuple[tuple[str | int, ...], ...] = ()
-    """Where something secret was left out of the options."""
+    """The places in the options from which secrets were removed."""
     variables: tuple[str, ...] = ()
-    """Names of the variables that the run was given; their values are not kept."""
+    """Names of the run's variables; their values are not stored."""
 
     def wishes(self, run_id: str, given: Wishes) -> Wishes:
-        """Return what was asked for as wishes, with those of `given` in their places.
+        """Return the recorded wishes, overridden by those of `given`.
 
-        Options, clocks and budgets that are given are joined with those that were asked for.
+        Given options, clocks and budgets are merged with the recorded ones.
 
         Raises:
-            NotResumable: An option was not kept, or not all of it, and it is not given.
+            NotResumable: An option was not stored, or not completely, and is not given.
         """
         if self.not_kept and "options" not in given:
             names = ", ".join(self.not_kept)
-            why = f"its options {names} cannot be stored: give `options` again"
+            why = f"its options {names} cannot be stored: pass `options` again"
             raise NotResumable(run_id, why)
         options = given.get("options", {})
         if not isinstance(options, msgspec.Struct):
             missing = [".".join(map(str, path)) for path in self.withheld if path[0] not in options]
             if missing:
-                why = f"secrets are not stored ({', '.join(missing)}): give these options again"
+                why = f"secrets are not stored ({', '.join(missing)}): pass these options again"
                 raise NotResumable(run_id, why)
         joined = options if isinstance(options, msgspec.Struct) else {**self.options, **options}
         ours: dict[str, object] = {name: getattr(self, name) for name in _KEPT}
@@ -86,7 +86,7 @@ _DEFAULTS: Final = Asked()
 
 
 def asked_of(wish: RunWish, secrets: Collection[str] = ()) -> dict[str, Json]:
-    """Return what is kept of a wish, as JSON, without options that hold any of these secrets."""
+    """Return the storable part of a wish as JSON, without options that contain these secrets."""
     said = {
         name: value
         for name in _KEPT
@@ -106,7 +106,7 @@ def asked_of(wish: RunWish, secrets: Collection[str] = ()) -> dict[str, Json]:
 
 
 def options_of(wish: RunWish) -> dict[str, Json]:
-    """Return the options that are set and are JSON, with all that is secret in them."""
+    """Return the options that are set and are JSON, with their secrets."""
     return cast("dict[str, Json]", _options_of(wish)[0])
 
 

@@ -1,8 +1,7 @@
-"""Budgets of sessions and managers: each is over all runs under it, and each of them holds.
+"""Budgets of sessions and managers: each covers all runs under it, and all of them apply.
 
-What is counted is what providers have reported. Runs of a session come one after the other, so
-that each is given what is left when it starts. Runs of a manager are on at the same time: when its
-budget is used up, all of them end.
+They count what providers report. A session's runs follow each other, so each gets the remainder
+when it starts. A manager's runs are concurrent: when its budget is used up, all of them end.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _NANO: Final = 10**9
 
 
 class Account:
-    """What the runs of one session, or of one manager, have used."""
+    """The usage of the runs of one session or one manager."""
 
     __slots__ = ("_tokens", "_usd")
 
@@ -33,24 +32,24 @@ class Account:
         self._tokens = 0
 
     def open(self, costs: Costs) -> None:
-        """Begin with what is on record."""
+        """Start with the recorded usage."""
         self._usd = costs.nano_usd / _NANO
         self._tokens = costs.input + costs.cache_write + costs.output
 
     def add(self, before: Run, after: Run) -> None:
-        """Add what a run has used between two states of its record."""
+        """Add a run's usage between two states of its record."""
         self._usd += (after.cost.usd or 0.0) - (before.cost.usd or 0.0)
         self._tokens += tokens_of(after.usage) - tokens_of(before.usage)
 
     def left_of(self, budget: Budget) -> Budget:
-        """Return what is left of a budget; 0 of what is used up."""
+        """Return the remainder of a budget; 0 for what is used up."""
         return Budget(
             usd=None if budget.usd is None else max(0.0, budget.usd - self._usd),
             tokens=None if budget.tokens is None else max(0, budget.tokens - self._tokens),
         )
 
     def why_spent(self, budget: Budget, whose: str) -> str | None:
-        """Say that nothing is left of a budget, if that is so."""
+        """Return a message if a budget is used up."""
         left = self.left_of(budget)
         if left.usd == 0:
             return f"the {whose}'s budget is used up: ${self._usd:.4f} of ${budget.usd:g}"
@@ -60,14 +59,14 @@ class Account:
 
 
 def why_spent(tables: Tables, live: Live, wish: RunWish) -> str | None:
-    """Say which budget of the session or the manager is used up, if one is."""
+    """Return which budget of the session or the manager is used up, if any."""
     return live.account.why_spent(wish.session_budget, "session") or tables.account.why_spent(
         wish.manager_budget, "manager"
     )
 
 
 def budget_now(tables: Tables, live: Live, wish: RunWish) -> Budget:
-    """Return what a run may use that starts now: its own budget, and no more than others leave."""
+    """Return the budget of a run that starts now: its own, limited by the others' remainders."""
     session = live.account.left_of(wish.session_budget)
     return tightest((wish.budget, session, tables.account.left_of(wish.manager_budget)))
 
@@ -78,7 +77,7 @@ def tokens_of(usage: Usage) -> int:
 
 
 def tightest(budgets: Iterable[Budget]) -> Budget:
-    """Return the least of each limit."""
+    """Return the minimum of each limit."""
     found = list(budgets)
     return Budget(
         usd=min((each.usd for each in found if each.usd is not None), default=None),

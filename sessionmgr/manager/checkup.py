@@ -64,9 +64,9 @@ async def check_up(
 async def _ask(tree: ProviderTree, patience: float) -> Health:
     try:
         ready = _readiness(tree)
-    except Exception as error:  # whatever an adapter does  # noqa: BLE001
+    except Exception as error:  # an adapter may raise anything  # noqa: BLE001
         return Health(state="fail", detail=f"its check failed: {type(error).__name__}: {error}")
-    if ready != Health():  # else the adapter has nothing to say of a program or a login
+    if ready != Health():  # else the adapter reports nothing about a program or a login
         return ready
     try:
         asked = await tree.ask_health()
@@ -82,12 +82,12 @@ async def _ask(tree: ProviderTree, patience: float) -> Health:
 
 
 def _readiness(tree: ProviderTree) -> Health:
-    """Say whether the program of a run without options is there, in this manager's environment."""
+    """Check the program of a run without options in this manager's environment."""
     adapter = tree.adapter_class
     try:
         options = settle(adapter.name, adapter.options, {}, {})
     except OptionInvalid:
-        return Health()  # no run goes without options: there is nothing to say of one
+        return Health()  # this provider requires options
     return adapter.readiness(options, tree.environment({}).variables, "/")
 
 

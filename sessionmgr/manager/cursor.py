@@ -65,7 +65,7 @@ class Cursor:
         self._done = False
         """Whether what is at hand is all there is to come."""
         self._more_stored = False
-        """Whether the store had more than what was read last."""
+        """Whether the store had more events than the last read returned."""
 
     def __aiter__(self) -> Cursor:
         """Iterate over what is left."""
@@ -109,7 +109,7 @@ class Cursor:
             if self._ended and event.run_id == self._run_id and event.type in TERMINAL_TYPES:
                 self._done = True
                 return events[:place]
-        # A session that was reopened has more to say after it was closed.
+        # A reopened session has more events after its closing.
         last = events[-1]
         is_end = last.type == "session_closed" and last.seq == self._after
         self._done = is_end and not self._more_stored

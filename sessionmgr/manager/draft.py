@@ -98,7 +98,7 @@ class Draft:
         self.closes = False
         """Whether the session ends with it."""
         self.reopens = False
-        """Whether the session, which was closed, takes runs again with it."""
+        """Whether it reopens the session, which was closed."""
         self._was_closed: Final = closed
         self.written: list[AnyEvent] = []
         """The events of the rows, as whoever reads the rows finds them."""
@@ -131,7 +131,7 @@ class Draft:
             log.warning("event=too_late_to_be_stored session=%s types=%s", self._session_id, types)
             return
         first, run_id = self.seq + 1, entry.id if entry else None
-        kinds = set(map(type, events))  # of one kind, as a rule, however many there are
+        kinds = set(map(type, events))  # usually of one kind
         if entry is not None:
             passed = entry.streams.redact(events, kinds, self._redactor)
             if passed is not events:
@@ -233,7 +233,7 @@ def terminal(stop: Stop, run: Run) -> RunEnded:
         failure = Failure(
             kind=end.kind,
             message=stop.detail or stop.cause.value,
-            # Whatever ended it, its provider session is as it was.
+            # Its provider session is unchanged, regardless of what ended the run.
             resumable=run.provider_session_id is not None,
         )
     elif failure is not None and stop.cause is Cause.ADAPTER_CRASH:

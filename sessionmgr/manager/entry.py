@@ -76,9 +76,9 @@ class RunEntry:
         self.approve: Final = approve
         self.metadata: Final = metadata
         self.secrets: Final = secrets
-        """What of its environment and its options must not be stored or shown."""
+        """The secrets of its environment and options, which must not be stored or shown."""
         self.asked: Final = asked
-        """What of the wish is kept for a follow-up."""
+        """The part of the wish that is stored for a follow-up."""
         self.follow_up: Final = follow_up
         self.message_id: Final = message_id
         self.run = Run(id=run_id, session_id=live.session.id, provider=live.session.provider)
@@ -98,7 +98,7 @@ class RunEntry:
         """Whether it has had its turn, or is having it."""
         self.in_turn = True
         self.streams: Final = Streams()
-        """What it is streaming: the ends of deltas that may be the beginnings of secrets."""
+        """Its streams: ends of deltas that may be the beginnings of secrets."""
         self.undelivered: dict[str, str] = {}
         """Messages to the turn that is on, whose fate is not known: id and content."""
         self.watch_number = 0
@@ -109,7 +109,7 @@ class RunEntry:
         self.explained: tuple[object, ...] = ()
         """What was known to explain a silence when it was last looked at."""
         self.stopped_in: tuple[str, ...] = ()
-        """The tools whose calls were running when it was stopped."""
+        """Tools whose calls were running when it was stopped."""
         self.pause: PauseOrder | None = None
 
     @property

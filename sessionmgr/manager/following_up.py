@@ -1,7 +1,7 @@
-"""Follow-ups: runs that continue the session of a run which is over.
+"""Follow-ups: runs that continue the session of a finished run.
 
 A follow-up is a new run of the same session. It has the directory, model, permission mode, tools,
-options and limits of the run that it follows, but for what the caller asks for by name.
+options and limits of the followed run, unless the caller overrides them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from sessionmgr.store import Store
 
 FOLLOWS: Final = "follow_up_of"
-"""The name in a run's metadata under which a follow-up has the id of the run that it follows."""
+"""The metadata key under which a follow-up stores the id of the followed run."""
 
 
 async def asked_in(store: Store, run: Run) -> Asked | None:
-    """Return what a run was asked for; None if an older version has recorded it."""
+    """Return a run's recorded wishes; None if an older version has recorded it."""
     page = await store.events(run.session_id, run_id=run.id, types=["run_started"], limit=1)
     for row in page.rows:
         event = decode_event(row.body)
@@ -38,10 +38,10 @@ async def asked_in(store: Store, run: Run) -> Asked | None:
 def wish_to_follow_up(
     run: Run, asked: Asked | None, message: str | None, wishes: Wishes
 ) -> RunWish:
-    """Return what a follow-up is asked for; `asked` is what the run was.
+    """Return the wish of a follow-up; `asked` is that of the followed run.
 
     Raises:
-        NotResumable: A precondition does not hold; it says which.
+        NotResumable: A precondition does not hold; the error names it.
     """
     if run.status not in TERMINAL:
         raise NotResumable(run.id, f"it is {run.status}: wait for its end, or append to it")

@@ -1,8 +1,8 @@
-"""Identity of a manager: who owns a lease, and whether that owner still lives.
+"""Identity of a manager: the owner of a lease, and whether that owner is alive.
 
-An owner is certain to live, certain to be gone, or neither. Numbers of processes count only in the
-PID namespace that gave them out, and only where /proc shows this very process; everywhere else
-nothing is certain, and the lease itself decides until it expires.
+An owner is provably alive, provably gone, or neither. Process numbers count only in the PID
+namespace that issued them, and only if /proc shows this very process; otherwise nothing is
+certain, and the lease decides until it expires.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from sessionmgr.store.row import Owner
 if TYPE_CHECKING:
     from sessionmgr.store.row import Lease
 
-# The managers of this process whose blocks are not over. A forked copy of it has none of them.
+# The open managers of this process. A forked copy of the process has none of them.
 _HERE: Final[set[tuple[int, str]]] = set()
 
 
 class View(msgspec.Struct, frozen=True):
-    """What this process can see of others: each is empty where that is not known."""
+    """What this process can see of others; a field is empty if unknown."""
 
     boot_id: str
     namespace: str
 
 
 _VIEWS: Final[dict[int, View]] = {}
-"""What this process, by its number, can see of others."""
+"""The view of this process, by process number."""
 
 
 class Presence:
@@ -57,16 +57,16 @@ class Presence:
 
 
 def view() -> View:
-    """Return what this process can see of others.
+    """Return the view of this process.
 
-    What is known once stays so for as long as the process lives: a start looks at many leases.
+    It is computed once for the life of the process: a start looks at many leases.
     """
     pid = os.getpid()
     if pid not in _VIEWS:
         seen = View(proc.boot(), proc.namespace())
         if not (seen.boot_id and seen.namespace):
             return seen
-        _VIEWS.clear()  # of the process that this one was forked from
+        _VIEWS.clear()  # the parent's entries, after a fork
         _VIEWS[pid] = seen
     return _VIEWS[pid]
 
@@ -77,17 +77,17 @@ def is_gone(owner: Owner) -> bool:
 
 
 def is_alive(owner: Owner) -> bool:
-    """Say whether a manager's process certainly runs: suspended or stopped counts as running."""
+    """Return whether a manager's process certainly runs: suspended or stopped counts as running."""
     return lives(owner, view()) is True
 
 
 def is_live(lease: Lease, now: int) -> bool:
-    """Say whether a lease still keeps other managers out at `now`, in milliseconds since 1970."""
+    """Return whether a lease still excludes other managers at `now`, in ms since 1970."""
     return is_held(lease, now, is_gone, is_alive)
 
 
 def describe_holder(owner: object, milliseconds: int) -> str:
-    """Describe for people who holds a lease that has so many milliseconds left."""
+    """Describe the holder of a lease that has so many milliseconds left."""
     if not isinstance(owner, Owner):
         return str(owner)
     left = f"its lease lasts {max(milliseconds, 0) / 1000:.0f} s more, unless it is renewed"
@@ -104,7 +104,7 @@ def describe_holder(owner: object, milliseconds: int) -> str:
 
 
 def lives(owner: Owner, seen: View) -> bool | None:
-    """Say whether a manager lives, by what can be seen from here; None if nothing is certain."""
+    """Return whether a manager is alive, judging from here; None if uncertain."""
     if (os.getpid(), owner.name) in _HERE:
         return True
     if not (seen.boot_id and owner.boot_id):
@@ -114,5 +114,5 @@ def lives(owner: Owner, seen: View) -> bool | None:
     if not owner.namespace or owner.namespace != seen.namespace:
         return None
     if owner.pid == os.getpid() and owner.start == proc.start_time(owner.pid):
-        return False  # one of this process whose block is over
+        return False  # a closed manager of this process
     return proc.is_running(owner.pid, owner.start)

@@ -72,7 +72,7 @@ class Keeper:
             nursery.cancel_scope.cancel()
 
     def _leave(self, asleep: Callable[[], None]) -> None:
-        """Have nothing kept for a run that is not expected, and say that the session sleeps."""
+        """Release the adapter's idle resources, and record that the session sleeps."""
         if self._closed or self._live.let_go:
             self._tables.release(self._live)
         asleep()
@@ -214,7 +214,7 @@ class Keeper:
         live.intake.stored(draft.size)
         for entry, run in draft.folds.items():
             ended = draft.has_ended(entry)
-            if ended:  # its deltas were put together; a secret is nowhere whole in it
+            if ended:  # joined deltas; no secret is whole in it
                 run = replace(run, text=live.redactor.text.redact(run.text))
             if run.usage != entry.run.usage or run.cost != entry.run.cost:
                 self._spend(entry.run, run)
@@ -231,7 +231,7 @@ class Keeper:
             live.append(draft.written)
 
     def _spend(self, before: Run, after: Run) -> None:
-        """Count what a run has used; when the manager's budget is used up, all its runs end."""
+        """Count a run's usage; when the manager's budget is used up, end all its runs."""
         self._live.account.add(before, after)
         tables = self._tables
         tables.account.add(before, after)
@@ -264,7 +264,7 @@ class Keeper:
                 self._next(entry)
 
     def _is_within_budgets(self, entry: RunEntry) -> bool:
-        """Give a run that starts what is left of the budgets it is under; end it, if nothing is."""
+        """Give a starting run the remainder of its outer budgets; end the run if none is left."""
         spent = why_spent(self._tables, self._live, entry.wish)
         if spent is not None:
             entry.course.claim(Stop(cause=Cause.BUDGET, detail=spent))

@@ -140,7 +140,7 @@ async def test_a_job_is_not_retried_when_nothing_is_left_of_its_budget(
     assert result.failure is not None
     assert result.failure.kind is FailureKind.BUDGET_EXCEEDED
     assert result.failure.message.startswith(
-        "$1.9800 of budget_usd 1.98 was used by 2 attempts; to go on, raise budget_usd"
+        "$1.9800 of budget_usd 1.98 was used by 2 attempts; raise budget_usd to continue"
     )
     assert summary.failures == {"budget_exceeded": 1}
 

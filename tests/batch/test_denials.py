@@ -13,7 +13,7 @@ from sessionmgr.testing.scripted import Ask, Say
 from tests.batch.hall import collect, job, open_hall
 
 TOUCH = (Ask(tool="Bash", input={"command": "touch q1.txt"}), Say(text="done"))
-NO_RULES = "no approval rules (--approve FILE): every question of an agent will be denied"
+NO_RULES = "no approval rules (--approve FILE): every request of an agent will be denied"
 
 
 async def test_a_denied_job_is_in_the_summary_with_what_was_denied(

@@ -38,11 +38,11 @@ def test_nothing_is_found_where_no_name_stands_twice(value: object) -> None:
 
 def test_a_job_with_a_doubled_name_is_refused() -> None:
     assert parse_job(b'{"id": "a", "prompt": "x", "prompt": "y"}', "jobs.jsonl:3") == [
-        Problem("jobs.jsonl:3", "prompt", 'it is there 2 times ("x" and "y"); leave one')
+        Problem("jobs.jsonl:3", "prompt", 'it occurs 2 times ("x" and "y"); keep one')
     ]
 
 
 @pytest.mark.parametrize("field", ["env", "options"])
 def test_values_that_may_be_secrets_are_not_shown(field: str) -> None:
     text = json.dumps({field: {"A": "sk-secret", "B": "sk-secret"}}).replace('"B"', '"A"')
-    assert doubled_names(text) == [(f"{field}.A", "it is there 2 times; leave one")]
+    assert doubled_names(text) == [(f"{field}.A", "it occurs 2 times; keep one")]

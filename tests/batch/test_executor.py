@@ -77,7 +77,7 @@ async def test_a_ledger_that_stays_locked_cancels_nothing_and_is_named(
         with pytest.raises(BatchDown) as down:
             await lock_when_all_are_on(batch, ledger, lambda: manager.status().running)
         assert str(down.value).startswith(f"the batch gave up: {ledger} cannot be used")
-        assert "the ledger is locked by another process, for 0.6 s by now" in str(down.value)
+        assert "the ledger is locked by another process, for 0.6 s now" in str(down.value)
         assert "run the same command again" in str(down.value)
         await results_of(run_batch(manager, jobs, out=tmp_path))
     assert statuses(tmp_path) == {"short": "completed", "long": "completed"}

@@ -206,4 +206,4 @@ async def test_a_budget_that_is_used_up_loses_nothing_of_what_a_job_came_to(
         (again,) = await collect(run_batch(hall.manager, jobs, out=tmp_path))
         assert (again.id, again.attempt, len(hall.prompts())) == (first.id, 1, 1)
         assert again.failure is not None
-        assert "to go on, raise budget_usd (the last attempt failed:" in again.failure.message
+        assert "raise budget_usd to continue (the last attempt failed:" in again.failure.message

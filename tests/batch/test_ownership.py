@@ -66,7 +66,7 @@ async def test_a_renamed_file_takes_its_directory_over_by_force_and_does_nothing
         batch = run_batch(hall.manager, path, out=out, force=True)
         assert await results_of(batch) == {}
         (warning,) = batch.warnings
-        assert warning.startswith(f"{out} was that of {tmp_path}/jobs.jsonl, and is that of ")
+        assert warning.startswith(f"{out} held the batch of {tmp_path}/jobs.jsonl, now of ")
         assert await results_of(run_batch(hall.manager, path, out=out)) == {}
         assert hall.prompts() == ["a"]
 
@@ -94,7 +94,7 @@ async def test_a_file_without_jobs_is_refused(autojump_clock: object, tmp_path: 
 async def test_a_stream_without_jobs_leaves_nothing(tmp_path: Path) -> None:
     send, receive = trio.testing.memory_stream_pair()
     await send.aclose()
-    with pytest.raises(JobsInvalid, match="stdin: there are no jobs in it"):
+    with pytest.raises(JobsInvalid, match="stdin: it contains no jobs"):
         await spool(receive, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

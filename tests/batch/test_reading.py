@@ -226,5 +226,5 @@ async def test_a_ledger_that_is_none_is_left_alone(
 async def test_a_place_that_cannot_be_is_told(autojump_clock: object, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     async with open_hall() as hall:
-        with pytest.raises(LedgerUnusable, match="not a directory; choose another directory"):
+        with pytest.raises(LedgerUnusable, match="not a directory; choose another one"):
             await collect(run_batch(hall.manager, [job("a")], out=tmp_path / "file" / "out"))

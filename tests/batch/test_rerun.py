@@ -74,8 +74,8 @@ async def test_a_job_that_has_changed_is_refused(autojump_clock: object, tmp_pat
             await collect(run_batch(hall.manager, [job("a", prompt="b")], out=tmp_path))
         assert str(refused.value) == (
             "job 1: prompt: job 'a' has changed since it was run "
-            '(prompt was "a" and is "b"); change it back, give it another id, or have it run '
-            "anew (--force --only a)"
+            '(prompt was "a" and is "b"); change it back, give it another id, or run it '
+            "again (--force --only a)"
         )
         await collect(run_batch(hall.manager, [job("a", prompt="b")], out=tmp_path, force=True))
         assert hall.prompts() == ["a", "b"]

@@ -117,7 +117,7 @@ def test_jobs_from_stdin_lose_none_that_were_there_before(tmp_path: Path) -> Non
     assert sessionmgr(*words, env=env, cwd=tmp_path, stdin=jobs).returncode == 0
     none = sessionmgr(*words, env=env, cwd=tmp_path, stdin="")
     assert (none.returncode, none.stderr) == (
-        *(1, "sessionmgr: error: stdin: there are no jobs in it, and out/jobs.jsonl has some\n"),
+        *(1, "sessionmgr: error: stdin: it contains no jobs, and out/jobs.jsonl has some\n"),
     )
     fewer = sessionmgr(*words, env=env, cwd=tmp_path, stdin=jobs.splitlines()[0])
     assert fewer.returncode == 0

@@ -9,7 +9,7 @@ from tests.cli.terminal import Terminal
 
 ASKS = json.dumps([{"do": "ask", "tool": "Bash", "input": {"command": "touch q1.txt"}}])
 DENIED = "! q1 was denied Bash: touch q1.txt (nobody is there to be asked)"
-NO_RULES = "no approval rules (--approve FILE): every question of an agent will be denied"
+NO_RULES = "no approval rules (--approve FILE): every request of an agent will be denied"
 
 
 @pytest.fixture

@@ -161,7 +161,7 @@ WRONG = {
     "run hello --resume run_1": "no session or run or snapshot 'run_1' is stored",
     "resume core-1 hello": "no session, run, snapshot or job 'core-1' is stored",
     "cancel core-1": "no session, run or job 'core-1' is stored",
-    "show core-1 --batch nowhere": "--batch nowhere: no batch was begun in that directory",
+    "show core-1 --batch nowhere": "--batch nowhere: that directory contains no batch",
     # batch
     "batch": "batch: the following arguments are required: JOBS (see sessionmgr batch --help)",
     "batch nowhere.jsonl": "nowhere.jsonl: No such file or directory",
@@ -285,7 +285,7 @@ def test_an_ambiguous_id_names_them(terminal: Terminal) -> None:
         code, out, err = terminal(*words, "ses_")
         assert (code, out) == (1, "")
         first, *candidates = err.splitlines()
-        assert first == f"{PREFIX}several ids begin with 'ses_'; type more of the one meant:"
+        assert first == f"{PREFIX}several ids begin with 'ses_'; type more of the id:"
         assert [line.removeprefix(PREFIX).split(":")[0] for line in candidates] == [one, other]
 
 

@@ -65,8 +65,8 @@ WISHES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ),
     ({"schema": "x"}, ArgumentTypeInvalid, "schema must be a JSON Schema as a dict .*, not 'x'"),
     ({"schema": Job}, ArgumentTypeInvalid, "schema must be a JSON Schema .*<class .*Job'>"),
-    ({"schema": {"type": Job}}, ArgumentValueInvalid, "schema is .*cannot be written as JSON"),
-    ({"metadata": {"a": Job}}, ArgumentValueInvalid, "metadata is .*cannot be written as JSON"),
+    ({"schema": {"type": Job}}, ArgumentValueInvalid, "schema is .*it is not JSON"),
+    ({"metadata": {"a": Job}}, ArgumentValueInvalid, "metadata is .*it is not JSON"),
     ({"max_turns": 0}, ArgumentValueInvalid, "max_turns is 0: it must be 1 or more"),
     ({"max_turns": True}, ArgumentTypeInvalid, "max_turns must be an int, not True"),
     ({"options": "x"}, ArgumentTypeInvalid, "options must be a dict, .*, not 'x'"),
@@ -136,7 +136,7 @@ async def test_a_wrong_argument_of_a_batch_raises_before_it_is_entered(
             "job 1: permission_mode: .*did you mean 'accept_edits",
         ),
         ({"env": {"A": 1}}, "job 1: env: expected an object of texts, got .* for A"),
-        ({"metadata": {"A": Job}}, "job 1: metadata: it cannot be written as JSON"),
+        ({"metadata": {"A": Job}}, "job 1: metadata: the value is not JSON"),
     ],
 )
 async def test_a_job_with_a_wrong_field_is_refused_with_its_place_and_field(
@@ -198,7 +198,7 @@ async def test_a_manager_of_another_trio_run_says_so() -> None:
     async with open_manager(adapters={"actor": scripted("actor")}) as manager:
 
         async def elsewhere() -> None:
-            with pytest.raises(NotInTrio, match=r"another trio\.run than this one"):
+            with pytest.raises(NotInTrio, match=r"opened in another trio\.run"):
                 await manager.open_session("actor")
 
         await trio.to_thread.run_sync(trio.run, elsewhere)

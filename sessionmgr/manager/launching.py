@@ -1,7 +1,7 @@
-"""The launcher's place in the tree: it comes up when first wanted, and goes down last.
+"""The launcher's place in the supervision tree: started on first use, stopped last.
 
-A launcher that does not come up fails the starts that wait for it, and nothing else; the next
-start tries again.
+If the launcher fails to start, only the starts that wait for it fail; the next start tries
+again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log: Final = logging.getLogger("sessionmgr.manager")
 
 
 class _Opening:
-    """One attempt to open the launcher, which any number of starts wait for."""
+    """One attempt to open the launcher; any number of starts may wait for it."""
 
     def __init__(self) -> None:
         self.wanted: Final = trio.Event()
@@ -49,7 +49,7 @@ class LateLauncher:
             try:
                 await self._open()
             except Exception as error:
-                from sessionmgr.process import is_passing  # not everybody needs it
+                from sessionmgr.process import is_passing  # imported late: only some need it
 
                 if not (isinstance(error, LauncherFailed | OSError) or is_passing(error)):
                     raise
@@ -61,7 +61,7 @@ class LateLauncher:
                 self._opening = _Opening()
 
     async def _open(self) -> None:
-        """Have a launcher, until the end."""
+        """Return the launcher, which stays until the end."""
         from sessionmgr.process.opening import open_launcher  # not everybody needs it
 
         async with open_launcher(state_dir=self._state_dir) as launcher:
@@ -81,5 +81,5 @@ class LateLauncher:
 
 
 def _failed(error: Exception) -> LauncherFailed:
-    """Return an error of its own for each start: they are raised in different tasks."""
+    """Return a separate error for each start: they are raised in different tasks."""
     return LauncherFailed(error.why if isinstance(error, LauncherFailed) else str(error))

@@ -71,7 +71,7 @@ class Live:
         self.committing_since: float | None = None
         self.account: Final = Account()
         self.commit_error: Exception | None = None
-        """What the store has answered to the batch that is under way, if it is tried again."""
+        """The store's answer to the current batch, if it is being retried."""
         self.provider_session_id = session.provider_session_id
         self.redactor = _redactor(NO_SECRETS)
         self._secrets = NO_SECRETS

@@ -80,7 +80,7 @@ class Manager(ProviderKnowledge, StoredRecords):
         """Start the tree.
 
         Raises:
-            NotInTrio: This is not a task of trio's.
+            NotInTrio: The caller is not a trio task.
             ManagerDown: It does not come up; the cause says why.
         """
         self._tables.require_here()
@@ -137,9 +137,9 @@ class Manager(ProviderKnowledge, StoredRecords):
         Raises:
             ProviderUnknown: There is no such provider.
             IdTaken: There is a session of that id.
-            TypeError: An argument is of another type.
-            ValueError: An argument has a value that it cannot have.
-            ManagerClosing: The manager's block has not been entered, or has been left.
+            TypeError: An argument has a wrong type.
+            ValueError: An argument has an invalid value.
+            ManagerClosing: The manager's block has not begun or has ended.
         """
         given = {
             "provider": provider,
@@ -215,9 +215,9 @@ class Manager(ProviderKnowledge, StoredRecords):
     ) -> SessionHandle:
         """Take up a session that is stored, with the clocks and the budget it was opened with.
 
-        Clocks and budgets that are given here come before those, for this handle's runs. The
-        budget is over all runs of the session, those of other managers included. With
-        `reopen`, a session that is closed takes runs of this handle: the first one opens it again.
+        Clocks and budgets given here override those, for this handle's runs. The budget covers all
+        runs of the session, including those of other managers. With `reopen`, a closed session
+        accepts runs of this handle: the first one opens it again.
 
         Raises:
             UnknownId: There is none of that id.
@@ -253,8 +253,8 @@ class Manager(ProviderKnowledge, StoredRecords):
 
         It is asked for the same as the run that was paused (permission, clocks, budget, options,
         tools, ...), but for what `wishes` say. Only images and variables of its own have to be
-        given again: they are not stored; and, where another manager has paused it, `approve`, and
-        options if there were secrets among them. Its budget and its deadline count from its start.
+        given again, because they are not stored; if another manager paused the run, also `approve`
+        and options with secrets. Its budget and its deadline count from its start.
 
         Raises:
             NotResumable: A precondition does not hold; it says which.
@@ -277,23 +277,23 @@ class Manager(ProviderKnowledge, StoredRecords):
     async def submit_follow_up(
         self, run_id: str, message: str | None = None, **wishes: Unpack[Wishes]
     ) -> RunHandle:
-        """Follow up a run that is over, as a run of the same session that the manager owns.
+        """Follow up a finished run with a new run of the same session, owned by the manager.
 
-        However it ended, and though its session may be closed: the provider's session goes on. It
-        is asked for the same as that run was, but for what `wishes` say; images, variables and
-        `approve` have to be given again.
+        The followed run may have ended in any way, and its session may be closed: the provider's
+        session continues. The new run has the same wishes as the followed one, except for those in
+        `wishes`; images, variables and `approve` must be passed again.
 
         Raises:
-            UnknownId: There is no such run.
-            NotResumable: A precondition does not hold; it says which.
-            StartRefused: The run cannot be started.
+            UnknownId: The run does not exist.
+            NotResumable: A precondition does not hold; the error names it.
+            StartRefused: The run cannot start.
         """
         require_wishes("submit_follow_up", wishes)
         self._tables.require_open("submit_follow_up")
         store = self._tables.store
         session_id = (await store.run(run_id)).session_id
         session = await self.session(session_id, reopen=True)
-        with suppress(LeaseHeld):  # who has the session is told when the run is let in
+        with suppress(LeaseHeld):  # the admission of the run reports the holder
             await self._keeping.settle(session_id)
         run = await fold(store, await store.run(run_id))
         if not self.supports(run.provider, "resume"):
@@ -364,12 +364,12 @@ def open_manager(
     by default our own as it is now. `now` and `bits` are for simulations: the wall clock, and where
     ids come from.
 
-    While its block lasts, trio's own handler of SIGINT, and no other, has one of ours before it: so
-    KeyboardInterrupt is raised in the main task, and never inside the tasks of the manager.
+    While its block lasts, it wraps trio's SIGINT handler, and no other: KeyboardInterrupt is raised
+    in the main task, never inside the manager's tasks.
 
     Raises:
-        TypeError: An argument is of another type.
-        ValueError: An argument has a value that it cannot have.
+        TypeError: An argument has a wrong type.
+        ValueError: An argument has an invalid value.
     """
     given = {"clocks": clocks, "budget": budget, "adapters": adapters, "environ": environ}
     require("open_manager", MANAGER, given)

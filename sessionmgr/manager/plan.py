@@ -58,7 +58,7 @@ def mode_of(name: PermissionMode | str) -> PermissionMode:
 
 
 def mode_hint(name: str) -> str:
-    """Say which permission mode may be meant by a name that is none, and which there are."""
+    """Return a hint for an unknown permission mode: the nearest one, and all that exist."""
     modes = [mode.value for mode in PermissionMode]
     meant = _ELSEWHERE.get(name, name).lower()
     nearest = get_close_matches(meant, modes, n=1)
@@ -67,7 +67,7 @@ def mode_hint(name: str) -> str:
 
 
 _ELSEWHERE: Final = {"bypassPermissions": PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS.value}
-"""What a provider of its own calls a mode."""
+"""The name that a provider uses for a mode."""
 
 
 class RunWish(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,9 +90,9 @@ class RunWish(msgspec.Struct, frozen=True, kw_only=True):
     directories: Collection[str] = ()
     budget: Budget = Budget()
     session_budget: Budget = Budget()
-    """Over all runs of the session; the manager sets it, and the next one."""
+    """For all runs of the session; this manager and the next one apply it."""
     manager_budget: Budget = Budget()
-    """Over all runs of the manager."""
+    """For all runs of the manager."""
     clocks: Clocks = Clocks()
     env: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     approve: Approve | None = None
@@ -132,13 +132,13 @@ class Plan(msgspec.Struct, frozen=True):
     negotiation: Negotiation
     clocks: Clocks
     wish: RunWish
-    """With clocks as the caller, or else the session, has set them, and the outer budgets."""
+    """With the clocks of the caller, else of the session, and the outer budgets."""
     approve: Approve | None
     metadata: dict[str, Json]
     secrets: tuple[str, ...]
-    """What of its environment and its options must not be stored or shown."""
+    """The secrets of its environment and options, which must not be stored or shown."""
     asked: dict[str, Json]
-    """What of the wish is kept for a follow-up."""
+    """The part of the wish that is stored for a follow-up."""
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -207,16 +207,16 @@ def check(tables: Tables, session: Session, wish: RunWish) -> Plan:
         approve=wish.approve,
         metadata=wish.metadata,
         secrets=secrets,
-        asked=asked_of(asked, secrets),  # what cannot be kept is the caller's mistake, here and now
+        asked=asked_of(asked, secrets),  # raises here: an unstorable wish is the caller's mistake
     )
 
 
 def grant_of(tables: Tables, session: Session, wish: RunWish) -> Grant:
-    """Return what a run would be granted in a session; nothing is started or stored.
+    """Return the grant of a run in a session, without starting or storing anything.
 
     Raises:
-        StartRefused: The run would be refused, or could never go well.
-        VariableRefused: A variable may not be given to a child.
+        StartRefused: The run would be refused or could never succeed.
+        VariableRefused: A child may not get a variable.
     """
     plan = check(tables, session, wish)
     check_content(tables, session.provider, plan.spec)
@@ -224,11 +224,11 @@ def grant_of(tables: Tables, session: Session, wish: RunWish) -> Grant:
 
 
 def readiness(tables: Tables, session: Session, wish: RunWish) -> Health:
-    """Say whether the program of a run could be started now, and has a login.
+    """Check whether the program of a run could start now, and has a login.
 
     Raises:
         StartRefused: The run would be refused.
-        VariableRefused: A variable may not be given to a child.
+        VariableRefused: A child may not get a variable.
     """
     spec = check(tables, session, wish).spec
     adapter = tables.providers[session.provider].adapter_class
@@ -303,7 +303,7 @@ def _options(adapter: type[ProviderAdapter], wish: RunWish, model: str | None) -
 
 
 def _missing(provider: str, negotiation: Negotiation, wish: RunWish) -> CapabilityMissing:
-    """Make the error for what is missing: about the budget, if that alone needs it."""
+    """Return the error for missing capabilities: about the budget if only the budget needs them."""
     for limit, need in _KEPT_BY.items():
         amount = getattr(_all_budgets(wish), limit)
         if amount is not None and negotiation.missing == (need,) and need not in wish.require:

@@ -1,4 +1,4 @@
-"""What a manager can say of its providers before anything is started."""
+"""A manager's information about its providers before anything starts."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
 
 
 class ProviderKnowledge:
-    """The part of a manager that says what providers can do, and whether they are ready."""
+    """The part of a manager that reports the providers' capabilities and readiness."""
 
     _tables: Tables
     _keeping: Keeping
 
     def check(self, provider: str, wish: RunWish, *, cwd: str | Path = ".") -> Grant:
-        """Say what a run would be granted if it were started; nothing is.
+        """Return the grant that a run would get, without starting it.
 
         Raises:
-            StartRefused: Nothing: it would be refused, and so.
-            VariableRefused: A variable may not be given to a child.
+            StartRefused: The run would be refused.
+            VariableRefused: A child may not get a variable.
         """
         return grant_of(self._tables, self._thought_of(provider, cwd), wish)
 
     def readiness(self, provider: str, wish: RunWish, *, cwd: str | Path = ".") -> Health:
-        """Say whether the program that a run needs is installed and logged in; nothing is started.
+        """Check whether a run's program is installed and logged in, without starting it.
 
         Raises:
             StartRefused: The run would be refused.
-            VariableRefused: A variable may not be given to a child.
+            VariableRefused: A child may not get a variable.
         """
         return readiness(self._tables, self._thought_of(provider, cwd), wish)
 
     def _thought_of(self, provider: str, cwd: str | Path) -> Session:
-        """Return a session that is only used to check a wish."""
+        """Return a session that only serves to check a wish."""
         self._tables.require_here()
         self._keeping.know(provider)
         return Session(id="", provider=provider, cwd=str(Path(cwd).absolute()))
@@ -57,10 +57,10 @@ class ProviderKnowledge:
         prefer: Collection[str] = (),
         require_native: Collection[str] = (),
     ) -> Negotiation:
-        """Ask what would be granted; what is missing is in the answer.
+        """Return a run's grant; missing capabilities are part of the answer.
 
         Raises:
-            ProviderUnknown: There is no such provider.
+            ProviderUnknown: The provider does not exist.
         """
         self._tables.require_here()
         await trio.lowlevel.checkpoint()
@@ -68,29 +68,29 @@ class ProviderKnowledge:
         return negotiate(offered, require=require, prefer=prefer, require_native=require_native)
 
     def supports(self, provider: str, capability: str) -> bool:
-        """Say whether a provider has a capability, be it by the adapter's help.
+        """Return whether a provider has a capability, natively or by the adapter's emulation.
 
         Raises:
-            ProviderUnknown: There is no such provider.
+            ProviderUnknown: The provider does not exist.
         """
         offered = self._keeping.know(provider).capabilities
         return offered.support(capability) is not UNSUPPORTED
 
     def runs_commands(self, provider: str) -> bool:
-        """Say whether a provider's prompts are commands, which no agent weighs.
+        """Return whether a provider's prompts are commands, which run without an agent's judgement.
 
         Raises:
-            ProviderUnknown: There is no such provider.
+            ProviderUnknown: The provider does not exist.
         """
         return self._keeping.know(provider).adapter_class.runs_commands
 
     async def health(self, providers: Collection[str] | None = None) -> dict[str, Health]:
-        """Ask providers whether they could be used now: these, or all there are.
+        """Check whether these providers, or all installed ones, are usable now.
 
-        Who crashes or does not answer within the `start` clock fails, and `detail` says so.
+        A provider that crashes or does not answer within the `start` clock fails; `detail` says so.
 
         Raises:
-            ProviderUnknown: There is none of such a name.
+            ProviderUnknown: A provider does not exist.
         """
         self._tables.require_here()
         return await check_up(self._keeping, self._tables, providers)

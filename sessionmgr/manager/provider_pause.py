@@ -1,4 +1,4 @@
-"""The pause of a provider whose limit was hit, as the store keeps it for all batches."""
+"""A provider's pause after its limit was hit, stored for all batches."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ log: Final = logging.getLogger("sessionmgr.manager")
 
 
 class ProviderPause(msgspec.Struct, frozen=True, kw_only=True):
-    """Nothing is to be started with a provider before a moment."""
+    """No batch starts anything with the provider before a time."""
 
     until: float
     """Seconds since the epoch."""
     why: str = ""
-    """What the provider said."""
+    """The provider's message."""
     hits: int = 1
-    """How often its limit was hit in a row."""
+    """The number of times in a row that its limit was hit."""
 
 
 async def stored_pauses(store: Store, now: float) -> dict[str, ProviderPause]:
-    """Return the pauses that are not over, by provider."""
+    """Return the current pauses by provider."""
     found: dict[str, ProviderPause] = {}
     for provider, body in (await store.backoffs()).items():
         try:
@@ -39,7 +39,7 @@ async def stored_pauses(store: Store, now: float) -> dict[str, ProviderPause]:
 
 
 async def store_pause(store: Store, provider: str, pause: ProviderPause | None) -> None:
-    """Set the pause of a provider, or with None forget it."""
+    """Set a provider's pause, or delete it with None."""
     await store.put_backoff(provider, None if pause is None else msgspec.json.encode(pause))
 
 

@@ -244,12 +244,12 @@ class ProviderTree:
             entry.live.intake.put(NotLaunched(entry, self.why_down))
 
     def release(self, provider_session_id: str) -> None:
-        """Have the adapter end what it keeps for the next run of a provider's session."""
+        """Have the adapter release what it keeps for a provider session's next run."""
         if self.adapter is None or not self.is_up:
             return  # its connections are gone
         try:
             self.adapter.release(provider_session_id)
-        except Exception:  # what is not released ends with the branch, or when it is idle too long
+        except Exception:  # the rest ends with the branch, or when idle for too long
             log.exception("event=release_crashed provider=%s", self.name)
 
     async def steer(self, entry: RunEntry, content: str, message_id: str) -> Fate:

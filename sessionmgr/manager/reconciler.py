@@ -85,10 +85,10 @@ class Reconciler:
                 continue  # it is ours, and kept
             try:
                 ended += await self.settle(session_id)
-            except LeaseHeld:  # another manager has it, and lives
+            except LeaseHeld:  # another live manager has it
                 held.add(session_id)
         # The manager that has a session may be between spooling an end and storing it: that end
-        # has to outlast a crash of it.
+        # must survive a crash of the manager.
         seen_to = {run_id for run_id, end in spooled.items() if end.session_id not in held}
         await self._spool.drop(seen_to)
         for run_id in seen_to:
@@ -272,7 +272,7 @@ class Reconciler:
                 run_id=entry.id,
                 provider=live.session.provider,
             )
-            # What it says goes into the log, the spool and, later, the store: by no keeper.
+            # Its messages go to the log, the spool and, later, the store, but not through a keeper.
             event = without_secrets(stamped, live.redactor)
             entry.run = reduce(entry.run, event)
             if not entry.is_over:  # it had not begun, and that cannot be paused, say
@@ -281,7 +281,7 @@ class Reconciler:
         return lost
 
     async def how_interrupted(self, session_id: str) -> str:
-        """Say how the runs of a session were interrupted, by the lease that its keeper has left."""
+        """Return how a session's runs were interrupted, judging by the lease left behind."""
         for lease in await self._tables.store.leases(session_id):
             if lease.name == session_id and lease.owner.pid != self._tables.owner.pid:
                 return f"interrupted when process {lease.owner.pid} died"
@@ -290,7 +290,7 @@ class Reconciler:
     async def settle(self, session_id: str, why: str | None = None) -> int:
         """End all that is open in one session; return how many runs that were.
 
-        `why` says how its runs were interrupted, where that is not to be found out.
+        `why` says how its runs were interrupted, if that cannot be determined here.
 
         Raises:
             LeaseHeld: Somebody keeps the session, and lives.
@@ -330,7 +330,7 @@ class Reconciler:
         ]
         end = self._ends.get(run.id) or _crashed(run, why)
         end = replace(end, ended_at=end.at or await self._last_heard(stored.session_id, run))
-        events.append(without_secrets(end, KEYS))  # an older version has spooled it as it was
+        events.append(without_secrets(end, KEYS))  # an older version spooled it unredacted
         rows: list[EventRow] = []
         for seq, event in enumerate(events, session.last_seq + 1):
             stamped = event.stamped(
@@ -358,7 +358,7 @@ class Reconciler:
         self._tell(run)
 
     async def _last_heard(self, session_id: str, run: Run) -> str | None:
-        """Return when the last event of a run was recorded."""
+        """Return the time of a run's last event."""
         page = await self._tables.store.events(
             session_id, after=max(0, run.last_seq - 1), run_id=run.id, limit=1
         )
@@ -382,6 +382,6 @@ def _crashed(run: Run, why: str) -> RunFailed:
         retryable=True,
         resumable=run.provider_session_id is not None,
     )
-    # What it used after its last report is unknown.
+    # Its usage after its last report is unknown.
     cost = run.cost + Cost()
     return RunFailed(failure=failure, usage=run.usage, cost=cost, synthetic=True)

@@ -1,4 +1,4 @@
-"""Resuming what was paused or cut short, and what the agent is told then."""
+"""Resuming paused or interrupted runs, and the notice to the agent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def wish_to_go_on(
 ) -> RunWish:
     """Return what is asked for: the same as before, but for what `wishes` say.
 
-    What is secret among the options, and so not stored, is taken from those that are `known`.
+    Secret options, which are not stored, come from those that are `known`.
 
     Raises:
         NotResumable: A precondition does not hold.
@@ -62,9 +62,9 @@ def _require_resumable(snapshot: Snapshot, run: Run) -> None:
 
 
 def message_to_resume(runs: Iterable[Run], message: str | None = None) -> str:
-    """Return what an agent is told when its session is resumed after these runs, newest first.
+    """Return the message to an agent whose session is resumed after these runs, newest first.
 
-    An agent that was cut inside a tool call must not take the call for done, nor for undone.
+    An agent that was cut inside a tool call must not assume that it succeeded or failed.
     """
     cut = _cut_tools(runs)
     if not cut:
@@ -78,7 +78,7 @@ def message_to_resume(runs: Iterable[Run], message: str | None = None) -> str:
 
 
 def _cut_tools(runs: Iterable[Run]) -> list[str]:
-    """Return the tools whose calls were cut, unless the agent has been at work since."""
+    """Return the tools whose calls were cut, unless the agent has worked since."""
     for run in runs:
         if run.open_tools or run.interrupted_tools:
             return list(dict.fromkeys([*run.open_tools.values(), *run.interrupted_tools]))

@@ -121,7 +121,7 @@ class Scribe:
     def _admitted(self, draft: Draft, entry: RunEntry) -> None:
         if draft.seq == 0:
             draft.write(None, SessionCreated())
-        if self._live.session.state == "closed":  # a closed session admits nothing else
+        if self._live.session.state == "closed":  # a closed session accepts nothing else
             self._live.session = replace(self._live.session, state="open", closed_at=None)
             draft.reopens = True
             draft.write(None, SessionReopened())
@@ -210,7 +210,7 @@ class Scribe:
         draft.effects.append(EndRun(entry, Stop(cause=Cause.BUDGET, detail=detail)))
 
     def _stopped(self, draft: Draft, entry: RunEntry) -> None:
-        # Once it is interrupted its agent ends these calls, and says that they have failed.
+        # After an interrupt the agent ends these calls and reports them as failed.
         entry.stopped_in = tuple(dict.fromkeys(draft.fold(entry).open_tools.values()))
         if entry.dispatched:
             draft.effects.append(WindDown(entry))

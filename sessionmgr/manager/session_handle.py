@@ -95,8 +95,8 @@ class SessionHandle:
         done. Refusals are raised when the block is entered, and leave nothing behind.
 
         Raises:
-            TypeError: An argument is of another type, or there is none of that name.
-            ValueError: An argument has a value that it cannot have.
+            TypeError: An argument has a wrong type or an unknown name.
+            ValueError: An argument has an invalid value.
         """
         return RunBlock(self, wish_of_arguments("start", prompt, wishes))
 
@@ -109,12 +109,12 @@ class SessionHandle:
         return await self.admit(wish_of_arguments("submit", prompt, wishes))
 
     def check(self, wish: RunWish) -> Grant:
-        """Say what a run would be granted; nothing is started or stored.
+        """Return the grant of a run, without starting or storing anything.
 
         Raises:
-            StartRefused: The run would be refused, could never go well, or its provider is not
-                installed or not logged in.
-            VariableRefused: A variable may not be given to a child.
+            StartRefused: The run would be refused, could never succeed, or its provider is not
+            installed or not logged in.
+            VariableRefused: A child may not get a variable.
         """
         self._tables.require_here()
         wish = self._under_budgets(wish)
@@ -230,10 +230,10 @@ class SessionHandle:
             entry.course.end(Stop(cause=Cause.CALLER, detail=detail))
 
     def release(self) -> None:
-        """End what its provider keeps for its next run: none is expected soon.
+        """Release what its provider keeps for its next run: none is expected soon.
 
-        It stays open. A run that comes all the same starts what it needs, and another manager may
-        take the session up.
+        It stays open. A later run starts what it needs, and another manager may take the session
+        over.
         """
         self._tables.require_here()
         live = self._tables.live.get(self.id)
@@ -247,7 +247,7 @@ class SessionHandle:
         live = await self._keeping.live(self._session)
         live.closing = True
         if not live.stored and not live.is_busy:
-            if self._unstored is not None:  # nobody has heard of it, and nobody will
+            if self._unstored is not None:  # no other task knows of it
                 self._unstored.closed = True
                 self._unstored.known.set()
             live.ring()

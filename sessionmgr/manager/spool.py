@@ -1,7 +1,7 @@
 """Where the ends of runs go that the store could not take: a file beside it.
 
-Each line is one terminal event, without the secrets of its run: the next manager of the same store
-writes them where they belong, takes them out of the file, and knows nothing of what was secret.
+Each line is one terminal event, without its run's secrets: the next manager of the same store
+stores the events and removes them from the file, and does not know those secrets.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.manager")
 
 PATIENCE: Final = 5.0
-"""Seconds to wait for another manager that is at the file: it takes milliseconds."""
+"""Seconds to wait for another manager that uses the file, which takes milliseconds."""
 
 
 def without_secrets(event: RunEnded, redactor: Redactor) -> RunEnded:
-    """Return a terminal event as it may be written anywhere."""
+    """Return a terminal event without secrets."""
     body = encode_event(event)
     redacted = redactor.redact(body)
     if redacted is body:
         return event
     found = decode_event(redacted)
-    assert isinstance(found, RunEnded), "what is redacted keeps its type"
+    assert isinstance(found, RunEnded), "redaction keeps the event's type"
     return found
 
 
@@ -78,7 +78,7 @@ class Spool:
     async def drop(self, run_ids: Collection[str]) -> None:
         """Forget the ends of these runs: they are stored.
 
-        Lines of other runs stay, also those that another manager adds meanwhile.
+        Lines of other runs stay, including those that another manager adds meanwhile.
         """
         path = self._path
         if path is None or not await trio.Path(path).exists():
@@ -113,17 +113,17 @@ _APPEND: Final = os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC
 
 @contextmanager
 def _alone(path: Path) -> Generator[int]:
-    """Open the file, with the turns of other managers at it kept apart from ours.
+    """Open and lock the file, so that managers access it in turn.
 
     Raises:
-        OSError: It cannot be opened; or another process has had it for too long.
+        OSError: It cannot be opened, or another process has locked it for too long.
     """
     until = time.monotonic() + PATIENCE
     while True:
         file = os.open(path, _APPEND, 0o600)  # as private as the store
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(file).st_nlink:  # else another manager has replaced it meanwhile
+            if os.fstat(file).st_nlink:  # else another manager has replaced it
                 yield file
                 return
         except BlockingIOError:

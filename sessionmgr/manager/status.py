@@ -39,8 +39,8 @@ class StoreStatus(msgspec.Struct, frozen=True, kw_only=True):
     waiting: float = 0.0
     """For how many seconds the slowest of the batches that are under way has been so."""
     why: str | None = None
-    """What the store last answered to that batch, if it answered: that it is full, that it is
-    locked by another process, ..."""
+    """The store's last answer to that batch, if any: that it is full, that another process has
+    locked it, ..."""
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def spent(costs: Costs) -> Spent:
-    """Read the store's sums. Where a part has no price, the sum is partial."""
+    """Read the store's sums. A sum is partial if a part has no price."""
     priced = costs.rows - costs.unpriced
     provenance = Provenance.PARTIAL if costs.unpriced else Provenance.REPORTED
     return Spent(

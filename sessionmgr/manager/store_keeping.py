@@ -24,7 +24,7 @@ class StoreKeeping:
     def spool_path(self) -> Path | None:
         """Where to put aside what the file cannot take."""
         if self._path is None or not self._path.name:
-            return None  # `/` and `.` have no name, and are refused when the store is opened
+            return None  # `/` and `.` have no name; opening the store refuses them
         return self._path.with_name(f"{self._path.name}-spool")
 
     async def keep(self, tables: Tables, *, task_status: trio.TaskStatus[None]) -> None:

@@ -1,4 +1,4 @@
-"""What a manager reads of its store: events, results, sessions, costs, pauses."""
+"""Reads a manager's store: events, results, sessions, costs, pauses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class StoredRecords:
-    """The part of a manager that reads what is stored."""
+    """The part of a manager that reads the store."""
 
     _tables: Tables
     _keeping: Keeping
@@ -35,26 +35,26 @@ class StoredRecords:
         run_id: str | None = None,
         types: Collection[str] | None = None,
     ) -> Cursor:
-        """Read a session's events from any number on, and go on as more come."""
+        """Read a session's events from any number on, and follow new ones."""
         self._tables.require_here()
         return Cursor(self._tables, session_id, after=after, run_id=run_id, types=types)
 
     def events(self, run_id: str) -> RunCursor:
         """Read the stored events of one run.
 
-        That there is no such run is found out when it is read, or awaited.
+        An unknown run is reported when the events are read or awaited.
         """
         self._tables.require_here()
         return RunCursor(self._tables, run_id)
 
     async def settled(self, session_id: str) -> list[Run]:
-        """Return a session's runs, the newest first, after ending those that nobody keeps.
+        """Return a session's runs, newest first, after ending those whose manager is gone.
 
-        What is on here is returned as it is.
+        Runs that are active here are returned as they are.
 
         Raises:
-            UnknownId: There is no such session.
-            LeaseHeld: Another manager keeps it, and lives.
+            UnknownId: The session does not exist.
+            LeaseHeld: Another live manager owns it.
         """
         tables = self._tables
         tables.require_here()
@@ -63,29 +63,29 @@ class StoredRecords:
         return [decode_run(row.body) for row in reversed(found)]
 
     async def provider_pauses(self) -> dict[str, ProviderPause]:
-        """Return the providers with which batches start nothing now, because a limit was hit."""
+        """Return the paused providers, with which batches start nothing now."""
         self._tables.require_here()
         return await stored_pauses(self._tables.store, self._tables.milliseconds() / 1000)
 
     async def pause_provider(self, provider: str, pause: ProviderPause | None) -> None:
-        """Have all batches on this store start nothing with a provider; None ends that."""
+        """Pause a provider for all batches on this store; None ends the pause."""
         self._tables.require_here()
         await store_pause(self._tables.store, provider, pause)
 
     async def blob(self, sha256: str) -> bytes:
-        """Return what is stored under a hash: an image, say.
+        """Return the blob with a hash, such as an image.
 
         Raises:
-            UnknownId: There is no such blob.
+            UnknownId: The blob does not exist.
         """
         self._tables.require_here()
         return await self._tables.store.blob(sha256)
 
     async def result(self, run_id: str) -> RunResult:
-        """Return what is stored of a run's result.
+        """Return the stored part of a run's result.
 
         Raises:
-            UnknownId: There is no such run.
+            UnknownId: The run does not exist.
         """
         self._tables.require_here()
         store = self._tables.store
@@ -98,18 +98,18 @@ class StoredRecords:
         state: Literal["open", "closed"] | None = None,
         limit: int = 100,
     ) -> list[Session]:
-        """Return sessions that are stored, the newest first."""
+        """Return stored sessions, newest first."""
         self._tables.require_here()
         page = await self._tables.store.sessions(provider=provider, state=state, limit=limit)
         return [session_of(row.body) for row in page.rows]
 
     async def costs(self, ids: Collection[str]) -> dict[str, Spent]:
-        """Return what sessions, runs or providers' sessions have used; unknown ids are left out."""
+        """Return the usage of sessions, runs or providers' sessions; unknown ids are omitted."""
         self._tables.require_here()
         found = await self._tables.store.costs(ids)
         return {id: spent(costs) for id, costs in found.items()}
 
 
 def session_of(body: bytes) -> Session:
-    """Read a session's record; what a later version has added is left out."""
+    """Read a session's record, ignoring fields that a later version has added."""
     return msgspec.convert(known_part(msgspec.json.decode(body), Session), Session)

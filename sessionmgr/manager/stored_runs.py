@@ -1,4 +1,4 @@
-"""Runs as the store has them: all of a session, and one folded from its events."""
+"""Stored runs: all runs of a session, and one run folded from its events."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 KEYS: Final = Redactor()
-"""Finds well-known keys by their shapes: of a run that is over no other secret is known."""
+"""Finds well-known keys by their shapes; a finished run's other secrets are unknown."""
 
 
 async def all_runs(
     store: Store, session_id: str, *, statuses: Collection[str] | None = None
 ) -> list[StoredRun]:
-    """Return the runs of a session, the oldest first."""
+    """Return the runs of a session, oldest first."""
     found: list[StoredRun] = []
     cursor: int | None = None
     while True:
@@ -35,16 +35,16 @@ async def all_runs(
 
 
 async def fold(store: Store, stored: StoredRun) -> Run:
-    """Make a run's record from its stored events.
+    """Build a run's record from its stored events.
 
-    Its text may have been put together of pieces that an older version has stored as they came.
+    Its text may consist of pieces that an older version stored unredacted.
     """
     run, _ = await read_run(store, stored)
     return replace(run, text=KEYS.text.redact(run.text))
 
 
 async def read_run(store: Store, stored: StoredRun) -> tuple[Run, dict[str, MessageSent]]:
-    """Return a run's record, and the messages that were sent to it, by their ids."""
+    """Return a run's record, and the messages sent to it, by id."""
     run = Run(id=stored.run_id, session_id=stored.session_id, provider=stored.provider)
     said: dict[str, MessageSent] = {}
     after = (stored.first_seq or 1) - 1

@@ -1,8 +1,8 @@
-"""The streams of one run: deltas are stored without secrets, wherever these are cut.
+"""The streams of one run: deltas are stored without secrets, wherever the provider cuts them.
 
-A delta whose end may be the beginning of a secret is stored without that end. The rest follows
-with the next delta of its stream, or when the stream is over: by the whole message or the result
-of the tool, by the end of the turn, or by that of the run.
+If the end of a delta may be the beginning of a secret, that end is held back. It follows with the
+next delta of its stream, or when the stream ends: with the whole message, the tool's result, the
+end of the turn, or the end of the run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Delta: TypeAlias = MessageStreamed | ReasoningStreamed | ToolCallUpdated
 Key: TypeAlias = tuple[type[Event], str | None, str | None]
-"""Of what kind a stream's deltas are, which sub-agent says them, and of what they are a part."""
+"""A stream's key: the kind of its deltas, their sub-agent, and their message or call."""
 
 _ONLY_MESSAGES: Final = {MessageStreamed}
 _PARENT: Final = attrgetter("parent_tool_call_id")
@@ -44,7 +44,7 @@ DELTAS: Final = frozenset({MessageStreamed, ReasoningStreamed, ToolCallUpdated})
 
 
 class Stream:
-    """One stream: its pieces, and its last delta."""
+    """One stream: its redactor and its last delta."""
 
     __slots__ = ("last", "pieces")
 
@@ -53,7 +53,7 @@ class Stream:
         self.pieces: Final = Pieces()
 
     def take(self, deltas: Sequence[Delta], patterns: TextPatterns) -> Sequence[Delta]:
-        """Return the deltas as they may be stored."""
+        """Return the deltas in storable form."""
         self.last = deltas[-1]
         texts = list(map(_TEXT_OF[type(self.last)], deltas))
         if self.pieces.passes("".join(texts) if len(texts) > 1 else texts[0], patterns):
@@ -63,7 +63,7 @@ class Stream:
     def _piece_by_piece(
         self, deltas: Sequence[Delta], texts: Sequence[str], patterns: TextPatterns
     ) -> list[Delta]:
-        """Look at each delta by itself, but for those in the middle that hold nothing."""
+        """Redact each delta separately, except those in the middle without a possible secret."""
         found: list[Delta] = []
         place = looked = 0
         while place < len(deltas):
@@ -82,7 +82,7 @@ class Stream:
         return found
 
     def _end_of_clean(self, texts: Sequence[str], begin: int, patterns: TextPatterns) -> int:
-        """Return up to which one the deltas hold nothing, and note that they are passed on."""
+        """Return the index up to which no delta contains a secret, and record them as passed on."""
         left = self.pieces.clean_part("".join(texts[begin:]), patterns)
         end = begin
         while end < len(texts) and len(texts[end]) <= left:
@@ -92,14 +92,14 @@ class Stream:
         return end
 
     def close(self, patterns: TextPatterns) -> Iterator[Delta]:
-        """Return what was held back, as a last delta."""
+        """Return the held text as a last delta."""
         rest = self.pieces.close(patterns)
         if rest:
             yield _saying(self.last, rest)
 
 
 class Streams:
-    """What a run is streaming just now."""
+    """The active streams of a run."""
 
     __slots__ = ("_open",)
 
@@ -112,15 +112,15 @@ class Streams:
     def redact(
         self, events: Sequence[Event], kinds: Collection[type[Event]], redactor: Redactor
     ) -> Sequence[Event]:
-        """Return events as they may be stored, but for what a look at each by itself finds.
+        """Return events in storable form, except for secrets within single events.
 
-        `kinds` are their types. If nothing is to be changed, the very same object is returned.
+        `kinds` are their types. If nothing changes, the same object is returned.
         """
         if DELTAS.isdisjoint(kinds) and not self._open:
             return events
         if len(events) == 1 and self._passes(events[0], redactor):
             return events
-        if kinds == _ONLY_MESSAGES and not any(map(_PARENT, events)):  # as in nearly all reads
+        if kinds == _ONLY_MESSAGES and not any(map(_PARENT, events)):  # true of nearly all reads
             messages = cast("Sequence[MessageStreamed]", events)
             if len(set(map(_MESSAGE, messages))) == 1:
                 whole = (MessageStreamed, None, messages[0].message_id)
@@ -138,7 +138,7 @@ class Streams:
         return found
 
     def _passes(self, event: Event, redactor: Redactor) -> bool:
-        """Say whether an event is a delta of a message that may be stored as it is."""
+        """Return whether an event is a message delta that may be stored as it is."""
         if type(event) is not MessageStreamed or event.parent_tool_call_id:
             return False
         stream = self._open.get((MessageStreamed, None, event.message_id))
@@ -154,7 +154,7 @@ class Streams:
         return stream.take(deltas, redactor.text)
 
     def _ended_by(self, event: Event) -> list[Key]:
-        """Return the streams that are over with an event."""
+        """Return the streams that end with an event."""
         if not self._open:
             return []
         parent = event.parent_tool_call_id or None
@@ -180,7 +180,7 @@ class Streams:
 
 
 def key_of(event: Event) -> Key | None:
-    """Return of which stream an event is a delta; None if it is none."""
+    """Return the stream of a delta; None for other events."""
     match event:
         case MessageStreamed(message_id=part) | ToolCallUpdated(tool_call_id=part):
             return type(event), event.parent_tool_call_id or None, part
@@ -191,7 +191,7 @@ def key_of(event: Event) -> Key | None:
 
 
 def _saying(delta: Delta, text: str) -> Delta:
-    """Return a delta with another text; what the provider said word for word is left out."""
+    """Return a delta with another text and without the provider's raw frame."""
     if isinstance(delta, ToolCallUpdated):
         return replace(delta, output_delta=text, raw=UNSET, source=UNSET)
     return replace(delta, delta=text, raw=UNSET, source=UNSET)

@@ -41,15 +41,15 @@ FRESH: Final = 65_536
 
 
 class Unstored:
-    """A session that is not stored yet. Its handle has it, and whoever waits to hear of it."""
+    """A session that is not stored yet. Its handle and the tasks that await its storage have it."""
 
     __slots__ = ("__weakref__", "closed", "known")
 
     def __init__(self) -> None:
         self.known: Final = trio.Event()
-        """Set when it is stored, or will never be."""
+        """Set when it is stored, or will never be stored."""
         self.closed = False
-        """Whether it was closed before it had a run: then the store never hears of it."""
+        """Whether it was closed before it had a run: then it is never stored."""
 
 
 class Tables:
@@ -72,29 +72,29 @@ class Tables:
         self.adapters: Final = adapters
         self.clocks: Final = clocks.over(DEFAULTS)
         self.budget: Final = budget
-        """Over all runs of this manager,"""
+        """For all runs of this manager,"""
         self.account: Final = Account()
-        """which have used this."""
+        """and the usage of these runs."""
         self.environ: Final = environ
         self.launcher: Final = launcher
         self.live: Final[dict[str, Live]] = {}
         self.runs: Final[dict[str, RunEntry]] = {}
         self.opened: Final[WeakValueDictionary[str, Unstored]] = WeakValueDictionary()
-        """Sessions that are not stored yet; those whose handle nobody has any more are left out."""
+        """Sessions that are not stored yet; entries vanish with their last handle."""
         self.fresh: Final[set[str]] = set()
         """Ids of sessions that were made here and not used yet: no store can have them."""
         self.settling: Final[dict[str, trio.Event]] = {}
         """Sessions whose keeper has died, until their record is in order."""
         self.in_hand: Final[dict[Live, float]] = {}
-        """The same that wait for the store, and since when."""
+        """Those of them that wait for the store, and since when."""
         self.store_calls: Final[dict[object, float]] = {}
-        """Calls of the store before a session's record is kept, and since when they are on."""
+        """Store calls that precede a session's record, and since when they run."""
         self.waking: Final[set[str]] = set()
         """Sessions that are about to be kept."""
         self.approvers: Final[dict[str, Approve]] = {}
         """Who is asked in sessions that are paused, for when they go on here."""
         self.secret_options: Final[dict[str, dict[str, Json]]] = {}
-        """Options of runs that were paused, by snapshot, where secrets were withheld from that."""
+        """Options of paused runs with secrets withheld from the snapshot, by snapshot."""
         self.providers: Final[dict[str, ProviderTree]] = {}
         self.orphans: Final = Intake[Live]()
         """Live sessions whose keeper has died."""
@@ -126,7 +126,7 @@ class Tables:
 
     @contextmanager
     def calling_store(self) -> Generator[None]:
-        """Have it seen, while it lasts, that something waits for the store."""
+        """Show in the status that something waits for the store."""
         call = object()
         self.store_calls[call] = trio.current_time()
         try:
@@ -148,11 +148,11 @@ class Tables:
             raise NotInTrio(of_another=True)
 
     def require_open(self, call: str) -> None:
-        """Make sure that the manager's block has been entered, and is not left.
+        """Make sure that the manager's block has begun and not ended.
 
         Raises:
             NotInTrio: The caller is not a task of its `trio.run`.
-            ManagerClosing: It is not open.
+            ManagerClosing: The manager is not open.
         """
         self.require_here()
         if self.token is None or self.lifetime.is_over:
@@ -219,7 +219,7 @@ class Tables:
         return True
 
     def release(self, live: Live) -> None:
-        """End what a session's provider keeps for its next run."""
+        """Release what a session's provider keeps for its next run."""
         tree = self.providers.get(live.session.provider)
         if tree is not None and live.provider_session_id is not None:
             tree.release(live.provider_session_id)

@@ -1,8 +1,8 @@
-"""Secrets among a run's options: withheld from what is stored of it, and given anew at its resume.
+"""Secrets in a run's options: removed from the stored form, and supplied again at resume.
 
-An option holds a secret if its name says so (`Authorization` among the headers of an MCP server, a
-variable `API_KEY` of it), if it is an address with a password in it or a well-known key, or if it
-is a table, written as JSON, in which there is such an option.
+An option holds a secret if its name indicates one (`Authorization` among the headers of an MCP
+server, its variable `API_KEY`), if it is an address with a password or a well-known key, or if it
+is a table in JSON form that contains such an option.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from sessionmgr.model import Json
 
 Path: TypeAlias = tuple[str | int, ...]
-"""Where among the options a value stands."""
+"""The path of a value in the options."""
 
 NAMES_OF_VARIABLES: Final = frozenset({"env_http_headers", "env_key", "env_vars"})
-"""Tables and options that say in which variables secrets stand, and hold none."""
+"""Tables and options that name the variables with secrets, but hold none themselves."""
 _KEYS: Final = Redactor().text
 
 
 def secrets_in(options: object) -> tuple[str, ...]:
-    """Return what must not be stored or shown of a run's options."""
+    """Return the values in a run's options that must not be stored or shown."""
     found = {secret for _, some in _held(options) for secret in some}
     return tuple(sorted(found, key=lambda each: (-len(each), each)))
 
 
 def withhold(options: Json, secrets: Collection[str] = ()) -> tuple[Json, tuple[Path, ...]]:
-    """Return options as they may be stored, and where something was taken out of them.
+    """Return options in storable form, and the paths from which values were removed.
 
-    Whatever holds one of these `secrets`, or what is secret elsewhere among the options, is taken
-    out as a whole: a part of it would be of no use.
+    A value that contains one of these `secrets`, or another secret of the options, is removed
+    as a whole: a part of it would be useless.
     """
     known = {*secrets, *secrets_in(options)}
     paths = tuple(path for path, _ in _held(options, known))
@@ -52,7 +52,7 @@ def withhold(options: Json, secrets: Collection[str] = ()) -> tuple[Json, tuple[
 def give_back(
     options: Mapping[str, Json], withheld: Sequence[Path], *sources: Mapping[str, Json]
 ) -> dict[str, Json]:
-    """Return those options of which something was withheld, and all of it is in the `sources`."""
+    """Return the options with removed values that the `sources` supply completely."""
     whole: dict[str, Json] = {}
     missing: set[str | int] = set()
     for path in withheld:
@@ -69,7 +69,7 @@ def give_back(
 def _held(
     value: object, known: Collection[str] = (), path: Path = ()
 ) -> Iterator[tuple[Path, tuple[str, ...]]]:
-    """Yield where a text stands that holds secrets, and what is secret in it."""
+    """Yield the paths of texts with secrets, and these secrets."""
     match value:
         case str():
             found = _secrets_of(value, path) or tuple(each for each in known if each in value)
@@ -93,7 +93,7 @@ def _held(
 
 def _secrets_of(text: str, path: Path) -> tuple[str, ...]:
     names = [each for each in path if isinstance(each, str)]
-    # A name may be dotted, as those of Codex's configuration are.
+    # A name may be dotted, as in Codex's configuration.
     if names and is_secret_name(names[-1].rpartition(".")[2]):
         return (text,) if is_worth_hiding(text) else ()
     if text.lstrip().startswith("{"):
@@ -118,7 +118,7 @@ def _at(value: Json, path: Path) -> Json:
 
 
 def _with(value: Json, path: Path, new: Json) -> Json:
-    """Return the value with something else at a path that is in it."""
+    """Return the value with the part at a path replaced."""
     if not path:
         return new
     step, *rest = path

@@ -1,4 +1,4 @@
-"""Durations as people write them: 900, 90s, 15m, 2h, 1h30m, 1d."""
+"""Durations as users write them: 900, 90s, 15m, 2h, 1h30m, 1d."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from itertools import pairwise
 from typing import Final
 
 EXPECTED: Final = "a duration like 900, 15m or 2h"
-"""What a message says that refuses another value."""
+"""The expected form, for error messages."""
 
 _UNITS: Final = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(min|[smhdw])\s*")
 _PARTS: Final = re.compile(rf"(?:{_PART.pattern})+")
 PATTERN: Final = r"^\s*([0-9.]+|([0-9.]+\s*(min|[smhdw])\s*)+)\s*$"
-"""What a text has to look like at least, for a JSON Schema."""
+"""A necessary pattern of a duration, for a JSON Schema."""
 LONGEST_TEXT: Final = 100
 
 
 def seconds_of(text: str) -> float | None:
-    """Return how many seconds a text means; None if it is no duration.
+    """Parse a duration into seconds; None if the text is not one.
 
     A number alone is seconds. Parts go from the longest unit to the shortest: `1h30m`.
     """
@@ -38,7 +38,7 @@ def seconds_of(text: str) -> float | None:
 
 
 def duration_of(value: object) -> float | None:
-    """Return the seconds that a number or a text stands for; None if it is no duration."""
+    """Return a number or a text as seconds; None if it is not a duration."""
     if isinstance(value, str):
         return seconds_of(value)
     if isinstance(value, bool) or not isinstance(value, int | float):

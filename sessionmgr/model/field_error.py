@@ -1,4 +1,4 @@
-"""What is wrong with the value of a struct's field: what was expected, and what was given."""
+"""Describes a wrong value of a struct's field: expected and actual."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import inspect
 from sessionmgr.model.json import Json, encode_json
 
 SHOWN: Final = 60
-"""Characters of a value that are shown."""
+"""Maximum number of characters of a value in a message."""
 _PATH: Final = re.compile(r" - at `\$(\.(?P<field>\w+))?.*`$")
 
 
@@ -24,15 +24,15 @@ def field_error(
     expected: Mapping[str, str] | None = None,
     public: Collection[str] = (),
 ) -> tuple[str, str]:
-    """Return which field has a wrong value, and what is wrong with it.
+    """Return which field has a wrong value, and why.
 
-    `expected` has better words for some fields. What is given for an object may be a secret: its
-    type is told, and not what it is, unless the field is `public`.
+    `expected` overrides the description of some fields. An object's values may be secrets: the
+    message gives their types only, unless the field is `public`.
     """
     found = _PATH.search(str(error))
     name = (found["field"] if found else None) or ""
     if name not in fields:
-        return name, _PATH.sub("", str(error))  # in the words of the struct itself
+        return name, _PATH.sub("", str(error))  # the struct's own message
     value, kind = fields[name], _type_of(name, of)
     wanted = (expected or {}).get(name) or _expected(kind)
     if wanted == OBJECT_OF_TEXTS:
@@ -80,7 +80,7 @@ def _expected(of: inspect.Type) -> str:
 
 
 def _not_texts(value: object) -> str:
-    """Name what is in the place of an object of texts, or of a text in one."""
+    """Describe the actual value where an object of texts, or a text in one, is expected."""
     if not isinstance(value, Mapping):
         return kind_of(value)
     entries = cast("Mapping[str, object]", value)
@@ -89,17 +89,17 @@ def _not_texts(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as JSON, cut to what is worth reading, with its type."""
+    """Return a value as JSON, cut to a readable length, with its type."""
     try:
         text = encode_json(cast("Json", value)).decode()
-    except TypeError:  # it was not read from JSON
+    except TypeError:  # the value does not come from JSON
         text = repr(value)
     text = text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
     return text if value is None or isinstance(value, bool) else f"{text} ({kind_of(value)})"
 
 
 def kind_of(value: object) -> str:
-    """Name the type of a JSON value."""
+    """Return the name of a JSON value's type."""
     match value:
         case None:
             return "null"

@@ -79,7 +79,7 @@ class UsageLedger(Value, frozen=True, kw_only=True):
         total = self.total + usage
         provenance = Provenance.UNKNOWN if usd is None else report.provenance
         cost = self.cost
-        if usd is not None:  # a later reading covers what a silent one has left out
+        if usd is not None:  # a later reading includes costs that an earlier one omitted
             booked = Cost(usd=usd, provenance=provenance)
             cost = booked if cost == NOTHING_SAID else cost + booked
         ledger = UsageLedger(total=total, cost=cost, meters=meters)

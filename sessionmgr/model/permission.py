@@ -48,4 +48,4 @@ class PermissionDenial(Value, frozen=True, kw_only=True, gc=False):
     reason: str | None = None
     by: str | None = None
     summary: str | None = None
-    """The most telling part of the tool's input, in short: the command, the path."""
+    """A short form of the tool's input: its most telling part, such as the command or the path."""

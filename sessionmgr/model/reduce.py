@@ -242,7 +242,7 @@ def _used(run: Run, event: TokenUsageUpdated) -> Run:
 
 
 def _cost_with(run: Run, event: TokenUsageUpdated) -> Cost:
-    """Return a run's cost with what was used now: tokens without a price make it partial."""
+    """Return a run's cost plus new usage: tokens without a price make it partial."""
     added = Cost(usd=event.cost, provenance=event.provenance)
     if added.usd is None:
         return run.cost if event.usage == NOTHING_USED else run.cost + NOTHING_SAID

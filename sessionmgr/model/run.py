@@ -74,7 +74,7 @@ class Run(RunResult, frozen=True, kw_only=True):
     open_tools: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     """Tool calls without a result: id and name."""
     interrupted_tools: tuple[str, ...] = ()
-    """Names of tools whose calls were running when the run was stopped, whatever came of them."""
+    """Tools whose calls were running when the run was stopped, whatever their outcome."""
     open_approvals: tuple[str, ...] = ()
     open_tasks: int = 0
     open_messages: dict[str, str] = msgspec.field(default_factory=dict[str, str])

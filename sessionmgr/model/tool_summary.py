@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from sessionmgr.model.json import Json
 
 WIDTH: Final = 200
-# What says most about a tool's call, the best first.
+# The most telling fields of a tool call, best first.
 _TELLING: Final = (
     *("command", "cmd", "script", "file_path", "path", "pattern", "url", "query"),
     *("prompt", "description"),
@@ -16,7 +16,7 @@ _TELLING: Final = (
 
 
 def tool_summary(tool_input: Json, width: int = WIDTH) -> str:
-    """Return the most telling text of a tool's input, cut to a width; nothing if there is none."""
+    """Return the most telling text of a tool's input, cut to a width; empty if there is none."""
     said = " ".join(_most_telling(tool_input).split())
     return said if len(said) <= width else said[: width - 1] + "…"
 
@@ -38,5 +38,5 @@ def _most_telling(tool_input: Json) -> str:
 
 
 def _text_of(value: Json) -> str:
-    """Return one of several values: of a change to a file, say, its path."""
+    """Return one of several values, such as the path of a file change."""
     return _most_telling(value) if isinstance(value, dict) else str(value)

@@ -49,13 +49,13 @@ _WORSE: Final = (Provenance.REPORTED, Provenance.PRICED, Provenance.PARTIAL)
 
 
 class Cost(Value, frozen=True, kw_only=True, gc=False):
-    """Money; with no `usd`, the cost is unknown, and that is the only unknown cost."""
+    """An amount of money; without `usd`, the cost is unknown."""
 
     usd: float | None = None
     provenance: Provenance = Provenance.UNKNOWN
 
     def __add__(self, other: Cost) -> Cost:
-        """Sum both; a known and an unknown cost make a partial one."""
+        """Add two costs; a known and an unknown one make a partial one."""
         if self.usd is None and other.usd is None:
             return NOTHING_SAID
         known = [each for each in (self, other) if each.usd is not None]
@@ -67,7 +67,7 @@ class Cost(Value, frozen=True, kw_only=True, gc=False):
 
     @property
     def _known_as(self) -> Provenance:
-        """The provenance of a figure; one that says of none is as good as partial."""
+        """Return a figure's provenance; a figure without one counts as partial."""
         return self.provenance if self.provenance in _WORSE else Provenance.PARTIAL
 
 
@@ -76,7 +76,7 @@ NOTHING_SAID: Final = Cost()
 
 
 def total_cost(costs: Iterable[Cost]) -> Cost:
-    """Sum costs. The sum of none is unknown, as `Cost()` is: it is no neutral element."""
+    """Add up costs. The sum of none is unknown, as is `Cost()`: it is not a neutral element."""
     parts = iter(costs)
     total = next(parts, NOTHING_SAID)
     for each in parts:

@@ -25,7 +25,7 @@ class SessionClosed(Event, frozen=True, kw_only=True):
 
 
 class SessionReopened(Event, frozen=True, kw_only=True):
-    """A session that was closed takes runs again: its caller has asked for one more."""
+    """A closed session was reopened: its caller requested another run."""
 
 
 class RunStarted(Event, frozen=True, kw_only=True):
@@ -41,9 +41,9 @@ class RunStarted(Event, frozen=True, kw_only=True):
     resumed_from: str | None = None
     metadata: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
     asked: dict[str, Json] | UnsetType = UNSET
-    """What the run was asked for beside its prompt: tools, options, limits, as far as it is kept.
+    """The run's stored wishes beside its prompt: tools, options, limits.
 
-    A follow-up of the run is asked for the same. Older records do not have it.
+    A follow-up of the run gets the same. Older records do not have it.
     """
 
 
@@ -86,7 +86,7 @@ class RunEnded(Event, frozen=True, kw_only=True):
     interrupted_tools: tuple[str, ...] = ()
     """Names of tools whose calls were running when the run was stopped."""
     ended_at: str | None = None
-    """When the run ended, as far as is known, where its end was written down later than that."""
+    """When the run ended, if known and earlier than the record of its end."""
 
 
 class RunCompleted(RunEnded, frozen=True, kw_only=True):

@@ -2,8 +2,8 @@
 
 Each child gets a file of JSON lines, in the form in which recordings are played: `t`, seconds since
 its start; `dir`, who spoke (`>` we, `<` the child, `!` the child on stderr, `#` about it); and what
-was said, `msg` where it is JSON and else `line`. Nothing is hidden: the files are the user's alone,
-and hold whatever secrets were said. Only where a disk hangs is something left out, and noted.
+was said, `msg` if it is JSON and else `line`. The files are private to the user and contain secrets
+unredacted. Entries are omitted, with a note, only if the disk hangs.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ Direction: TypeAlias = Literal[">", "<", "!", "#"]
 LONGEST: Final = 16 * 1024 * 1024
 """A line that is longer is written in pieces."""
 ROOM: Final = 16 * 1024 * 1024
-"""So many bytes may wait for the disk."""
+"""Maximum number of bytes that wait for the disk."""
 GRACE: Final = 5.0
-"""Seconds in which the rest of them is to be written at the end."""
+"""Time limit in seconds for writing the rest at the end."""
 _NUMBERS: Final = count(1)  # of this process: several launchers may keep files in one directory
 
 
@@ -86,16 +86,16 @@ class _Closed:
             self._token.run_sync_soon(self._event.set)
 
     async def wait(self) -> None:
-        """Wait for it, but for a disk that hangs not for long."""
+        """Wait for it, but only for a limited time if the disk hangs."""
         with trio.move_on_after(GRACE, shield=True):
             await self._event.wait()
 
 
 class Capture:
-    """The file of one child: entries are made by the loop, and written by a thread.
+    """The file of one child: the loop makes entries, and a thread writes them.
 
-    Up to `ROOM` bytes wait for the disk; what comes while there is no room is left out, and the
-    file says how many entries that were.
+    Up to `ROOM` bytes wait for the disk. Entries that exceed it are omitted, and the file records
+    how many.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Capture:
         began: float | None = None,
         closed: Callable[[], None] | None = None,
     ) -> None:
-        """Open it. With `closed`, which is called in the end, entries are written by a thread."""
+        """Open it. With `closed`, called at the end, a thread writes the entries."""
         make_private_directory(path.parent)
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         self._file: Final[IO[bytes]] = os.fdopen(os.open(path, flags, 0o600), "wb")
@@ -114,7 +114,7 @@ class Capture:
         self._began: Final = trio.current_time() if began is None else began
         self._begun: Final = {"<": bytearray(), ">": bytearray(), "!": bytearray()}
         self._lock: Final = threading.RLock()
-        """Guards what the loop and the thread share: all below."""
+        """Protects the state that the loop and the thread share: all below."""
         self._waiting: Final[deque[bytes]] = deque()
         self._size = 0
         self._left_out = 0
@@ -145,7 +145,7 @@ class Capture:
             self._line(direction, bytes(rest), note="without a newline")
 
     def close(self) -> None:
-        """Have what is left written, and the file closed."""
+        """Write the remaining entries and close the file."""
         if self._is_closed:
             return
         for direction in (">", "<", "!"):
@@ -197,7 +197,7 @@ class Capture:
                 self._write_all()
 
     def _write_all(self) -> None:
-        """Write what waits until nothing does."""
+        """Write waiting entries until there are none."""
         while data := self._next():
             try:
                 self._file.write(data)
@@ -218,13 +218,13 @@ class Capture:
             return data
 
     def _close_file(self) -> None:
-        with suppress(OSError):  # what is left in it cannot be written
+        with suppress(OSError):  # its remaining bytes cannot be written
             self._file.close()
         if self._closed is not None:
             self._closed()
 
     def _give_up(self, error: OSError) -> None:
-        """Keep nothing more: no run is lost for a copy."""
+        """Stop capturing: a run must not fail because of its copy."""
         log.warning("event=capture_not_kept path=%s why=%s", self._path, error.strerror or error)
         with self._lock:
             self._is_closed = True
@@ -232,7 +232,7 @@ class Capture:
 
 
 def _unwrap(outcome: Outcome[None]) -> None:
-    """Let a mistake of ours be seen, as in any thread."""
+    """Report an unexpected error of this thread as any thread does."""
     outcome.unwrap()
 
 

@@ -149,7 +149,7 @@ class DirectLauncher:
     """Starts children as process groups. It fits `Launcher`."""
 
     needs_roll: Final = True
-    """Only the next start finds what is left when the owner is killed."""
+    """Only the next start finds what remains after the owner is killed."""
 
     def __init__(self, number: int, boot: BootReport) -> None:
         self.number = number

@@ -88,10 +88,10 @@ def build_environment(
 def secrets(env: Mapping[str, str], declared: Declared | None = None) -> tuple[str, ...]:
     """Return the values that must not be stored or shown, the longest first.
 
-    They are those of the variables whose names say so (`secret_names`) or which the adapter
-    declares, and user and password in addresses such as a proxy's. What has less than 8
-    characters, or less than 4 different ones, is none: to replace every "1" or "none" would hide
-    everything else.
+    They are the values of variables whose names indicate secrets (`secret_names`) or that the
+    adapter declares, and user and password in addresses such as a proxy's. A value with less than
+    8 characters, or less than 4 different ones, does not count: replacing every "1" or "none"
+    would hide everything else.
     """
     patterns = declared.secret if declared else ()
     named = (
@@ -134,5 +134,5 @@ def user_infos(values: Iterable[str]) -> Iterator[str]:
 
 
 def is_worth_hiding(value: str) -> bool:
-    """Say whether a value is long and odd enough to be a secret."""
+    """Return whether a value is long and varied enough to be a secret."""
     return len(value) >= SHORTEST_SECRET and len(set(value)) >= FEWEST_CHARACTERS

@@ -95,15 +95,15 @@ async def open_launcher(
 async def _prepare(
     state_dir: Path | None, kind: Kind
 ) -> tuple[WardedLauncher | DirectLauncher, Signature | None]:
-    """Sweep what dead owners have left, and enter a launcher in the roll.
+    """Kill what dead owners have left, and register a launcher in the roll.
 
-    A spawner needs no roll but for one thing: what is left after it and its owner were both killed.
-    So it goes on without, where the directory was not asked for.
+    A spawner needs the roll only to find what remains after it and its owner were both killed. It
+    therefore starts without one, unless the caller named the directory.
     """
     try:
         directory = state_dir if state_dir is not None else roll.default_directory()
         boot = await trio.to_thread.run_sync(roll.call, directory)
-        await trio.to_thread.run_sync(remove_abandoned)  # nothing of the dead uses it any more
+        await trio.to_thread.run_sync(remove_abandoned)  # their owners are dead
     except LauncherFailed as error:
         return _without_roll(_launcher(kind, BootReport()), state_dir, error), None
     launcher = _launcher(kind, boot)
@@ -116,7 +116,7 @@ async def _prepare(
 def _without_roll(
     launcher: WardedLauncher | DirectLauncher, state_dir: Path | None, error: LauncherFailed
 ) -> WardedLauncher | DirectLauncher:
-    """Return the launcher if it may go on without a roll, and say once what is lost.
+    """Return the launcher if it may run without a roll, and log the consequence once.
 
     Raises:
         LauncherFailed: It may not.
@@ -164,7 +164,7 @@ def _has_subreapers() -> bool:
     try:
         os.close(os.pidfd_open(os.getpid()))
     except OSError as error:
-        if is_passing(error):  # which says nothing about the system
+        if is_passing(error):  # a passing shortage, not a property of the system
             raise LauncherFailed(f"no pidfd can be had: {error}") from error
         return False
     return True

@@ -1,8 +1,8 @@
-"""Files and directories that only their owner can read, whatever the umask says.
+"""Files and directories that only their owner can read, regardless of the umask.
 
-A file that can hold a prompt, an answer or a variable is made with mode 0600, a directory for such
-files with 0700. A file that was there before keeps its mode if it was opened to a group on
-purpose; one that everybody may read was made by an older version, and is closed.
+A file that can hold a prompt, an answer or a variable is created with mode 0600, a directory for
+such files with 0700. An existing file keeps its mode if it was opened to a group on purpose; a
+file that all users may read was created by an older version, and its mode is tightened.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OTHERS: Final = 0o007
 
 
 def private_opener(path: str, flags: int) -> int:
-    """Open a file that only we can read; for the `opener` of the built-in `open`."""
+    """Open a file that only its owner can read; an `opener` for the built-in `open`."""
     file = os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
     try:
         close_to_others(file)
@@ -30,12 +30,12 @@ def private_opener(path: str, flags: int) -> int:
 
 
 def unlinked_opener(path: str, flags: int) -> int:
-    """Open a file that only we can read, and no other one by way of a symbolic link."""
+    """Open a file that only its owner can read, refusing symbolic links."""
     return private_opener(path, flags | os.O_NOFOLLOW)
 
 
 def make_private_file(path: Path) -> None:
-    """Make an empty file that only we can read, unless there is one; that one is closed to others.
+    """Create an empty private file; if it exists, tighten its mode.
 
     Raises:
         OSError: The system refuses.
@@ -44,7 +44,7 @@ def make_private_file(path: Path) -> None:
 
 
 def make_private_directory(path: Path) -> None:
-    """Make a directory, and those above it that are missing, so that only we can enter them.
+    """Create a directory and its missing parents so that only their owner can enter them.
 
     Raises:
         OSError: The system refuses.
@@ -53,16 +53,16 @@ def make_private_directory(path: Path) -> None:
     for each in reversed(missing):
         with suppress(FileExistsError):  # another process was faster
             each.mkdir(mode=DIRECTORY_MODE)
-    path.mkdir(mode=DIRECTORY_MODE, exist_ok=True)  # refuses what is no directory
+    path.mkdir(mode=DIRECTORY_MODE, exist_ok=True)  # refuses anything but a directory
 
 
 def close_to_others(file: int) -> None:
-    """Take an open file's rights from its group and all others, if all others have any."""
+    """Remove an open file's rights for group and others, if others have any."""
     found = os.fstat(file)
     if (
         stat.S_ISREG(found.st_mode)
         and found.st_mode & _OTHERS
-        and found.st_uid == os.geteuid()  # another's file is for him to close
+        and found.st_uid == os.geteuid()  # only its owner can change the mode
     ):
-        with suppress(PermissionError):  # a file system that has no modes
+        with suppress(PermissionError):  # a file system without modes
             os.fchmod(file, FILE_MODE)

@@ -73,10 +73,10 @@ def start_time(pid: int) -> int:
 
 
 def is_running(pid: int, started: int) -> bool | None:
-    """Say whether the process that began then still runs; None if that cannot be seen here.
+    """Return whether the process that began then still runs; None if that is not visible.
 
-    A zombie does not run: it has ended, and waits for its parent to take note. A process that is
-    not shown may belong to another user, where /proc is mounted with hidepid.
+    A zombie has ended and only waits for its parent to reap it. A process that is not shown may
+    belong to another user, if /proc is mounted with hidepid.
     """
     found = stat(pid)
     if found is not None:
@@ -138,10 +138,10 @@ def boot() -> str:
 
 
 def namespace() -> str:
-    """Return the name of our PID namespace; empty where /proc does not show this very process.
+    """Return the name of our PID namespace; empty if /proc does not show this very process.
 
-    In a namespace without a /proc of its own, the numbers in there are those of another one. When
-    a process began depends on who reads it, too: a time namespace has a clock of its own.
+    Without a /proc of its own, a namespace shows the numbers of another one. The start time of a
+    process depends on the reader, too: a time namespace has its own clock.
     """
     try:
         if os.readlink("/proc/self") != str(os.getpid()):

@@ -41,8 +41,8 @@ def place_of(text: str, *, stdin: bool) -> Place:
 class PrivateFiles:
     """A directory that only we can enter, for files of one run; `with` makes and removes it.
 
-    It is made in `parent`, or in the temporary directory of this process: one that a crash of ours
-    leaves there is removed when a launcher is next opened. If a `name` is given there is one such.
+    It is created in `parent`, or in the temporary directory of this process; the next launcher
+    removes files that a crash leaves there. With a `name`, the file gets that name.
     """
 
     def __init__(self, parent: str | Path | None = None, *, name: str | None = None) -> None:

@@ -82,7 +82,7 @@ class Signature:
 
 
 def default_directory() -> Path:
-    """Return where the roll is unless somebody says otherwise.
+    """Return the default directory of the roll.
 
     Raises:
         LauncherFailed: this user has no home.

@@ -1,8 +1,8 @@
 """Names of variables, headers and options that hold secrets.
 
-A name is judged by its words, which are parted by whatever is no letter and no digit, and by a
-capital after a small letter: `SECRET_KEY_BASE`, `X-Api-Key` and `bearerToken` alike. So `MONKEY`,
-`KEYBOARD` and `TOKENIZERS_PARALLELISM` are no secrets.
+A name is split into words at characters other than letters and digits, and at a capital after a
+small letter: `SECRET_KEY_BASE`, `X-Api-Key` and `bearerToken` alike. Therefore `MONKEY`,
+`KEYBOARD` and `TOKENIZERS_PARALLELISM` are not secrets.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ ANYWHERE: Final = frozenset(
         *("COOKIES", "CREDENTIAL", "CREDENTIALS", "CREDS", "AUTHORIZATION", "WEBHOOK", "DSN"),
     )
 )
-"""Words that make a secret wherever they stand in a name."""
+"""Words that indicate a secret anywhere in a name."""
 
 AT_THE_END: Final = frozenset(("AUTH", "PAT", "PASS", "JWT", "SAS"))
-"""Words that make a secret only as the last: an SSH_AUTH_SOCK is none."""
+"""Words that indicate a secret only as the last word: SSH_AUTH_SOCK is not one."""
 
 WITHIN: Final = re.compile(
     "PASSWORD|PASSWD|PASSPHRASE|PASSCODE|SSHPASS|APIKEY|(?:ACCESS|SECRET|PRIVATE|AUTH)(?:KEY|TOKEN)"
     "|CONNECTION_STRING|CONN_STR|AUTH_(?:HEADER|CONFIG)"
 )
-"""What makes a secret also as a part of a word, or as words that follow each other."""
+"""Parts of a word, or sequences of words, that indicate a secret."""
 
 DESCRIBING: Final = frozenset(
     (
@@ -35,10 +35,10 @@ DESCRIBING: Final = frozenset(
         *("PREFIX", "ALGORITHM", "MODE", "INSTRUCTIONS", "HOST", "PORT", "MS", "SECONDS"),
     )
 )
-"""Words that, as the last, say something about a secret: where it lies, or how it is called."""
+"""Last words that describe a secret: its place or its name."""
 
 PLACES: Final = frozenset(("URL", "URI", "ENDPOINT"))
-"""The same, unless the place itself is the secret, as that of a webhook is."""
+"""The same, unless the place itself is the secret, such as a webhook's address."""
 
 NO_SECRETS: Final = frozenset(("PWD", "OLDPWD", "GOOGLE_APPLICATION_CREDENTIALS"))
 """Directories, and the path of a file."""
@@ -49,7 +49,7 @@ _WORD: Final = re.compile("[A-Z0-9]+")
 
 @lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
-    """Say whether what goes by that name is a secret, in whatever case the name is written."""
+    """Return whether a name, in any case, indicates a secret."""
     words = _WORD.findall(_CAMEL.sub("_", name).upper())
     if not words or "_".join(words) in NO_SECRETS:
         return False

@@ -1,4 +1,4 @@
-"""Passing shortages of the system: descriptors, processes or memory for one more child."""
+"""Passing shortages of the system: not enough descriptors, processes or memory for a child."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ROOM_WITHIN: Final = 30.0
-"""Seconds that a start waits for room: less than the start timeout of a run."""
+"""Seconds that a start waits for room; less than a run's start timeout."""
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
 _SHORT: Final = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-# What the threading module says where the system has no room for one more thread.
+# The threading module's message if the system has no room for another thread.
 _NO_THREAD: Final = "can't start new thread"
 
 
 def is_passing(error: BaseException | None) -> bool:
-    """Say whether an error means that there was no room, and that there may be some later."""
+    """Return whether an error reports a shortage that may pass."""
     while error is not None:
         if isinstance(error, DescriptorsExhausted) or getattr(error, "errno", None) in _SHORT:
             return True
@@ -41,13 +41,13 @@ def _never() -> bool:
 async def when_there_is_room(
     start: Callable[[], Awaitable[T]], others: Callable[[], bool] = _never
 ) -> T:
-    """Call `start`, again and again while there is no room for what it starts.
+    """Call `start` repeatedly while the system has no room for it.
 
-    `others` says whether children are on whose end gives descriptors back: without any, a lack of
-    these is not waited for.
+    `others` returns whether running children will release descriptors; without any, a shortage of
+    descriptors is not waited for.
 
     Raises:
-        Exception: What `start` raises, if that does not pass, or not in time.
+        Exception: An error of `start` that does not pass, or not in time.
     """
     patience = trio.current_time() + ROOM_WITHIN
     pause = _FIRST_PAUSE

@@ -39,8 +39,8 @@ class Tail:
     def short(self, most: int = SHORT) -> str:
         """Return the end of it in at most `most` characters, from the start of a line if it can be.
 
-        Else it is from the start of a word: a part of one may be a part of a secret, which nobody
-        would find any more. White space around it and what no terminal would show is left out.
+        Otherwise it begins at a word: part of a word may be part of a secret that redaction would
+        not recognize. Surrounding white space and unprintable characters are removed.
         """
         shown = "".join(each for each in self.text() if each.isprintable() or each in "\n\t")
         text = shown.strip()

@@ -1,8 +1,8 @@
-"""The temporary directory of this process, in which its private files lie.
+"""The temporary directory of this process, which contains its private files.
 
-It is there while there are any, and has a file that this process keeps locked. The system drops
-the lock when the process ends, however that happens: by that others know that what lies there is
-nobody's, and remove it. The lock also tells where numbers of processes tell nothing, as between two
+It exists while it has files, and contains a file that this process keeps locked. The system
+releases the lock when the process ends in any way; other processes then see that the directory is
+abandoned, and remove it. The lock also works where process numbers do not, as between two
 containers that share a directory.
 """
 
@@ -39,45 +39,45 @@ class _Base:
         file = os.open(new, flags, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            new.rename(self.path / LOCK)  # nobody finds it before it is locked
-        except OSError as error:  # a file system without locks: then nobody removes it
+            new.rename(self.path / LOCK)  # visible to others only once it is locked
+        except OSError as error:  # a file system without locks: it is never removed
             log.warning("event=private_files_not_locked path=%s why=%s", self.path, error)
             os.close(file)
             return None
         return file
 
     def remove(self) -> None:
-        """Remove it, and let go of the lock."""
+        """Remove it and release the lock."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)
 
 
 class Temporary:
-    """The directories of a process for its private files: one for each place, as a rule."""
+    """The directories of a process for its private files: usually one for each place."""
 
     def __init__(self) -> None:
         self._bases: Final[dict[tuple[Path, int], _Base]] = {}
         self._one_at_a_time: Final = threading.Lock()
 
     def make(self) -> Path:
-        """Make a directory that only we can enter.
+        """Create a directory that only its owner can enter.
 
         Raises:
-            OSError: The system refuses.
+            OSError: The system refuses to create it.
         """
         place = Path(tempfile.gettempdir()).absolute()
-        key = place, os.getpid()  # a process that was forked has none of its own
+        key = place, os.getpid()  # a forked process does not inherit it
         with self._one_at_a_time:
             base = self._bases.get(key)
-            if base is None or not base.path.is_dir():  # somebody may clear up there
+            if base is None or not base.path.is_dir():  # a clean-up job may have removed it
                 base = self._bases[key] = _Base(place)
             made = Path(tempfile.mkdtemp(dir=base.path))
             base.made.add(made)
             return made
 
     def remove(self, made: Path) -> None:
-        """Remove a directory that was made, and what it lies in if it was the last."""
+        """Remove a directory, and its parent if it was the last one in it."""
         with self._one_at_a_time:
             shutil.rmtree(made, ignore_errors=True)
             for key, base in list(self._bases.items()):
@@ -88,16 +88,16 @@ class Temporary:
 
 
 OURS: Final = Temporary()
-"""That of this process."""
+"""The directories of this process."""
 
 
 def remove_abandoned(place: Path | None = None) -> list[Path]:
-    """Remove what processes of ours that are no more have left; return what that was."""
+    """Remove and return directories that ended processes of ours have left."""
     place = place or Path(tempfile.gettempdir())
     removed: list[Path] = []
     with suppress(OSError):  # it cannot be looked through
         for path in sorted(place.glob(f"{PREFIX}*")):
-            with suppress(OSError):  # somebody else's, or another was faster
+            with suppress(OSError):  # another user's, or another process was faster
                 if _remove_if_abandoned(path):
                     log.info("event=private_files_removed path=%s", path)
                     removed.append(path)
@@ -115,6 +115,6 @@ def _remove_if_abandoned(path: Path) -> bool:
         stack.callback(os.close, file)
         if not stat.S_ISREG(os.fstat(file).st_mode):
             return False
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # refused while its owner lives
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its owner lives
         shutil.rmtree(path)
         return True

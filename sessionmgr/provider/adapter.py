@@ -29,13 +29,13 @@ class ProviderAdapter(Actor):
     display_name: ClassVar[str | None] = None
     capabilities: ClassVar[Capabilities] = Capabilities()
     runs_commands: ClassVar[bool] = False
-    """Whether a prompt is a command, all of it, and no agent weighs what to do."""
+    """Whether a prompt is a command as a whole, which runs without an agent's judgement."""
     permissions: ClassVar[PermissionMap] = HARMLESS
     options: ClassVar[type[Options]] = Options
     serves: ClassVar[frozenset[str]] = frozenset()
     """Which of `tools_allowed`, `tools_denied`, `directories` it passes on; others are refused."""
     resume_command: ClassVar[str | None] = None
-    """How its own program is told to continue a session, with `{id}` for the session's id."""
+    """The command line with which its program continues a session; `{id}` is the session's id."""
     environment: ClassVar[Declared] = Declared()
     """Which variables of ours the provider's programs are to have."""
 
@@ -56,9 +56,9 @@ class ProviderAdapter(Actor):
         raise NotImplementedError
 
     def release(self, provider_session_id: str) -> None:
-        """End what is kept for the next run of a provider's session: none is expected soon.
+        """Release what is kept for a provider session's next run: none is expected soon.
 
-        It does not wait, and a run that comes all the same starts what it needs.
+        It does not wait. A later run starts what it needs.
         """
         return
 
@@ -68,9 +68,9 @@ class ProviderAdapter(Actor):
 
     @classmethod
     def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
-        """Say whether a run with these options could start: its program is there, and logged in.
+        """Check whether a run with these options could start: program installed and logged in.
 
-        Only files and `env`, the environment of its programs, are looked at; nothing is started.
+        It reads only files and `env`, the environment of its programs, and starts nothing.
         """
         return Health()
 

@@ -1,4 +1,4 @@
-"""Reading files that users name: a moderate size, and nothing that never ends."""
+"""Reads files that users name, up to a limit, and refuses endless ones."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Final
 
 MEBIBYTE: Final = 1024 * 1024
 LARGEST_TEXT: Final = 10 * MEBIBYTE
-"""Bytes of a prompt or another text that a file holds."""
+"""Maximum number of bytes of a prompt or another text file."""
 
 
 class FileRefused(Exception):
-    """A file cannot be read, or is not of the kind that was asked for; the text says so."""
+    """A file is unreadable or of the wrong kind; the text says why."""
 
 
 def read_bytes(path: Path, *, limit: int = LARGEST_TEXT, regular: bool = True) -> bytes:
-    """Return what a file holds, up to a limit; `regular` refuses devices and pipes.
+    """Return a file's contents, up to a limit; `regular` refuses devices and pipes.
 
     Raises:
-        FileRefused: It cannot be read, or is larger than that.
+        FileRefused: It is unreadable or too large.
     """
     try:
         if path.is_dir():
@@ -39,10 +39,10 @@ def read_bytes(path: Path, *, limit: int = LARGEST_TEXT, regular: bool = True) -
 
 
 def read_text(path: Path, *, regular: bool = True) -> str:
-    """Return the text that a file holds.
+    """Return a file's text.
 
     Raises:
-        FileRefused: It cannot be read, is too large, or is not UTF-8.
+        FileRefused: It is unreadable, too large, or not UTF-8.
     """
     try:
         return read_bytes(path, regular=regular).decode()

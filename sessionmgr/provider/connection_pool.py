@@ -132,7 +132,7 @@ class ConnectionPool(Generic[Spec, C]):
         return [held.state for held in sorted(self._all, key=lambda held: held.used)]
 
     def retire(self, key: Hashable) -> None:
-        """Close the idle connections of that key, and those in use when they are given back."""
+        """Close that key's idle connections now, and its busy ones when they are returned."""
         for held in [each for each in self._all if each.spec.key == key]:
             if held.state is State.IDLE:
                 self._lose(held)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 LONGEST_MESSAGE: Final = 4000
-"""Characters of a failure's message: it is stored and printed several times."""
+"""Maximum number of characters of a failure's message, which is stored and printed repeatedly."""
 
 
 def is_amount(value: object) -> bool:
@@ -44,7 +44,7 @@ def is_amount(value: object) -> bool:
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What may be used up: by a run, or by all runs of the session or manager that it is set on."""
+    """A limit on usage: for a run, or for all runs of the session or manager that it is set on."""
 
     usd: float | None = None
     tokens: int | None = None

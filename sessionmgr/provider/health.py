@@ -14,25 +14,25 @@ from sessionmgr.process.program import NotStartedError, find
 from sessionmgr.provider.bounded_file import FileRefused, read_bytes
 
 LARGEST: Final = 4 * 1024 * 1024
-"""Bytes of a settings or login file that are read."""
+"""Maximum number of bytes read from a settings or login file."""
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a provider could be used now; `detail` says why not, and what to do about it.
+    """Whether a provider is usable now; `detail` explains the problem and the remedy.
 
-    `skip`: its program is not installed. `fail`: it is, and no run could go well. What cannot be
-    known without asking the provider is `ok`, and `detail` says that it is unknown.
+    `skip`: its program is not installed. `fail`: it is installed, but no run could succeed. If only
+    the provider itself could tell, the state is `ok`, and `detail` says that it is unknown.
     """
 
     state: Literal["ok", "skip", "fail"] = "ok"
     detail: str = ""
-    """Where it is not well, `problem; remedy`."""
+    """If it is not well: `problem; remedy`."""
 
 
 def missing_program(
     command: Sequence[str], env: Mapping[str, str], cwd: str, remedy: str
 ) -> Health | None:
-    """Return that the program of a command is not there, or cannot be run; None if it can."""
+    """Return the problem if a command's program is missing or not executable, else None."""
     program = command[0] if command else ""
     path = env.get("PATH", os.defpath)
     try:
@@ -47,10 +47,10 @@ def missing_program(
 
 
 def read_bounded(path: Path) -> bytes | None:
-    """Return what a file of settings or of a login holds; None if there is none.
+    """Return the contents of a settings or login file; None if it does not exist.
 
     Raises:
-        FileRefused: It is there, and is not a regular file of a moderate size that we may read.
+        FileRefused: It is not a readable regular file of moderate size.
     """
     try:
         if not os.path.lexists(path):
@@ -61,10 +61,10 @@ def read_bounded(path: Path) -> bytes | None:
 
 
 def read_table(path: Path) -> dict[str, Json]:
-    """Return the JSON object in a file; an empty one if there is no file.
+    """Return the JSON object in a file; empty if the file does not exist.
 
     Raises:
-        FileRefused: It cannot be read, or holds something else.
+        FileRefused: It is unreadable or contains something else.
     """
     data = read_bounded(path)
     if data is None:

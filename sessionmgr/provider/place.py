@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 def as_seen_from(directories: Sequence[str], path: str) -> str:
-    """Return where a path leads, links and all: under the one of `directories` that it is in.
+    """Resolve a path, including links, within the one of `directories` that contains it.
 
-    A relative path is resolved against the first of them, which is where the run works. One that
-    cannot be resolved is returned as it is: a relative one where there is no directory, one that
-    begins with `~`, which only the provider can expand, and one that no file can have.
+    A relative path is resolved against the first of them, where the run works. An unresolvable
+    path is returned as it is: a relative one without directories, one that begins with `~` (only
+    the provider can expand it), and one that is not a valid file name.
     """
     if path.startswith("~") or "\0" in path or not (directories or PurePath(path).is_absolute()):
         return path

@@ -30,7 +30,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str = ""
     """Where the run works."""
     tool_cwd: str = ""
-    """Where the tool would work, if the question names a directory of its own."""
+    """Where the tool would work, if the request names its own directory."""
 
 
 class Allow(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MASK: Final = "what is there"
 """In the place of a value: it may be long, and somebody's secret."""
 SHOWN: Final = 60
-"""Characters of a schema's value that a message shows."""
+"""Maximum number of characters of a schema's value in a message."""
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -80,7 +80,7 @@ _TYPES: Final = "array, boolean, integer, null, number, object or string"
 
 
 def _place_in(error: ValueError) -> str:
-    """Say where a schema is wrong, and with which value."""
+    """Return where a schema is wrong, and with which value."""
     path: object = getattr(error, "instance_path", None)
     if not isinstance(path, list) or not path:
         return _first_line(error)

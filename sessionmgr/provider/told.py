@@ -1,10 +1,10 @@
 """What an adapter tells, looked at before it is taken in: one odd event must cost nobody else.
 
 A figure that no provider can have meant is taken for one that nobody has said, and that is told.
-Whatever else cannot be is a mistake of the adapter's, and crashes the run that it is made in: an
-event is taken in as it is read from what was written of it, so that a value of a wrong type is
-found here, and not by whoever reads the record. Pieces of text are nearly all there is: they are
-looked at in place, which is cheaper than to write them.
+Any other impossible value is a mistake of the adapter and crashes its run: each event is decoded
+from its encoded form, so that a value of a wrong type is found here and not by a reader of the
+record. Nearly all events are pieces of text; these are checked in place, which is cheaper than
+encoding them.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ MOST_TOKENS: Final = 10**12
 MOST_USD: Final = 10.0**6
 LARGEST_BITS: Final = 63
 MOST_SHOWN: Final = 80
-"""Characters of a wrong value that are shown."""
+"""Maximum number of characters of a wrong value in a message."""
 _ENVELOPE: Final = 100
-"""About how many bytes an event takes beside its text."""
+"""Approximate number of bytes of an event beside its text."""
 _OURS: Final = (SessionCreated, SessionClosed, RunPaused)
 _LOOKED_AT: Final = frozenset({TokenUsageUpdated, *_OURS})
 # To write what is too deep, too large or half a character is not this list's to do.
@@ -56,7 +56,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 @cache
 def _decode() -> Callable[[bytes], list[KnownEvent]]:
-    """Make the reader when something is first read: that takes as long as many imports."""
+    """Create the decoder on first use: that takes as long as many imports."""
     return msgspec.json.Decoder(list[KnownEvent]).decode
 
 
@@ -66,7 +66,7 @@ def _decode_one() -> Callable[[bytes], KnownEvent]:
 
 
 def checked(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], int | None]:
-    """Return the events as they can be kept, and how many bytes they take, where that is known.
+    """Return the events in storable form, and their size in bytes if known.
 
     Raises:
         TypeError: No adapter may tell this, or not so.
@@ -84,23 +84,23 @@ def checked(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], int | None]:
 
 
 def size_of_text(events: tuple[Event, ...]) -> int:
-    """Return about how many bytes pieces of text take."""
+    """Return the approximate number of bytes of text pieces."""
     pieces = cast("tuple[MessageStreamed | ReasoningStreamed, ...]", events)
     return sum([_ENVELOPE + len(event.delta) for event in pieces])
 
 
 def as_written(value: S) -> S:
-    """Return a value as it is read from what is written of it.
+    """Return a value as decoded from its encoded form.
 
     Raises:
-        TypeError: It is not of its types; says which field it is.
+        TypeError: It has a wrong type; the error names the field.
     """
     decode = msgspec.json.Decoder(type(value)).decode
     return _as_written(value, type(value).__name__, encode_json, decode)[0]
 
 
 def _are_pieces(events: tuple[Event, ...]) -> bool:
-    """Say whether all are pieces of text, with nothing else to them; no other test is as cheap."""
+    """Return whether all are plain text pieces; no other test is as cheap."""
     unset, text = UNSET, str
     for event in events:
         if type(event) is MessageStreamed:
@@ -149,7 +149,7 @@ def _as_written(
         field = path.rstrip("`")
         raise TypeError(f"{name}{field} is {_shown(_at(value, field))}: {what}") from None
     except RecursionError:
-        return value, len(body)  # it is JSON, and deeper than it can be read
+        return value, len(body)  # JSON that is nested too deep for the decoder
     if found != value:
         for field in value.__struct_fields__:
             _require_json(f"{name}.{field}", getattr(value, field), getattr(found, field))
@@ -157,7 +157,7 @@ def _as_written(
 
 
 def _require_json(name: str, told: object, kept: object) -> None:
-    """Refuse what was written as something else: bytes and dates as text, a set as a list."""
+    """Refuse values that the encoder converted: bytes and dates to text, a set to a list."""
     match kept:
         case msgspec.Struct() if isinstance(told, type(kept)):
             for field in kept.__struct_fields__:
@@ -181,12 +181,12 @@ def _require_json(name: str, told: object, kept: object) -> None:
 
 
 def _is_too_large(told: object) -> bool:
-    """Say whether it is a number that is written as text, because few could read it otherwise."""
+    """Return whether it is a number that is encoded as text because few decoders support it."""
     return isinstance(told, int) and told.bit_length() > LARGEST_BITS
 
 
 def _at(value: object, path: str) -> object:
-    """Return the value that a path of fields leads to, or the last one on the way to it."""
+    """Return the value at a path of fields, or the last one on the way to it."""
     for name in path.split(".")[1:]:
         value = getattr(value, name.partition("[")[0], value)
     return value

@@ -1,4 +1,4 @@
-"""Command lines of POSIX shells, read without running them: words, commands, prefix commands."""
+"""Parser for command lines of POSIX shells: words, commands, prefix commands."""
 
 from sessionmgr.provider.command_line.prefix_commands import (
     KNOWN as KNOWN,

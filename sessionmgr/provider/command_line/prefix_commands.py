@@ -1,4 +1,4 @@
-"""Programs that start the program they are told, and how each of them is told."""
+"""Prefix commands: programs that start the program in their arguments, and their syntax."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Wrapper(msgspec.Struct, frozen=True):
-    """How one of them is told: its flags, its options with a value, and what comes before."""
+    """The syntax of one of them: its flags, its options with a value, and positional arguments."""
 
     flags: str = ""
     valued: str = ""
@@ -22,10 +22,10 @@ class Wrapper(msgspec.Struct, frozen=True):
     """Whether `-5` is an option."""
 
     def inner(self, name: str, words: Sequence[str]) -> int | None:
-        """Return where the command begins that it would start; None if it starts none.
+        """Return the index of the command that it would start; None if it starts none.
 
         Raises:
-            NotPlainError: That cannot be told for certain.
+            NotPlainError: The command cannot be determined.
         """
         flags, valued = self.flags.split(), self.valued.split()
         at, positional = 1, self.positional
@@ -99,23 +99,23 @@ OPAQUE: Final = frozenset(
     "trace-cmd trickle tsocks ttyrec uclampset uftrace uname26 unbuffer unshare valgrind vipe "
     "watch watchexec winpty x-terminal-emulator x86_64 xinit xterm xvfb-run zrun".split()
 )
-"""They start others, too, and in ways that are not known here."""
+"""Programs that also start others, but with a syntax that is not known here."""
 MULTI_CALL: Final = frozenset({"busybox", "toybox", "coreutils"})
-"""One file for many programs: which it is depends on the name it is called by."""
+"""Multi-call binaries: the name of the call selects the program."""
 KNOWN: Final = frozenset({*WRAPPERS, *SHELLS, *OPAQUE, "find"})
 
 
 class Launching(msgspec.Struct, frozen=True):
-    """What has a program start another one, which it does not do otherwise."""
+    """The arguments that make a program start another one."""
 
     long: str = ""
-    """Long options; GNU programs take any beginning of one, so these match too."""
+    """Long options; GNU programs accept any prefix of one, so prefixes match too."""
     letters: str = ""
     """Letters of short options."""
     words: str = ""
-    """Arguments of which any beginning counts."""
+    """Arguments that match with any beginning."""
     bundled: bool = False
-    """Whether the first argument may be letters of options without a hyphen."""
+    """Whether the first argument may contain option letters without a hyphen."""
 
     def found(self, words: Sequence[str]) -> str | None:
         """Return the first argument that names, or may name, a program to start."""
@@ -158,7 +158,7 @@ LAUNCHING: Final = {
 
 
 def launches(names: Iterable[str], words: Sequence[str]) -> str | None:
-    """Return the argument by which a program of one of these names would start another."""
+    """Return the argument by which one of these programs would start another."""
     for name in LAUNCHING.keys() & set(names):
         if (found := LAUNCHING[name].found(words)) is not None:
             return found
@@ -166,15 +166,15 @@ def launches(names: Iterable[str], words: Sequence[str]) -> str | None:
 
 
 def is_opaque(name: str) -> bool:
-    """Say whether what it would start cannot be told."""
+    """Return whether the program that it would start cannot be determined."""
     return name in OPAQUE or name.startswith(("ld-linux", "ld-musl", "ld.so"))
 
 
 def script_of(name: str, words: Sequence[str], *, login: bool = False) -> int:
-    """Return where the script is in a call of a shell; `login` lets it read the user's profile.
+    """Return the index of the script in a shell's call; `login` allows reading the user's profile.
 
     Raises:
-        NotPlainError: It gets its commands from elsewhere, or has options that change them.
+        NotPlainError: Its commands come from elsewhere, or its options change them.
     """
     for at, word in enumerate(words[1:], 1):
         letters = word[1:]
@@ -187,7 +187,7 @@ def script_of(name: str, words: Sequence[str], *, login: bool = False) -> int:
 
 
 def found_by(words: Sequence[str]) -> list[tuple[int, int]]:
-    """Return where the commands begin and end that a call of find would start."""
+    """Return the ranges of the commands that a call of find would start."""
     spans: list[tuple[int, int]] = []
     at = 1
     while at < len(words):

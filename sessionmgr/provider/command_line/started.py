@@ -1,8 +1,8 @@
-"""Which commands a line for a POSIX shell, or an argv, starts: also by way of prefix commands.
+"""The commands that a shell line or an argv starts, including those by way of prefix commands.
 
 A line that a shell would expand, group or redefine is refused (`NotPlainError`), because it can be
-any command. Where a command starts others in a way that is not understood, it says so. Interpreters
-and programs that run what their own files say (`make`, `python3 -c`) count as what they are.
+any command. A command that starts others in an unknown way is marked so. Interpreters and programs
+that run their own files (`make`, `python3 -c`) count as plain commands.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from sessionmgr.provider.command_line.tokenizer import Word
 
 LONGEST: Final = 128 * 1024
-"""Characters of a line that is still taken apart."""
+"""Maximum number of characters of a line to analyze."""
 MOST: Final = 256
-"""Commands that one written command starts, and that are still looked into."""
+"""Maximum number of nested commands to analyze."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_./:@%+,-]+")
-# Control characters, and blanks that not all shells take for blanks.
+# Control characters, and blanks that only some shells treat as blanks.
 _UNSURE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|[^\S \t\n]")
 _VARIANT: Final = re.compile(r"([a-z]+)[.-].*")
-# What a subscript of an array holds is expanded, even where it was in single quotes.
+# The shell expands an array subscript, even one that was in single quotes.
 _SUBSCRIPT: Final = re.compile(r"\[.*[$`]", re.DOTALL)
 _NAMES_VARIABLES: Final = frozenset("getopts let printf read test unset wait".split())
 _BUILTINS: Final = frozenset(
@@ -50,31 +50,31 @@ _BUILTINS: Final = frozenset(
     "readarray readonly repeat sched source start-process trap typeset zcompile zle zmodload zpty "
     "zstyle".split()
 )
-"""Commands of shells that start, or have later words start, a command that is named elsewhere."""
+"""Shell built-ins that run, or make later words run, commands named elsewhere."""
 
 
 Words: TypeAlias = tuple[str | None, ...]
-"""A command; None stands for any words, where a pattern or input becomes the words."""
+"""A command's words; None stands for any words, such as those from a pattern or input."""
 
 
 class Started(msgspec.Struct, frozen=True):
-    """One command that is written in a line, and what it starts."""
+    """One command of a line, and the commands that it starts."""
 
     words: Words
     exact: bool
-    """Whether it is its words and nothing more, and the line is one: no pattern, no redirection, no
-    quotes around its name."""
+    """Whether it is exactly its words, and the line just this command: no pattern, no redirection,
+    no quotes around its name."""
     inner: tuple[Words, ...] = ()
-    """The commands that it starts, and those that these start."""
+    """The commands that it starts, directly and indirectly."""
     unknown: str | None = None
-    """Why it cannot be told for certain what it starts."""
+    """Why it is uncertain what it starts."""
 
 
 def commands_of_line(line: str) -> list[Started]:
-    """Return the commands that are written in a line for a shell.
+    """Return the commands of a shell line.
 
     Raises:
-        NotPlainError: They cannot be told for certain.
+        NotPlainError: They cannot be determined.
     """
     one_line = "\n" not in line.strip("\n")
     return [
@@ -87,7 +87,7 @@ def commands_of_line(line: str) -> list[Started]:
 
 
 def command_of_argv(argv: Sequence[str]) -> Started:
-    """Return the command that an argv is, of which no shell expands a word.
+    """Return the command of an argv, in which no shell expands a word.
 
     Raises:
         NotPlainError: It is empty.
@@ -132,22 +132,22 @@ def _started(words: Words, *, exact: bool) -> Started:
 
 
 def _expands(words: Words) -> bool:
-    """Whether a shell's own command expands a subscript in its arguments, quoted or not."""
+    """Whether a built-in expands a subscript in its arguments, quoted or not."""
     return words[0] in _NAMES_VARIABLES and any(
         each is not None and _SUBSCRIPT.search(each) for each in words
     )
 
 
 def _started_by(words: Words) -> list[Words]:
-    """Return the commands that a command starts, as its arguments say.
+    """Return the commands that a command's arguments start.
 
     Raises:
-        NotPlainError: They cannot be told for certain.
+        NotPlainError: They cannot be determined.
     """
     first = words[0]
     if first is None or not _NAME.fullmatch(first):
         raise NotPlainError(f"{first or 'a pattern'} may be any command")
-    name = basename(first).lower()  # a file system may not tell the cases apart
+    name = basename(first).lower()  # a file system may ignore case
     variant = _VARIANT.fullmatch(name)  # bash.exe, busybox-static
     if (
         not name
@@ -175,7 +175,7 @@ def _started_by(words: Words) -> list[Words]:
 
 
 def _filled(words: list[str]) -> Words:
-    """Return what `find` starts: `{}` is a path that is not known."""
+    """Return the commands that `find` starts; `{}` is an unknown path."""
     if not words:
         raise NotPlainError("find is given no command")
     if (basename(words[0]) in KNOWN or basename(words[0]) in LAUNCHING) and any(

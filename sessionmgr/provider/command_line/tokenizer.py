@@ -1,7 +1,7 @@
-"""A line cut into words, as a POSIX shell cuts it: quotes and backslashes, and nothing else.
+"""Splits a line into words like a POSIX shell: quotes and backslashes only.
 
-Read as an argv, every other character means itself. Read as a script, operators are told from
-words, and whatever a shell would put something else in the place of is refused.
+In an argv, every other character means itself. In a script, operators separate words, and
+anything that a shell would expand is refused.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 BLANKS: Final = " \t"
 _ARGV_BLANKS: Final = BLANKS + "\n"
 LONGEST: Final = 2 * 1024 * 1024
-"""Characters of an argv; Linux itself takes no more with its usual limits."""
+"""Maximum number of characters of an argv; Linux accepts no more with its usual limits."""
 _OPERATOR: Final = re.compile(r"&&|\|\||;;|\|&|&>|<<|>>|>&|<&|>\||<>|[;&|<>()\n]")
 _GLOB: Final = re.compile(r"[*?[]")
-# What escapes a character between double quotes escapes nothing else there.
+# A backslash between double quotes escapes only these characters.
 _ESCAPABLE: Final = frozenset('$`"\\\n')
 
-# Runs of characters that mean themselves are consumed whole: a prompt may have megabytes.
+# Runs of literal characters are consumed whole: a prompt may have megabytes.
 _PLAIN_IN_ARGV: Final = re.compile(r"[^ \t\n'\"\\]+")
 _PLAIN_IN_SCRIPT: Final = re.compile(r"[^ \t\n'\"\\;&|<>()$`]+")
 _PLAIN_IN_QUOTES: Final = re.compile(r'[^"\\$`]+')
@@ -35,11 +35,11 @@ _SHELL_SYNTAX: Final = re.compile(
 
 
 class NotPlainError(ValueError):
-    """A script that is more than commands one after the other, or no script at all."""
+    """A script that is not just a sequence of commands, or not a script at all."""
 
 
 class ShellNeededError(NotPlainError):
-    """An argv with an operator that only a shell would understand."""
+    """An argv with an operator that only a shell understands."""
 
     def __init__(self, operator: str) -> None:
         named = "a line break between commands" if operator == "\n" else f"the unquoted {operator}"
@@ -51,21 +51,21 @@ class ShellNeededError(NotPlainError):
 
 
 class Word(msgspec.Struct, frozen=True):
-    """A word without its quotes; `raw` is how it was written."""
+    """A word without its quotes; `raw` is its source text."""
 
     text: str
     raw: str
     glob: bool = False
-    """Whether a shell would look for files of such names."""
+    """Whether a shell would expand it to file names."""
 
     @property
     def quoted(self) -> bool:
-        """Whether any part of it was quoted: then it is no reserved word."""
+        """Whether any part of it was quoted: then it is not a reserved word."""
         return self.raw != self.text
 
 
 class Operator(msgspec.Struct, frozen=True):
-    """What stands between words; `joined` says that no blank is between it and the word before."""
+    """An operator between words; `joined`: no blank separates it from the word before."""
 
     text: str
     joined: bool = False
@@ -81,10 +81,10 @@ def split(text: str) -> list[str]:
 
 
 def argv_of(text: str) -> list[str]:
-    """Return the argv that `text` is, where no shell would read it otherwise.
+    """Return the argv that `text` is, unless a shell would read it differently.
 
     Raises:
-        ShellNeededError: It has an unquoted operator of a shell.
+        ShellNeededError: It has an unquoted shell operator.
         NotPlainError: A quote is not closed.
     """
     if len(text) > LONGEST:
@@ -101,7 +101,7 @@ def tokens(text: str) -> list[Word | Operator]:
     """Return the words and operators of a script.
 
     Raises:
-        NotPlainError: It holds something that a shell would expand.
+        NotPlainError: It contains something that a shell would expand.
     """
     return list(_Reader(text, script=True).read())
 
@@ -114,7 +114,7 @@ class _Reader:
         self._blanks = _BLANKS_IN_SCRIPT if script else _BLANKS_IN_ARGV
         self._plain = _PLAIN_IN_SCRIPT if script else _PLAIN_IN_ARGV
         self.operator: str | None = None
-        """The first thing in an argv that a shell would take for its own."""
+        """Return the first part of an argv that a shell would interpret."""
 
     def read(self) -> Iterator[Word | Operator]:
         joined = False

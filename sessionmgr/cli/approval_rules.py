@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def rules_of(configuration: Configuration) -> Approve | None:
-    """Return what answers questions, if a file of rules is set.
+    """Return the approver, if a file of rules is set.
 
-    A file of a trusted project is read as it was trusted: what was hashed is what is used.
+    A file of a trusted project is read once: the hashed bytes are the bytes in use.
 
     Raises:
-        CommandLineInvalid: It holds no rules; it says who names it, where and why.
+        CommandLineInvalid: The file is invalid; the error says who names it, where and why.
     """
     path = configuration.approve
     if path is None:

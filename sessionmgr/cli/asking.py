@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CHOICES: Final = "[y]es, [n]o, [a]lways this tool, [s]top the run"
 _MOST_LINES: Final = 40
-# The fields of a tool's input that say what is run, and where.
+# The fields of a tool's input that contain the command and its directory.
 _RUN: Final = frozenset({"command", "cmd", "script", "argv", "args", "cwd"})
 _LINE: Final = 4096
 
@@ -128,9 +128,10 @@ def _on_one_line(text: str) -> str:
 
 
 def _shown(tool_input: Json) -> list[str]:
-    """Return all of a tool's input, as lines: who allows it must have seen it.
+    """Return a tool's whole input as lines: the user must see what they allow.
 
-    What would be run, and where, is never cut; of a very long file it is said how much is left out.
+    The command and its directory are never cut; a very long file is cut with a note of the
+    omitted size.
     """
     whole: list[str] = []
     match tool_input:

@@ -117,7 +117,7 @@ def _pace(progress: Progress) -> list[str]:
 
 
 def held_up(progress: Progress) -> list[str]:
-    """Say what jobs wait for, why, and until when."""
+    """List the waits of the jobs, with reason and end."""
     return [
         *(f"waiting for the {each.what}: {wait_in_words(each)}" for each in progress.waits),
         *(_paused(provider, pause) for provider, pause in progress.pauses.items()),
@@ -125,7 +125,7 @@ def held_up(progress: Progress) -> list[str]:
 
 
 def wait_in_words(wait: Wait) -> str:
-    """Say why, and for how long already."""
+    """Describe a wait: its reason and its duration so far."""
     why = one_line(wait.why) if wait.why else "locked by another process, or its disk is slow"
     return f"{why} ({duration(wait.seconds)} so far)"
 

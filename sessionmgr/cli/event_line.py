@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LONGEST: Final = 400
 TYPE_WIDTH: Final = 23
 _BEFORE_TEXT: Final = 7 + 14 + 2 + TYPE_WIDTH + 2
-"""Columns for the number of an event, its time and its type."""
+"""Columns of an event's number, time and type."""
 _NARROWEST: Final = 20
 _ENVELOPE: Final = frozenset(Event.__struct_fields__)
 # What a reader of lines knows already, or has no use for.
@@ -38,7 +38,7 @@ def event_line(event: AnyEvent, now: float, width: int | None = None) -> str:
 
 
 def text_width(width: int | None) -> int:
-    """Return how wide the text of a streamed event may be on a line of that width."""
+    """Return the width for a streamed event's text on a line of that width."""
     return max(_NARROWEST, min(width or LONGEST, LONGEST) - _BEFORE_TEXT)
 
 
@@ -68,7 +68,7 @@ def what_it_says(event: AnyEvent) -> str:
             what = f"{fields['tool_name']} {_text(fields['tool_input'])}".strip()
             why = [_text(fields["reason"]), _text(fields["by"] and f"by {fields['by']}")]
             said = ", ".join(filter(None, [what, *why, _text(fields["approval_id"])]))
-            return visible(said.replace("\n", " "))  # `approve` is typed upon what stands here
+            return visible(said.replace("\n", " "))  # the user approves based on this text
         case "run_started":
             return _in_order(fields, "model", "permission", "negotiation", "resumed_from")
         case "error_occurred":

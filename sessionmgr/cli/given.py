@@ -23,7 +23,7 @@ def read_text(flag: str, path: str) -> str:
     """Read a file that a flag names.
 
     Raises:
-        CommandLineInvalid: It cannot be read, is too large, or is no UTF-8.
+        CommandLineInvalid: It is unreadable, too large, or not UTF-8.
     """
     try:
         return bounded_file.read_text(Path(path), regular=False)  # it may be a pipe: <(command)

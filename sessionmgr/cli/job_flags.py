@@ -120,10 +120,10 @@ def _images(paths: list[str] | None) -> tuple[str, ...] | None:
 
 @contextmanager
 def budget_named(configuration: Configuration) -> Generator[None]:
-    """Have the refusal of a budget say which setting it is, and where that comes from.
+    """Add the setting and its source to a budget's refusal.
 
     Raises:
-        CommandLineInvalid: The provider cannot enforce it.
+        CommandLineInvalid: The provider cannot enforce the budget.
     """
     try:
         yield

@@ -33,7 +33,7 @@ LONGEST: Final = 120.0
 
 
 async def alive_run(store: Store, text: str, batch: str | None = None) -> StoredRun:
-    """Return the run that an order is for: of a session or a batch job, the one that is on.
+    """Return the run that an order is for; a session or a batch job stands for its active run.
 
     Raises:
         NobodyThere: It has ended, or nothing of the session is on.

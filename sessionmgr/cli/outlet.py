@@ -112,7 +112,7 @@ class Outlet:
                 _write_all(stream, text)
             except OSError as error:
                 if where == _ERR:
-                    self._err = None  # its reader is gone or its disk full, and the text goes on
+                    self._err = None  # its reader is gone or its disk is full; stdout continues
                     continue
                 if error.errno not in _GONE:
                     raise OSError(error.errno, error.strerror, stream.name) from None

@@ -47,7 +47,7 @@ def say_json(*values: Json | msgspec.Struct) -> None:
 
 
 def say_line_of_json(body: bytes) -> None:
-    """Print JSON that is stored; `finish` sends it out.
+    """Print stored JSON; `finish` flushes it.
 
     Raises:
         ReaderGoneError: Nobody reads it.
@@ -80,7 +80,7 @@ def note(text: str) -> None:
     try:
         sys.stderr.write(f"sessionmgr: {safe(text)}\n")
         sys.stderr.flush()
-    except OSError:  # what is beside the results is no reason to end
+    except OSError:  # a failed note must not end the command
         drop_stderr()
 
 
@@ -90,7 +90,7 @@ def drop_stdout() -> None:
 
 
 def drop_stderr() -> None:
-    """Write to stderr no more: its reader is gone, or its disk is full."""
+    """Stop writing to stderr: its reader is gone, or its disk is full."""
     _send_to_nowhere(sys.stderr)
 
 
@@ -120,19 +120,19 @@ def prepare_streams() -> None:
 
 @contextmanager
 def _interruptible() -> Generator[None]:
-    """Have Ctrl-C end a write that a reader holds up, which nothing else does.
+    """Let Ctrl-C interrupt a write that blocks on its reader.
 
-    trio waits with it for a checkpoint, and there is none in a write.
+    trio handles Ctrl-C only at a checkpoint, and a write has none.
     """
     before = signal.getsignal(signal.SIGINT)
     if not callable(before) or threading.current_thread() is not threading.main_thread():
-        yield  # it is ignored, or it does not come here
+        yield  # SIGINT is ignored, or this is not the main thread
         return
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     except KeyboardInterrupt:
-        drop_stdout()  # or the interpreter's last flush would wait for the reader again
+        drop_stdout()  # otherwise the interpreter's last flush would block again
         raise
     finally:
         signal.signal(signal.SIGINT, before)

@@ -44,12 +44,12 @@ def working_directory() -> Path | None:
 
 
 def nearest_settings(start: Path) -> Path | None:
-    """Return the settings that stand nearest to `start`, in it or above it."""
+    """Return the nearest settings file in `start` or above it."""
     return next(settings_above(start), None)
 
 
 def settings_above(start: Path) -> Iterator[Path]:
-    """Yield the settings that stand in `start` and above it, the nearest first.
+    """Yield the settings files in `start` and above it, nearest first.
 
     Those of strangers are passed over: whoever may write in a directory above (`/tmp`) is not to
     say what agents may do below. A stranger is neither us, nor root, nor who has `start`.
@@ -63,7 +63,7 @@ def settings_above(start: Path) -> Iterator[Path]:
                 found = True
                 yield path
             elif not found:
-                note(f"{path} is passed over: it belongs to somebody else")
+                note(f"{path} is ignored: it belongs to another user")
 
 
 def make_private(path: Path) -> None:

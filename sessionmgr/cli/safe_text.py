@@ -71,18 +71,18 @@ def safe(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Return text in which each control character is shown, and none of the text is left out.
+    """Return text with each control character made visible and nothing left out.
 
-    `safe` drops whole escape sequences, and a sequence can hold text: what is asked of the user
+    `safe` drops whole escape sequences, and a sequence can contain text: a request to the user
     must not hide a part of itself in one.
     """
     return _UNSAFE.sub(_shown, text)
 
 
 def escaped_json(text: str) -> str:
-    """Return JSON with the same values, in which no character acts on a terminal.
+    """Return JSON with the same values, in which no character controls a terminal.
 
-    JSON itself escapes only what is below U+0020; the rest can stand in its strings alone.
+    JSON itself escapes only characters below U+0020; the others occur only in its strings.
     """
     if text.isascii() and "\x7f" not in text:
         return text

@@ -71,7 +71,7 @@ def _job_schema() -> dict[str, Json]:
 
     made = msgspec.json.schema(Job)
     properties: dict[str, dict[str, Any]] = made["$defs"]["Job"]["properties"]
-    for name in DURATIONS:  # in a file they may be written with their unit
+    for name in DURATIONS:  # files may give them with a unit
         properties[name]["anyOf"].append({"type": "string", "pattern": PATTERN})
     return {"$schema": DIALECT, "title": "A sessionmgr job", **made}
 

@@ -25,7 +25,7 @@ REFRESH: Final = 0.2
 """Seconds between two looks."""
 FIRST_GAP: Final = 5.0
 LAST_GAP: Final = 600.0
-"""Seconds between two plain lines: twice as many each time that nothing has changed meanwhile."""
+"""Seconds between two plain lines; doubled each time that nothing has changed."""
 
 
 class Scoreboard:
@@ -70,9 +70,9 @@ class Scoreboard:
         await self._take_turn(progress)
 
     def _is_time_for_a_line(self, progress: Progress) -> bool:
-        """Say whether a plain line is due: something has changed, or nothing was told for long.
+        """Return whether a plain line is due: after a change, or after a long silence.
 
-        What holds up the jobs is told at once; any other change 5 s after the last line.
+        A stall of the jobs is reported at once, any other change 5 s after the last line.
         """
         state = _state_of(progress)
         known, silent_for = self._last_state, progress.elapsed - self._last_line_at
@@ -112,7 +112,7 @@ class Scoreboard:
 
 
 def _state_of(progress: Progress) -> tuple[object, ...]:
-    """Return what of the progress is worth a line when it changes; the first part holds up jobs."""
+    """Return the parts of the progress that trigger a line; the first part holds up jobs."""
     held_up = (frozenset(progress.paused), frozenset(each.what for each in progress.waits))
     counts = (progress.done, progress.failed, progress.cancelled, progress.running)
     return (

@@ -24,7 +24,7 @@ INTERRUPTED: Final = 130
 ONCE: Final = 0.05
 """Seconds within which a signal is the same one again: `timeout` sends its own twice."""
 READER_PATIENCE: Final = 1.0
-"""Seconds in which, after a signal, a reader has to take what was still to be printed."""
+"""Seconds after a signal within which a reader must take the remaining output."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -74,10 +74,10 @@ class Stopping:
     async def give_up_on_reader(
         self, over: Callable[[], Awaitable[object]], printing: trio.CancelScope
     ) -> None:
-        """Cancel the printing of what a reader does not take, once it is over after a signal.
+        """After a signal, cancel output that its reader does not take once the work is over.
 
-        `over` waits for the end of what runs. Without a signal a reader is waited for, as a pipe
-        does.
+        `over` waits for the end of the work. Without a signal, output waits for its reader, as a
+        pipe does.
         """
         await self._asked.wait()
         await over()
@@ -85,7 +85,7 @@ class Stopping:
         printing.cancel()
 
     def patience_with_reader(self) -> trio.CancelScope:
-        """Return a scope for last words: after a signal, a reader has to take them soon."""
+        """Return a scope for final output: after a signal, its time is limited."""
         patience = float("inf") if self.asked_by is None else READER_PATIENCE
         return trio.CancelScope(relative_deadline=patience)
 

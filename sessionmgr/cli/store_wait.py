@@ -1,4 +1,4 @@
-"""While a command waits for the store: what holds it up, and for how long it may, on stderr."""
+"""Reports on stderr why a command waits for the store, and for how long it may."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 LOOK_EVERY: Final = 0.25
 FIRST: Final = 2.0
-"""Seconds of waiting that are not worth a word; from then on it is said ever more rarely."""
+"""Seconds before the first report; later ones follow at growing intervals."""
 LONGEST: Final = 60.0
-"""Seconds for which a command waits for the store: what `store` among the clocks says."""
+"""Maximum seconds that a command waits for the store: the `store` clock."""
 
 
 class StoreWait:
-    """Says what the store keeps a command waiting for, while that lasts."""
+    """Reports what keeps a command waiting for the store, while that lasts."""
 
     def __init__(self, path: Path, *, limit: float = LONGEST) -> None:
         self._path: Final = path
@@ -36,15 +36,15 @@ class StoreWait:
         self._next = FIRST
 
     def opened(self, manager: Manager) -> None:
-        """Go on with what this manager waits for."""
+        """Report this manager's waits from now on."""
         self._manager = manager
 
     def end(self) -> None:
-        """Say no more: others do."""
+        """Stop reporting: the display does."""
         self._is_watched = False
 
     async def watch(self) -> None:
-        """Say what is waited for, until this is cancelled."""
+        """Report waits until this is cancelled."""
         while True:
             await trio.sleep(LOOK_EVERY)
             waited, why = self._waited()
@@ -71,7 +71,7 @@ class StoreWait:
 
 
 async def explained(wait: StoreWait, work: Callable[[], Awaitable[int]]) -> int:
-    """Do some work, and say meanwhile what the store keeps it waiting for."""
+    """Run work, and report meanwhile why it waits for the store."""
     code, error = 0, None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait.watch)

@@ -1,4 +1,4 @@
-"""Streamed pieces of text joined into lines, for people who read events one a line."""
+"""Joins streamed pieces of text into lines, for readers of one event per line."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _IN_ENVELOPE: Final = frozenset({"seq", "at"})
 
 
 class StreamedLines:
-    """Joins the pieces of one stream until a line is whole, or as wide as lines may be.
+    """Joins the pieces of one stream until a line is complete or has the maximum width.
 
-    Each line is told as the event of its first piece, with the text of all of them.
+    Each line appears as the event of its first piece, with the text of all of them.
     """
 
     def __init__(self, width: int) -> None:
@@ -32,7 +32,7 @@ class StreamedLines:
         self._text = ""
 
     def take(self, event: AnyEvent) -> list[AnyEvent]:
-        """Return the events that are to be told now, each as one line."""
+        """Return the events to show now, one line each."""
         field = _FIELDS.get(type(event))
         if field is None:
             return [*self.rest(), event]
@@ -47,13 +47,13 @@ class StreamedLines:
         return told
 
     def rest(self) -> list[AnyEvent]:
-        """Return the line that is not whole, if there is one: nothing comes after it."""
+        """Return the incomplete line, if any: no piece follows it."""
         told = [self._line(self._text)] if self._text.strip() else []
         self._first, self._text = None, ""
         return told
 
     def _continues(self, event: AnyEvent) -> bool:
-        """Say whether it is a piece of the stream that the pieces before it are of."""
+        """Return whether an event continues the stream of the pieces before it."""
         if self._first is None or type(event) is not type(self._first):
             return self._first is None
         names = {*event.__struct_fields__} - _IN_ENVELOPE - {_FIELDS[type(event)]}

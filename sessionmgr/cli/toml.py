@@ -17,7 +17,7 @@ _KEY: Final = re.compile(rf"\s*({_PART}(?:\s*\.\s*{_PART})*)\s*=")
 
 
 def read_toml(path: Path, data: bytes) -> tuple[str, dict[str, object]]:
-    """Return the text of a file that holds `data`, and what it says.
+    """Return the text and the parsed contents of a file with these bytes.
 
     Raises:
         ConfigurationInvalid: It is no TOML; the line is named.

@@ -159,10 +159,10 @@ def named_runs(append: Append) -> set[str]:
 def is_held(
     lease: Lease, now: int, gone: Callable[[Owner], bool], alive: Callable[[Owner], bool]
 ) -> bool:
-    """Say whether a lease still keeps others out.
+    """Return whether a lease still excludes others.
 
-    One whose owner is provably gone does not. An expired one does only while its owner provably
-    lives: a suspended machine, a stopped process and a step of the wall clock end no lease.
+    A lease whose owner is provably gone does not. An expired one does only while its owner is
+    provably alive: a suspended machine, a stopped process and a clock step end no lease.
     """
     if lease.expires > now:
         return not gone(lease.owner)

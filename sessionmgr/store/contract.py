@@ -132,10 +132,10 @@ class Journal(Protocol):
         ...
 
     async def remove(self, *, before: int, session_id: str | None = None) -> Removed:
-        """Remove sessions that began, and all of whose runs ended, before then, as a whole.
+        """Remove whole sessions that began, and all of whose runs ended, before then.
 
-        With a session go its events, runs, costs, snapshots and requests, and the images that no
-        other session has. One that somebody holds a lease on stays.
+        This removes their events, runs, costs, snapshots and requests, and the images that no other
+        session has. A session with a leaseholder stays.
         """
         ...
 
@@ -203,8 +203,8 @@ class Leases(Protocol):
     ) -> Lease:
         """Take the lease, with a higher fence than any before.
 
-        It is free when nobody has it, when it has expired and its owner is not provably `alive`,
-        when its owner is provably `gone`, and when it is the same owner's already: then the older
+        It is free if it has no owner, if it has expired and its owner is not provably `alive`,
+        if its owner is provably `gone`, and if the same owner has it already: then the older
         fence is stale.
 
         Raises:
@@ -251,9 +251,9 @@ class Requests(Protocol):
         ...
 
     async def complete(self, request_id: str, result: bytes) -> None:
-        """Note what came of the request; the first result stays.
+        """Record the request's outcome; the first one stays.
 
-        What the request said is forgotten: it may be the text of a message.
+        The request's body is erased: it may be the text of a message.
         """
         ...
 

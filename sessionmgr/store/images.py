@@ -1,4 +1,4 @@
-"""Images that events name: the blobs that go when the last of these events does."""
+"""Images named by events: a blob is removed with the last event that names it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from typing import Final
 
 IMAGE: Final = "image_received"
-"""The type of the events that name one."""
+"""The type of events that name an image."""
 
 _BLOB: Final = re.compile(rb'"blob":"([0-9a-f]{64})"')
 
 
 def named_in(body: bytes) -> set[str]:
-    """Return the blobs that the record of an event names."""
+    """Return the blobs that an event's record names."""
     return {sha.decode() for sha in _BLOB.findall(body)}

@@ -1,8 +1,7 @@
-"""Shapes of well-known keys: by these a key is found of which nothing else is known.
+"""Shapes of well-known keys, which detect a key without knowing its value.
 
-Each shape is there three times: as it is found in a record, which is JSON; as it is found in a
-text; and as the end of a text that may be the beginning of such a key, where a text comes in
-pieces.
+Each shape has three forms: for a record, which is JSON; for a text; and for the end of a text that
+may be the beginning of such a key, because text arrives in pieces.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from typing import Final
 import msgspec
 
 LONGEST_BEGINNING: Final = 101
-"""Characters that the beginning of a key has at most before it is known to be one, or none."""
+"""Maximum number of characters before a key's beginning is recognized or ruled out."""
 LONGEST_FOOTER: Final = 72
-"""Characters that the last line of a private key has at most."""
+"""Maximum number of characters of a private key's last line."""
 CONTEXT: Final = 8
-"""Characters before a key that have a say in whether it is one."""
+"""Number of characters before a key that affect its recognition."""
 
-# Not in the middle of a word; but the n of an escaped line break is no part of the word after it.
+# Not inside a word; but the n of an escaped line break does not belong to the word after it.
 _BEGIN: Final = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4}))"
 _NO_DIGIT: Final = r"[A-Za-z_.~+/=-]{0,80}"
 _DIGIT_SOON: Final = rf"(?={_NO_DIGIT}[0-9])"  # prose has words, keys have digits
@@ -26,22 +25,22 @@ _IN_JSON: Final = r"(?:[^\"\\]|\\.)"  # one character inside a JSON string
 HEADER: Final = "-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"
 FOOTER: Final = "-----END [A-Z ]{0,40}PRIVATE KEY-----"
 WORD: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~+/=-"
-"""Characters of which keys are made, but for the first line of a private one."""
+"""Characters of keys, except for the first line of a private key."""
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """What a kind of key looks like."""
+    """The shape of one kind of key."""
 
     in_json: str
     in_text: str
     begun: str
-    """The end of a text that is no key yet, and may become one, but for what it must follow."""
+    """The end of a text that may become a key, without the required context before it."""
     more: str | None = None
-    """Characters that go on belonging to it; None if its length is fixed."""
+    """Characters that continue it; None if its length is fixed."""
 
 
 def _prefixed(head: tuple[str, ...], body: str, least: int, *, digits: bool = False) -> Shape:
-    """Return the shape of a key that has a head and at least so many characters of a body."""
+    """Return the shape of a key with a prefix and at least so many characters of a body."""
     whole = "".join(head)
     soon, rest = (_DIGIT_SOON, f"(?:{body}{{0,{least - 1}}}|{_NO_DIGIT})") if digits else ("", "")
     rest = rest or f"{body}{{0,{least - 1}}}"
@@ -51,7 +50,7 @@ def _prefixed(head: tuple[str, ...], body: str, least: int, *, digits: bool = Fa
 
 
 def _fixed(head: tuple[str, ...], body: str, length: int, *, alone: bool = False) -> Shape:
-    """Return the shape of a key of a fixed length, `alone` if no letter may follow it."""
+    """Return the shape of a key of fixed length; `alone`: no letter may follow it."""
     whole = "".join(head)
     heads = "|".join("".join(head[:size]) for size in range(1, len(head)))
     found = f"{_BEGIN}{whole}{body}{{{length}}}" + ("(?![0-9A-Za-z])" if alone else "")
@@ -68,7 +67,7 @@ PRIVATE_KEY: Final = Shape(
     rf"{HEADER}.*?(?:{FOOTER}|\Z)",
     f"(?:{_DASHES}|-----BEGIN [A-Z ]{{0,51}}|-----BEGIN [A-Z ]{{0,40}}PRIVATE KEY-{{0,4}})",
 )
-"""A private key goes on to its last line, or to the end of what was said."""
+"""A private key extends to its last line, or to the end of the text."""
 
 _BEARER_TOKEN: Final = Shape(
     rf"{_BEARER}{_DIGIT_SOON}(?:{_TOKEN}|\\/){{16,}}",
@@ -87,14 +86,14 @@ _PREFIXED: Final = (
 SHAPES: Final = (*_PREFIXED, _BEARER_TOKEN, PRIVATE_KEY)
 
 FIRST: Final = r"-|(?<![A-Za-z0-9_-])[sgAx]|(?<=\\[nrtbf])[sgAx]|(?<=\\u[0-9a-fA-F]{4})[sgAx]"
-"""What keys begin with, where they may begin; but for a token after `Bearer`."""
+"""Beginnings of keys and their context; except for a token after `Bearer`."""
 BEGUN: Final = rf"(?:{'|'.join(each.begun for each in (*_PREFIXED, PRIVATE_KEY))})\Z"
-"""The end of a text that may become a key, but for such a token."""
+"""The end of a text that may become a key, except for such a token."""
 BEGUN_TOKEN: Final = rf"{_BEARER_TOKEN.begun}\Z"
 
-# All that is found by a shape has one of these in it, and so the byte that it stands under: few
-# records have that, and a byte is found, or not, in no time. To look for each by itself takes a
-# tenth of the time of a pattern that has them all: that stops at every byte.
+# Every match of a shape contains one of these texts, and thus a certain byte: few records have
+# it, and a search for a byte takes almost no time. Searching for each text separately takes a
+# tenth of the time of one combined pattern, which stops at every byte.
 HINTS: Final = {
     "-": ("sk-", "xox[a-z]-", "PRIVATE KEY-----"),
     "_": ("gh[pousr]_", "github_pat_"),

@@ -1,10 +1,9 @@
-"""Redaction of a text that comes in pieces.
+"""Redaction of a text that arrives in pieces.
 
-Where the pieces are cut does not matter: put together, what is passed on is what redaction makes of
-the whole. So the end of a piece is held back for as long as it may be the beginning of a secret,
-and no longer. What is held is shorter than the longest secret, or the longest beginning by which a
-well-known key is known; a key that goes on without end is replaced as soon as it is known to be
-one, and what follows of it is dropped.
+The cuts between pieces do not matter: the concatenated output equals the redaction of the whole
+text. The end of a piece is held back exactly as long as it may be the beginning of a secret. The
+held text is shorter than the longest secret or the longest recognizable beginning of a well-known
+key. An endless key is replaced as soon as it is recognized, and the rest of it is dropped.
 """
 
 from __future__ import annotations
@@ -33,29 +32,29 @@ _AT_FOOTER: Final = re.compile(rf"{FOOTER}\Z")
 
 
 class Pieces:
-    """One text on its way: what of it was passed on, and what is held back."""
+    """One text in transit: the part passed on, and the part held back."""
 
     __slots__ = ("_before", "_held", "_inside")
 
     def __init__(self) -> None:
         self._before: str = ""
-        """The last characters that were passed on, as they were: they tell where a key begins."""
+        """The last characters passed on, unredacted: they determine where a key may begin."""
         self._held: str = ""
         self._inside: Shape | None = None
-        """The key that was replaced already, and goes on."""
+        """The key that was replaced and may continue."""
 
     @property
     def held(self) -> int:
-        """How many characters are held back."""
+        """The number of characters held back."""
         return len(self._held)
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is held back, and nothing is being dropped."""
+        """Whether nothing is held back or being dropped."""
         return not self._held and self._inside is None
 
     def passes(self, text: str, patterns: TextPatterns) -> bool:
-        """Say whether all of the text may be passed on as it is; if so, note that it is."""
+        """Return whether the whole text may be passed on unchanged; if so, record that."""
         if self._held or self._inside is not None:
             return False
         whole = self._before + text
@@ -65,18 +64,18 @@ class Pieces:
         return True
 
     def clean_part(self, text: str, patterns: TextPatterns) -> int:
-        """Return how much of the text may be passed on as it is, while nothing is held back."""
+        """Return how much of the text may be passed on unchanged while nothing is held back."""
         whole = self._before + text
         if not patterns.is_clean(whole):
             return 0
         return patterns.begun(whole, len(self._before)) - len(self._before)
 
     def passed(self, text: str) -> None:
-        """Note that so much was passed on as it is."""
+        """Record that so much was passed on unchanged."""
         self._before = (self._before + text)[-CONTEXT:]
 
     def add(self, text: str, patterns: TextPatterns) -> str:
-        """Take the next piece, and return what may be passed on now."""
+        """Take the next piece, and return the text that may be passed on now."""
         text = self._held + text
         self._held = ""
         if self._inside is not None:
@@ -103,7 +102,7 @@ class Pieces:
         return "".join(made)
 
     def close(self, patterns: TextPatterns) -> str:
-        """Return what is still held: it was not the beginning of a secret, for nothing follows."""
+        """Return the held text: nothing follows, so it is not the beginning of a secret."""
         held, self._held, self._inside = self._held, "", None
         whole, start, made = self._before + held, len(self._before), list[str]()
         self._before = ""
@@ -113,7 +112,7 @@ class Pieces:
         return "".join([*made, whole[start:]])
 
     def _go_on(self, text: str) -> str:
-        """Drop what belongs to the key that was replaced; return what follows it."""
+        """Drop the rest of the replaced key; return the text after it."""
         inside = self._inside
         assert inside is not None
         if inside is PRIVATE_KEY:
@@ -134,7 +133,7 @@ class Pieces:
 
 
 def _unended(found: re.Match[str]) -> Shape | None:
-    """Return the shape of a key that may go on after the end of a text."""
+    """Return the shape of a key that may continue after the end of a text."""
     if found.lastindex is None:
         return None  # the value of a variable
     shape = SHAPES[found.lastindex - 1]

@@ -2,12 +2,11 @@
 
 What is looked for: the values of a child's secret variables, as they are and as they look inside
 JSON, and inside JSON within JSON (a tool's output often is); and whatever has the shape of a
-well-known key (`key_shapes`). Most records hold nothing of the kind, and a few searches for fixed
-bytes, which all of it has, find that out, for many records at once; only the rest is looked at
-closely.
+well-known key (`key_shapes`). A few searches for fixed bytes, which every secret contains, clear
+most records, many at once; only the others are examined closely.
 
-Each record is looked at for itself. What a provider streams in pieces, a piece an event, is put
-together before (`pieces`): no piece of a secret becomes a record.
+Each record is examined separately. Text that a provider streams in pieces is joined before
+(`pieces`), so no record contains a piece of a secret.
 
 A value is used as a secret if it has at least 8 characters, at least 4 different ones, and cannot
 be mistaken for an everyday word or number: one of letters alone needs 16 characters, one of
@@ -49,7 +48,7 @@ _BEGUN_TOKEN: Final = re.compile(BEGUN_TOKEN)
 
 
 class TextPatterns:
-    """What is looked for in a text, as it is before it becomes JSON."""
+    """The secrets to find in a text, in their form before JSON encoding."""
 
     __slots__ = ("_begin", "_hints", "_literals", "_longest", "pattern")
 
@@ -74,7 +73,7 @@ class TextPatterns:
         return text if self.is_clean(text) else self.pattern.sub(REDACTED, text)
 
     def is_clean(self, text: str) -> bool:
-        """Say whether there is no secret in it for sure."""
+        """Return whether the text certainly contains no secret."""
         for part, searches in self._hints:
             if part in text:
                 for search in searches:
@@ -83,7 +82,7 @@ class TextPatterns:
         return True
 
     def begun(self, text: str, start: int = 0) -> int:
-        """Return from where on the end of a text may become a secret; its length if nowhere."""
+        """Return the index from which a text's end may become a secret; its length if none."""
         end = length = len(text)
         if self._begin is not None:
             for found in self._begin.finditer(text, max(start, length - self._longest + 1)):
@@ -91,7 +90,7 @@ class TextPatterns:
                 if any(each.startswith(tail) and each != tail for each in self._literals):
                     end = found.start()
                     break
-        # Most texts end in a word of a few letters, or in none.
+        # Most texts end in a short word, or in none.
         word = earliest = max(start, length - LONGEST_BEGINNING)
         if text.find("-----BEGIN", earliest) < 0:
             word = max(earliest, len(text.rstrip(WORD)))
@@ -114,7 +113,7 @@ class Redactor:
         forms = {form for secret in used for form in _forms(secret, depth=2)}
         # Each begins with plain bytes: such a pattern is searched for by leaps.
         parts = {re.escape(part) for secret in used for part in _plain_parts(secret)}
-        hints: dict[str, Iterable[str]] = {**HINTS, "": parts}  # "" is in everything
+        hints: dict[str, Iterable[str]] = {**HINTS, "": parts}  # every text contains ""
         self._hints = tuple(
             (byte.encode(), re.compile(_encoded(hint)).search)
             for byte, some in hints.items()
@@ -126,7 +125,7 @@ class Redactor:
             "|".join([*_longest_first(used), *(shape.in_json for shape in SHAPES)]), re.DOTALL
         )
         self.text: Final = TextPatterns(used)
-        """What is looked for in a text that comes in pieces."""
+        """The secrets to find in a text that arrives in pieces."""
 
     def redact(self, body: bytes) -> bytes:
         """Return the record without secrets."""
@@ -181,13 +180,13 @@ def is_secret(value: str) -> bool:
 
 
 def _plain_parts(secret: str) -> set[str]:
-    """Return texts one of which is in every form of the secret: what no form changes, at best."""
+    """Return texts, one of which every form of the secret contains: ideally an unchanged part."""
     plain = max(re.findall("[A-Za-z0-9]*", secret), key=len)
     return {plain} if len(plain) >= _SHORTEST_PLAIN else _forms(secret, depth=2)
 
 
 def _forms(secret: str, depth: int) -> set[str]:
-    """Return how the secret may look, also as JSON, and as JSON inside of JSON, so many times."""
+    """Return the forms of the secret: plain, as JSON, and as JSON within JSON, to that depth."""
     forms = {secret}
     for _ in range(depth):
         for form in list(forms):
@@ -198,7 +197,7 @@ def _forms(secret: str, depth: int) -> set[str]:
 
 
 def _longest_first(forms: Iterable[str]) -> list[str]:
-    """Return patterns of them, ordered so that none hides the end of another that begins so."""
+    """Return their patterns, ordered so that none hides the end of a longer one."""
     return [re.escape(form) for form in sorted(forms, key=lambda form: (-len(form), form))]
 
 

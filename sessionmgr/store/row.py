@@ -79,7 +79,7 @@ class Append(Struct, frozen=True, kw_only=True):
     closes: bool = False
     """Whether the session is closed with it, at `at`, if it is not yet."""
     reopens: bool = False
-    """Whether the session, if it is closed, is open again with it."""
+    """Whether it reopens the session if that is closed."""
 
 
 class Appended(Struct, frozen=True, gc=False):
@@ -153,7 +153,7 @@ class Owner(Struct, frozen=True, gc=False):
     name: str = ""
     """Tells two owners within one process apart."""
     namespace: str = ""
-    """The PID namespace in which `pid` counts; empty where it is not known."""
+    """The PID namespace of `pid`; empty if unknown."""
 
 
 class Lease(Struct, frozen=True, kw_only=True):
@@ -179,7 +179,7 @@ class Request(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def carried_out(request: Request) -> Request:
-    """Return what is kept of a request that is completed: what it said is of no use any more."""
+    """Return a completed request without its body, which is no longer needed."""
     return structs.replace(request, body=b"")
 
 
@@ -213,16 +213,16 @@ class Pruned(Struct, frozen=True, gc=False):
     size: int = 0
     """Bytes of the dropped records."""
     freed: int = 0
-    """Bytes by which the store has become smaller."""
+    """Bytes by which the store has shrunk."""
 
 
 class Removed(Struct, frozen=True, gc=False):
-    """What `remove` removed."""
+    """The totals of a `remove`."""
 
     sessions: int = 0
     events: int = 0
     blobs: int = 0
     size: int = 0
-    """Bytes of the records and blobs that were removed."""
+    """Bytes of the removed records and blobs."""
     freed: int = 0
-    """Bytes by which the store has become smaller."""
+    """Bytes by which the store has shrunk."""

@@ -129,7 +129,7 @@ def _numbers(session: StoredSession, rows: list[EventRow]) -> Iterator[str]:
 
 
 def _while_closed(session_id: str, rows: list[EventRow]) -> Iterator[str]:
-    """Look whether a run began in a session that was closed."""
+    """Yield violations: a run began in a closed session."""
     is_closed = False
     for row in rows:
         if row.type in {"session_closed", "session_reopened"}:

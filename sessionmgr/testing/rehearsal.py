@@ -83,7 +83,7 @@ class Rehearsal(InProcessHost):
     """The host of a rehearsal: here, with the jobs as they are rehearsed."""
 
     def readiness(self, job: Job) -> Health:
-        """Say whether the agent of a job as it is rehearsed could be used."""
+        """Report whether the agent of a rehearsed job is usable."""
         return super().readiness(as_rehearsed(job))
 
     async def submit(self, work: Work) -> None:

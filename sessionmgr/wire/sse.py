@@ -56,7 +56,7 @@ class EventDecoder:
         # The unfinished line; of a comment the colon only, of an event too long nothing.
         self._held: bytearray = bytearray()
         self._line_size = 0
-        # The stream's first bytes while they may be a byte order mark; None once that is known.
+        # The stream's first bytes while they may be a byte order mark; None once that is decided.
         self._opening: bytes | None = b""
         self._after_cr = False
         self.last_id = ""
@@ -86,7 +86,7 @@ class EventDecoder:
 
     def close(self) -> Unfinished | Oversized | None:
         """Return the event that the end of the stream has cut, if any: nothing more is to come."""
-        if self._opening:  # less than a byte order mark, so it is text
+        if self._opening:  # too short for a byte order mark: text
             self._hold(self._opening)
         self._opening = None
         if self._line_size:
@@ -101,7 +101,7 @@ class EventDecoder:
         return Unfinished(name, data or b"")
 
     def _after_mark(self, data: bytes) -> bytes:
-        """Return what is to be decoded now, without a byte order mark at the stream's start."""
+        """Return the bytes to decode now, without a byte order mark at the stream's start."""
         if self._opening is None:
             return data
         opening = self._opening + data

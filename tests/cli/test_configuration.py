@@ -250,7 +250,7 @@ def test_settings_of_strangers_above_are_passed_over(
     monkeypatch.chdir(below)
     os.chown(path, 12345, 12345)
     code, out, err = terminal.bare("--print-config")
-    assert (code, err) == (0, f"sessionmgr: {path} is passed over: it belongs to somebody else")
+    assert (code, err) == (0, f"sessionmgr: {path} is ignored: it belongs to another user")
     assert "theirs" not in out
     os.chown(below, 12345, 12345)  # they have all of it: it is their work that is done here
     code, out, err = terminal.bare("--print-config")

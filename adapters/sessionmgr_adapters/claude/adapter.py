@@ -262,19 +262,19 @@ class ClaudeAdapter(ProviderAdapter):
         return turn is not None and await turn.add(content, message_id)
 
     def release(self, provider_session_id: str) -> None:
-        """Have the child that is kept for a session end."""
+        """End the child that is kept for a session."""
         self._pool.retire(provider_session_id)
 
     @classmethod
     def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
-        """Say whether Claude Code is installed and logged in."""
+        """Report whether Claude Code is installed and logged in."""
         assert isinstance(options, ClaudeOptions)
         if cls.connect is not sdk.connect:
             return Health()  # a mock SDK needs neither a program nor a login
         return health_of(options, env, cwd)
 
     async def health(self) -> Health:
-        """Say whether a run without options could start."""
+        """Report whether a run without options could start."""
         await trio.lowlevel.checkpoint()
         return self.readiness(ClaudeOptions(), os.environ, os.getcwd())  # noqa: PTH109, ASYNC240
 

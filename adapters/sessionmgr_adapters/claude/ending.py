@@ -69,7 +69,7 @@ async def _tell_of_its_death(run: RunContext, turn: Turn, *, is_own: bool) -> No
 
 
 async def _is_resumable(turn: Turn) -> bool:
-    """Say whether what was asked is on disk, so that another process can go on with it."""
+    """Return whether the prompt is on disk, so that another process can resume the session."""
     return turn.state.started and await is_kept(_path(turn))
 
 

@@ -75,7 +75,7 @@ class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
     functions: Functions = Functions()
     """What it may call of ours."""
     schema: Json = None
-    """That of its output, where it is too long for a command line."""
+    """The output schema, if it is too long for a command line."""
 
     @property
     def key(self) -> str:
@@ -114,7 +114,7 @@ class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def introduction(self) -> dict[str, Json]:
-        """What it is told when it is greeted."""
+        """The contents of its initialize request."""
         told = self.functions.introduction
         return told if self.schema is None else {**told, "jsonSchema": self.schema}
 
@@ -214,12 +214,12 @@ def _argv(
 
 
 def _is_short(schema: Json) -> bool:
-    """Whether a schema has room on a command line, which takes 128 KiB of one argument."""
+    """Whether a schema fits on a command line, whose arguments are limited to 128 KiB."""
     return len(encode_json(schema)) <= LARGEST_ARGUMENT
 
 
 def _is_json(settings: str | None) -> bool:
-    """Whether these are settings, and no name of a file that has them."""
+    """Whether these are settings rather than the name of a settings file."""
     return settings is not None and settings.lstrip().startswith("{")
 
 

@@ -43,7 +43,7 @@ def effect_of(tool_name: str) -> Effect:
 
 
 def approval_request(ask: Ask, directories: Sequence[str]) -> ApprovalRequest:
-    """Return the question whether a tool may be used by a run that may work in `directories`.
+    """Return the request whether a run that may work in `directories` may use a tool.
 
     The first of `directories` is the run's own: relative paths are resolved against it.
     """
@@ -52,7 +52,7 @@ def approval_request(ask: Ask, directories: Sequence[str]) -> ApprovalRequest:
     paths = tuple(as_seen_from(directories, each) for each in said)
     if effect == "edit" and (
         ask.decision_reason_type == SAFETY_CHECK
-        # Claude Code resolves these against the directory its last command left it in.
+        # Claude Code resolves these against the directory in which its last command ended.
         or any(not PurePath(each).is_absolute() for each in said)
         or any(is_guarded(each, directories) for each in (*said, *paths))
     ):

@@ -114,7 +114,7 @@ class CodexAdapter(ProviderAdapter):
         self._meters: Final = Meters()
         self._prompts: Final = Prompts()
         self._warned: Final[set[str]] = set()
-        """What Codex has warned of that concerns no thread: it says it anew in each."""
+        """Warnings of Codex that concern no thread: it repeats them in each thread."""
         self._used: Final[WeakSet[CodexConnection]] = WeakSet()
         self._kept: Final[WeakValueDictionary[str, CodexConnection]] = WeakValueDictionary()
         """Which app-server keeps a thread."""
@@ -270,14 +270,14 @@ class CodexAdapter(ProviderAdapter):
 
     @classmethod
     def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
-        """Say whether Codex is installed and logged in."""
+        """Report whether Codex is installed and logged in."""
         assert isinstance(options, CodexOptions)
         if cls.connect is not sdk.connect:
             return Health()  # a mock SDK needs neither a program nor a login
         return health_of(options, env, cwd)
 
     async def health(self) -> Health:
-        """Say whether a run without options could start."""
+        """Report whether a run without options could start."""
         await trio.lowlevel.checkpoint()
         return self.readiness(CodexOptions(), os.environ, os.getcwd())  # noqa: PTH109, ASYNC240
 

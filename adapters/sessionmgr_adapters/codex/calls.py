@@ -156,10 +156,10 @@ def _output(item: Call) -> Json:
 
 
 def bare(command: str) -> str:
-    """Return the script of a system shell's `-c` or `-lc`, and any other command whole.
+    """Return the script of a system shell's `-c` or `-lc`, and any other command as a whole.
 
-    The model chooses the argv: a name without a directory, or a path that it may write to, can be
-    any program, so nothing of such a call is left out of what is shown and matched.
+    The model chooses the argv. A name without a directory, or a path that the model may write to,
+    can be any program, so such a call is shown and matched as a whole.
     """
     try:
         words = split(command)

@@ -85,7 +85,7 @@ Parent: TypeAlias = str | UnsetType
 
 # What is no sign of a run's beginning: it is told after that.
 WARNINGS: Final = 100
-"""So many warnings are known again."""
+"""Maximum number of warnings that are remembered."""
 _INCIDENTS: Final = frozenset({"error_occurred", "output_received", "raw_received"})
 _STATUS: Final = {"inProgress": "in_progress"}
 

@@ -121,7 +121,7 @@ def _command(params: dict[str, Json]) -> Json:
 
 
 def _directory(params: dict[str, Json], cwd: str, directories: Sequence[str]) -> str:
-    """Return where a command would run; Codex's model chooses it, in the sandbox or outside."""
+    """Return where a command would run; the model chooses it, inside or outside the sandbox."""
     named = params.get("cwd")
     if not isinstance(named, str) or not named:
         return ""

@@ -61,7 +61,7 @@ class State:
         """What each thread had used when it was last told."""
         self.limits: Limits | None = None
         self.warned: set[str] = set()
-        """Warnings that concern no thread and were told already, in this run or another one."""
+        """Warnings that concern no thread and were already reported in this or another run."""
         self._streams: Final[dict[str, int]] = {}
 
     @property

@@ -79,7 +79,7 @@ class Asked(msgspec.Struct, frozen=True):
     prompts: Prompts
     """The system prompts of all threads."""
     warned: set[str]
-    """Warnings that concern no thread and were told already."""
+    """Warnings that concern no thread and were already reported."""
 
 
 class Turn:

@@ -176,7 +176,7 @@ async def _refuse(run: RunContext, tool_call_id: str, why: str) -> None:
 async def _not_started(run: RunContext, tool_call_id: str, error: Exception) -> None:
     """Tell that the command could not be started."""
     if isinstance(error, ProgramNotFound):
-        # The prompt names it: other jobs of this provider may well find theirs.
+        # The prompt names the program: this provider's other jobs may find theirs.
         failure = config_invalid(str(error))
     elif isinstance(error, ProcessError):
         failure = start_failure(error)

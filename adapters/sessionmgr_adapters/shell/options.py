@@ -23,12 +23,12 @@ class ShellOptions(Options, frozen=True, kw_only=True):
     """
 
     shell: bool = False
-    """Have /bin/sh read the prompt. Otherwise it is an argv: refused if an unquoted `;`, `&`,
-    `|`, `<`, `>`, `*`, `$`, backtick or line break shows that it was meant for a shell."""
+    """Have /bin/sh read the prompt. Otherwise the prompt is an argv; an unquoted `;`, `&`, `|`,
+    `<`, `>`, `*`, `$`, backtick or line break is refused, because it was meant for a shell."""
     cwd: str | None = None
     """Where it starts, seen from the session's directory. It is no fence."""
     timeout: Seconds | str | None = 30.0
-    """Seconds, or a text like "15m"; null is no limit. A run that exceeds it is timed_out."""
+    """Seconds, or a text like "15m"; null: no limit. A run that exceeds it is timed_out."""
     allowed_commands: tuple[str, ...] | None = None
     denied_commands: tuple[str, ...] = ()
     success_exit_codes: tuple[int, ...] = (0,)

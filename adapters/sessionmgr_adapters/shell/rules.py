@@ -169,7 +169,7 @@ class Rules:
         return [*texts[:at], *inner]
 
     def _require_no_launch(self, program: Program, words: Sequence[Word], texts: list[str]) -> None:
-        """Refuse an argument that names a program to start, and files whose names could be one."""
+        """Refuse an argument that names a program to start, and file names that could be one."""
         names = self._names(program.word)
         if (argument := launches(names, texts)) is not None:
             raise NotPlainError(f"what {program.word} would start for {argument}")

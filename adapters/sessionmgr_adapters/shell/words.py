@@ -1,4 +1,4 @@
-"""How this adapter reads a prompt: as the words of an argv, or those of a script."""
+"""Parses a prompt of this adapter into the words of an argv or of a script."""
 
 from sessionmgr.provider.command_line import (
     NotPlainError as NotPlainError,

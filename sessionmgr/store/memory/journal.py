@@ -253,7 +253,7 @@ class MemoryJournal:
     def _remove_sessions(
         self, before: int, session_id: str | None, held: Collection[str]
     ) -> tuple[Removed, set[str], set[str]]:
-        """Remove sessions; return what went, its ids, and the images that no event names now."""
+        """Remove sessions; return the totals, their ids, and the images that no event names now."""
         events = size = 0
         gone, named = set[str](), set[str]()
         old = [

@@ -38,7 +38,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
 
 def connect(options: Options) -> sqlite3.Connection:
-    """Open the file, whatever it is."""
+    """Open the file, regardless of its contents."""
     return sqlite3.connect(
         options.path.absolute().as_uri(),
         timeout=options.patience,
@@ -57,8 +57,8 @@ def open_writer(options: Options) -> sqlite3.Connection:
     """
     path = options.path
     check_place(path)
-    # Log and index get the mode of the file beside which they lie.
-    with suppress(OSError):  # SQLite meets the same, and says which it is
+    # Log and index take the mode of the database file.
+    with suppress(OSError):  # SQLite meets the same error and reports it
         make_private_file(path)
     try:
         connection = connect(options)
@@ -69,7 +69,7 @@ def open_writer(options: Options) -> sqlite3.Connection:
         connection.execute(f"PRAGMA synchronous={synchronous}")
         _be_ready_to_give_back(connection)
         _prepare(connection, options)
-        # What is deleted or overwritten does not stay in the free parts of a page.
+        # Deleted or overwritten data does not stay in the free parts of a page.
         connection.execute("PRAGMA secure_delete=FAST").close()
         connection.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit={LOG_BYTES}")
@@ -87,7 +87,7 @@ def open_writer(options: Options) -> sqlite3.Connection:
 
 
 def _be_ready_to_give_back(connection: sqlite3.Connection) -> None:
-    """Have a new file be one from which free pages can be given back to the disk."""
+    """Enable incremental vacuum in a new file, so that free pages can be returned."""
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     if not pages:
         connection.execute("PRAGMA auto_vacuum=INCREMENTAL").close()

@@ -67,7 +67,7 @@ class Glance:
 
     def __init__(self) -> None:
         self._versions: dict[int, tuple[int, Mapping[Key, int]]] = {}
-        """By connection: the file's version at the last look, and what was awaited then."""
+        """By connection: the file's version at the last look, and the waiters of that look."""
 
     def look(self, connection: Connection, awaited: Mapping[Key, int]) -> list[tuple[Key, int]]:
         """Return what has been passed, if anything has changed since this connection looked."""
@@ -102,9 +102,9 @@ class Glance:
     def _is_known(
         last: tuple[int, Mapping[Key, int]] | None, version: int, awaited: Mapping[Key, int]
     ) -> bool:
-        """Say whether the last look has found out all that this one could."""
+        """Return whether the last look covers all that this one could find."""
         if last is None or last[0] != version:
             return False
-        # Who began to wait while others looked may have read before what that look has seen.
+        # A waiter that arrived during the look may have read before the state that it saw.
         asked = last[1]
         return all(key in asked and asked[key] <= after for key, after in awaited.items())

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 OWNER: Final = "boot_id, pid, start, owner, namespace"
-"""The columns that hold an owner."""
+"""The columns of an owner."""
 
 
 def _columns(owner: Owner) -> tuple[str, int, int, str, str]:
@@ -19,7 +19,7 @@ def _columns(owner: Owner) -> tuple[str, int, int, str, str]:
 
 
 def _owner(columns: list[Any]) -> Owner:
-    """Read an owner; one that an earlier version wrote has no namespace."""
+    """Read an owner; an earlier version stored no namespace."""
     boot_id, pid, start, name, namespace = columns
     return Owner(boot_id, pid, start, name, namespace or "")
 
@@ -27,7 +27,7 @@ def _owner(columns: list[Any]) -> Owner:
 def acquire(
     connection: Connection, name: str, owner: Owner, now: int, ttl: int, over: Lease | None
 ) -> Lease:
-    """Take the lease, unless another owner holds one other than `over`: return that one then."""
+    """Take the lease, unless an owner other than `over` holds one: then return that one."""
     known, last, expires, *held_by = connection.execute(
         "SELECT (SELECT fence FROM sessions WHERE session_id = :name),"
         f" fence, expires, {OWNER}"
@@ -148,7 +148,7 @@ def take(connection: Connection, request_id: str, owner: Owner, over: Owner | No
 
 
 def complete(connection: Connection, request_id: str, result: bytes) -> None:
-    """Note what came of the request, if nothing has come of it yet, and forget what it said."""
+    """Record the request's outcome, if it has none yet, and erase its body."""
     found = request(connection, request_id)
     connection.execute(
         "UPDATE requests SET result = coalesce(result, ?), body = x'' WHERE number = ?",

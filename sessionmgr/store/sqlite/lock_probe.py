@@ -1,4 +1,4 @@
-"""Whether another connection holds a store's write lock just now."""
+"""Probes whether another connection holds a store's write lock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def is_locked(path: Path) -> bool:
-    """Say whether the lock is held, without waiting for it; False where that cannot be known."""
+    """Return whether the lock is held, without waiting for it; False if unknown."""
     place = f"{path.absolute().as_uri()}?mode=rw"
     try:
         with closing(sqlite3.connect(place, timeout=0, isolation_level=None, uri=True)) as probe:

@@ -1,8 +1,8 @@
-"""Removing sessions as a whole, and giving free pages of the file back to the disk.
+"""Removes whole sessions, and returns free pages of the file to the disk.
 
-A session goes in one transaction, with all that is its own. Its images go if no event that is left
-names them; as whoever puts an image into the store names it a moment later, that is done only while
-nobody holds a lease.
+One transaction removes a session with all its rows. Its images are removed if no remaining event
+names them. An image is stored a moment before the event that names it, so this happens only while
+no lease is held.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGES_AT_ONCE: Final = 500
-"""So many pages are given back at once; appends go in between."""
+"""Pages that one step returns; appends run in between."""
 SHORT_LOG: Final = 256
-"""Pages of log that are moved into the file while it is made smaller: its disk may be full."""
+"""Log pages per checkpoint while the file shrinks: its disk may be full."""
 ROOM_TO_REWRITE: Final = 3
-"""How many times the size of what is kept it takes to write a file anew: log, copy and file."""
+"""Free space for rewriting a file, in multiples of the kept data: log, copy and file."""
 PATIENCE: Final = 1.0
-"""Seconds in which a file must be free that is to be written anew."""
+"""Seconds within which a file to be rewritten must become free."""
 INCREMENTAL: Final = 2
 _OLD: Final = """
     SELECT key, session_id FROM sessions WHERE key > ? AND created < ?
@@ -45,9 +45,9 @@ _OLD: Final = """
 def remove_one(
     connection: sqlite3.Connection, after: int, before: int, session_id: str | None
 ) -> tuple[int, Removed, set[str]] | None:
-    """Remove the next session above a key; return its key, what went, and the images it named.
+    """Remove the next session above a key; return its key, the totals, and the images it named.
 
-    None says that there is no further one.
+    None: there is no further one.
     """
     found = connection.execute(_OLD, (after, before, session_id, session_id, before)).fetchone()
     if found is None:
@@ -74,7 +74,7 @@ def remove_one(
 
 
 def remove_blobs(connection: sqlite3.Connection, named: Collection[str]) -> Removed:
-    """Remove those of the images that no event names, unless somebody is at work."""
+    """Remove those images that no event names, unless a lease is held."""
     if connection.execute("SELECT 1 FROM leases WHERE expires IS NOT NULL LIMIT 1").fetchone():
         return Removed()
     left = set(named)
@@ -91,17 +91,17 @@ def remove_blobs(connection: sqlite3.Connection, named: Collection[str]) -> Remo
 
 
 def remove_requests(connection: sqlite3.Connection, before: int) -> None:
-    """Remove what was asked for before then; nobody waits for an answer any more."""
+    """Remove requests older than that: no program waits for their answers any more."""
     connection.execute("DELETE FROM requests WHERE at < ?", (before,))
 
 
 def keep_log(connection: sqlite3.Connection, pages: int) -> None:
-    """Have the log moved into the file as soon as it has so many pages."""
+    """Checkpoint the log into the file whenever it has so many pages."""
     connection.execute(f"PRAGMA wal_autocheckpoint={pages}").close()
 
 
 def give_back_some(connection: sqlite3.Connection) -> int:
-    """Give some free pages back to the disk; return how many bytes that is."""
+    """Return some free pages to the disk; the result is their size in bytes."""
     before = _pages(connection)
     if _value(connection, "auto_vacuum") != INCREMENTAL or not _value(connection, "freelist_count"):
         return 0
@@ -110,20 +110,20 @@ def give_back_some(connection: sqlite3.Connection) -> int:
 
 
 class Rewritten(Struct, frozen=True):
-    """What came of writing a file anew."""
+    """The result of rewriting a file."""
 
     freed: int = 0
     why_not: str | None = None
-    """Why it keeps its size, although there is something free in it."""
+    """Why the file keeps its size although it has free pages."""
 
 
 def rewrite(path: Path) -> Rewritten:
-    """Write a file of an earlier version anew, without what is free in it.
+    """Rewrite a file of an earlier version without its free pages.
 
-    A later one gives that back as it is.
+    A file of a later version returns them without that.
 
     Raises:
-        StoreUnusable: The file cannot be used.
+        StoreUnusable: The file is unusable.
     """
     try:
         with closing(connect(Options(path=path, patience=PATIENCE))) as connection:
@@ -147,7 +147,7 @@ def _rewrite(connection: sqlite3.Connection, path: Path) -> Rewritten:
         return Rewritten(why_not=f"to write it anew takes {megabytes:.0f} MB of free disk")
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL").close()
     connection.execute("VACUUM").close()
-    with suppress(sqlite3.Error):  # else it is done when the last one closes it
+    with suppress(sqlite3.Error):  # otherwise the last connection does it at its close
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
     return Rewritten((pages - _pages(connection)) * page_size)
 

@@ -131,6 +131,6 @@ TABLES: Final = (
 ADDED: Final = (("leases", "namespace", "TEXT"), ("requests", "namespace", "TEXT"))
 """Columns that files of an earlier version lack: table, name, type.
 
-They are added when such a file is opened. Earlier versions name the columns that they read and
-write, and so the schema's version stays what it is.
+The store adds them when it opens such a file. Earlier versions name the columns that they read
+and write, so the schema version stays the same.
 """

@@ -173,17 +173,17 @@ class SqliteStore(Ground):
 
     @asynccontextmanager
     async def _short_log(self) -> AsyncGenerator[None]:
-        """Take as little room for the log as can be: there may be little left."""
+        """Keep the log as small as possible: the disk may be almost full."""
         await self._write(lambda connection: removal.keep_log(connection, removal.SHORT_LOG))
         try:
             yield
         finally:
-            # Bounded by the patience for others' locks; one that is closed has no log any more.
+            # Bounded by the patience for others' locks; a closed file has no log any more.
             with trio.CancelScope(shield=True), suppress(StoreError):
                 await self._write(lambda connection: removal.keep_log(connection, CHECKPOINT_PAGES))
 
     async def _give_back(self) -> int:
-        """Give free pages of the file back to the disk, some at a time; return how much it was."""
+        """Return free pages of the file to the disk in steps; the result is their size."""
         freed = 0
         while some := await self._write(removal.give_back_some, rows=journal.PRUNED_AT_ONCE):
             freed += some
@@ -249,8 +249,8 @@ class SqliteStore(Ground):
         alive: Callable[[Owner], bool] = lambda _: False,
     ) -> Lease:
         """Take the lease, with a higher fence than any before."""
-        # Whether the holder is gone or alive is found out here, not inside the transaction, which
-        # takes the lease over only if it still is the one that was judged: not renewed, say.
+        # This checks outside the transaction whether the holder is gone or alive; the transaction
+        # takes the lease over only if it is still the one that was checked (not renewed, say).
         lease = await self._acquire(name, owner, now, ttl, None)
         while lease.owner != owner:
             if is_held(lease, now, gone, alive):

@@ -1,4 +1,4 @@
-"""A batch that is killed and run again, in virtual time: no tool call on record is made twice."""
+"""Kills and reruns a batch in virtual time: no recorded tool call may happen twice."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 JOBS: Final = 5
 AGENT: Final = "worker"
 COMMAND: Final = "command"
-"""A provider that cannot resume: what it is asked is a command."""
+"""A provider that cannot resume; its prompts are commands."""
 PUSH: Final = "push"
 SPAN: Final = 12.0
 """Seconds within which a batch is killed."""
@@ -71,7 +71,7 @@ class BatchSimulation:
         self._retry_on: Final = KINDS if self._dice.once_in(2) else None
 
     async def run(self) -> None:
-        """Run the batch, kill it some times, and look at what it has done."""
+        """Run the batch, kill it several times, and check its work."""
         with tempfile.TemporaryDirectory(prefix="simulation-") as directory:
             place = Path(directory, "0")
             lives = self._dice.randrange(1, 5)
@@ -80,7 +80,7 @@ class BatchSimulation:
         await self._judge()
 
     async def _live(self, place: Path, number: int, *, is_last: bool) -> Path:
-        """Run the batch for the time of one manager; return where its ledger is afterwards."""
+        """Run the batch for one manager's lifetime; return the ledger's path afterwards."""
         world = self._world
         weather = Weather(Dice(world.seed, "batch weather", number))
         manager = open_manager(
@@ -101,7 +101,7 @@ class BatchSimulation:
             with trio.move_on_after(self._dice.random() * SPAN):
                 await over.wait()
                 return place
-            # What a process that is killed has written is what stands: the rest is not seen.
+            # Only the files that a killed process has written survive.
             shutil.copytree(place, left, ignore=shutil.ignore_patterns("lock*"))
             weather.die()
             vanish(manager)
@@ -119,7 +119,7 @@ class BatchSimulation:
                 self._results[result.job] = result
         over.set()
 
-    # --- what there is to do ---------------------------------------------------------------------
+    # --- the jobs ---------------------------------------------------------------------
 
     def _jobs(self) -> list[Job]:
         dice = Dice(self._world.seed, "jobs")
@@ -153,7 +153,7 @@ class BatchSimulation:
         made.runs_commands = True
         return made
 
-    # --- what came of it -------------------------------------------------------------------------
+    # --- the checks -------------------------------------------------------------------------
 
     async def _judge(self) -> None:
         complain = self._world.complain
@@ -162,7 +162,7 @@ class BatchSimulation:
         pushes = self._pushes()
         for name, number in pushes.items():
             if number > 1:
-                complain(f"{name} has pushed {number} times, and nobody has decided that")
+                complain(f"{name} has pushed {number} times without a decision")
         for job in self._jobs():
             result = self._results.get(job.id)
             if result is None:
@@ -170,10 +170,10 @@ class BatchSimulation:
             elif result.side_effects != (job.id in pushes):
                 complain(f"{job.id}: side_effects is {result.side_effects}: {pushes}")
             elif self._policy is RetryFrom.ASK and result.side_effects and result.resumed_from:
-                complain(f"{job.id} was resumed, and nobody has decided that")
+                complain(f"{job.id} was resumed without a decision")
 
     def _pushes(self) -> dict[str, int]:
-        """Count the tool calls that are on record, by job."""
+        """Count the recorded tool calls by job."""
         found: dict[str, int] = {}
         for rows in self.record.sessions.values():
             for noted in rows:

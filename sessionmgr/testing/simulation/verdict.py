@@ -145,7 +145,7 @@ class Reasons:
                 return status in self._piece.ends
 
     def _session_has_spent(self) -> bool:
-        """Say whether other runs of the session may have used up its budget."""
+        """Return whether other runs of the session may have used up its budget."""
         world, session = self._world, self._stored.session_id
         of_it = [note for note in world.runs.values() if note.session_id == session]
         return session in world.limited and any(_spends(world.piece(n.prompt)) for n in of_it)

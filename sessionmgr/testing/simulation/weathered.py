@@ -157,7 +157,7 @@ class WeatheredStore(Store):
         return await self._base.prune(before=before, session_id=session_id)
 
     async def remove(self, *, before: int, session_id: str | None = None) -> Removed:
-        """Remove what may be removed."""
+        """Remove the sessions that may be removed."""
         await self._weather.enter()
         return await self._base.remove(before=before, session_id=session_id)
 

@@ -83,7 +83,7 @@ class World:
         """Sessions of which another process wants some run paused."""
         self.all_cancels: Final[list[float]] = []
         self.limited: Final[set[str]] = set()
-        """Sessions that have a budget, whoever takes them up."""
+        """Sessions with a budget, regardless of their manager."""
         self.stops: Final[set[str]] = set()
         """Runs of which a question was denied with a stop."""
         self.refused: Final[set[str]] = set()

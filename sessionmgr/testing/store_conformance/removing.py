@@ -1,4 +1,4 @@
-"""Sessions that are removed as a whole."""
+"""Conformance tests for the removal of whole sessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LATER: Final = 10_000
 
 
 async def _ended(store: Store, session_id: str, *images: bytes) -> str:
-    """Store a session whose only run has ended, and which has these images; return the run."""
+    """Store a session with these images whose only run has ended; return the run."""
     run = f"run_of_{session_id}"
     await new_session(store, session_id)
     start = batch(1, "run_started", run=run, status="running", session_id=session_id)

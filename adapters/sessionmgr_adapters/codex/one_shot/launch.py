@@ -47,9 +47,9 @@ class OneShotSpec(msgspec.Struct, frozen=True, kw_only=True):
     settings: tuple[tuple[str, Json], ...] = ()
     """Overrides of its configuration, dotted; the later ones win."""
     secrets: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
-    """Settings that must not stand on its command line, as tables."""
+    """Settings that must not appear on its command line, as tables."""
     home: Path = Path("/nonexistent")
-    """Where it has its configuration."""
+    """Codex's home with its configuration."""
     thread: str | None = None
     """The one that it goes on in."""
     is_fork: bool = False

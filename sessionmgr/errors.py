@@ -572,8 +572,8 @@ class StoreFull(StoreUnusable):
 
     what = "has no room to grow"
     remedy = (
-        "free space on its disk, or raise the limit or quota; then go on (sessionmgr prune makes "
-        "the file smaller, and needs a few MB of room for its log while it does)"
+        "free space on its disk, or raise the limit or quota, then try again (sessionmgr prune "
+        "shrinks the file, but needs a few MB of room for its log)"
     )
 
 

@@ -57,7 +57,7 @@ def _commands_of(found: Json) -> list[Started]:
     if isinstance(found, list):
         argv = _texts(found)
         if len(argv) == 1 and len(argv[0].split()) != 1:
-            raise NotPlainError("its only word holds blanks")
+            raise NotPlainError("its only word contains blanks")
         return [command_of_argv(argv)]
     if not isinstance(found, str):
         raise NotPlainError("it is no text")
@@ -70,7 +70,7 @@ def _commands_of(found: Json) -> list[Started]:
 def _with_arguments(found: Sequence[Json], arguments: list[Json]) -> Started:
     """Return the command whose name and arguments are separate fields."""
     if len(found) != 1 or not isinstance(found[0], str) or len(found[0].split()) != 1:
-        raise NotPlainError("its name and its arguments are given apart")
+        raise NotPlainError("its name and its arguments are separate fields")
     return command_of_argv([found[0], *_texts(arguments)])
 
 

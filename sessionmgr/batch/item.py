@@ -143,7 +143,7 @@ class Item:
         place = Path(path)
         for each in (place, *place.parents[:2]):  # attempt, job, items
             if each.is_symlink():
-                raise OSError(errno.ELOOP, "a symbolic link is not followed here", str(each))
+                raise OSError(errno.ELOOP, "this path must not be a symbolic link", str(each))
         make_private_directory(place)
         return place
 

@@ -40,7 +40,7 @@ def read_rules(path: str | Path, *, sha256: str | None = None) -> Rules:
         raise RulesInvalid(str(path), f"there is no {name!r}; rules begin with [[rule]]")
     rules = found.get("rule")
     if not isinstance(rules, list) or not rules:
-        raise RulesInvalid(str(path), "it holds no rules: each begins with [[rule]]")
+        raise RulesInvalid(str(path), "it contains no rules; each begins with [[rule]]")
     lines = [number for number, line in enumerate(text.splitlines(), 1) if _HEAD.match(line)]
     return Rules(
         tuple(

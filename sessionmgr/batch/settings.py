@@ -53,7 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             if value is not None and value < least:
                 raise ValueError(f"{name} is {value}, and must be at least {least}")
         if self.on_denied not in ON_DENIED:
-            raise ValueError(f"on_denied is {self.on_denied!r}, and must be 'warn' or 'fail'")
+            raise ValueError(f"on_denied is {self.on_denied!r}; it must be 'warn' or 'fail'")
         for provider, at_once in self.per_provider.items():
             if at_once < 1:
                 raise ValueError(f"per_provider[{provider!r}] is {at_once}, and must be at least 1")
@@ -87,7 +87,7 @@ def retry_from(name: str) -> RetryFrom:
         return RetryFrom(name)
     except ValueError:
         known = ", ".join(RetryFrom)
-        raise ValueError(f"retry_from is {name!r}, and must be one of {known}") from None
+        raise ValueError(f"retry_from is {name!r}; it must be one of {known}") from None
 
 
 def kinds(names: Collection[str]) -> frozenset[FailureKind]:

@@ -121,7 +121,7 @@ async def _by_job(store: Store, job: str, out: str | None) -> list[StoredSession
         if of is not None and of.job == job and wanted in {None, of.batch}:
             found.setdefault(of.batch, stored)
     if wanted is not None and not found:
-        raise CommandLineInvalid(f"--batch {out}: no session of a job {job!r} is stored for it")
+        raise CommandLineInvalid(f"--batch {out}: it has no stored session of a job {job!r}")
     return list(found.values())
 
 

@@ -107,7 +107,7 @@ async def appoint(launcher: int, open_files: int) -> AppointedWarden:
         try:
             warden = await _appoint(launcher, open_files)
         except OSError as error:
-            raise LauncherFailed(f"the warden cannot be started: {error}") from error
+            raise LauncherFailed(f"the spawner cannot be started: {error}") from error
         if warden is not None:
             return warden
     raise LauncherFailed("the warden did not come up: signals strike it again and again")
@@ -161,11 +161,11 @@ async def _start(*numbers: int) -> trio.Process:
 
 
 def _program() -> tuple[str, ...]:
-    """Return what the interpreter is to run: a file, or its text where we come from a zip."""
+    """Return the interpreter's program: a file, or its text if our package is a zip."""
     if _PROGRAM.is_file():
         return (str(_PROGRAM),)
     try:
         return ("-c", inspect.getsource(standalone))
     except OSError as error:
-        why = f"{_PROGRAM} is missing: it is the program of the process that starts children"
+        why = f"{_PROGRAM} is missing: it starts the spawner of children"
         raise LauncherFailed(why) from error

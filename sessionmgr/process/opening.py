@@ -165,7 +165,7 @@ def _has_subreapers() -> bool:
         os.close(os.pidfd_open(os.getpid()))
     except OSError as error:
         if is_passing(error):  # a passing shortage, not a property of the system
-            raise LauncherFailed(f"no pidfd can be had: {error}") from error
+            raise LauncherFailed(f"cannot open a pidfd: {error}") from error
         return False
     return True
 

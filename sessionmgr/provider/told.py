@@ -48,7 +48,7 @@ _ENVELOPE: Final = 100
 """Approximate number of bytes of an event beside its text."""
 _OURS: Final = (SessionCreated, SessionClosed, RunPaused)
 _LOOKED_AT: Final = frozenset({TokenUsageUpdated, *_OURS})
-# To write what is too deep, too large or half a character is not this list's to do.
+# Values that are too deep, too large or half a character are left to the encoder.
 _UNWRITTEN: Final = (TypeError, ValueError, OverflowError, RecursionError)
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -132,7 +132,7 @@ def _one_by_one(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], int]:
 
 def _require_event(event: object) -> None:
     if not isinstance(event, Event):
-        raise TypeError(f"an adapter tells events, and not {_shown(event)}")
+        raise TypeError(f"an adapter must report events, not {_shown(event)}")
 
 
 def _as_written(
@@ -222,7 +222,7 @@ def _of_figures(event: TokenUsageUpdated) -> tuple[Event, ...]:
 
 def _tokens(usage: Usage) -> Usage:
     if not isinstance(usage, Usage):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"token_usage_updated: {_shown(usage)} is no Usage")
+        raise TypeError(f"token_usage_updated: {_shown(usage)} is not a Usage")
     return Usage(**{name: count if _can_be(count) else 0 for name, count in asdict(usage).items()})
 
 
@@ -232,5 +232,5 @@ def _can_be(count: object) -> bool:
 
 def _money(cost: float | None) -> float | None:
     if not isinstance(cost, int | float | None):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"token_usage_updated: a cost is a number, and not {_shown(cost)}")
+        raise TypeError(f"token_usage_updated: a cost must be a number, not {_shown(cost)}")
     return cost if cost is not None and 0 <= cost <= MOST_USD else None

@@ -153,7 +153,7 @@ def kill(times: int, seed: int) -> tuple[dict[str, int], list[str]]:
 
 
 def whole_lines(place: Path) -> set[bytes]:
-    """Return the results that are there; the last may be half written when its writer is killed."""
+    """Return the results in the file; a killed writer may leave the last one incomplete."""
     path = place / "out" / "results.jsonl"
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     return {line for line in lines if line.endswith(b"\n")}

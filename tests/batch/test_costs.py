@@ -1,4 +1,4 @@
-"""What a batch has cost: all attempts are counted, and what is not known is said to be so."""
+"""The cost of a batch covers all attempts and marks unknown parts."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A job that was denied something is visible, and fails where that is asked for."""
+"""A job with denials is visible, and fails if the user requests that."""
 
 import json
 from pathlib import Path
@@ -108,7 +108,7 @@ async def test_a_batch_with_rules_is_not_warned_of_having_none(autojump_clock: o
 
 async def test_only_two_ways_to_treat_a_denied_job_are_known() -> None:
     async with open_hall() as hall:
-        with pytest.raises(ValueError, match="on_denied is 'ignore', and must be 'warn' or 'fail'"):
+        with pytest.raises(ValueError, match="on_denied is 'ignore'; it must be 'warn' or 'fail'"):
             run_batch(hall.manager, [], on_denied="ignore")  # type: ignore[arg-type]
 
 

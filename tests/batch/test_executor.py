@@ -1,4 +1,4 @@
-"""What blocks is done in a thread: neither a lock nor a disk that hangs stops clocks or pipes."""
+"""Blocking work runs in a thread: a locked ledger or a hanging disk stops no clocks or pipes."""
 
 import sqlite3
 import threading
@@ -20,7 +20,7 @@ from tests.batch.test_identity import statuses
 
 @contextmanager
 def locked(ledger: Path) -> Generator[None, None, None]:
-    """Hold a ledger as a curious `sqlite3` does with an open transaction."""
+    """Lock a ledger as `sqlite3` does with an open transaction."""
     with closing(sqlite3.connect(ledger, isolation_level=None, timeout=30)) as connection:
         connection.execute("begin immediate")
         yield
@@ -30,7 +30,7 @@ def locked(ledger: Path) -> Generator[None, None, None]:
 async def until(condition: Callable[[], object]) -> None:
     with trio.fail_after(60):
         await trio.lowlevel.checkpoint()
-        while not condition():  # which has no event  # noqa: ASYNC110
+        while not condition():  # there is no event for it  # noqa: ASYNC110
             await trio.sleep(0.01)
 
 
@@ -49,8 +49,8 @@ async def test_a_locked_ledger_delays_results_and_nothing_else(tmp_path: Path) -
         jobs = jobs_of(Wait(seconds=0.1), Say(text="x"))
         async with run_batch(manager, jobs, out=tmp_path) as batch:
             with locked(tmp_path / "ledger.db"):
-                await until(lambda: told_to_wait(batch))  # the loop goes on, or this would not
-                await until(lambda: not manager.status().running)  # and so did what was on
+                await until(lambda: told_to_wait(batch))  # the loop keeps running
+                await until(lambda: not manager.status().running)  # the running attempts ended, too
                 assert not (tmp_path / "results.jsonl").read_bytes()
             summary = await batch.wait()
             assert summary.statuses == {"completed": 6}
@@ -81,7 +81,9 @@ async def test_a_ledger_that_stays_locked_cancels_nothing_and_is_named(
         assert "run the same command again" in str(down.value)
         await results_of(run_batch(manager, jobs, out=tmp_path))
     assert statuses(tmp_path) == {"short": "completed", "long": "completed"}
-    assert sum(entry.what == "prompt" for entry in actor.diary) == 2  # none was cut or begun again
+    assert (
+        sum(entry.what == "prompt" for entry in actor.diary) == 2
+    )  # no attempt was interrupted or repeated
 
 
 async def test_a_stop_ends_what_is_on_though_the_ledger_is_locked(tmp_path: Path) -> None:
@@ -190,7 +192,7 @@ async def test_in_virtual_time_work_is_done_inline(autojump_clock: object) -> No
 
 
 async def slowly(batch: Batch, ledger: Path, running: Callable[[], int]) -> None:
-    """Take one result of many that are there, and the others when the ledger is locked."""
+    """Take one of many available results, and the others while the ledger is locked."""
     async with batch:
         results = aiter(batch)
         await until(lambda: batch.progress().done == 70)

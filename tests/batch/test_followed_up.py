@@ -1,4 +1,4 @@
-"""Jobs that were followed up by hand while nobody ran their batch."""
+"""Jobs that were followed up by hand while their batch was not running."""
 
 from pathlib import Path
 
@@ -52,7 +52,7 @@ async def test_a_job_that_is_over_is_followed_up_elsewhere_while_its_batch_goes_
 
 
 async def let_in(manager: Manager, run_id: str) -> RunHandle:
-    """Start a follow-up as soon as the manager of the batch has let the session go."""
+    """Start a follow-up as soon as the batch's manager has released the session."""
     while True:
         try:
             return await manager.submit_follow_up(run_id, "fix it")

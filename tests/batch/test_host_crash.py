@@ -1,4 +1,4 @@
-"""An exception in the host costs one attempt, and a dead host is not waited for."""
+"""An exception in the host costs one attempt, and the batch does not wait for a dead host."""
 
 from collections.abc import Collection
 
@@ -16,7 +16,7 @@ from tests.batch.hall import collect, job, open_hall
 
 
 class Stumbling(MemoryStore):
-    """Fails, in a way that nobody expects, when it is asked for the runs of a session."""
+    """Fails unexpectedly when it is asked for a session's runs."""
 
     async def runs(
         self,
@@ -44,7 +44,7 @@ async def test_an_exception_that_nobody_expects_fails_its_attempt_alone(
     assert odd.failure is not None
     assert (odd.status, odd.failure.kind) == (RunStatus.FAILED, FailureKind.MANAGER_CRASHED)
     assert "ZeroDivisionError: as planned" in odd.failure.message
-    assert odd.tool_calls.count == {"Bash": 1}  # what the run did is known all the same
+    assert odd.tool_calls.count == {"Bash": 1}  # the run's calls are still recorded
 
 
 class Crashing(InProcessHost):

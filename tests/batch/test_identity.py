@@ -1,4 +1,4 @@
-"""What makes a job the same one when its batch is run again, and whose results are touched."""
+"""The identity of a job across runs of its batch, and the results that a run may replace."""
 
 import json
 import shutil
@@ -158,8 +158,8 @@ async def test_a_directory_of_an_older_version_goes_on_working(
         jobs = [job("a", deadline=5), job("b", Fail())]
         await collect(run_batch(hall.manager, jobs, out=tmp_path))
         with closing(sqlite3.connect(tmp_path / "ledger.db")) as ledger, ledger:
-            ledger.execute("drop table standing")  # which those versions did not have,
-            digests = b'{"prompt": "0"}'  # and their fingerprints were of all fields
+            ledger.execute("drop table standing")  # absent from those versions,
+            digests = b'{"prompt": "0"}'  # which fingerprinted all fields
             ledger.execute("update job set fingerprint = 'of all fields'")
             ledger.execute("update job set digests = ? where id = 'b'", (digests,))
         jobs = [job("a", deadline=50), job("b")]

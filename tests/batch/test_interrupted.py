@@ -1,4 +1,4 @@
-"""A job that was interrupted after it had made tool calls: resumed, or left for a decision."""
+"""A job interrupted after a tool call is resumed or left for a decision."""
 
 import json
 import shutil
@@ -33,7 +33,7 @@ GONE = Fail(kind=FailureKind.SESSION_NOT_FOUND)
 
 
 def then(first: tuple[Step, ...], *later: tuple[Step, ...]) -> Callable[[str, int], Any]:
-    """Play `first` where the job's own prompt comes, and the others one by one when it is resumed.
+    """Play `first` for the job's own prompt, and the others one by one at its resumes.
 
     After the last of them it says "well".
     """
@@ -48,7 +48,7 @@ def then(first: tuple[Step, ...], *later: tuple[Step, ...]) -> Callable[[str, in
 
 
 def line(out: Path) -> dict[str, Any]:
-    """Return the one result that is in the file."""
+    """Return the one result in the file."""
     (found,) = (out / "results.jsonl").read_text().splitlines()
     result: dict[str, Any] = json.loads(found)
     return result
@@ -175,7 +175,7 @@ async def test_a_session_that_is_gone_leaves_the_job_for_a_decision(
             assert result.failure.kind is FailureKind.SESSION_NOT_FOUND
             assert f"its provider session is gone: {FRESH}" in result.failure.message
             assert line(tmp_path)["failure"]["message"] == result.failure.message
-        assert len(hall.prompts()) == 2  # the second time nothing was started
+        assert len(hall.prompts()) == 2  # the second run started nothing
         assert (await again(hall, tmp_path, retry_from="fresh")).resumed_from is None
         assert hall.prompts()[2] == "a"
 
@@ -205,7 +205,7 @@ async def test_a_session_that_fails_alike_twice_after_it_was_resumed_is_given_up
             "its session seems unusable (provider_error twice in a row after it was resumed): "
             + FRESH
         ) in result.failure.message
-        assert (await again(hall, tmp_path)).attempt == 3  # it is only shown again
+        assert (await again(hall, tmp_path)).attempt == 3  # the result is only shown again
 
 
 def unresumable(*steps: Step) -> type[ScriptedProvider]:
@@ -329,7 +329,7 @@ async def test_a_killed_job_that_waits_for_a_limit_is_not_what_it_was_before_tha
 
 async def test_an_unknown_policy_is_refused_with_its_value(autojump_clock: object) -> None:
     async with open_hall() as hall:
-        with pytest.raises(ValueError, match="retry_from is 'start', and must be one of session"):
+        with pytest.raises(ValueError, match="retry_from is 'start'; it must be one of session"):
             run_batch(hall.manager, [job("a")], retry_from="start")
 
 

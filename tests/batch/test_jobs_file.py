@@ -1,4 +1,4 @@
-"""A file that is no jobs file is recognized, and what is wrong in one is told by its place."""
+"""Files of other formats are recognized, and errors in a jobs file name their place."""
 
 import gzip
 import json
@@ -55,7 +55,7 @@ FOREIGN: dict[str, tuple[bytes, str]] = {
 
 
 JSONISH = st.text(st.sampled_from("{}[]\",:\\ \n'abid0123.eE-truefalsn"), max_size=40)
-"""What looks like a job, and nearly never is one."""
+"""Text that resembles a job but is not one."""
 
 
 def read(path: Path) -> list[Job | Problem]:

@@ -105,7 +105,7 @@ async def test_results_are_not_written_by_way_of_a_link(
 
 
 def link_to_theirs(tmp_path: Path, name: str) -> tuple[Path, Path]:
-    """Make a batch's directory with a link in it to a file of the user's."""
+    """Make a batch's directory that contains a link to a file of the user's."""
     theirs, link = tmp_path / "theirs", tmp_path / "out" / name
     theirs.write_text("precious")
     link.parent.mkdir()
@@ -143,7 +143,7 @@ async def test_a_disk_that_hangs_costs_no_job(
     kept = item.Item(str(tmp_path / "pipe" / "job" / "attempt-1"))
     place = tmp_path / "pipe" / "job" / "attempt-1"
     place.mkdir(parents=True)
-    os.mkfifo(place / "stderr")  # opening it hangs, for nobody reads it
+    os.mkfifo(place / "stderr")  # opening it blocks without a reader
     async with kept:
         for text in ("oh no", "and more"):
             await kept.see([OutputReceived(stream="stderr", text=text)])

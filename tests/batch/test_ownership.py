@@ -123,7 +123,7 @@ async def test_what_is_wrong_with_a_job_that_is_not_selected_stops_nothing(
     async with open_hall() as hall:
         jobs = [job("a", cwd=str(gone)), job("b"), job("c", prompt_file="/no", prompt=None)]
         await collect(run_batch(hall.manager, jobs, out=tmp_path, only=["a"]))
-        gone.rmdir()  # and so is the completed job's directory
+        gone.rmdir()  # the completed job's directory is gone, too
         batch = run_batch(hall.manager, jobs, out=tmp_path, skip=["c"])
         assert await results_of(batch) == {"b": "completed"}
         assert batch.summary().statuses == {"completed": 2}

@@ -1,4 +1,4 @@
-"""A batch whose providers cannot be used is refused before its first job."""
+"""A batch with unusable providers is refused before its first job."""
 
 from collections.abc import Mapping
 from pathlib import Path

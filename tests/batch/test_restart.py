@@ -1,4 +1,4 @@
-"""The policy by which a job's next attempt begins, as a table."""
+"""The policy for a job's next attempt, as a table."""
 
 import pytest
 from hypothesis import given, strategies as st

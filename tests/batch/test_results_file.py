@@ -1,4 +1,4 @@
-"""`results.jsonl` has one line a job, and is not written anew for each of very many."""
+"""`results.jsonl` has one line per job, and many replacements do not rewrite it each time."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Whatever is selected, forced, changed, stopped or killed: a result stands till its job has rerun.
+"""A result stays until its job has rerun, whatever is selected, forced, changed or killed.
 
 A model says of each job whether a command may run it. Between commands and within them, each job
 that has had a line in `results.jsonl` has one, and it is the same unless its own job was run again.
@@ -31,12 +31,12 @@ LOOK_EVERY = 0.7
 
 @dataclass(frozen=True)
 class Command:
-    """What a user does to the file of jobs, and then types."""
+    """A user's edit of the jobs file, and the command that follows."""
 
     prompts: frozenset[str]
-    """The jobs that are given another prompt."""
+    """The jobs with a changed prompt."""
     gone: frozenset[str]
-    """The jobs that are not in the file this time."""
+    """The jobs that are missing from the file this time."""
     deadline: float
     only: tuple[str, ...]
     skip: tuple[str, ...]
@@ -65,17 +65,17 @@ commands = st.builds(
 
 @dataclass
 class World:
-    """A directory, and what a user knows of it."""
+    """A directory, and the user's knowledge of it."""
 
     hall: Hall
     out: Path
     versions: Counter[str] = field(default_factory=Counter[str])
     lines: dict[str, bytes] = field(default_factory=dict[str, bytes])
     underway: set[str] = field(default_factory=set[str])
-    """Jobs that were begun, as they may, by a process that was killed before they had a result."""
+    """Jobs that a killed process may have begun before they had a result."""
     is_killed: bool = False
 
-    # --- what is there -----------------------------------------------------------------------
+    # --- the present state -----------------------------------------------------------------------
 
     def read(self) -> dict[str, bytes]:
         path = self.out / "results.jsonl"
@@ -88,7 +88,7 @@ class World:
         return f"{id} v{self.versions[id]}"
 
     def prompt_of(self, run_id: str) -> str:
-        """Return what the job of a run was first asked."""
+        """Return the first prompt of a run's job."""
         entries: dict[str, Entry] = {
             each.run_id: each for each in self.hall.actor.diary if each.what == "prompt"
         }
@@ -96,7 +96,7 @@ class World:
             run_id = entries[run_id].resumed_from or ""
         return entries[run_id].text
 
-    # --- what may be -------------------------------------------------------------------------
+    # --- allowed changes -------------------------------------------------------------------------
 
     def selects(self, command: Command, id: str) -> bool:
         is_named = not command.only or any(fnmatchcase(id, glob) for glob in command.only)
@@ -104,7 +104,7 @@ class World:
         return id not in command.gone and is_named and not is_skipped
 
     def has_changed(self, id: str) -> bool:
-        """Say whether a job is completed, and would be other work by now."""
+        """Return whether a job has completed and its work has changed since."""
         if id not in self.lines:
             return False
         told = json.loads(self.lines[id])
@@ -125,10 +125,10 @@ class World:
         changed = [id for id in selected if self.has_changed(id)]
         return not selected or (bool(changed) and not command.force)
 
-    # --- what must be ------------------------------------------------------------------------
+    # --- the checks ------------------------------------------------------------------------
 
     def check(self, allowed: set[str]) -> None:
-        """Hold what is there against what was: only a job that may run has another line."""
+        """Compare the results with the former ones: only a job that may run has another line."""
         found = self.read()
         for id, before in self.lines.items():
             assert id in found, f"the line of {id} is gone"
@@ -161,7 +161,7 @@ def scripts(seed: int, prompt: str, attempt: int) -> tuple[Step, ...]:
 async def do(world: World, command: Command) -> None:
     world.versions.update(command.prompts)
     allowed = {id for id in IDS if world.may_run(command, id)}
-    is_sure = not world.is_killed  # what became of its jobs, this command finds out first
+    is_sure = not world.is_killed  # this command first determines its jobs' outcomes
     is_refused = world.is_refused(command)
     asked = len(world.hall.actor.diary)
     jobs = [
@@ -205,7 +205,7 @@ async def do(world: World, command: Command) -> None:
 
 
 async def look(world: World, allowed: set[str]) -> None:
-    """Hold what is there against what was, again and again."""
+    """Compare the results with the former ones repeatedly."""
     while True:
         world.check(allowed)
         await trio.sleep(LOOK_EVERY)
@@ -222,7 +222,7 @@ async def use(world: World, command: Command, batch: Batch) -> bool:
         if command.ends == "stop":
             batch.stop("enough")
             await batch.wait()
-        elif command.ends == "kill":  # all that is left is what is on the disk by now
+        elif command.ends == "kill":  # only the files on disk survive
             shutil.copytree(world.out, copy, ignore=shutil.ignore_patterns("*-shm"))
     if command.ends != "kill":
         return False

@@ -53,7 +53,7 @@ NO_ROOM = Fail(kind=FailureKind.START_FAILED, retryable=True)
 
 
 async def test_a_lack_of_room_is_no_try_while_other_jobs_are_on(autojump_clock: object) -> None:
-    # A command that never began is told as a call.
+    # A command that never began is reported as a call.
     fails = failing(6, Tool(name="bash"), NO_ROOM)
 
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:

@@ -1,4 +1,4 @@
-"""No way round rules is known: what is denied stays denied, what is allowed allows no more."""
+"""No known way around rules works: denied commands stay denied, allowed ones allow no more."""
 
 import pytest
 from hypothesis import given, strategies as st
@@ -217,9 +217,9 @@ def test_what_one_command_starts_is_denied_though_the_other_is_allowed() -> None
 
 def test_the_reason_says_what_could_not_be_told() -> None:
     decision = NO_RM.decide(bash("echo $X"))
-    assert decision.reason == "rule 1; it holds a $ to expand; put it in single quotes"
+    assert decision.reason == "rule 1; it contains a $ to expand; put it in single quotes"
     decision = GIT_STATUS.decide(bash("echo $X"))
-    assert str(decision.reason).startswith("no rule allows it; it holds a $")
+    assert str(decision.reason).startswith("no rule allows it; it contains a $")
 
 
 @pytest.mark.parametrize("command", [" ", "", "'unclosed"])
@@ -276,7 +276,7 @@ def _one_argument_of(line: str) -> str:
     from sessionmgr.provider.command_line import tokens
 
     found = tokens(line)
-    assert all(hasattr(each, "raw") for each in found)  # words alone, and no operator
+    assert all(hasattr(each, "raw") for each in found)  # words only, no operator
     return " ".join(each.text for each in found)
 
 

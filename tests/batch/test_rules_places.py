@@ -1,4 +1,4 @@
-"""Rules judge a question by the directory and the files that it is really about."""
+"""Rules judge a request by the directory and the files that it really concerns."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def test_a_command_in_a_directory_of_its_own_is_judged_by_that(directory: str) -
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with links in it: out of it, and to another part of it."""
+    """A project with two links: one to a place outside, one to another part of it."""
     for name in ("work/src", "work/secrets", "work/other/deep", "outside"):
         (tmp_path / name).mkdir(parents=True)
     work = tmp_path / "work"

@@ -1,4 +1,4 @@
-"""What rules let through is run by real shells: a denied program is not started by any of it."""
+"""Real shells run the lines that rules allow, and none of them starts a denied program."""
 
 import shutil
 import subprocess
@@ -38,7 +38,7 @@ PIECES = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(JOINTS)), ma
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory in which `bin` holds all programs that there are, and `zap` notes its start."""
+    """A directory in which `bin` contains all programs, and `zap` records its start."""
     place = tmp_path_factory.mktemp("shells")
     (place / "bin").mkdir()
     for name, text in (("zap", f"echo x >> '{place}/started'"), ("ok", "exit 0")):

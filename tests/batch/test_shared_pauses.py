@@ -1,4 +1,4 @@
-"""A pause of a provider is heeded by reruns and by other batches on the same store."""
+"""Reruns and other batches on the same store obey a provider's pause."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def limited_at_first(prompt: str, attempt: int) -> tuple[Step, ...]:
 
 
 async def pause_one(hall: Hall, out: Path | None = None) -> None:
-    """Have a batch hit the limit, and be stopped while it is paused."""
+    """Make a batch hit the limit, and stop it during the pause."""
     async with run_batch(hall.manager, [job("a")], out=out) as batch:
         await trio.sleep(5)
         assert "actor" in batch.progress().paused

@@ -11,10 +11,10 @@ from sessionmgr.testing.scripted import scripted
 
 
 class Own(Options, frozen=True, kw_only=True):
-    """What may be set for the actor alone."""
+    """Options of this actor."""
 
     headers: dict[str, str] = field(default_factory=dict[str, str])
-    """What it would send to a server; one of them is secret, as a rule."""
+    """Headers for a server; one of them is usually secret."""
 
 
 Actor = scripted("actor", options=Own)

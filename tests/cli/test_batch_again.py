@@ -1,4 +1,4 @@
-"""`batch`, typed again: what is finished stays so, and what is empty or of another is refused."""
+"""`batch`, repeated: finished jobs stay finished; empty or foreign directories are refused."""
 
 import json
 from pathlib import Path

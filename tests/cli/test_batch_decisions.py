@@ -1,4 +1,4 @@
-"""Commands that a batch has run and that did not end well: run again, or left for a decision."""
+"""Commands of a batch that did not end well run again or wait for a decision."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""A budget that a provider cannot enforce is refused by name, wherever it comes from."""
+"""A budget that a provider cannot enforce is refused by name, whatever its source."""
 
 from pathlib import Path
 

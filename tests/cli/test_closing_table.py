@@ -1,4 +1,4 @@
-"""What is said when a batch is over."""
+"""The closing table of a batch."""
 
 from sessionmgr.batch import JobDenial, JobResult, Summary
 from sessionmgr.cli.closing_table import GO_ON, Failures, closing_lines

@@ -20,7 +20,7 @@ def settings(terminal: Terminal, *words: str) -> dict[str, tuple[object, str]]:
 
 
 def trust(terminal: Terminal) -> None:
-    """Have all of the project's file taken."""
+    """Trust the project's file."""
     assert terminal.bare("trust", str(terminal.home))[0] == 0
 
 

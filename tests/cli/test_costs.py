@@ -1,4 +1,4 @@
-"""The verb `costs`: a sum says whether all of it is known."""
+"""The verb `costs`: a sum says whether it is complete."""
 
 import json
 

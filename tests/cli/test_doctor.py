@@ -172,7 +172,7 @@ def test_an_adapter_that_cannot_be_loaded_is_listed_as_broken(
 
 
 def agent(terminal: Terminal, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Install a program of an agent's name, which nothing may start, and no other."""
+    """Install one agent's program, which no test may start, and no other."""
     program = terminal.home / "bin" / name
     program.parent.mkdir(exist_ok=True)
     program.write_text("#!/bin/sh\ntouch started\n")

@@ -1,4 +1,4 @@
-"""Follow-ups of jobs that are over, by the id of the job, its run or its session."""
+"""Follow-ups of finished jobs by the id of the job, its run or its session."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def batch(store: Path, out: Path, *jobs: Job) -> dict[str, RunResult]:
-    """Run jobs in a program of their own, and return what became of them."""
+    """Run jobs in another program, and return their results."""
 
     async def main() -> dict[str, RunResult]:
         async with (
@@ -120,7 +120,7 @@ def test_a_job_of_several_batches_is_named_with_its_batch(
     assert len(runs_of(terminal, of["two"].session_id)) == 1
     code, _, err = terminal("resume", "b", MORE, "--batch", str(tmp_path / "one"))
     assert code == 1
-    assert err.endswith(f"--batch {tmp_path / 'one'}: no session of a job 'b' is stored for it")
+    assert err.endswith(f"--batch {tmp_path / 'one'}: it has no stored session of a job 'b'")
 
 
 async def test_a_job_that_is_on_is_not_followed_up(terminal: Terminal, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ async def test_a_job_that_is_on_is_not_followed_up(terminal: Terminal, tmp_path:
 
 
 async def cancel_by_job(terminal: Terminal, store: Path, out: Path) -> RunResult:
-    """Run a job after another of the same id, and cancel it by that while it is on."""
+    """Run a job after another one with the same id, and cancel it by that id while it is active."""
     before = Job(id="a", prompt="x", provider="actor")
     job = Job(id="a", prompt=SCRIPTS["timed_out"], provider="actor")
     async with open_manager(store=store, adapters={"actor": scripted("actor")}) as manager:

@@ -1,4 +1,4 @@
-"""JSON that is printed acts on no terminal, and says the same."""
+"""Printed JSON controls no terminal and keeps its values."""
 
 import json
 import unicodedata

@@ -1,4 +1,4 @@
-"""Whatever we make that can hold a prompt or a variable is its user's alone, umask or not."""
+"""Files that can hold a prompt or a variable are private to the user under any umask."""
 
 import json
 import stat
@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.cli.command import COMMAND, environment
 
 LOOSE = 0o022
-"""The umask that most people have: everybody may read what is made."""
+"""The usual umask: all users may read new files."""
 
 LIBRARY = """
 import os, sys, trio
@@ -44,7 +44,7 @@ def loosely(*command: str, at: Path, stdin: str = "") -> str:
 
 
 def open_to_others(place: Path) -> list[str]:
-    """Return what is open to others in a directory, itself included."""
+    """Return the files in a directory, and the directory, that others may access."""
     return [
         f"{path} {stat.S_IMODE(path.stat().st_mode):o}"
         for path in (place, *place.rglob("*"))

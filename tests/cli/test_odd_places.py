@@ -1,4 +1,4 @@
-"""Odd paths, and places that are gone or full, are answered in words; nothing breaks by them."""
+"""Odd paths, and places that are gone or full, lead to messages, not to crashes."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ def test_a_store_that_is_a_directory_is_refused(
 
 
 def in_a_deleted_directory(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a directory that is no more."""
+    """Run the command in a deleted directory."""
     place = tmp_path / "gone"
     place.mkdir()
     script = f'rmdir "{place}"; exec "$@"'

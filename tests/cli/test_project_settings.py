@@ -1,4 +1,4 @@
-"""Which settings of a project are taken before the user has trusted them: those that narrow."""
+"""An untrusted project's file may only set what narrows."""
 
 import pytest
 from hypothesis import given, strategies as st

@@ -80,7 +80,7 @@ def test_the_settings_are_settings(block: str, tmp_path: Path) -> None:
 
 
 def asking(command: str) -> str:
-    """Return a prompt by which the scripted agent asks whether it may run a command."""
+    """Return a prompt that makes the scripted agent ask to run a command."""
     return json.dumps([{"do": "ask", "tool": "Bash", "input": {"command": command}}])
 
 
@@ -94,7 +94,7 @@ def test_the_first_batch_runs_what_its_rules_allow_and_nothing_else(
     for each, asked in zip(jobs, ["npm test -- --watch=false", "rm -rf core"], strict=True):
         (tmp_path / each["cwd"]).mkdir()
         each["prompt"] = asking(asked)
-        each.pop("model", None)  # the scripted agent has one only
+        each.pop("model", None)  # the scripted agent has only one
     lines = "".join(json.dumps(each) + "\n" for each in jobs)
     (tmp_path / "jobs.jsonl").write_text(lines, encoding="utf-8")
     words = command.replace("-p claude", "-p scripted").split()

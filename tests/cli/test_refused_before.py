@@ -1,4 +1,4 @@
-"""What can never go well is refused before a run or a job is started, and nothing is stored."""
+"""A run or a job that can never succeed is refused before its start, and nothing is stored."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ from tests.cli.terminal import Terminal
 
 PREFIX = "sessionmgr: error: "
 NEEDS_A_SHELL = (
-    "needs a shell, and none reads this prompt: set the option shell (--option shell=true), "
-    "or quote it so that the program gets it as it is"
+    "needs a shell, but this prompt runs without one: set the option shell (--option shell=true), "
+    "or quote it to pass it to the program literally"
 )
 REFUSED = {
     "'unclosed": "prompt: a single quote is not closed",

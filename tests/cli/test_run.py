@@ -131,7 +131,7 @@ def test_a_question_is_asked_on_the_terminal(
     answers: list[str], allowed: int, code: int, env: dict[str, str], tmp_path: Path
 ) -> None:
     first = ask("Bash", input={"command": "npm install"}, output="one", reason="to build")
-    # An agent that is stopped could ask once more before it hears of that, so this one does not.
+    # A stopped agent could ask once more before it hears of the stop; this one does not.
     then = {"do": "hang"} if answers == ["s"] else ask("Bash", input={"command": "npm test"})
     script = json.dumps([first, then])
     with at_terminal("run", "-p", "scripted", script, home=tmp_path, env=env) as terminal:

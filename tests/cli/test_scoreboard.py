@@ -1,4 +1,4 @@
-"""Without a terminal, progress is a line on a change, and else less often as time goes by."""
+"""Without a terminal, progress prints a line after a change, and else at growing intervals."""
 
 import logging
 import os

@@ -22,7 +22,7 @@ from tests.manager.house import open_house
 
 @contextmanager
 def locked(store: Path) -> Generator[sqlite3.Connection]:
-    """Have another connection hold a store's lock; that is ended with the block, or before."""
+    """Hold a store's lock in another connection until the end of the block, or earlier."""
     with closing(sqlite3.connect(store, timeout=60, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         yield other

@@ -1,4 +1,4 @@
-"""A reader that does not read: the first Ctrl-C ends what prints for it."""
+"""If the reader does not read, the first Ctrl-C ends the output."""
 
 import json
 import os
@@ -18,7 +18,7 @@ WITH_SHELL = ("--option", "shell=true", "--option", "timeout=300")
 
 
 def interrupted(argv: list[str], place: Path, is_on: Callable[[], bool] = lambda: True) -> int:
-    """Start a command whose output nothing reads, and interrupt it once when it is stuck."""
+    """Start a command without a reader of its output, and interrupt it once when it is stuck."""
     ours, theirs = os.pipe()
     try:
         with subprocess.Popen(
@@ -45,7 +45,7 @@ def interrupted(argv: list[str], place: Path, is_on: Callable[[], bool] = lambda
 
 
 def is_full(pipe: int) -> bool:
-    """Say whether a writer of the pipe has to wait."""
+    """Return whether a writer of the pipe would block."""
     return not select.select([], [pipe], [], 0)[1]
 
 

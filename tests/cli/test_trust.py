@@ -1,4 +1,4 @@
-"""A project's settings narrow, and do nothing else until the user trusts them."""
+"""A project's settings may only narrow until the user trusts them."""
 
 import argparse
 import errno

@@ -1,4 +1,4 @@
-"""Wrong arguments raise at the call that they are given to, with their name and value."""
+"""Wrong arguments raise at the call, with their name and value."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -22,7 +22,7 @@ from tests.manager.house import open_house
 
 
 class Asker:
-    """Somebody who is asked, as an object."""
+    """A callable approver object."""
 
     async def __call__(self, request: object) -> Allow:
         del request

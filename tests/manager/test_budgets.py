@@ -1,4 +1,4 @@
-"""The budget of a session is over all its runs, that of a manager over all runs; each holds."""
+"""A session's budget covers all its runs, a manager's budget all runs; all of them apply."""
 
 import pytest
 import trio
@@ -50,7 +50,7 @@ async def test_what_a_session_has_spent_counts_when_another_manager_takes_it_up(
         assert outcome(result)[:2] == ("failed", "budget_exceeded")
         with pytest.raises(BudgetSpent, match="20 of 15 tokens"):
             await again.submit(using(0.1))
-        # Who takes it up may give it more.
+        # A manager that takes the session over may raise it.
         richer = await house.manager.session(session.id, budget=Budget(tokens=100))
         assert outcome(await (await richer.submit(using(0.1))).result())[0] == "completed"
 

@@ -1,4 +1,4 @@
-"""A follow-up is asked for what the run it follows was asked for, and never for more."""
+"""A follow-up has the wishes of the followed run, and never wider ones."""
 
 from typing import ClassVar
 
@@ -30,7 +30,7 @@ class Sandbox(Options, frozen=True, kw_only=True):
 
 
 class Narrow(scripted("actor")):  # type: ignore[misc]
-    """A provider that can be told tools and options, and notes what it was told."""
+    """A provider that accepts tools and options, and records them."""
 
     capabilities = replace(ALL_IT_DOES, effort=NATIVE, system_prompt=EMULATED)
     options = Sandbox

@@ -1,4 +1,4 @@
-"""A launcher that does not come up fails the runs that want it, and nothing else."""
+"""A launcher that fails to start fails only the runs that need it."""
 
 import subprocess
 import sys

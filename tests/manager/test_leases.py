@@ -1,4 +1,4 @@
-"""Several managers on one store: which of them may end what another has left open."""
+"""Several managers on one store: which of them may end another one's runs."""
 
 from functools import partial
 
@@ -19,7 +19,7 @@ from tests.manager.test_supervision import begun
 
 HERE = view()
 HIDDEN = Owner(HERE.boot_id, 7, 7, "hidden", "pid:[1]")
-"""The owner that a manager in another container is."""
+"""The owner for a manager in another container."""
 
 
 async def leave_open(store: MemoryStore, owner: Owner) -> None:

@@ -48,7 +48,7 @@ def emits(event: Callable[..., Event], **fields: Any) -> Say:
 
 NO_EVENT: Any = "hello"
 
-# What an adapter says, and the words of the crash that name the field and show the value.
+# An adapter's wrong event, and the crash message with the field and the value.
 MISTAKES: dict[str, tuple[Say, str]] = {
     "a kind of failure": (fails(kind="custom"), "run_failed.failure.kind is 'custom'"),
     "a failure's message": (fails(message=5), "no len()"),
@@ -75,8 +75,11 @@ MISTAKES: dict[str, tuple[Say, str]] = {
         emits(MessageStreamed, delta="x", raw=object()),
         "message_streamed cannot be written",
     ),
-    "no usage": (emits(TokenUsageUpdated, usage=None), "token_usage_updated: None is no Usage"),
-    "a cost in words": (emits(TokenUsageUpdated, usage=Usage(), cost="1"), "and not '1'"),
+    "no usage": (emits(TokenUsageUpdated, usage=None), "token_usage_updated: None is not a Usage"),
+    "a cost in words": (
+        emits(TokenUsageUpdated, usage=Usage(), cost="1"),
+        "must be a number, not '1'",
+    ),
     "a provenance": (
         emits(TokenUsageUpdated, usage=Usage(), cost=1.0, provenance="x"),
         "token_usage_updated.provenance is 'x'",
@@ -96,7 +99,7 @@ MISTAKES: dict[str, tuple[Say, str]] = {
         emits(ToolCallStarted, tool_call_id="a", tool_name="b", tool_input={"of": b"x"}),
         "tool_call_started.tool_input['of'] is b'x'",
     ),
-    "no event": (lambda run: run.emit(NO_EVENT), "tells events, and not 'hello'"),
+    "no event": (lambda run: run.emit(NO_EVENT), "must report events, not 'hello'"),
     "a question": (
         lambda run: _ask(run, ApprovalRequest(tool_name=cast("str", 5))),
         "ApprovalRequest.tool_name is 5",
@@ -147,7 +150,7 @@ async def test_a_value_of_a_wrong_type_crashes_its_run_alone_and_is_named(
 
 
 class Careless(ProviderAdapter):
-    """Says what is JSON, if not quite of the types that are asked for."""
+    """Reports values that are JSON, but of slightly wrong types."""
 
     name = "careless"
 

@@ -1,4 +1,4 @@
-"""Managers in several processes on one file: one that was stopped, and one that was killed."""
+"""Managers in several processes on one file, one of them stopped or killed."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ trio.run(main)
 
 @contextmanager
 def another(store: Path) -> Generator[tuple[subprocess.Popen[str], str, str]]:
-    """Have another process run something; yield it, the session and the run."""
+    """Run something in another process; yield the process, the session and the run."""
     command = [sys.executable, "-c", HANGS, str(store)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -45,13 +45,13 @@ def another(store: Path) -> Generator[tuple[subprocess.Popen[str], str, str]]:
 
 
 def strike(pid: int, number: signal.Signals) -> None:
-    """Send a signal to a child of ours, and wait until it has struck; a dead one is not buried."""
+    """Send a signal to a child and wait for its effect; a dead child is not reaped."""
     os.kill(pid, number)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WSTOPPED | os.WNOWAIT)
 
 
 def expire(store: Path) -> None:
-    """Have all leases be as old as if their owners had been stopped for long."""
+    """Age all leases as if their owners had been stopped for long."""
     with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("UPDATE leases SET expires = 1")
 

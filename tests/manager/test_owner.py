@@ -1,4 +1,4 @@
-"""Whether the owner of a lease lives: what is certain from here, and what is not."""
+"""Whether a lease's owner is alive, and when that is uncertain."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ def of_process(pid: int) -> Owner:
 
 @contextmanager
 def neighbour() -> Generator[Owner]:
-    """Run another process, and return the owner that a manager in there would be."""
+    """Run another process, and return the owner for a manager in it."""
     with subprocess.Popen(["sleep", "1000"]) as process:
         try:
             yield of_process(process.pid)
@@ -135,4 +135,4 @@ if not pid:
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "0\n"  # it is seen to live by its process, as by any other
+    assert done.stdout == "0\n"  # its own process sees it alive, as others do

@@ -196,7 +196,7 @@ async def test_what_was_paused_within_a_tool_call_is_told_so_when_it_goes_on(
 
 
 class Obedient(ProviderAdapter):
-    """Ends its tool call, as one that has failed, when it is interrupted: as real agents do."""
+    """Ends its tool call as failed when interrupted, as real agents do."""
 
     name = "actor"
     capabilities = Capabilities(streaming=NATIVE, resume=NATIVE, tool_use=NATIVE, interrupt=NATIVE)

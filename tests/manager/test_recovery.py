@@ -1,4 +1,4 @@
-"""What a manager that died has left open in one session is ended whole, and in order."""
+"""Runs of a dead manager in one session are ended completely and in order."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ COUNT = 250
 
 
 async def leave_many(store: Store) -> list[str]:
-    """Leave a run that is on, and many that wait behind it, as a manager that has died."""
+    """Leave an active run and many waiting ones, as a dead manager does."""
     owner = Presence("bat_that_died").owner
     lease = await store.acquire("ses_long", owner, now=0, ttl=90_000)
     first = begun("ses_long", "run_000", lease.fence)

@@ -1,4 +1,4 @@
-"""A closed session is followed up: it is opened again by the run that is asked for."""
+"""A follow-up run reopens a closed session."""
 
 import pytest
 import trio

@@ -65,7 +65,7 @@ async def test_variables_among_the_options_are_hidden_and_refused_as_others_are(
 
 
 async def joined(house: House, run_id: str, name: str = "message_streamed") -> str:
-    """Return what the deltas of a run come to."""
+    """Return the joined deltas of a run."""
     pieces = [event async for event in house.manager.events(run_id) if event.type == name]
     return "".join(
         getattr(each, "delta", "") or getattr(each, "output_delta", "") for each in pieces
@@ -156,7 +156,7 @@ def test_nothing_is_lost_where_streams_end(
 
 
 def redacted(events: list[Event], cuts: list[int]) -> list[Event]:
-    """Return what is stored of a run's events, which come in so many reads."""
+    """Return a run's stored events after so many reads."""
     streams, found = Streams(), list[Event]()
     places = sorted({0, len(events), *(each for each in cuts if each < len(events))})
     for begin, end in pairwise(places):

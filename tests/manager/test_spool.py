@@ -69,7 +69,7 @@ async def test_the_end_of_a_run_whose_manager_lives_stays_in_the_spool(
     store, spool = FaultyStore(), Spool(tmp_path / "spool")
     async with open_house(store=store) as house:
         run = await house.start(Hang())
-        # Its end could not be stored and is put aside; the manager has not tried again yet.
+        # Its end could not be stored and is in the spool; the manager has not retried yet.
         failure = Failure(kind=FailureKind.STORE_FAILED, message="put aside")
         await spool.add([RunFailed(session_id=run.session_id, run_id=run.id, failure=failure)])
         async with opened(store, spool):

@@ -230,7 +230,7 @@ async def test_a_session_takes_a_run_at_any_moment_of_its_keepers_crash(
             for run in runs:
                 assert kind(await run.result()) is FailureKind.MANAGER_CRASHED
             result = await new.result()
-        # What was submitted before the crash falls with it; what came later runs.
+        # Runs submitted before the crash end with it; later ones run.
         began = "new" in house.saw("prompt")
         assert kind(result) is (None if began else FailureKind.MANAGER_CRASHED)
         assert result.status is (RunStatus.COMPLETED if began else RunStatus.FAILED)

@@ -1,4 +1,4 @@
-"""Sessions that are opened and never used."""
+"""Sessions that are opened but never used."""
 
 import gc
 

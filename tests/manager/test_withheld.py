@@ -1,4 +1,4 @@
-"""Secrets among the options are stored nowhere, and are given anew when a run goes on."""
+"""Secret options are never stored, and are passed again at a resume."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ async def paused(house: House, *said: str) -> Snapshot:
 
 
 def actor_seeing(given: list[Options]) -> type[ScriptedProvider]:
-    """Return a provider that notes the options of its runs."""
+    """Return a provider that records the options of its runs."""
 
     class Seeing(scripted("actor", options=Own)):  # type: ignore[misc]
         async def run(self, run: RunContext) -> None:

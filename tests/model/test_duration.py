@@ -1,4 +1,4 @@
-"""Durations are read as people write them."""
+"""Durations are parsed in the forms that users write."""
 
 import pytest
 from hypothesis import given, strategies as st

@@ -1,4 +1,4 @@
-"""A value of a wrong type is shown with what was expected, unless it may be a secret."""
+"""A value of a wrong type is shown with the expected type, unless it may be a secret."""
 
 from typing import Annotated, Literal
 

@@ -118,7 +118,7 @@ async def test_a_line_without_end_is_kept_in_pieces(
 def descriptor_of(path: Path) -> int:
     """Return our descriptor of an open file."""
     for each in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):  # that of the listing itself
+        with contextlib.suppress(OSError):  # the descriptor of the listing itself
             if each.readlink() == path:
                 return int(each.name)
     raise LookupError(path)
@@ -134,7 +134,7 @@ async def test_a_disk_that_hangs_stops_nothing_and_what_is_left_out_is_counted(
     monkeypatch.setattr(capture, "ROOM", 100)
     closed = threading.Event()
     kept = Capture(tmp_path / "file", began=trio.current_time(), closed=closed.set)
-    read, write = os.pipe()  # one that nobody reads hangs as a disk does
+    read, write = os.pipe()  # a pipe without a reader hangs as a disk does
     os.dup2(write, descriptor_of(tmp_path / "file"))
     os.close(write)
     with trio.fail_after(60), reader_of(read) as pipe:

@@ -1,4 +1,4 @@
-"""Files of ours are closed to others, and no file of anybody else's is."""
+"""Our files are private, and other users' files keep their modes."""
 
 from pathlib import Path
 

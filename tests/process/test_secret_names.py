@@ -1,4 +1,4 @@
-"""Which names hold secrets is read off their words."""
+"""A name's words decide whether it holds a secret."""
 
 import pytest
 

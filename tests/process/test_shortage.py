@@ -1,4 +1,4 @@
-"""Where the system has no room for one more child, a start waits for it, within bounds."""
+"""When the system has no room for another child, a start waits for a limited time."""
 
 import errno
 import subprocess
@@ -132,7 +132,7 @@ from sessionmgr.process import Command, open_launcher, open_tree
 resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
 taken = []
 async def main():
-    await trio.to_thread.run_sync(len, "")  # a thread, and all that trio needs, are there
+    await trio.to_thread.run_sync(len, "")  # starts trio's worker thread beforehand
     try:
         while True:
             taken.append(os.open("/dev/null", os.O_RDONLY))

@@ -1,4 +1,4 @@
-"""Private files of a process that was killed are removed; those of one that lives are not."""
+"""Private files of a killed process are removed; those of a live one are not."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextmanager
 def owner(place: Path) -> Generator[tuple[subprocess.Popen[str], Path]]:
-    """Have a process that has a private file until it is to end, or is killed."""
+    """Run a process that has a private file until it exits or is killed."""
     process = subprocess.Popen(
         [sys.executable, "-c", OWNER],
         env={**os.environ, "TMPDIR": str(place)},
@@ -85,7 +85,7 @@ def test_files_are_written_where_a_cleaner_has_taken_the_directory_away(place: P
 async def test_a_launcher_removes_what_the_dead_have_left_and_nothing_else(
     place: Path, tmp_path: Path
 ) -> None:
-    (place / "sessionmgr-ses_1").mkdir()  # no lock says whose it is
+    (place / "sessionmgr-ses_1").mkdir()  # without a lock, its owner is unknown
     (place / "sessionmgr-link").symlink_to(place / "sessionmgr-ses_1")
     (place / "sessionmgr-file").touch()
     with owner(place) as (_, alive), owner(place) as (process, dead):

@@ -1,4 +1,4 @@
-"""The README's first batch, on real agents: what its rules allow is run, and the rest is shown."""
+"""The README's first batch on real agents: allowed commands run, others are shown as denied."""
 
 from __future__ import annotations
 
@@ -91,6 +91,6 @@ async def test_the_first_batch_runs_the_tests_and_shows_what_was_denied(
     summary = json.loads((hermitage.root / "runs/jobs/summary.json").read_bytes())
     denied = [(each["job"], each["summary"]) for each in summary["denials"]]
     assert denied == [("parser", "git push")]
-    # Claude Code says what it has cost, and Codex does not.
+    # Claude Code reports its cost, and Codex does not.
     assert summary["cost"]["provenance"] == "partial"
     assert f"${summary['cost']['usd']:.4f}+ (partial)" in said

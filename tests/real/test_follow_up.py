@@ -1,4 +1,4 @@
-"""Jobs of real agents that are over, followed up from the command line."""
+"""Follow-ups from the command line of finished jobs of real agents."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MESSAGE = "the test still fails: fix it"
 
 
 def fixed(request: ModelRequest) -> Reply | None:
-    """Answer a follow-up, and say whether the conversation before it is known."""
+    """Answer a follow-up, and report whether the earlier conversation is known."""
     if MESSAGE not in request.prompt:
         return None
     known = "word-of-the-job" in str(request.items)
@@ -60,7 +60,7 @@ def env(hermitage: Hermitage) -> dict[str, str]:
 
 
 def jobs_of(hermitage: Hermitage) -> dict[str, dict[str, Json]]:
-    """Make a job that completes, one that fails and one that is cut in a tool, for each agent."""
+    """Make a job that completes, one that fails and one interrupted in a tool, for each agent."""
     shell = Call(tool="shell", input={"command": "echo word-of-the-job"})
     sleeps = Call(
         tool="shell",
@@ -185,7 +185,7 @@ async def test_a_batch_keeps_no_agent_of_a_job_that_is_over(
 
 
 def claudes(hermitage: Hermitage) -> list[int]:
-    """Return the processes of Claude Code that work there."""
+    """Return the Claude Code processes that work there."""
     return [pid for pid in with_word(str(hermitage.root)) if is_claude(pid)]
 
 

@@ -1,4 +1,4 @@
-"""A job that is cut inside a tool, by whatever: it is resumed, told so, and does nothing twice."""
+"""A job interrupted inside a tool is resumed with a notice, and does nothing twice."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ trio.run(main, *sys.argv[1:])
 
 
 def went_on(request: ModelRequest) -> Reply | None:
-    """Answer an agent that is told of the interruption."""
+    """Answer an agent that got the notice of the interruption."""
     return (Say(text="went on"),) if request.prompt.startswith(NOTICE) else None
 
 
@@ -84,7 +84,7 @@ class Scene:
     job: dict[str, Json] = field(default_factory=dict[str, Json])
 
     def write(self, job: dict[str, Json]) -> None:
-        """Write down what the batch is to do."""
+        """Write the batch's job."""
         self.job = job
         (self.root / "jobs.jsonl").write_text(json.dumps(job))
 
@@ -107,7 +107,7 @@ class Scene:
         return process
 
     async def in_its_tool(self) -> None:
-        """Wait until the second call is running, and all of that is on record."""
+        """Wait until the second call is running, and all of that is recorded."""
         await until((self.work / "began").exists)
         await until(lambda: is_kept(self.root, "sleep 1000"))
         await until(lambda: self._recorded() == 2)
@@ -127,11 +127,11 @@ class Scene:
         return found
 
     def pushed(self) -> list[str]:
-        """Return what the tools have done, in order."""
+        """Return the effects of the tools, in order."""
         return (self.work / "done").read_text().split()
 
     def notices(self) -> list[str]:
-        """Return the prompts by which the model was told of an interruption."""
+        """Return the prompts that notify the model of an interruption."""
         asked = [each.prompt for each in self.server.log.asked]
         return [each for each in asked if each.startswith(NOTICE)]
 
@@ -180,7 +180,7 @@ async def kill_batch(scene: Scene) -> trio.Process:
 
 
 async def kill_host(scene: Scene) -> trio.Process:
-    """Kill the process in which the agents run; the batch itself lives on."""
+    """Kill the process in which the agents run; the batch itself survives."""
     batch = await scene.start(scene.host())
     await scene.in_its_tool()
     os.kill(int((scene.root / "host.pid").read_text()), signal.SIGKILL)
@@ -188,7 +188,7 @@ async def kill_host(scene: Scene) -> trio.Process:
 
 
 async def reboot(scene: Scene) -> trio.Process:
-    """Kill the batch, and run it again on a machine that was started anew meanwhile.
+    """Kill the batch, reboot the machine (simulated), and run the batch again.
 
     What is on record of its manager is then of another boot; its pid belongs to a process that
     lives, which only the boot tells from the manager.
@@ -246,7 +246,7 @@ async def test_a_job_that_is_cut_in_a_tool_is_resumed_and_does_nothing_twice(
 
 
 def forget_sessions(scene: Scene) -> None:
-    """Remove what the agent has written down of its sessions."""
+    """Remove the agent's own record of its sessions."""
     for name in ("projects", "sessions"):
         for kept in scene.root.glob(f"**/{name}/**/*.jsonl"):
             kept.unlink()

@@ -1,4 +1,4 @@
-"""Results of real agents stand until their own job is run again, by `sessionmgr batch`."""
+"""Results of real agents stay until `sessionmgr batch` has run their job again."""
 
 from __future__ import annotations
 

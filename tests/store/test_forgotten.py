@@ -1,4 +1,4 @@
-"""What the store is told to forget is in its file no more."""
+"""Data that the store is asked to forget is no longer in its file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is dropped and removed makes the file smaller, also one that an earlier version has made."""
+"""Pruning and removal shrink the file, including one of an earlier version."""
 
 import sqlite3
 from contextlib import closing
@@ -33,7 +33,7 @@ async def fill(store: SqliteStore) -> None:
 
 @pytest.fixture
 def older(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have new files be made as an earlier version has made them."""
+    """Make new files as an earlier version made them."""
 
     def as_before(_: sqlite3.Connection) -> None:
         pass

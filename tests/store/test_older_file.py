@@ -1,4 +1,4 @@
-"""Files that an earlier version has made are read and written."""
+"""Files of an earlier version are readable and writable."""
 
 import sqlite3
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where a text is cut into pieces makes no difference to what is redacted in it."""
+"""The cuts between pieces do not affect redaction."""
 
 from itertools import pairwise
 

@@ -41,7 +41,7 @@ class Wrapper(msgspec.Struct, frozen=True):
             elif word in flags or _carries_value(word, valued) or self._is_number(word):
                 at += 1
             else:
-                raise NotPlainError(f"what {name} does with {word} is not known here")
+                raise NotPlainError(f"the option {word} of {name} is unknown")
         at += positional
         return at if at < len(words) else None
 
@@ -183,7 +183,7 @@ def script_of(name: str, words: Sequence[str], *, login: bool = False) -> int:
             break
         if "c" in letters and at + 1 < len(words):
             return at + 1
-    raise NotPlainError(f"what {name} would run cannot be told: only -c is understood")
+    raise NotPlainError(f"cannot determine what {name} would run: only -c is understood")
 
 
 def found_by(words: Sequence[str]) -> list[tuple[int, int]]:

@@ -101,7 +101,7 @@ def _plain_commands(line: str) -> list[Plain]:
     if len(line) > LONGEST:
         raise NotPlainError(f"it has more than {LONGEST} characters")
     if found := _UNSURE.search(line):
-        raise NotPlainError(f"it holds the character {found[0]!a}")
+        raise NotPlainError(f"it contains the character {found[0]!a}")
     return [each for each in read_script(line) if isinstance(each, Plain) and each.words]
 
 
@@ -156,16 +156,16 @@ def _started_by(words: Words) -> list[Words]:
         or name in MULTI_CALL | _BUILTINS
         or (variant is not None and variant[1] in SHELLS | MULTI_CALL)
     ):
-        raise NotPlainError(f"what {first} starts cannot be told")
+        raise NotPlainError(f"cannot determine what {first} starts")
     known = [each for each in words if each is not None]
     if _expands(words):
-        raise NotPlainError(f"what {name} expands cannot be told")
+        raise NotPlainError(f"cannot determine what {name} expands")
     if name not in KNOWN and name not in LAUNCHING:
         return []
     if len(known) < len(words):
-        raise NotPlainError(f"what {name} is given, and whether that is a command, cannot be told")
+        raise NotPlainError(f"the arguments of {name} are unknown and may be a command")
     if (argument := launches({name}, known)) is not None:
-        raise NotPlainError(f"what {name} starts for {argument} cannot be told")
+        raise NotPlainError(f"cannot determine what {name} starts for {argument}")
     if name in SHELLS:
         script = known[script_of(name, known, login=True)]
         return [_known(each.words) for each in _plain_commands(script)]
@@ -177,11 +177,11 @@ def _started_by(words: Words) -> list[Words]:
 def _filled(words: list[str]) -> Words:
     """Return the commands that `find` starts; `{}` is an unknown path."""
     if not words:
-        raise NotPlainError("find is given no command")
+        raise NotPlainError("find has no command")
     if (basename(words[0]) in KNOWN or basename(words[0]) in LAUNCHING) and any(
         "{}" in each for each in words
     ):
-        raise NotPlainError(f"what {words[0]} makes of what is found cannot be told")
+        raise NotPlainError(f"cannot determine what {words[0]} does with the files found")
     return tuple(None if "{}" in each else each for each in words)
 
 
@@ -191,9 +191,9 @@ def _wrapped(name: str, words: list[str]) -> list[Words]:
         return []
     inner = words[at:]
     if "=" in inner[0]:
-        raise NotPlainError(f"what is found once {inner[0]} is set cannot be told")
+        raise NotPlainError(f"cannot determine the files found once {inner[0]} is set")
     if name != "xargs":
         return [tuple(inner)]
     if basename(inner[0]) in KNOWN or basename(inner[0]) in LAUNCHING:
-        raise NotPlainError(f"what {inner[0]} is given by xargs cannot be told")
+        raise NotPlainError(f"cannot determine the arguments that {inner[0]} gets from xargs")
     return [(*inner, None)]

@@ -44,8 +44,8 @@ class ShellNeededError(NotPlainError):
     def __init__(self, operator: str) -> None:
         named = "a line break between commands" if operator == "\n" else f"the unquoted {operator}"
         super().__init__(
-            f"{named} needs a shell, and none reads this prompt: set the option shell "
-            "(--option shell=true), or quote it so that the program gets it as it is"
+            f"{named} needs a shell, but this prompt runs without one: set the option shell "
+            "(--option shell=true), or quote it to pass it to the program literally"
         )
         self.operator = operator
 
@@ -88,8 +88,8 @@ def argv_of(text: str) -> list[str]:
         NotPlainError: A quote is not closed.
     """
     if len(text) > LONGEST:
-        why = f"it has {len(text):,} characters, and a command at most {LONGEST:,}"
-        raise NotPlainError(f"{why}: put the data into a file, and name that")
+        why = f"it has {len(text):,} characters; a command may have at most {LONGEST:,}"
+        raise NotPlainError(f"{why}: put the data into a file and name the file")
     reader = _Reader(text.strip(_ARGV_BLANKS), script=False)
     argv = [each.text for each in reader.read() if isinstance(each, Word)]
     if reader.operator is not None:
@@ -214,6 +214,6 @@ class _Reader:
         if not self._script:
             return
         if letter in "$`":
-            raise NotPlainError(f"it holds a {letter} to expand; put it in single quotes")
+            raise NotPlainError(f"it contains a {letter} to expand; put it in single quotes")
         if first and letter in "~#":
             raise NotPlainError(f"a word begins with {letter}; put it in single quotes")

@@ -1,4 +1,4 @@
-"""Whether Claude Code has a login is decided from variables and files alone."""
+"""Claude Code's login is detected from variables and files alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether Codex has a login is decided from variables and files alone."""
+"""Codex's login is detected from variables and files alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOKENS = '{"auth_mode": "chatgpt", "tokens": {"access_token": "sk-secret"}}'
 
 
 def place(root: Path, config: str = "", auth: str | None = None) -> dict[str, str]:
-    """Write a home of Codex's, and return an environment with Codex."""
+    """Write a Codex home, and return an environment with Codex."""
     for name in ("bin", "home/.codex", "work"):
         (root / name).mkdir(parents=True, exist_ok=True)
     program = root / "bin" / "codex"

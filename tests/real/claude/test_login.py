@@ -1,4 +1,4 @@
-"""What is said of Claude Code's login without starting it is what `claude auth status` says."""
+"""Our answer about Claude Code's login agrees with `claude auth status`."""
 
 import json
 import os

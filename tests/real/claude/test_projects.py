@@ -1,4 +1,4 @@
-"""What a project's own files have a real Claude Code run unasked, and what leaves that out."""
+"""Files of a project that a real Claude Code runs unasked, and the setting against it."""
 
 from __future__ import annotations
 

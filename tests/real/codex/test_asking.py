@@ -132,7 +132,7 @@ def _list(value: Json) -> list[Json]:
 
 
 async def command_asked(house: House, **more: Json) -> ApprovalRequest:
-    """Return what is asked about a command that is allowed and done."""
+    """Return the request for a command that is allowed and run."""
     asked: list[ApprovalRequest] = []
 
     async def approve(request: ApprovalRequest) -> Decision:

@@ -1,4 +1,4 @@
-"""What is said of Codex's login without starting it is what Codex sends to its model."""
+"""Our answer about Codex's login agrees with its requests to the model."""
 
 import os
 from collections.abc import AsyncGenerator
@@ -22,7 +22,7 @@ def newest() -> Path:
 
 @pytest.fixture
 async def talkative() -> AsyncGenerator[ModelServer]:
-    """Serve a model; with OpenAI's own settings Codex asks for others too, who are not there."""
+    """Serve a model; with OpenAI's own settings Codex also asks for models that do not exist."""
     async with open_model_server() as server:
         yield server
 

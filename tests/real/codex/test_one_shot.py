@@ -217,7 +217,7 @@ async def test_what_is_secret_among_its_settings_reaches_a_server_and_stands_on_
 
 
 def command_lines() -> list[str]:
-    """Return what everybody on the machine may read of the processes there are."""
+    """Return what all users of the machine can read about the processes."""
     lines: list[str] = []
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What is secret among the settings of a `codex exec` stands on no command line."""
+"""Secret settings of a `codex exec` appear on no command line."""
 
 import tomllib
 from pathlib import Path

@@ -37,7 +37,7 @@ OPENAI: Final = "openai"
 
 
 def health_of(options: CodexOptions, env: Mapping[str, str], cwd: str) -> Health:
-    """Say whether Codex is installed and logged in, as far as files and variables tell."""
+    """Report whether Codex is installed and logged in, judging by files and variables."""
     missing = missing_program(options.command, env, cwd, INSTALL)
     if missing is not None:
         return missing

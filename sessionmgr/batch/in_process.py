@@ -172,7 +172,8 @@ class InProcessHost:
             session = await self._session(work)
             ended = await self._attempt(part, session)
         except (StartRefused, ProcessError, StoreError) as error:
-            ended = _failed(work, refusal(error))
+            is_begun = part.run is not None
+            ended = await self._give_up(part, error) if is_begun else _failed(work, refusal(error))
         except Exception as error:  # of this attempt alone: the other jobs continue
             log.exception("event=attempt_crashed job=%s attempt=%d", work.job.id, work.attempt)
             ended = await self._give_up(part, error)
@@ -247,9 +248,12 @@ class InProcessHost:
         item = Item(part.work.item, self._copying)
         cursor = aiter(run)
         async with item:
-            while events := await cursor.batch():
-                part.doing.see(events, trio.current_time())
-                await item.see(events)
+            try:
+                while events := await cursor.batch():
+                    part.doing.see(events, trio.current_time())
+                    await item.see(events)
+            except StoreError as error:  # the run goes on; only what it does is not seen any more
+                log.warning("event=attempt_not_seen run=%s why=%s", run.id, error)
             result = await run.result()
         await item.keep(self._manager, result)
         return result
@@ -259,6 +263,8 @@ class InProcessHost:
             runs = await self._manager.settled(result.session_id)
         except LeaseHeld:
             return False
+        except StoreError:  # then what is known here counts
+            return can_go_on(self._manager, result)
         return any(run.id == result.id and can_go_on(self._manager, run) for run in runs)
 
 
@@ -268,7 +274,7 @@ def _metadata(work: Work) -> dict[str, Json]:
     return {"batch": work.batch, "job": work.job.id, **out}
 
 
-def can_go_on(manager: Manager, run: Run) -> bool:
+def can_go_on(manager: Manager, run: Run | RunResult) -> bool:
     """Say whether a provider's session could be gone on with after that run."""
     if run.provider_session_id is None:
         return False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Self
 import trio
 
 from sessionmgr.batch.executor import in_thread
-from sessionmgr.errors import UnknownId
+from sessionmgr.errors import StoreError, UnknownId
 from sessionmgr.model import OutputReceived, ProcessExited
 from sessionmgr.process.private_path import (
     make_private_directory,
@@ -136,6 +136,9 @@ class Item:
                 data = await manager.blob(image.blob)
             except UnknownId:
                 continue  # whoever made it has not stored it
+            except StoreError as error:
+                self._give_up(str(error))
+                return
             write = partial(self._write_image, self._path, f"{image.blob}{suffix}", data)
             await self._do(write)
 

@@ -1,0 +1,83 @@
+"""A store that cannot be read for a moment: attempts stay what they are, and are not made again."""
+
+from pathlib import Path
+from typing import Any
+
+from trio.testing import MockClock
+
+from sessionmgr import run_batch
+from sessionmgr.errors import StoreUnusable
+from sessionmgr.model import FailureKind, ImageReceived, RunStatus
+from sessionmgr.testing.faulty_store import FaultyStore, InjectedError
+from sessionmgr.testing.scripted import Emit, Fail, Say, Tool
+from tests.batch.hall import collect, job, open_hall
+from tests.batch.test_interrupted import NOTICE, then
+
+OVERLOADED = Fail(kind=FailureKind.OVERLOADED, retryable=True, resumable=True)
+
+
+class Unreadable(FaultyStore):
+    """Reads of these kinds fail, each once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refuses: list[str] = []
+
+    def _look(self, kind: str) -> None:
+        if kind in self.refuses:
+            self.refuses.remove(kind)
+            raise StoreUnusable("the store", "as planned")
+
+    async def runs(self, *args: Any, **kwargs: Any) -> Any:
+        self._look("runs")
+        return await super().runs(*args, **kwargs)
+
+    async def events(self, *args: Any, **kwargs: Any) -> Any:
+        self._look("events")
+        return await super().events(*args, **kwargs)
+
+    async def blob(self, sha256: str) -> bytes:
+        self._look("blob")
+        return await super().blob(sha256)
+
+
+async def test_tools_are_not_called_again_if_the_store_cannot_be_read_when_an_attempt_ends(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    store = Unreadable()
+    first = (Tool(name="Bash", takes=1), OVERLOADED)
+    async with open_hall(store=store, scripts=then(first)) as hall:
+        store.refuses = ["runs"]
+        (result,) = await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
+        assert not store.refuses
+        assert (result.status, result.text, result.attempt) == (RunStatus.COMPLETED, "well", 2)
+        assert hall.prompts() == ["a", "continue"]
+
+
+async def test_tools_are_not_called_again_if_the_store_cannot_be_read_while_an_attempt_is_on(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    store = Unreadable()
+    cut = (Tool(name="Bash", takes=1), Say(text="never said"))
+    async with open_hall(store=store, scripts=then(cut)) as hall:
+        store.raises.append(("message_received", InjectedError("its keeper crashes")))
+        store.refuses = ["events"]
+        (result,) = await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
+        assert not store.refuses
+        assert (result.status, result.text, result.attempt) == (RunStatus.COMPLETED, "well", 2)
+        first, second = hall.prompts()
+        assert first == "a"
+        assert NOTICE in second
+
+
+async def test_a_job_is_done_although_its_images_cannot_be_read(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    store = Unreadable()
+    async with open_hall(store=store) as hall:
+        blob = await store.put_blob(b"an image")
+        image = Emit(event=ImageReceived(media_type="image/png", blob=blob, bytes=8))
+        store.refuses = ["blob"]
+        (result,) = await collect(run_batch(hall.manager, [job("a", image)], out=tmp_path))
+        assert not store.refuses
+        assert (result.status, result.attempt) == (RunStatus.COMPLETED, 1)

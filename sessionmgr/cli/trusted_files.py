@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 DIRECTORY: Final = "trusted"
 _LONGEST_PATH: Final = 4096
+_WRITTEN: Final = frozenset({"store", "log_file", "capture"})
+"""Settings that name what is written: each run changes it."""
 
 
 class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +31,7 @@ class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     sha256: str
     files: dict[str, str] = {}
-    """The project files that the settings name, with their hashes."""
+    """The files that the settings name and that belong to the project, with their hashes."""
 
     def differs_from(self, present: TrustedFile) -> str | None:
         """Return a file that has changed since it was trusted; None if none has."""
@@ -110,19 +112,27 @@ def _record_of(path: Path) -> Path:
     return state_directory() / DIRECTORY / f"{name}.json"
 
 
-def _files_named(settings: object, directory: Path) -> Iterator[Path]:
-    """Yield the project files that values of the settings name."""
+def _files_named(settings: Mapping[str, object], directory: Path) -> Iterator[Path]:
+    """Yield the files that the settings read or run, and that others than the user may change.
+
+    These are the files in the project, whatever a relative path leads to, and the approval rules.
+    """
     project = directory.resolve()
-    for text in dict.fromkeys(_texts(settings)):
-        if not text or "\0" in text or len(text) > _LONGEST_PATH:
+    for name, value in settings.items():
+        if name in _WRITTEN:
             continue
-        try:
-            real = (directory / os.path.expanduser(text)).resolve()  # noqa: PTH111
-            is_file = real.is_relative_to(project) and real.is_file()
-        except OSError:
-            continue  # too long for a file name
-        if is_file:
-            yield real
+        for text in _texts(value):
+            if not text or "\0" in text or len(text) > _LONGEST_PATH:
+                continue
+            path = os.path.expanduser(text)  # noqa: PTH111
+            is_the_projects = name == "approve" or not os.path.isabs(path)  # noqa: PTH117
+            try:
+                real = (directory / path).resolve()
+                is_file = real.is_file() and (is_the_projects or real.is_relative_to(project))
+            except OSError:
+                continue  # too long for a file name
+            if is_file:
+                yield real
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -137,5 +147,9 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """Return the hash of a file; an unreadable one has none, until it can be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""

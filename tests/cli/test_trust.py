@@ -140,6 +140,38 @@ def test_a_file_that_a_trusted_file_names_is_part_of_what_is_trusted(terminal: T
     assert refused(terminal) == ["approve"]
 
 
+@pytest.mark.parametrize("place", ["beside", "absolute", "linked"])
+def test_rules_outside_of_the_project_are_part_of_what_is_trusted(
+    terminal: Terminal, place: str
+) -> None:
+    rules = terminal.home.parent / "rules beside.toml"
+    rules.write_text('[[rule]]\ntool = "Read"\ndecision = "allow"\n')
+    (terminal.home / "link.toml").symlink_to(rules)
+    names = {"beside": "../rules beside.toml", "absolute": str(rules), "linked": "link.toml"}
+    project(terminal, f"approve = {json.dumps(names[place])}\n")
+    terminal.bare("trust", ".")
+    assert refused(terminal) == []
+    rules.write_text('[[rule]]\ntool = "*"\ndecision = "allow"\n')
+    assert refused(terminal) == ["approve"]
+
+
+def test_what_a_program_outside_of_the_project_is_does_not_count(terminal: Terminal) -> None:
+    program = terminal.home.parent / "agent"
+    program.write_text("one version")
+    project(terminal, f"options.claude.command = [{json.dumps(str(program))}]\n")
+    terminal.bare("trust", ".")
+    program.write_text("another version")
+    assert refused(terminal) == []
+
+
+def test_files_that_a_run_writes_are_not_part_of_what_is_trusted(terminal: Terminal) -> None:
+    project(terminal, 'store = "sessions.db"\nlog_file = "log.txt"\n')
+    terminal.bare("trust", ".")
+    assert terminal.bare("run", "-p", "shell", "true")[0] == 0
+    assert (terminal.home / "sessions.db").exists()
+    assert refused(terminal) == []
+
+
 def test_rules_that_are_not_trusted_answer_nothing(prompt: Terminal) -> None:
     project(prompt, 'approve = "rules.toml"\n')
     (prompt.home / "rules.toml").write_text('[[rule]]\ntool = "*"\ndecision = "allow"\n')

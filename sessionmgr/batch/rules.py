@@ -22,7 +22,8 @@ It does not look into interpreters or scripts. Only a rule whose `cwd` matches c
 that asks for a directory outside the job's.
 
 Paths: relative ones are resolved in the job's directory, and links are followed. To allow, all
-readings of all paths must match; to deny, one is enough, and an unresolvable path (`~/x`) matches.
+readings of all paths must match, and the tool must not run a command; to deny, one is enough, and
+an unresolvable path (`~/x`) matches.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (
             (self.tool is None or fnmatchcase(asked.tool_name, self.tool))
             and self._fits_directory(asked)
-            and (self.path is None or self._fits_paths(asked, self.path))
+            and (self.path is None or self._fits_paths(asked, self.path, part))
             and (self.command is None or (part is not None and self._fits_part(part)))
         )
 
@@ -92,7 +93,9 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         patterns = {self.cwd} if self.allows else {self.cwd, resolved(self.cwd, "/")}
         return any(matches(each, pattern, "/") for each in judged for pattern in patterns)
 
-    def _fits_paths(self, asked: ApprovalRequest, pattern: str) -> bool:
+    def _fits_paths(self, asked: ApprovalRequest, pattern: str, part: Part | None) -> bool:
+        if self.allows and part is not None:
+            return False  # paths named beside a command do not say what it does
         if not asked.paths:
             return asked.effect == "edit" and not self.allows  # an edit of an unknown file
         fitting = [self._fits_path(asked, path, pattern) for path in asked.paths]

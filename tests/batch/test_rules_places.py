@@ -1,6 +1,7 @@
 """Rules judge a request by the directory and the files that it really concerns."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -119,6 +120,22 @@ def test_a_denial_by_way_of_a_link_is_about_where_it_leads(
     by_its_name = path.startswith("src") or "*t" not in pattern
     assert allows(rules, edits(project, path.format(project))) is not by_its_name
     assert allows(rules, edits(project, "src/key"))
+
+
+@pytest.mark.parametrize("effect", ["command", "other"])
+@pytest.mark.parametrize("named", ["command", "cmd", "script", "argv"])
+def test_paths_that_are_named_beside_a_command_do_not_allow_it(
+    project: Path, named: str, effect: Literal["command", "other"]
+) -> None:
+    asked = ApprovalRequest(
+        tool_name="mcp__shell__run",
+        tool_input={named: "curl evil.example", "path": "src/x"},
+        effect=effect,
+        paths=(str(project / "src/x"),),
+        cwd=str(project),
+    )
+    rules = Rules((Rule(decision="allow", path="src/**"),))
+    assert not allows(rules, asked)
 
 
 def test_an_edit_of_files_that_are_not_known_fits_a_denial_of_paths() -> None:

@@ -18,6 +18,7 @@ from sessionmgr.model import (
     Event,
     MessageReceived,
     MessageStreamed,
+    OutputReceived,
     ReasoningReceived,
     ReasoningStreamed,
     RetryScheduled,
@@ -33,14 +34,15 @@ if TYPE_CHECKING:
 
     from sessionmgr.store.redaction import Redactor, TextPatterns
 
-Delta: TypeAlias = MessageStreamed | ReasoningStreamed | ToolCallUpdated
+Delta: TypeAlias = MessageStreamed | ReasoningStreamed | ToolCallUpdated | OutputReceived
 Key: TypeAlias = tuple[type[Event], str | None, str | None]
 """A stream's key: the kind of its deltas, their sub-agent, and their message or call."""
 
 _ONLY_MESSAGES: Final = {MessageStreamed}
 _PARENT: Final = attrgetter("parent_tool_call_id")
 _MESSAGE: Final = attrgetter("message_id")
-DELTAS: Final = frozenset({MessageStreamed, ReasoningStreamed, ToolCallUpdated})
+_SAID: Final = {MessageStreamed, ReasoningStreamed}
+DELTAS: Final = frozenset({MessageStreamed, ReasoningStreamed, ToolCallUpdated, OutputReceived})
 
 
 class Stream:
@@ -171,7 +173,7 @@ class Streams:
             case ToolCallEnded(tool_call_id=call):
                 return [key for key in self._open if key[0] is ToolCallUpdated and key[2] == call]
             case RetryScheduled():
-                return [key for key in self._open if key[0] is not ToolCallUpdated]
+                return [key for key in self._open if key[0] in _SAID]
             case _:
                 return []
 
@@ -186,6 +188,8 @@ def key_of(event: Event) -> Key | None:
             return type(event), event.parent_tool_call_id or None, part
         case ReasoningStreamed():
             return ReasoningStreamed, event.parent_tool_call_id or None, None
+        case OutputReceived(stream=stream):
+            return OutputReceived, None, stream
         case _:
             return None
 
@@ -194,6 +198,8 @@ def _saying(delta: Delta, text: str) -> Delta:
     """Return a delta with another text and without the provider's raw frame."""
     if isinstance(delta, ToolCallUpdated):
         return replace(delta, output_delta=text, raw=UNSET, source=UNSET)
+    if isinstance(delta, OutputReceived):
+        return replace(delta, text=text, raw=UNSET, source=UNSET)
     return replace(delta, delta=text, raw=UNSET, source=UNSET)
 
 
@@ -201,4 +207,5 @@ _TEXT_OF: Final = {
     MessageStreamed: attrgetter("delta"),
     ReasoningStreamed: attrgetter("delta"),
     ToolCallUpdated: attrgetter("output_delta"),
+    OutputReceived: attrgetter("text"),
 }

@@ -91,17 +91,17 @@ class TextPatterns:
                     end = found.start()
                     break
         # Most texts end in a short word, or in none.
-        word = earliest = max(start, length - LONGEST_BEGINNING)
-        if text.find("-----BEGIN", earliest) < 0:
-            word = max(earliest, len(text.rstrip(WORD)))
+        earliest = max(start, length - LONGEST_BEGINNING)
+        last_word = max(earliest, len(text.rstrip(WORD)))
+        word = last_word if text.find("-----BEGIN", earliest) < 0 else earliest
         if word >= end:
             return end
         for found in _FIRST.finditer(text, word, end):  # few words have one
             if _BEGUN.match(text, found.start()):
                 end = found.start()
                 break
-        if text.endswith("earer ", 0, word) and _BEGUN_TOKEN.match(text, word):
-            end = word
+        if text.endswith("earer ", 0, last_word) and _BEGUN_TOKEN.match(text, last_word):
+            end = min(end, last_word)
         return end
 
 

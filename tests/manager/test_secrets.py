@@ -15,6 +15,7 @@ from sessionmgr.model import (
     Event,
     MessageReceived,
     MessageStreamed,
+    OutputReceived,
     ProviderSessionUpdated,
     ReasoningReceived,
     ReasoningStreamed,
@@ -108,6 +109,7 @@ DELTAS: dict[str, Callable[[str], Event]] = {
     "tool": lambda text: ToolCallUpdated(tool_call_id="t", output_delta=text),
     "another tool": lambda text: ToolCallUpdated(tool_call_id="u", output_delta=text),
     "a sub-agent": lambda text: MessageStreamed(delta=text, parent_tool_call_id="t"),
+    "stderr": lambda text: OutputReceived(stream="stderr", text=text),
 }
 ENDS: tuple[Event, ...] = (
     MessageReceived(content="all of it", message_id="m"),
@@ -140,6 +142,13 @@ def test_of_streams_that_come_in_turn_each_is_redacted_as_a_whole(
         assert SECRET not in text_of(found, key)
 
 
+def test_a_private_key_on_stderr_is_nowhere_though_its_lines_come_apart() -> None:
+    lines = ("-----BEGIN PRIVATE KEY-----\n", "MIIE\n", "-----END PRIVATE KEY-----\n", "after\n")
+    events = [*map(DELTAS["stderr"], lines), RunCompleted()]
+    found = redacted(events, [1, 2, 3, 4])
+    assert text_of(found, (OutputReceived, None, "stderr")) == "[redacted]\nafter\n"
+
+
 @given(said=st.lists(DELTA | st.sampled_from(ENDS), max_size=12), cuts=CUTS)
 def test_nothing_is_lost_where_streams_end(
     said: list[Event | tuple[str, str]], cuts: list[int]
@@ -168,9 +177,8 @@ def redacted(events: list[Event], cuts: list[int]) -> list[Event]:
 
 def text_of(events: Iterable[Event], key: Key) -> str:
     deltas = [each for each in events if key_of(each) == key]
-    return "".join(
-        getattr(each, "delta", "") or getattr(each, "output_delta", "") for each in deltas
-    )
+    fields = ("delta", "output_delta", "text")
+    return "".join(getattr(each, field, "") for each in deltas for field in fields)
 
 
 async def test_text_that_begins_no_secret_is_stored_as_it_comes(

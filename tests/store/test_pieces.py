@@ -54,6 +54,7 @@ def passed_on(pieces: list[str], redactor: Redactor = REDACTOR) -> list[str]:
 @given(text=TEXTS, cuts=st.lists(st.integers(0, 500), max_size=12))
 @example(text="The key is q7Zk-abcd1234EFGH-9876 indeed", cuts=[13, 17, 20])
 @example(text=f"Bearer {TOKEN}Bearer {TOKEN}", cuts=[len(TOKEN) + 8])
+@example(text=f"-----BEGIN CERTIFICATE----- Bearer {TOKEN}", cuts=[40])
 @example(text="-----BEGIN PRIVATE KEY-----END PRIVATE KEY----- x", cuts=[27])
 def test_what_is_passed_on_is_the_redaction_of_the_whole(text: str, cuts: list[int]) -> None:
     found = passed_on(cut(text, cuts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -22,7 +23,7 @@ class Place:
 
         Raises:
             BatchBusy: Another process works there.
-            LedgerUnusable: It cannot be written.
+            LedgerUnusable: It cannot be written, or holds results that no ledger has.
         """
         self.path: Final = Path(out).absolute()
         self.is_new: Final = not is_begun(out)
@@ -30,6 +31,8 @@ class Place:
         self._made: Final = [each for each in (self.path, *self.path.parents) if not each.exists()]
         lock = self.path / "lock"
         _require_no_links(self.path)
+        if self.is_new:
+            _require_no_results(self.results)
         try:
             make_private_directory(self.path)
             self._lock: Final = unlinked_opener(str(lock), os.O_RDWR | os.O_CREAT)
@@ -85,6 +88,19 @@ def _require_no_links(path: Path) -> None:
         if link.is_symlink():
             why = f"{name} is a symbolic link to {link.readlink()}: remove it, or choose another"
             raise LedgerUnusable(str(path), f"{why} directory (--out)")
+
+
+def _require_no_results(path: Path) -> None:
+    """Make sure that no results are written over that stand in no ledger.
+
+    Raises:
+        OutUnusable: There are some.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError):
+        found = path.lstat()
+        if stat.S_ISREG(found.st_mode) and found.st_size:
+            why = f"its {path.name} has results ({found.st_size} bytes), and there is no {LEDGER}"
+            raise OutUnusable(str(path.parent), f"{why} that has them: move {path.name} away")
 
 
 def _in_words(error: OSError) -> str:

@@ -1,11 +1,15 @@
 """`results.jsonl` has one line per job, and many replacements do not rewrite it each time."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from sessionmgr import run_batch
 from sessionmgr.batch import results
 from sessionmgr.batch.results import ResultsFile
+from sessionmgr.errors import OutUnusable
+from tests.batch.hall import collect, job, open_hall
 
 
 def lines_of(path: Path) -> list[bytes]:
@@ -44,3 +48,19 @@ def test_a_long_file_is_written_anew_when_much_of_it_is_old_and_at_the_end(
     file.complete()
     file.close()
     assert lines_of(path) == kept
+
+
+async def test_results_that_stand_in_no_ledger_are_not_written_over(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    results = tmp_path / "results.jsonl"
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
+        before = results.read_bytes()
+        (tmp_path / "ledger.db").unlink()
+        with pytest.raises(OutUnusable, match=r"has results .* and there is no ledger\.db"):
+            await collect(run_batch(hall.manager, [job("b")], out=tmp_path))
+        assert results.read_bytes() == before
+        results.rename(tmp_path / "old.jsonl")
+        await collect(run_batch(hall.manager, [job("b")], out=tmp_path))
+        assert json.loads(results.read_bytes())["job"] == "b"

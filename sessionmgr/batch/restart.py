@@ -7,6 +7,7 @@ so, and `--retry-from fresh` is the decision to start it over.
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import Enum, StrEnum, auto
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -80,8 +81,10 @@ def side_effects(result: RunResult) -> bool:
     """Return whether a run has recorded a tool call that was not denied."""
     if lacked_room(result):
         return False  # the recorded call is the command, which never began
-    calls = result.tool_calls
-    return sum(calls.count.values()) > calls.denied
+    # A denial may be of something else than a call, and one call may be denied twice.
+    calls = {(each.tool_name, each.tool_call_id) for each in result.permission_denials}
+    denied = Counter(name for name, call in calls if call is not None)
+    return any(count > denied[name] for name, count in result.tool_calls.count.items())
 
 
 # These lie outside the session: repeated failures say nothing about it.

@@ -15,7 +15,14 @@ from sessionmgr.batch.restart import (
     unpacked,
     with_decision,
 )
-from sessionmgr.model import Failure, FailureKind, RunResult, RunStatus, ToolCalls
+from sessionmgr.model import (
+    Failure,
+    FailureKind,
+    PermissionDenial,
+    RunResult,
+    RunStatus,
+    ToolCalls,
+)
 
 K = FailureKind
 
@@ -70,7 +77,12 @@ def ended(
 
 
 MADE = ToolCalls(count={"Bash": 1})
-DENIED = ToolCalls(count={"Bash": 1}, denied=1)
+DENIED = PermissionDenial(tool_name="Bash", tool_call_id="1")
+OTHERS = [
+    PermissionDenial(tool_name="request_permissions"),
+    PermissionDenial(tool_name="mcp__server", tool_call_id="2"),
+    PermissionDenial(tool_name="Bash"),
+]
 RESUMED = Basis(resumable=True, side_effects=True)
 
 
@@ -78,9 +90,27 @@ def basis_after(end: Ended, before: Basis = Basis()) -> Basis:  # noqa: B008
     return conclude(end, before, [], resumes=True, is_command=False).basis
 
 
+def after_denials(calls: int, *denials: PermissionDenial) -> Basis:
+    counted = ToolCalls(count={"Bash": calls}, denied=len(denials))
+    end = ended(calls=counted)
+    return basis_after(
+        structs.replace(end, result=structs.replace(end.result, permission_denials=denials))
+    )
+
+
 def test_a_tool_call_is_a_side_effect_unless_it_was_denied() -> None:
-    assert basis_after(ended(calls=MADE)).side_effects
-    assert not basis_after(ended(calls=DENIED)).side_effects
+    assert after_denials(1).side_effects
+    assert not after_denials(1, DENIED).side_effects
+    assert after_denials(2, DENIED).side_effects
+
+
+def test_one_call_that_is_denied_twice_hides_no_other() -> None:
+    assert after_denials(2, DENIED, DENIED).side_effects
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_the_denial_of_something_else_hides_no_call(other: PermissionDenial) -> None:
+    assert after_denials(1, other).side_effects
 
 
 def test_side_effects_of_earlier_attempts_are_not_forgotten() -> None:

@@ -75,7 +75,7 @@ async def is_kept(path: Path | None) -> bool:
 
     One that is killed in its first turn may have written nothing yet.
     """
-    if path is None:
+    if path is None or not _found(path).exists():  # that takes no thread
         await trio.lowlevel.checkpoint()
         return False
     return await trio.to_thread.run_sync(_holds_a_prompt, path)

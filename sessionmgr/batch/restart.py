@@ -81,8 +81,10 @@ def side_effects(result: RunResult) -> bool:
     """Return whether a run has recorded a tool call that was not denied."""
     if lacked_room(result):
         return False  # the recorded call is the command, which never began
-    # A denial may be of something else than a call, and one call may be denied twice.
-    calls = {(each.tool_name, each.tool_call_id) for each in result.permission_denials}
+    # A denial may be of something else than a call, and one call may be denied twice. A call whose
+    # question the provider has withdrawn may have been made: a hook, say, has allowed it.
+    denials = [each for each in result.permission_denials if each.by != "provider"]
+    calls = {(each.tool_name, each.tool_call_id) for each in denials}
     denied = Counter(name for name, call in calls if call is not None)
     return any(count > denied[name] for name, count in result.tool_calls.count.items())
 

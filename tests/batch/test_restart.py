@@ -82,6 +82,7 @@ OTHERS = [
     PermissionDenial(tool_name="request_permissions"),
     PermissionDenial(tool_name="mcp__server", tool_call_id="2"),
     PermissionDenial(tool_name="Bash"),
+    PermissionDenial(tool_name="Bash", tool_call_id="1", by="provider"),  # it has withdrawn it
 ]
 RESUMED = Basis(resumable=True, side_effects=True)
 

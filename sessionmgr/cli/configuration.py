@@ -19,7 +19,7 @@ from sessionmgr.cli.place import default_store, settings_above, user_settings, w
 from sessionmgr.cli.project_settings import CONCURRENCY, RETRIES, narrowed
 from sessionmgr.cli.setting import KINDS, SETTINGS, WORDS, NotThis, Setting
 from sessionmgr.cli.toml import line_of, read_toml
-from sessionmgr.cli.trusted_files import describe, known_as, recorded
+from sessionmgr.cli.trusted_files import anchored, describe, known_as, recorded
 from sessionmgr.errors import CommandLineInvalid, ConfigurationInvalid
 
 if TYPE_CHECKING:
@@ -213,10 +213,17 @@ class _Gathered:
             return
         changed = trusted.differs_from(describe(file.path, file.data, file.settings))
         if changed is None:
-            self.take_file(file)
+            self.take_trusted(file)
             self.trusted |= trusted.files
         else:
             self.take_narrowed(file, changed)
+
+    def take_trusted(self, file: SettingsFile) -> None:
+        """Take all settings of a project's file; its options name the files that were hashed."""
+        for setting, value in _checked(file):
+            if setting.name == "options":
+                value = anchored(cast("dict[str, object]", value), file.path.parent)
+            self._put_of_file(file, setting, value)
 
     def take_narrowed(self, file: SettingsFile, changed: str | None = None) -> None:
         """Take the settings that narrow those so far, and record the others as refused."""

@@ -49,6 +49,41 @@ def describe(path: Path, data: bytes, settings: Mapping[str, object]) -> Trusted
     )
 
 
+def anchored(options: Mapping[str, object], directory: Path) -> dict[str, object]:
+    """Return providers' options in which relative paths are those of the settings' directory.
+
+    So the files that run are those that were hashed, whatever directory a run works in. A program
+    that is named by a relative path is one; any other text is, if it leads to a file.
+    """
+    anchors = {provider: _anchored(table, directory) for provider, table in options.items()}
+    for table in anchors.values():
+        command = cast("dict[str, object]", table).get("command")
+        if isinstance(command, list) and command:
+            command[0] = _program(str(command[0]), directory)
+    return anchors
+
+
+def _program(name: str, directory: Path) -> str:
+    is_relative = "/" in name and not name.startswith(("/", "~"))
+    return str(directory / name) if is_relative else name
+
+
+def _anchored(value: object, directory: Path) -> object:
+    if isinstance(value, dict):
+        members = cast("dict[str, object]", value)
+        return {name: _anchored(each, directory) for name, each in members.items()}
+    if isinstance(value, list | tuple):
+        return [_anchored(each, directory) for each in cast("Sequence[object]", value)]
+    if not isinstance(value, str) or not {"/", "."} & set(value) or len(value) > _LONGEST_PATH:
+        return value  # a name of a program on PATH or of a model, say
+    if value.startswith(("/", "~")) or "\0" in value:
+        return value
+    try:
+        return str(directory / value) if (directory / value).is_file() else value
+    except OSError:
+        return value  # too long for a file name
+
+
 def known_as(path: Path) -> Path:
     """Return the path that identifies a settings file: its directory's links are resolved."""
     return path.parent.resolve() / path.name

@@ -164,6 +164,30 @@ def test_what_a_program_outside_of_the_project_is_does_not_count(terminal: Termi
     assert refused(terminal) == []
 
 
+def test_trusted_options_name_the_files_beside_them_wherever_a_run_works(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claude = 'command = ["tools/agent", "a.js", "none.js", "-v"], settings = "settings.json"'
+    servers = 'mcp_servers.x = {command = "claude", args = ["./a.js"]}, fallback_model = "opus"'
+    project(terminal, f"options.claude = {{{claude}, {servers}}}\n")
+    below = terminal.home / "below"
+    below.mkdir()
+    for directory in (terminal.home, below):
+        for name in ("a.js", "settings.json", "claude", "opus"):
+            (directory / name).touch()
+    (below / "tools").mkdir()
+    (below / "tools" / "agent").touch()
+    terminal.bare("trust", ".")
+    monkeypatch.chdir(below)
+    home = terminal.home
+    assert configure(argparse.Namespace()).options["claude"] == {
+        "command": [f"{home}/tools/agent", f"{home}/a.js", "none.js", "-v"],
+        "settings": f"{home}/settings.json",
+        "mcp_servers": {"x": {"command": "claude", "args": [f"{home}/a.js"]}},
+        "fallback_model": "opus",
+    }
+
+
 def test_files_that_a_run_writes_are_not_part_of_what_is_trusted(terminal: Terminal) -> None:
     project(terminal, 'store = "sessions.db"\nlog_file = "log.txt"\n')
     terminal.bare("trust", ".")

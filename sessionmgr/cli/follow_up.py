@@ -11,7 +11,7 @@ from sessionmgr.cli.approval_rules import rules_of
 from sessionmgr.cli.asking import Terminal, find_terminal
 from sessionmgr.cli.lookup import find, job_of_session
 from sessionmgr.cli.output import note
-from sessionmgr.cli.stored import ALIVE, all_runs, fold, held_sessions, session_of
+from sessionmgr.cli.stored import ALIVE, all_runs, fold, held_sessions, owner_of, session_of
 from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.manager import Clocks
 from sessionmgr.manager.asked import Asked
@@ -92,7 +92,7 @@ async def _require_free(store: Store, stored: StoredRun) -> None:
     if lease is not None:
         how = "is on" if stored.status in ALIVE else f"is {stored.status}"
         raise CommandLineInvalid(
-            f"{stored.run_id} {how}, and process {lease.owner.pid} owns its session: "
+            f"{stored.run_id} {how}, and {owner_of(lease)} owns its session: "
             f"wait for it, or send the text there: sessionmgr append {stored.session_id} TEXT"
         )
 

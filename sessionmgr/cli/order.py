@@ -16,7 +16,7 @@ import trio
 from sessionmgr.cli.lookup import find
 from sessionmgr.cli.output import note, say, say_json
 from sessionmgr.cli.safe_text import one_line
-from sessionmgr.cli.stored import ALIVE, held_sessions
+from sessionmgr.cli.stored import ALIVE, held_sessions, owner_of
 from sessionmgr.errors import NobodyThere, OrderRefused
 from sessionmgr.manager.identity import Presence
 from sessionmgr.model import Json, encode_json, new_id
@@ -87,10 +87,10 @@ async def _answer(store: Store, request: Request, number: int, lease: Lease) -> 
             return await store.wait_result(request.request_id)
         if await _withdraw(store, request):
             raise NobodyThere(
-                f"process {lease.owner.pid} looks after {request.target} and did not answer within "
+                f"{owner_of(lease)} looks after {request.target} and did not answer within "
                 f"{PATIENCE:g} s; the order is withdrawn: try again, or end that process"
             )
-        note(f"process {lease.owner.pid} is at it")
+        note(f"{owner_of(lease)} is at it")
         with trio.move_on_after(LONGEST):
             return await store.wait_result(request.request_id)
     except BaseException:  # Ctrl-C above all: what nobody waits for is not to happen later
@@ -98,7 +98,7 @@ async def _answer(store: Store, request: Request, number: int, lease: Lease) -> 
             await _withdraw(store, request)
         raise
     raise NobodyThere(
-        f"process {lease.owner.pid} has taken the order for {request.target} and has not carried "
+        f"{owner_of(lease)} has taken the order for {request.target} and has not carried "
         f"it out within {LONGEST:g} s; sessionmgr events {request.target} tells how far it is"
     )
 

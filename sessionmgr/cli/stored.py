@@ -10,7 +10,7 @@ import msgspec
 
 from sessionmgr.cli.stopping import run_verb
 from sessionmgr.errors import CommandLineInvalid, NothingStored
-from sessionmgr.manager.identity import is_live
+from sessionmgr.manager.identity import is_alive, is_live
 from sessionmgr.manager.stored_runs import all_runs as all_runs, fold as fold
 from sessionmgr.model import MessageSent, Session, decode_event
 from sessionmgr.model.value import known_part
@@ -77,6 +77,18 @@ async def held_sessions(store: Store, session_id: str = "ses_") -> Mapping[str, 
     """Return the sessions that a living program looks after, with its lease."""
     now = int(time.time() * 1000)
     return {lease.name: lease for lease in await store.leases(session_id) if is_live(lease, now)}
+
+
+def owner_of(lease: Lease) -> str:
+    """Name the program that has a session; a number of another PID namespace is none of ours."""
+    named = f"process {lease.owner.pid}"
+    if is_alive(lease.owner):
+        return named
+    left = max(0.0, lease.expires / 1000 - time.time())
+    return (
+        f"{named} of another container, or one that cannot be seen from here (its lease lasts "
+        f"{left:.0f} s more, unless it is renewed)"
+    )
 
 
 ALIVE: Final = frozenset({"pending", "running"})

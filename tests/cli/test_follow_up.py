@@ -3,15 +3,20 @@
 import json
 import os
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from sessionmgr import Job, RunResult, open_manager, run_batch
 from sessionmgr.batch.place import Place
+from sessionmgr.cli.stored import owner_of
+from sessionmgr.manager.identity import Presence
 from sessionmgr.model import PermissionMode
+from sessionmgr.store.row import Lease
 from sessionmgr.testing.scripted import Fail, Hang, Say, Tool, scripted
 from tests.cli.actor import install
 from tests.cli.terminal import Terminal
@@ -239,3 +244,18 @@ def test_a_secret_option_is_stored_nowhere_and_is_taken_from_flags_or_settings(
     settings.write_text(f'[options.actor.headers]\nAuthorization = "{SECRET}"\n')
     assert terminal("resume", name, MORE)[:2] == (0, "and so on")
     assert SECRET.encode() not in terminal.store.read_bytes()
+
+
+def test_the_owner_of_a_session_in_another_container_is_no_process_of_ours() -> None:
+    here = Presence("here")
+    expires = int(time.time() * 1000) + 60_500
+    lease = Lease(name="ses_1", owner=here.owner, fence=1, expires=expires)
+    here.appear()
+    try:
+        assert owner_of(lease) == f"process {os.getpid()}"
+    finally:
+        here.disappear()
+    elsewhere = replace(here.owner, namespace="pid:[1]", pid=1)
+    named = owner_of(replace(lease, owner=elsewhere))
+    assert named.startswith("process 1 of another container, or one that cannot be seen from here")
+    assert "lasts 60 s more" in named

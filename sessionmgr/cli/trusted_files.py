@@ -55,12 +55,15 @@ def anchored(options: Mapping[str, object], directory: Path) -> dict[str, object
     So the files that run are those that were hashed, whatever directory a run works in. A program
     that is named by a relative path is one; any other text is, if it leads to a file.
     """
-    anchors = {provider: _anchored(table, directory) for provider, table in options.items()}
-    for table in anchors.values():
-        command = cast("dict[str, object]", table).get("command")
-        if isinstance(command, list) and command:
-            command[0] = _program(str(command[0]), directory)
-    return anchors
+    return {provider: _of_provider(table, directory) for provider, table in options.items()}
+
+
+def _of_provider(table: object, directory: Path) -> dict[str, object]:
+    options = cast("dict[str, object]", _anchored(table, directory))
+    command = cast("list[object] | None", options.get("command"))
+    if command:
+        options["command"] = [_program(str(command[0]), directory), *command[1:]]
+    return options
 
 
 def _program(name: str, directory: Path) -> str:

@@ -28,7 +28,9 @@ async def kill_stragglers(tree: str, name: str, value: str) -> int:
 def _kill_all(tree: str, word: bytes) -> int:
     killed: set[int] = set()
     for _ in range(ROUNDS):
-        found = {pid for pid in proc.pids() if pid not in killed and _strike(pid, tree, word)}
+        # Parents first: a shell that waits for a process that is killed begins its next command.
+        eldest_first = reversed(proc.pids())
+        found = {pid for pid in eldest_first if pid not in killed and _strike(pid, tree, word)}
         if not found:
             break
         killed |= found

@@ -9,6 +9,9 @@ And a look during which no number was given out has missed nobody: that is the p
 others never stop forking it cannot be had; then whoever was born meanwhile is looked at too,
 and several rounds of all that without a find stand in.
 
+What waits for a process that is killed would go on: a shell begins its next command. So of a
+family the ancestors are killed first.
+
 Runs in the warden too: the standard library, and little of it.
 """
 
@@ -34,6 +37,8 @@ _CHASE: Final = 60
 _BORN: Final = 512
 _NEWEST: Final = 8
 """How many of the newest numbers are tried at each step of a chase."""
+_GENERATIONS: Final = 32
+"""How many ancestors of a process are looked for."""
 
 
 class Sweep:
@@ -97,7 +102,7 @@ class Sweep:
         return found
 
     def _strike(self, pid: int, marks_of: Callable[[int], list[int]]) -> bool:
-        """Kill a process if it is ours and lives; return whether it was."""
+        """Kill a process if it is ours and lives, its ancestors first; return whether it was."""
         if pid == self._own:
             return False
         try:
@@ -105,17 +110,49 @@ class Sweep:
         except OSError:
             return False
         try:
-            # A zombie has its mark until it is reaped; there may be thousands, where init is slow.
-            if _is_dead(held) or not any(map(self._wanted, marks_of(pid))):
+            if not self._is_ours(pid, held, marks_of):
                 return False
+            for ancestor in reversed(self._ancestors(pid, marks_of)):
+                self._kill(ancestor, marks_of)
+            return self._send(pid, held)
+        finally:
+            os.close(held)
+
+    def _ancestors(self, pid: int, marks_of: Callable[[int], list[int]]) -> list[int]:
+        """Return those of its ancestors that are ours without a gap, the nearest first."""
+        found: list[int] = []
+        while len(found) < _GENERATIONS:
+            known = proc.stat(found[-1] if found else pid)
+            if known is None or known.parent == self._own:
+                break
+            if not any(map(self._wanted, marks_of(known.parent))):
+                break
+            found.append(known.parent)
+        return found
+
+    def _kill(self, pid: int, marks_of: Callable[[int], list[int]]) -> None:
+        try:
+            held = os.pidfd_open(pid)
+        except OSError:
+            return
+        try:
+            if self._is_ours(pid, held, marks_of):
+                self._send(pid, held)
+        finally:
+            os.close(held)
+
+    def _is_ours(self, pid: int, held: int, marks_of: Callable[[int], list[int]]) -> bool:
+        # A zombie has its mark until it is reaped; there may be thousands, where init is slow.
+        return not _is_dead(held) and any(map(self._wanted, marks_of(pid)))
+
+    def _send(self, pid: int, held: int) -> bool:
+        try:
             signal.pidfd_send_signal(held, signal.SIGKILL)
         except PermissionError:
             self.refused[pid] = _name(pid)
             return False
         except ProcessLookupError:
             return False
-        finally:
-            os.close(held)
         self._struck[pid] = self.killed.setdefault(pid, _name(pid))
         return True
 

@@ -1,0 +1,70 @@
+"""In which order a family of processes is killed: nothing in it goes on for the death of another."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sessionmgr.process import mark
+from sessionmgr.process.stragglers import kill_stragglers
+from sessionmgr.process.sweep import Sweep
+
+FAMILY = """
+import resource, subprocess, sys
+resource.setrlimit(10, (int(sys.argv[1]), resource.getrlimit(10)[1]))
+child = "import sys, time; print(flush=True); time.sleep(1000)"
+with subprocess.Popen([sys.executable, "-I", "-S", "-c", child], stdout=subprocess.PIPE) as process:
+    process.stdout.readline()
+    print(process.pid, flush=True)
+"""
+# Between the shell and what it waits for there are so many others that it would have the time.
+SHELL = """
+for each in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24; do sleep 1000 & done
+sleep 1000 &
+echo ready
+wait $!
+echo went on >went-on
+"""
+
+
+@contextmanager
+def family(number: int) -> Generator[tuple[int, int]]:
+    """Run a process with this mark that waits for a child of its own."""
+    program = [sys.executable, "-I", "-S", "-c", FAMILY, str(number)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, env={}) as parent:
+        try:
+            assert parent.stdout is not None
+            yield parent.pid, int(parent.stdout.readline())
+        finally:
+            Sweep(lambda each: each == number).run(10)
+
+
+def test_who_waits_for_a_marked_process_is_killed_before_it() -> None:
+    number = mark.mark_of(mark.new_launcher(), 5)
+    with family(number) as (parent, child):
+        sweep = Sweep(lambda each: each == number)
+        assert sweep.look() >= 1
+        assert list(sweep.killed) == [parent, child]
+
+
+def test_an_ancestor_without_the_mark_is_spared() -> None:
+    number = mark.mark_of(mark.new_launcher(), 5)
+    with family(number):
+        sweep = Sweep(lambda each: each == number)
+        sweep.run(10)
+        assert os.getpid() not in sweep.killed
+        assert os.getppid() not in sweep.killed
+
+
+async def test_a_shell_that_waits_for_a_straggler_begins_no_further_command(tmp_path: Path) -> None:
+    tree = mark.text_of(mark.mark_of(mark.new_launcher(), 5))
+    env = {"PATH": os.environ["PATH"], mark.VARIABLE: tree, "THREAD": "one"}
+    program = ["/bin/sh", "-c", SHELL]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, cwd=tmp_path, env=env) as shell:
+        assert shell.stdout is not None
+        shell.stdout.readline()
+        assert await kill_stragglers(tree, "THREAD", "one") == 26
+        shell.stdout.read()  # to its end: none of them is left
+    assert not (tmp_path / "went-on").exists()

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.changes import change, is_same_work
+from sessionmgr.batch.denials import denials_of
 from sessionmgr.batch.drafts import Draft, Drafts
 from sessionmgr.batch.executor import in_thread
 from sessionmgr.batch.job import Job, fingerprint
@@ -19,6 +20,7 @@ from sessionmgr.batch.ledger import Entered, Known, Ledger
 from sessionmgr.batch.problems import Problem, Problems
 from sessionmgr.batch.readiness import Readiness
 from sessionmgr.batch.restart import Start
+from sessionmgr.batch.results import decode_job_result
 from sessionmgr.batch.wish import field_to_blame, wish_of
 from sessionmgr.errors import (
     AdapterBroken,
@@ -290,17 +292,18 @@ class Reader:
         is_same = known is None or (
             is_same_work(known, entered) and not self._has_more_time(known, entered)
         )
-        state = states.WAITING if known is None else self._state(known, is_same=is_same)
+        counted = known and self._counted(known, entered.job.id)
+        state = states.WAITING if counted is None else self._state(counted, is_same=is_same)
         is_open = is_meant and state in states.UNENDED
         if is_open and checked.problems:
             self._complain(*checked.problems)
             return None
         selected = is_meant and self._is_within_limit()
-        is_undecided = known is not None and is_same and selected and self._is_undecided(known)
+        is_undecided = counted is not None and is_same and selected and self._is_undecided(counted)
         if is_undecided:
             self.undecided.append(entered.job.id)
         chosen = selected and is_open
-        if chosen and known is not None and not is_same and self._is_done(known):
+        if chosen and known and counted and not is_same and self._is_done(counted):
             before = self._ledger.job(entered.job.id)[0]
             self._complain(change(checked.draft.where, known, entered, before))
             return None
@@ -349,6 +352,13 @@ class Reader:
 
     def _is_within_limit(self) -> bool:
         return self._settings.limit is None or self._chosen < self._settings.limit
+
+    def _counted(self, known: Known, job: str) -> Known:
+        """Return how a job stands as it counts now: with `on_denied="fail"` a denied one failed."""
+        if known.state != states.COMPLETED or self._settings.on_denied != "fail":
+            return known
+        was_denied = denials_of(decode_job_result(self._ledger.result(job)))
+        return replace(known, state=RunStatus.FAILED) if was_denied else known
 
     def _is_done(self, known: Known) -> bool:
         """Whether a job has a result that only `force` replaces."""

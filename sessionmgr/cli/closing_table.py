@@ -112,11 +112,11 @@ def denial_lines(summary: Summary, *, width: int | None) -> list[tuple[str, str]
     more = len(summary.denials) - len(rows)
     if more:
         lines.append(f"… and {more} more: see summary.json")
-    what = (
-        f"{plural(summary.denied_jobs, 'job')} {_WERE[summary.denied_jobs == 1]} denied something"
-    )
+    were, them = ("was", "it") if summary.denied_jobs == 1 else ("were", "them")
+    what = f"{plural(summary.denied_jobs, 'job')} {were} denied something"
+    again = f"--approve FILE --on-denied fail runs {them} again with your rules"
     return [
-        (f"{what}; to allow it, use --approve FILE with a file of rules", "warning"),
+        (f"{what}; {again}", "warning"),
         *((f"  {line}", "warning") for line in lines),
     ]
 
@@ -130,9 +130,6 @@ def denied_in_short(denial: JobDenial) -> str:
 def _asked_for(denial: JobDenial) -> str:
     tool = one_line(denial.tool_name or "a tool")
     return f"{tool}: {one_line(denial.summary)}" if denial.summary else tool
-
-
-_WERE: Final = {True: "was", False: "were"}
 
 
 def _heading(summary: Summary, width: int | None) -> list[str]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from sessionmgr.model import Json, Run
 
 CONTINUE: Final = "continue"
+MOST_DENIED: Final = 5
+"""So many denied calls are named to an agent."""
 
 
 def snapshot_of(body: bytes) -> Snapshot:
@@ -64,17 +66,35 @@ def _require_resumable(snapshot: Snapshot, run: Run) -> None:
 def message_to_resume(runs: Iterable[Run], message: str | None = None) -> str:
     """Return the message to an agent whose session is resumed after these runs, newest first.
 
-    An agent that was cut inside a tool call must not assume that it succeeded or failed.
+    An agent that was cut inside a tool call must not assume that it succeeded or failed. One that
+    was denied a call is asked to try again, because the answer may now be different.
     """
-    cut = _cut_tools(runs)
-    if not cut:
+    runs = list(runs)
+    cut, denied = _cut_tools(runs), _denied_calls(runs[:1])
+    notices: list[str] = []
+    if cut:
+        notices.append(
+            f"You were interrupted while a tool call was running ({', '.join(cut)}). Its outcome"
+            " is unknown: it may have completed, in part or in full, or not at all. Check what it"
+            " has done before you repeat it."
+        )
+    if denied and message is None:
+        notices.append(
+            f"You were denied what you wanted to do ({', '.join(denied)}). If it is still needed,"
+            " try again: it may be allowed now."
+        )
+    if not notices:
         return message or CONTINUE
-    notice = (
-        f"You were interrupted while a tool call was running ({', '.join(cut)}). Its outcome is "
-        "unknown: it may have completed, in part or in full, or not at all. Check what it has done "
-        "before you repeat it."
-    )
-    return f"{notice} {'Then continue.' if message is None else message}"
+    return " ".join([*notices, "Then continue." if message is None else message])
+
+
+def _denied_calls(runs: Iterable[Run]) -> list[str]:
+    """Return what these runs were denied, without what their own permission mode denies."""
+    denials = [each for run in runs for each in run.permission_denials if each.by != "mode"]
+    said = [
+        f"{each.tool_name}: {each.summary}" if each.summary else each.tool_name for each in denials
+    ]
+    return list(dict.fromkeys(said))[:MOST_DENIED]
 
 
 def _cut_tools(runs: Iterable[Run]) -> list[str]:

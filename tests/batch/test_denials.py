@@ -65,6 +65,32 @@ async def test_with_fail_a_denied_job_has_failed_and_a_rerun_goes_on_with_it(
         assert again.summary().denied_jobs == 0
 
 
+async def test_a_job_that_completed_without_what_it_was_denied_is_resumed_with_fail(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async def allow(asked: ApprovalRequest) -> Allow:
+        return Allow()
+
+    jobs, out = [job("q1", *TOUCH), job("fine", Say(text="done"))], tmp_path / "o"
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, jobs, out=out))
+        assert await collect(run_batch(hall.manager, jobs, out=out, approve=allow)) == []
+        other = run_batch(hall.manager, jobs, out=out, on_denied="fail", only=["fine"])
+        assert await collect(other) == []
+        assert other.summary().denied_jobs == 1
+        again = run_batch(hall.manager, jobs, out=out, approve=allow, on_denied="fail")
+        (result,) = await collect(again)
+        assert (result.job, result.status, result.attempt) == ("q1", RunStatus.COMPLETED, 2)
+        assert result.resumed_from is not None
+        assert hall.prompts()[-1] == (
+            "You were denied what you wanted to do (Bash: touch q1.txt). If it is still needed, try"
+            " again: it may be allowed now. Then continue."
+        )
+        assert again.summary().denied_jobs == 0
+        last = run_batch(hall.manager, jobs, out=out, approve=allow, on_denied="fail")
+        assert await collect(last) == []
+
+
 async def test_what_the_mode_itself_denies_is_no_denial(autojump_clock: object) -> None:
     edit = Ask(tool="Edit", input={"file_path": "a"}, effect="edit", paths=("a",))
     async with open_hall() as hall:

@@ -33,7 +33,7 @@ def test_what_was_denied_is_told_in_yellow_with_the_command() -> None:
         ("", "plain"),
         ("1 of 1 job completed, 1 with denials (in 2.0 s, 7 tokens, cost unknown)", "warning"),
         (
-            "1 job was denied something; to allow it, use --approve FILE with a file of rules",
+            "1 job was denied something; --approve FILE --on-denied fail runs it again with your rules",
             "warning",
         ),
         ("  job  denied              why", "warning"),
@@ -46,7 +46,7 @@ def test_of_many_denials_some_are_told_and_the_rest_counted() -> None:
     lines = [text for text, _ in told(summary(denied_jobs=30, denials=denials))]
     assert "  … and 10 more: see summary.json" in lines
     assert (
-        "30 jobs were denied something; to allow it, use --approve FILE with a file of rules"
+        "30 jobs were denied something; --approve FILE --on-denied fail runs them again with your rules"
         in lines
     )
 

@@ -1,4 +1,4 @@
-"""In which order a family of processes is killed: nothing in it goes on for the death of another."""
+"""How a family of processes is killed: none of it goes on because another one has died."""
 
 import os
 import subprocess
@@ -6,6 +6,8 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+
+import trio
 
 from sessionmgr.process import mark
 from sessionmgr.process.stragglers import kill_stragglers
@@ -58,13 +60,13 @@ def test_an_ancestor_without_the_mark_is_spared() -> None:
         assert os.getppid() not in sweep.killed
 
 
-async def test_a_shell_that_waits_for_a_straggler_begins_no_further_command(tmp_path: Path) -> None:
+def test_a_shell_that_waits_for_a_straggler_begins_no_further_command(tmp_path: Path) -> None:
     tree = mark.text_of(mark.mark_of(mark.new_launcher(), 5))
     env = {"PATH": os.environ["PATH"], mark.VARIABLE: tree, "THREAD": "one"}
     program = ["/bin/sh", "-c", SHELL]
     with subprocess.Popen(program, stdout=subprocess.PIPE, cwd=tmp_path, env=env) as shell:
         assert shell.stdout is not None
         shell.stdout.readline()
-        assert await kill_stragglers(tree, "THREAD", "one") == 26
+        assert trio.run(kill_stragglers, tree, "THREAD", "one") == 26
         shell.stdout.read()  # to its end: none of them is left
     assert not (tmp_path / "went-on").exists()

@@ -345,6 +345,7 @@ class Batch:
             left=tally.left,
             denied_jobs=tally.denied,
             denials=tuple(tally.denials),
+            undecided=dict(tally.undecided),
         )
 
 

@@ -68,6 +68,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """Number of jobs with denials other than those by their permission mode."""
     denials: tuple[JobDenial, ...] = ()
     """Their denials, in the order in which the jobs ended: the first 100."""
+    undecided: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    """Jobs that the same call does not run, and the `retry_from` that starts each again."""
 
     @property
     def all_completed(self) -> bool:

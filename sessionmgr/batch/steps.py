@@ -86,10 +86,21 @@ class Steps:
         self._tally.open(self._ledger)
         self._tally.left = sum(self._is_left(*each) for each in self._ledger.uncompleted())
 
-    def _is_left(self, job: str, state: str) -> bool:
-        """Return whether the same call would run a job in that state."""
+    def _is_left(self, job: str, state: str, basis: Basis | None = None) -> bool:
+        """Return whether the same call would run a job in that state; note a needed decision.
+
+        `basis` is what its next attempt would build on, if the ledger does not have it yet.
+        """
         is_kept = self._settings.keep_failed and state in FAILED
-        return state != states.COMPLETED and not is_kept and self._settings.selects(job)
+        if state == states.COMPLETED or is_kept or not self._settings.selects(job):
+            return False
+        if state not in FAILED and state != states.CANCELLED:
+            return True
+        basis = basis or self._attempts.basis(job)
+        if not self._attempts.is_undecided(basis):
+            return True
+        self._tally.wait_for_decision(job, "session" if basis.resumable else "fresh")
+        return False
 
     def write_results(self) -> None:
         """Write the recorded results to the results file."""
@@ -221,7 +232,7 @@ class Steps:
         self._replaced += stood is not None
         self._board.forget(job)
         self._tally.end(was, result, stood, now)
-        self._tally.left += self._is_left(job, result.status) - self._settings.selects(job)
+        self._tally.left += self._is_left(job, result.status, basis) - self._settings.selects(job)
         self._lines.append(line)
         most = self._settings.max_failures
         if most is not None and self._tally.failures >= most and self._board.closed is None:

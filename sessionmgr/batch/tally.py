@@ -48,6 +48,8 @@ class Tally:
         """and the denials, up to a limit."""
         self.left = 0
         """Number of jobs that the same call would run or continue if it were made again."""
+        self.undecided: Final[dict[str, str]] = {}
+        """Jobs that wait for a decision, up to a limit, and the `retry_from` that starts each."""
         self.attempts = 0
         """Number of attempts in this run of the batch,"""
         self.all_attempts = 0
@@ -94,6 +96,11 @@ class Tally:
         """Return the number of ended jobs by kind of failure, most frequent first."""
         found = [(kind, count) for kind, count in dict(self.kinds).items() if count > 0]
         return dict(sorted(found, key=lambda each: (-each[1], each[0])))
+
+    def wait_for_decision(self, job: str, retry_from: str) -> None:
+        """Record that a job does not start again without this `retry_from`."""
+        if len(self.undecided) < KEPT:
+            self.undecided[job] = retry_from
 
     def close(self, now: float) -> None:
         """Stop the watch."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import deque
+from glob import escape
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.cli.amount import count, duration, money, plural
@@ -23,6 +25,10 @@ RUN_ID: Final = 12
 """Characters of a run's id in the table: enough for `show`."""
 SHOWN: Final = 20
 """So many of those that failed, the last ones."""
+NAMED: Final = 3
+"""So many jobs that wait for a decision are named."""
+_DECISIONS: Final = {"session": "resume", "fresh": "start over"}
+"""What each answer to `--retry-from` does."""
 _STOPS: Final = {
     "auth_failed": "log in, or set its key",
     "billing": "look at its account",
@@ -95,9 +101,40 @@ def closing_lines(
         todo = _STOPS.get(kind, "see what it says").format(provider=provider)
         lines.append((f"nothing more was started with {provider} ({kind}): {todo}", "warning"))
     steps = dict(hints)
+    again = steps.get(GO_ON)
     if not summary.left:
         steps.pop(GO_ON, None)
+    if again is not None:
+        steps |= _decisions(again, summary.undecided)
     return lines + [(f"{f'{name}:':<{_HINT}}  {said}", "plain") for name, said in steps.items()]
+
+
+def _decisions(again: str, undecided: Mapping[str, str]) -> dict[str, str]:
+    """Return what to type for jobs that wait for a decision; `again` goes on with the batch."""
+    steps: dict[str, str] = {}
+    for retry_from, label in _DECISIONS.items():
+        jobs = [job for job, needed in undecided.items() if needed == retry_from]
+        if not jobs:
+            continue
+        named = jobs[:NAMED]
+        words = _without_only(shlex.split(again))
+        for job in named:
+            words += ["--only", escape(job)]
+        told = ", ".join([*map(one_line, named), *(["…"] if len(jobs) > NAMED else [])])
+        steps[f"{label} ({told})"] = shlex.join([*words, "--retry-from", retry_from])
+    return steps
+
+
+def _without_only(words: list[str]) -> list[str]:
+    """Return a command without the flags that select jobs."""
+    left: list[str] = []
+    is_value = False
+    for word in words:
+        is_flag = word in {"--only", "--limit"}
+        if not (is_value or is_flag or word.startswith(("--only=", "--limit="))):
+            left.append(word)
+        is_value = is_flag
+    return left
 
 
 def denial_lines(summary: Summary, *, width: int | None) -> list[tuple[str, str]]:

@@ -233,6 +233,7 @@ async def test_a_command_that_was_cut_waits_for_a_decision(
         left = batch(hall, tmp_path)
         assert [each.status for each in await collect(left)] == [RunStatus.TIMED_OUT]
         assert left.summary().statuses == {"timed_out": 1}
+        assert (left.summary().left, left.summary().undecided) == (0, {"a": "fresh"})
         await collect(batch(hall, tmp_path, retry_from="fresh"))
         assert [entry.text for entry in actor.diary if entry.what == "prompt"] == ["a", "a"]
 

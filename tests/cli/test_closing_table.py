@@ -33,7 +33,10 @@ def test_what_was_denied_is_told_in_yellow_with_the_command() -> None:
         ("", "plain"),
         ("1 of 1 job completed, 1 with denials (in 2.0 s, 7 tokens, cost unknown)", "warning"),
         (
-            "1 job was denied something; --approve FILE --on-denied fail runs it again with your rules",
+            (
+                "1 job was denied something; --approve FILE --on-denied fail runs it again with your"
+                " rules"
+            ),
             "warning",
         ),
         ("  job  denied              why", "warning"),
@@ -46,9 +49,23 @@ def test_of_many_denials_some_are_told_and_the_rest_counted() -> None:
     lines = [text for text, _ in told(summary(denied_jobs=30, denials=denials))]
     assert "  … and 10 more: see summary.json" in lines
     assert (
-        "30 jobs were denied something; --approve FILE --on-denied fail runs them again with your rules"
-        in lines
-    )
+        "30 jobs were denied something; --approve FILE --on-denied fail runs them again with your"
+        " rules"
+    ) in lines
+
+
+def test_what_starts_jobs_again_that_wait_for_a_decision_is_told_as_it_is_typed() -> None:
+    undecided = {"a": "session", "b [1]": "fresh", "c": "fresh", "d": "fresh", "e": "fresh"}
+    hints = {GO_ON: "sessionmgr batch jobs.jsonl --only '*' -n 4"}
+    found = summary(statuses={"failed": 5}, undecided=undecided)
+    lines = closing_lines(found, Failures(), width=120, hints=hints)
+    assert [text for text, _ in lines[2:]] == [
+        "resume (a):   sessionmgr batch jobs.jsonl -n 4 --only a --retry-from session",
+        (
+            "start over (b [1], c, d, …):  sessionmgr batch jobs.jsonl -n 4 --only 'b [[]1]'"
+            " --only c --only d --retry-from fresh"
+        ),
+    ]
 
 
 def test_a_cost_that_is_partial_is_told_as_that() -> None:

@@ -4,6 +4,8 @@ from sessionmgr.batch import JobDenial, JobResult, Summary
 from sessionmgr.cli.closing_table import GO_ON, Failures, closing_lines
 from sessionmgr.model import Cost, Failure, FailureKind, Provenance, RunStatus, Usage
 
+ALLOW = "--approve FILE --on-denied fail"
+
 
 def summary(**more: object) -> Summary:
     said = {
@@ -33,10 +35,7 @@ def test_what_was_denied_is_told_in_yellow_with_the_command() -> None:
         ("", "plain"),
         ("1 of 1 job completed, 1 with denials (in 2.0 s, 7 tokens, cost unknown)", "warning"),
         (
-            (
-                "1 job was denied something; --approve FILE --on-denied fail runs it again with your"
-                " rules"
-            ),
+            f"1 job was denied something; {ALLOW} runs it again with your rules",
             "warning",
         ),
         ("  job  denied              why", "warning"),
@@ -48,10 +47,7 @@ def test_of_many_denials_some_are_told_and_the_rest_counted() -> None:
     denials = tuple(JobDenial(job=f"j{n}", tool_name="Bash") for n in range(30))
     lines = [text for text, _ in told(summary(denied_jobs=30, denials=denials))]
     assert "  … and 10 more: see summary.json" in lines
-    assert (
-        "30 jobs were denied something; --approve FILE --on-denied fail runs them again with your"
-        " rules"
-    ) in lines
+    assert f"30 jobs were denied something; {ALLOW} runs them again with your rules" in lines
 
 
 def test_what_starts_jobs_again_that_wait_for_a_decision_is_told_as_it_is_typed() -> None:

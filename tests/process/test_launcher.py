@@ -20,7 +20,7 @@ from sessionmgr.errors import (
     ProgramNotFound,
     SpawnFailed,
 )
-from sessionmgr.process import direct, proc, warded
+from sessionmgr.process import direct, proc, shortage, warded
 from sessionmgr.process.command import Command
 from sessionmgr.process.facts import Emptied, Ending, LeaderExit
 from sessionmgr.process.guarded import GuardedTree
@@ -408,8 +408,9 @@ async def test_idle_guards_go_with_their_warden(tmp_path: Path) -> None:
 
 
 async def test_a_start_that_would_exhaust_the_descriptors_is_refused_by_name(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(shortage, "ROOM_WITHIN", 1.0)
     async with launching(tmp_path, Kind.WARDED) as launcher:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         tree = await launcher.spawn(shell("read x; exit 6"))

@@ -290,3 +290,41 @@ def test_a_line_of_great_length_is_decided_at_once() -> None:
     assert not allows(NO_RM, bash("ls " * 1_000_000))
     assert not allows(NO_RM, bash("sh -c '" * 5000))
     assert not allows(NO_RM, bash("env " * 20_000 + "rm"))
+
+
+RUNNERS = [
+    "npx {}", "npx --yes {}", "bunx {}", "pnpm dlx {}", "pnpm exec {}", "npm exec -- {}",
+    "npm x {}", "yarn exec {}", "uvx {}", "uv run {}", "uv run --with x --python 3.12 {}",
+    "uv --quiet run {}", "poetry run {}", "pipenv run {}", "pdm run {}", "hatch run {}",
+    "conda run -n env {}",
+    "bundle exec {}", "mise exec -- {}", "rbenv exec {}", "docker run -v /:/x image {}",
+    "docker exec box {}", "fd -x {}", "fd . --exec {}", "nix develop -c {}", "npx npx {}",
+    "git submodule foreach {}", "git bisect run {}", "npx nice {}", "uv run sh -c '{}'",
+    "find . -exec npx {} ;", "env uv run {}", "/opt/bin/npx {}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("denied", ["rm x", "git push", "/bin/rm x", "git -C . push"])
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_what_a_runner_starts_is_denied_as_if_it_were_started_without(
+    runner: str, denied: str
+) -> None:
+    assert not allows(NO_RM, bash(runner.format(denied)))
+
+
+RUN = [
+    "npx eslint --fix src", "npx tsc --watch", "npm run build", "npm install x", "uv run pytest",
+    "uv run --with x pytest -k 'a or b'", "uv pip install x", "docker ps", "git bisect start",
+    "poetry run python -m x", "fd -e py", "nix build", "npx eslint src/*.js", "bundle install",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", RUN)
+def test_a_runner_may_start_what_is_not_denied(command: str) -> None:
+    assert allows(NO_RM, bash(command))
+
+
+def test_a_runner_with_too_many_arguments_may_start_anything() -> None:
+    assert allows(NO_RM, bash("npx eslint " + "a.js " * 1000))
+    assert not allows(NO_RM, bash("npx eslint " + "a.js " * 1100))
+    assert not allows(NO_RM, bash("npx " + "nice npx " * 120))

@@ -105,6 +105,29 @@ MULTI_CALL: Final = frozenset({"busybox", "toybox", "coreutils"})
 KNOWN: Final = frozenset({*WRAPPERS, *SHELLS, *OPAQUE, "find"})
 
 
+RUNNERS: Final = {
+    **dict.fromkeys("bunx npx pnpx uvx".split(), ""),
+    **dict.fromkeys("hatch pdm pipenv pipx poetry rye uv".split(), "run"),
+    **dict.fromkeys("conda devbox doppler mamba micromamba op".split(), "run"),
+    **dict.fromkeys("asdf aws-vault bundle nodenv pyenv rbenv".split(), "exec"),
+    **dict.fromkeys("bun mise npm pnpm rtx yarn".split(), "dlx exec x"),
+    **dict.fromkeys("docker nerdctl podman".split(), "exec run"),
+    **dict.fromkeys("fd fdfind".split(), "-x -X --exec --exec-batch"),
+    "git": "foreach run",  # submodule foreach, bisect run
+    "nix": "-c --command",
+}
+"""Programs that start what follows one of these words, or what follows their own name."""
+
+
+def run_by(name: str, words: Sequence[str]) -> list[int]:
+    """Return where a command may begin that a runner starts; its options are not known here."""
+    after = RUNNERS[name].split()
+    begin = next((at for at, word in enumerate(words) if word in after), None) if after else 0
+    if begin is None:
+        return []
+    return [at for at in range(begin + 1, len(words)) if not words[at].startswith("-")]
+
+
 class Launching(msgspec.Struct, frozen=True):
     """The arguments that make a program start another one."""
 

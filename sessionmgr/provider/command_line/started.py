@@ -17,11 +17,13 @@ from sessionmgr.provider.command_line.prefix_commands import (
     KNOWN,
     LAUNCHING,
     MULTI_CALL,
+    RUNNERS,
     SHELLS,
     WRAPPERS,
     found_by,
     is_opaque,
     launches,
+    run_by,
     script_of,
 )
 from sessionmgr.provider.command_line.script import RESERVED, Plain, read_script
@@ -36,6 +38,10 @@ LONGEST: Final = 128 * 1024
 """Maximum number of characters of a line to analyze."""
 MOST: Final = 256
 """Maximum number of nested commands to analyze."""
+MOST_ARGUMENTS: Final = 1024
+"""Maximum number of commands that runners may start, by all their arguments."""
+BEGINNING: Final = 32
+"""Maximum number of words to keep of a command that a runner may start."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_./:@%+,-]+")
 # Control characters, and blanks that only some shells treat as blanks.
 _UNSURE: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]|[^\S \t\n]")
@@ -43,6 +49,8 @@ _VARIANT: Final = re.compile(r"([a-z]+)[.-].*")
 # The shell expands an array subscript, even one that was in single quotes.
 _SUBSCRIPT: Final = re.compile(r"\[.*[$`]", re.DOTALL)
 _NAMES_VARIABLES: Final = frozenset("getopts let printf read test unset wait".split())
+_LOOKED_INTO: Final = SHELLS | WRAPPERS.keys()
+"""Commands started by a runner that start others in turn."""
 _BUILTINS: Final = frozenset(
     ". - abbr alias and autoload begin bind bindkey cmd cmd.exe compgen complete compopt declare "
     "emulate enable export fc foreach hash hist history iex integer invoke-command "
@@ -115,20 +123,48 @@ def _has_braces(word: Word) -> bool:
 
 def _started(words: Words, *, exact: bool) -> Started:
     found: list[Words] = []
+    perhaps: list[Words] = []
     waiting = [words]
     unknown: str | None = None
     try:
         while waiting:
-            inner = _started_by(waiting.pop())
+            command = waiting.pop()
+            inner = _started_by(command)
             found += inner
             waiting += inner
+            run = _perhaps_run_by(command)
+            perhaps += run
+            if len(perhaps) > MOST_ARGUMENTS:
+                raise NotPlainError(f"it may start more than {MOST_ARGUMENTS} commands")
+            waiting += [each for each in run if _name_of(each) in _LOOKED_INTO]
             if len(found) > MOST:
                 raise NotPlainError(f"it starts more than {MOST} commands")
     except NotPlainError as error:
         unknown = str(error)
     return Started(
-        words, exact and None not in words and not _expands(words), tuple(found), unknown
+        words,
+        exact and None not in words and not _expands(words),
+        (*found, *perhaps),
+        unknown,
     )
+
+
+def _perhaps_run_by(words: Words) -> list[Words]:
+    """Return the commands that a runner (`npx`, `uv run`) may start: every end of its words."""
+    name = _name_of(words)
+    if name not in RUNNERS:
+        return []
+    ends = run_by(name, [each or "" for each in words])[: MOST_ARGUMENTS + 1]
+    return [_beginning_at(at, words) for at in ends if words[at] is not None]
+
+
+def _beginning_at(at: int, words: Words) -> Words:
+    end = at + BEGINNING
+    return words[at:end] if end >= len(words) else (*words[at:end], None)
+
+
+def _name_of(words: Words) -> str:
+    return basename(words[0] or "").lower()
 
 
 def _expands(words: Words) -> bool:

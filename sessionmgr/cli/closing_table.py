@@ -29,6 +29,7 @@ NAMED: Final = 3
 """So many jobs that wait for a decision are named."""
 _DECISIONS: Final = {"session": "resume", "fresh": "start over"}
 """What each answer to `--retry-from` does."""
+_GIVEN_ANEW: Final = ("--only", "--limit", "--retry-from")
 _STOPS: Final = {
     "auth_failed": "log in, or set its key",
     "billing": "look at its account",
@@ -117,7 +118,7 @@ def _decisions(again: str, undecided: Mapping[str, str]) -> dict[str, str]:
         if not jobs:
             continue
         named = jobs[:NAMED]
-        words = _without_only(shlex.split(again))
+        words = _without_selection(shlex.split(again))
         for job in named:
             words += ["--only", escape(job)]
         told = ", ".join([*map(one_line, named), *(["…"] if len(jobs) > NAMED else [])])
@@ -125,13 +126,13 @@ def _decisions(again: str, undecided: Mapping[str, str]) -> dict[str, str]:
     return steps
 
 
-def _without_only(words: list[str]) -> list[str]:
-    """Return a command without the flags that select jobs."""
+def _without_selection(words: list[str]) -> list[str]:
+    """Return a command without the flags that are given anew in it."""
     left: list[str] = []
     is_value = False
     for word in words:
-        is_flag = word in {"--only", "--limit"}
-        if not (is_value or is_flag or word.startswith(("--only=", "--limit="))):
+        is_flag = word in _GIVEN_ANEW
+        if not (is_value or is_flag or word.startswith(tuple(f"{each}=" for each in _GIVEN_ANEW))):
             left.append(word)
         is_value = is_flag
     return left

@@ -268,6 +268,12 @@ class CodexAdapter(ProviderAdapter):
         turn = self._turns.get(run.run_id)
         return turn is not None and await turn.add(content, message_id)
 
+    def release(self, provider_session_id: str) -> None:
+        """Unload the thread that is kept for a session: while loaded it is closed to others."""
+        keeper = self._kept.pop(provider_session_id, None)
+        if keeper is not None:
+            keeper.drop(provider_session_id)
+
     @classmethod
     def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
         """Report whether Codex is installed and logged in."""

@@ -204,6 +204,10 @@ class CodexConnection:
         """Keep a thread no longer, and wait until somebody else can have it."""
         await self._stock.release(thread)
 
+    def drop(self, thread: str) -> None:
+        """Keep a thread no longer, and do not wait for that."""
+        self._stock.drop(thread)
+
     def call_soon(self, method: str, params: dict[str, Json]) -> None:
         """Call something whose answer makes no difference."""
         if self._nursery is not None and not self.talk.has_ended:

@@ -108,11 +108,15 @@ class Stock:
     async def release(self, thread: str) -> None:
         """Keep a thread no longer, and wait until somebody else can have it."""
         await trio.lowlevel.checkpoint()
-        if self._shelf.take(thread):
-            self.give_back(thread)
+        self.drop(thread)
         closing = self._closing.get(thread)
         if closing is not None:
             await closing.wait()
+
+    def drop(self, thread: str) -> None:
+        """Keep a thread no longer, if it is kept for the next run."""
+        if self._shelf.take(thread):
+            self.give_back(thread)
 
     def expect_unwanted(self, thread: str) -> None:
         """Note that a thread is to be given back as soon as it is opened."""

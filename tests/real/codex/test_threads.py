@@ -175,6 +175,24 @@ async def test_threads_that_nobody_needs_are_unloaded(house: House) -> None:
     assert given_back() == 4
 
 
+async def test_the_thread_of_a_session_that_is_released_is_open_to_others_at_once(
+    house: House,
+) -> None:
+    session, other = await house.session("plan"), await house.session("plan")
+    for each in (session, other):
+        await house.goes_on(each)
+    session.release()
+
+    def given_back() -> int:
+        [(_, entries)] = said_in(house.work.parent / "talk")
+        calls = [each.msg.get("method") for each in entries if isinstance(each.msg, dict)]
+        return calls.count("thread/unsubscribe")
+
+    await until(lambda: given_back() == 1)
+    await house.goes_on(session)
+    assert given_back() == 1
+
+
 async def test_what_hides_from_a_cancel_is_found(house: House) -> None:
     word = house.word()
     hiding = (

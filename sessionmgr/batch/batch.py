@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -108,10 +109,7 @@ class Batch:
         try:
             await self._open(executor, tally)
         except JobsInvalid:
-            place = self._place
-            await self._close()  # shielded and bounded in there  # noqa: ASYNC120
-            if place is not None and place.is_new:
-                await executor.close(place.vanish)  # so is this  # noqa: ASYNC120
+            await self._close(vanishes=True)  # shielded and bounded in there  # noqa: ASYNC120
             raise
         except BaseException:
             await self._close()  # shielded and bounded in there  # noqa: ASYNC102
@@ -201,18 +199,23 @@ class Batch:
         if self._place is not None:
             write_summary(self._place.summary, summary)
 
-    def _close_files(self) -> None:
+    def _close_files(self, *, vanishes: bool) -> None:
+        place = self._place
         with ExitStack() as stack:
-            for each in (self._place, self._ledger, self._results):
+            if place is not None:
+                stack.callback(place.close)
+                if vanishes and place.is_new:  # before another process may begin a batch there
+                    stack.callback(place.vanish)
+            for each in (self._ledger, self._results):
                 if each is not None:
                     stack.callback(each.close)
         self._results = self._ledger = self._place = None
 
     # --- the end of the block --------------------------------------------------------------------
 
-    async def _close(self) -> None:
+    async def _close(self, *, vanishes: bool = False) -> None:
         assert self._executor is not None
-        await self._executor.close(self._close_files)
+        await self._executor.close(partial(self._close_files, vanishes=vanishes))
 
     async def _start(self, conductor: Conductor) -> None:
         if self._stopped is not None:

@@ -7,8 +7,9 @@ import pytest
 
 from sessionmgr import run_batch
 from sessionmgr.batch import results
+from sessionmgr.batch.place import Place
 from sessionmgr.batch.results import ResultsFile
-from sessionmgr.errors import OutUnusable
+from sessionmgr.errors import BatchBusy, JobsInvalid, OutUnusable
 from tests.batch.hall import collect, job, open_hall
 
 
@@ -64,3 +65,22 @@ async def test_results_that_stand_in_no_ledger_are_not_written_over(
         results.rename(tmp_path / "old.jsonl")
         await collect(run_batch(hall.manager, [job("b")], out=tmp_path))
         assert json.loads(results.read_bytes())["job"] == "b"
+
+
+async def test_a_batch_that_was_not_begun_is_removed_while_no_other_can_begin_there(
+    autojump_clock: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vanish, busy = Place.vanish, list[str]()
+
+    def watched(place: Place) -> None:
+        with pytest.raises(BatchBusy) as refused:
+            Place(place.path)
+        busy.append(str(refused.value))
+        vanish(place)
+
+    monkeypatch.setattr(Place, "vanish", watched)
+    async with open_hall() as hall:
+        with pytest.raises(JobsInvalid):
+            await collect(run_batch(hall.manager, [job("a"), job("a")], out=tmp_path / "out"))
+    assert len(busy) == 1
+    assert not (tmp_path / "out").exists()

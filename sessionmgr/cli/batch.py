@@ -22,6 +22,7 @@ from sessionmgr.cli.configuration import add_concurrency_flag, add_setting_flags
 from sessionmgr.cli.given import read_text
 from sessionmgr.cli.job_flags import add_job_flags, job_of
 from sessionmgr.cli.mistake import complain
+from sessionmgr.cli.next_step import without_flags
 from sessionmgr.cli.place import make_private
 from sessionmgr.cli.rehearsed import refuse_rehearsal
 from sessionmgr.cli.selection import add_selection_flags
@@ -133,7 +134,10 @@ async def _play(
         wait.end()  # from here on the progress display reports it
         batch = run_batch(manager, jobs, out=out, approve=approve, **how)
         is_part = args.limit is not None or bool(args.only or args.skip)
-        again = shlex.join(["sessionmgr", *_again(args.typed, jobs, out)])
+        typed: list[str] = args.typed
+        if configuration.retry_from == "fresh":  # what was decided once is not advised
+            typed = without_flags(typed, "--retry-from")
+        again = shlex.join(["sessionmgr", *_again(typed, jobs, out)])
         hints = {"results": str(out / "results.jsonl"), GO_ON: again}
         return await BatchShow(args, hints=hints, partial=is_part).play(batch)
 

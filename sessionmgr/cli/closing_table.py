@@ -8,6 +8,7 @@ from glob import escape
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.cli.amount import count, duration, money, plural
+from sessionmgr.cli.next_step import without_flags
 from sessionmgr.cli.safe_text import cells, one_line
 from sessionmgr.cli.table import table
 from sessionmgr.cli.telling import why_it_ended
@@ -118,24 +119,12 @@ def _decisions(again: str, undecided: Mapping[str, str]) -> dict[str, str]:
         if not jobs:
             continue
         named = jobs[:NAMED]
-        words = _without_selection(shlex.split(again))
+        words = without_flags(shlex.split(again), *_GIVEN_ANEW)
         for job in named:
             words += ["--only", escape(job)]
         told = ", ".join([*map(one_line, named), *(["…"] if len(jobs) > NAMED else [])])
         steps[f"{label} ({told})"] = shlex.join([*words, "--retry-from", retry_from])
     return steps
-
-
-def _without_selection(words: list[str]) -> list[str]:
-    """Return a command without the flags that are given anew in it."""
-    left: list[str] = []
-    is_value = False
-    for word in words:
-        is_flag = word in _GIVEN_ANEW
-        if not (is_value or is_flag or word.startswith(tuple(f"{each}=" for each in _GIVEN_ANEW))):
-            left.append(word)
-        is_value = is_flag
-    return left
 
 
 def denial_lines(summary: Summary, *, width: int | None) -> list[tuple[str, str]]:

@@ -6,6 +6,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from sessionmgr.cli.configuration import Configuration
 
 
@@ -14,3 +16,15 @@ def to_type(configuration: Configuration, *words: str) -> str:
     given = configuration.sources.get("store") == "--store"
     store = ["--store", str(configuration.store)] if given else []
     return shlex.join(["sessionmgr", *words, *store])
+
+
+def without_flags(words: Iterable[str], *flags: str) -> list[str]:
+    """Return the words of a command without these flags and their values."""
+    left: list[str] = []
+    is_value = False
+    for word in words:
+        is_flag = word in flags
+        if not (is_value or is_flag or word.startswith(tuple(f"{each}=" for each in flags))):
+            left.append(word)
+        is_value = is_flag
+    return left

@@ -322,6 +322,13 @@ def test_ctrl_c_ends_all_that_runs_and_commands_that_were_cut_start_over_if_that
     assert set(results_in(tmp_path / "runs/jobs").values()) == {"completed"}
 
 
+def test_it_is_not_advised_to_start_over_once_more(tmp_path: Path, terminal: Terminal) -> None:
+    write_jobs(tmp_path, "false")
+    code, _, err = terminal.bare("batch", "jobs.jsonl", "--retry-from", "fresh", "-n", "2")
+    assert code == 3
+    assert "go on:        sessionmgr batch jobs.jsonl -n 2\n" in err
+
+
 def test_ctrl_c_twice_leaves_at_once_and_commands_that_were_cut_wait_for_a_decision(
     tmp_path: Path, terminal: Terminal
 ) -> None:

@@ -96,6 +96,8 @@ class Steps:
             return False
         if state not in FAILED and state != states.CANCELLED:
             return True
+        if within_budget(self._ledger.job(job)[0], self._ledger.spent_on_work(job)) is None:
+            return False  # the same budget allows no other attempt
         basis = basis or self._attempts.basis(job)
         if not self._attempts.is_undecided(basis):
             return True

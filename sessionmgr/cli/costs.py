@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.cli.amount import count, money
-from sessionmgr.cli.lookup import find
+from sessionmgr.cli.lookup import add_batch_flag, find
 from sessionmgr.cli.output import note, say, say_json
 from sessionmgr.cli.parser import one_of
 from sessionmgr.cli.stored import with_store
@@ -51,6 +51,7 @@ class CostLine(msgspec.Struct, frozen=True, kw_only=True):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take ids, or which sessions, and how to sum them."""
     parser.add_argument("ids", nargs="*", metavar="ID", help="a session, a run or a job")
+    add_batch_flag(parser)
     parser.add_argument("--by", type=one_of("way to sum", BY), help=f"by {', '.join(BY)}")
     parser.add_argument("--since", metavar="WHEN", help="begun since: 90m, 12h, 7d or a date")
     parser.add_argument(
@@ -64,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
     for flag, given in flags.items():
         if args.ids and given:
             raise CommandLineInvalid(f"costs: {flag} is for all sessions, and not with ids")
+    if args.batch is not None and not args.ids:
+        raise CommandLineInvalid(f"costs: --batch {args.batch} needs the id of a job in that batch")
     try:
         return with_store(args, _costs)
     except NothingStored as nothing:
@@ -74,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _costs(args: argparse.Namespace, store: Store) -> int:
-    sums = await (_of_ids(store, args.ids) if args.ids else _of_all(args, store))
+    sums = await (_of_ids(store, args.ids, args.batch) if args.ids else _of_all(args, store))
     lines = [_line(key, costs) for key, costs in sums.items()]
     if args.json:
         say_json(*lines)
@@ -88,8 +91,8 @@ async def _costs(args: argparse.Namespace, store: Store) -> int:
     return 0
 
 
-async def _of_ids(store: Store, ids: list[str]) -> dict[str, Costs]:
-    named = dict.fromkeys([await find(store, id, "session", "run") for id in ids])
+async def _of_ids(store: Store, ids: list[str], batch: str | None) -> dict[str, Costs]:
+    named = dict.fromkeys([await find(store, id, "session", "run", batch=batch) for id in ids])
     sessions = {id for kind, id in named if kind == "session"}
     whole = [
         id

@@ -157,6 +157,7 @@ async def test_a_rerun_starts_no_job_whose_budget_is_used_up(
             assert result.failure.kind is FailureKind.BUDGET_EXCEEDED
             assert (result.attempt, result.cost.usd) == (1, 1.5)
             assert batch.summary().statuses == {"failed": 1}
+            assert batch.summary().left == 0
         assert hall.prompts() == ["a"]
 
 

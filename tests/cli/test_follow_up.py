@@ -123,6 +123,8 @@ def test_a_job_of_several_batches_is_named_with_its_batch(
     assert (code, out) == (0, "and so on"), err
     assert len(runs_of(terminal, of["one"].session_id)) == 2
     assert len(runs_of(terminal, of["two"].session_id)) == 1
+    code, out, err = terminal("costs", "a", "--batch", str(tmp_path / "two"))
+    assert (code, of["two"].session_id in out) == (0, True), err
     code, _, err = terminal("resume", "b", MORE, "--batch", str(tmp_path / "one"))
     assert code == 1
     assert err.endswith(f"--batch {tmp_path / 'one'}: it has no stored session of a job 'b'")

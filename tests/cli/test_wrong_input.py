@@ -80,6 +80,7 @@ WRONG = {
     "export": "export: the following arguments are required: ID (see sessionmgr export --help)",
     "export ses_1": "no session or run 'ses_1' is stored",
     "costs ses_1": "no session or run 'ses_1' is stored",
+    "costs --batch runs/a": "costs: --batch runs/a needs the id of a job in that batch",
     "costs --by week": (
         "costs: --by: there is no way to sum 'week'; there are: session, run, provider, day "
         "(see sessionmgr costs --help)"

@@ -115,7 +115,7 @@ def _decisions(again: str, undecided: Mapping[str, str]) -> dict[str, str]:
     """Return what to type for jobs that wait for a decision; `again` goes on with the batch."""
     steps: dict[str, str] = {}
     for retry_from, label in _DECISIONS.items():
-        jobs = [job for job, needed in undecided.items() if needed == retry_from]
+        jobs = sorted(job for job, needed in undecided.items() if needed == retry_from)
         if not jobs:
             continue
         named = jobs[:NAMED]

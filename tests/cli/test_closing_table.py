@@ -51,7 +51,7 @@ def test_of_many_denials_some_are_told_and_the_rest_counted() -> None:
 
 
 def test_what_starts_jobs_again_that_wait_for_a_decision_is_told_as_it_is_typed() -> None:
-    undecided = {"a": "session", "b [1]": "fresh", "c": "fresh", "d": "fresh", "e": "fresh"}
+    undecided = {"a": "session", "e": "fresh", "d": "fresh", "c": "fresh", "b [1]": "fresh"}
     hints = {GO_ON: "sessionmgr batch jobs.jsonl --only '*' --retry-from=ask -n 4"}
     found = summary(statuses={"failed": 5}, undecided=undecided)
     lines = closing_lines(found, Failures(), width=120, hints=hints)

@@ -19,7 +19,7 @@ from sessionmgr.cli.batch_show import BatchShow
 from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.closing_table import GO_ON
 from sessionmgr.cli.configuration import add_concurrency_flag, add_setting_flags
-from sessionmgr.cli.given import read_text
+from sessionmgr.cli.given import directory, read_text
 from sessionmgr.cli.job_flags import add_job_flags, job_of
 from sessionmgr.cli.mistake import complain
 from sessionmgr.cli.next_step import without_flags
@@ -60,7 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_concurrency_flag(parser)
     parser.add_argument(
-        "-o", "--out", metavar="DIR", help="directory of the results (default: runs/NAME)"
+        *("-o", "--out"),
+        type=directory,
+        metavar="DIR",
+        help="directory of the results (default: runs/NAME)",
     )
     add_setting_flags(
         parser,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
@@ -29,6 +30,13 @@ def read_text(flag: str, path: str) -> str:
         return bounded_file.read_text(Path(path), regular=False)  # it may be a pipe: <(command)
     except FileRefused as error:
         raise CommandLineInvalid(f"{flag}: {error}") from None
+
+
+def directory(text: str) -> str:
+    """Check what a flag names as a directory, which is made if it is missing."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"expected a directory, got {text!r}")
+    return text
 
 
 def prompt_of(given: str | None, path: str | None, stdin: TextIO | None) -> str:

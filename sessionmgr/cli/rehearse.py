@@ -13,6 +13,7 @@ from sessionmgr.cli.batch_show import BatchShow
 from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.closing_table import GO_ON
 from sessionmgr.cli.configuration import add_concurrency_flag
+from sessionmgr.cli.given import directory
 from sessionmgr.cli.job_flags import add_job_flags, job_of
 from sessionmgr.cli.mistake import complain
 from sessionmgr.cli.output import note
@@ -48,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say which arguments the verb takes."""
     parser.add_argument("jobs", metavar="JOBS", help="a file of jobs, one a line")
     add_concurrency_flag(parser)
-    parser.add_argument("-o", "--out", metavar="DIR", help="where results go (nowhere)")
+    parser.add_argument(
+        "-o", "--out", type=directory, metavar="DIR", help="where results go (nowhere)"
+    )
     add_selection_flags(parser)
     add_job_flags(parser)
 

@@ -170,6 +170,9 @@ WRONG = {
     "batch jobs.jsonl --dry-rn": (
         "batch: there is no flag --dry-rn; did you mean --dry-run? (see sessionmgr batch --help)"
     ),
+    "batch jobs.jsonl --out=": (
+        "batch: --out: expected a directory, got '' (see sessionmgr batch --help)"
+    ),
     "batch jobs.jsonl -n 0": "--concurrency: expected a whole number, 1 or more, got 0",
     "batch jobs.jsonl -n shell=x": (
         "--concurrency: shell: expected a whole number, 1 or more, got 'x'"

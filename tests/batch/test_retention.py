@@ -125,6 +125,14 @@ class World:
         changed = [id for id in selected if self.has_changed(id)]
         return not selected or (bool(changed) and not command.force)
 
+    def is_unsettled(self, command: Command) -> bool:
+        """Return whether the command first finds out what a killed process has begun.
+
+        New work that was begun by force goes on without it, however many commands pass it over.
+        """
+        begun = [id for id in self.underway if self.selects(command, id) and self.has_changed(id)]
+        return self.is_killed or bool(begun)
+
     # --- the checks ------------------------------------------------------------------------
 
     def check(self, allowed: set[str]) -> None:
@@ -161,7 +169,7 @@ def scripts(seed: int, prompt: str, attempt: int) -> tuple[Step, ...]:
 async def do(world: World, command: Command) -> None:
     world.versions.update(command.prompts)
     allowed = {id for id in IDS if world.may_run(command, id)}
-    is_sure = not world.is_killed  # this command first determines its jobs' outcomes
+    is_sure = not world.is_unsettled(command)
     is_refused = world.is_refused(command)
     asked = len(world.hall.actor.diary)
     jobs = [

@@ -50,9 +50,15 @@ def strike(pid: int, number: signal.Signals) -> None:
     os.waitid(os.P_PID, pid, os.WEXITED | os.WSTOPPED | os.WNOWAIT)
 
 
-def expire(store: Path) -> None:
-    """Age all leases as if their owners had been stopped for long."""
-    with closing(sqlite3.connect(store)) as connection, connection:
+def stop_for_long(pid: int, store: Path) -> None:
+    """Stop the process that owns all leases, and age them as if it had been stopped for long.
+
+    The store's write lock is held meanwhile: a process that is stopped in the middle of a
+    transaction locks out every other one.
+    """
+    with closing(sqlite3.connect(store, timeout=60)) as connection, connection:
+        connection.execute("BEGIN IMMEDIATE")
+        strike(pid, signal.SIGSTOP)
         connection.execute("UPDATE leases SET expires = 1")
 
 
@@ -76,8 +82,7 @@ async def test_a_process_that_is_stopped_keeps_its_session_however_late_it_renew
 ) -> None:
     store = tmp_path / "x.db"
     with another(store) as (process, session_id, run_id):
-        strike(process.pid, signal.SIGSTOP)
-        expire(store)
+        stop_for_long(process.pid, store)
         async with open_manager(store=store, adapters={"actor": scripted("actor")}) as manager:
             assert (await manager.result(run_id)).status not in TERMINAL
             session = await manager.session(session_id)

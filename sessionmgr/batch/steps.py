@@ -120,14 +120,21 @@ class Steps:
         chosen = self._board.next(now)
         if chosen is None and not dropped:
             return Begun(works, self._board.is_over())
-        with self._ledger.together():
-            for job in dropped:
-                self._drop(job, now)
-            while chosen is not None:
-                work = self._prepare(chosen, now)
-                if work is not None:
-                    works.append(work)
-                chosen = self._board.next(now)
+        try:
+            with self._ledger.together():
+                for job in dropped:
+                    self._drop(job, now)
+                while chosen is not None:
+                    work = self._prepare(chosen, now)
+                    if work is not None:
+                        works.append(work)
+                    chosen = self._board.next(now)
+        except Exception:
+            # None of these is on record, and no host hears of them: nobody may wait for their ends.
+            for work in works:
+                self._board.leave(work.job.id)
+            self._tally.unbegin(len(works))
+            raise
         return Begun(works, self._board.is_over())
 
     def leave(self, works: Iterable[Work]) -> None:

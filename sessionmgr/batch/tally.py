@@ -121,6 +121,13 @@ class Tally:
         self.attempts += 1
         self.all_attempts += 1
 
+    def unbegin(self, attempts: int) -> None:
+        """Count attempts no more whose beginning could not be recorded."""
+        self.attempts -= attempts
+        self.all_attempts -= attempts
+        self.counts[states.RUNNING] -= attempts
+        self.counts[states.WAITING] += attempts
+
     def end(self, before: str, result: JobResult, stood: Stood | None, now: float) -> None:
         """Count a job that is over; `stood`: its former outcome."""
         self.move(before, result.status.value)

@@ -14,14 +14,22 @@ from sessionmgr.errors import BatchDown, LedgerUnusable, ResultsUnwritable
 from sessionmgr.testing.scripted import Hang, Say, Wait
 from tests.batch.hall import job, open_hall, results_of
 
+END = "update of usage on attempt"
 
-def spoil(ledger: Path) -> None:
-    """Have no end of an attempt be written down any more, as on a disk that is full."""
+
+def spoil(ledger: Path, statement: str = END) -> None:
+    """Have no such statement be written down any more, as on a disk that is full."""
     with closing(sqlite3.connect(ledger)) as connection:
         connection.execute(
-            "create trigger full before update of usage on attempt"
+            f"create trigger full before {statement}"
             " begin select raise(abort, 'database or disk is full'); end"
         )
+
+
+def mend(ledger: Path) -> None:
+    """Have all be written down again."""
+    with closing(sqlite3.connect(ledger)) as connection:
+        connection.execute("drop trigger full")
 
 
 async def iterated(batch: Batch, out: Path) -> None:
@@ -32,9 +40,9 @@ async def iterated(batch: Batch, out: Path) -> None:
         pytest.fail("it was over as if all were well")
 
 
-async def waited_for(batch: Batch, out: Path) -> None:
+async def waited_for(batch: Batch, out: Path, statement: str = END) -> None:
     async with batch:
-        spoil(out / "ledger.db")
+        spoil(out / "ledger.db", statement)
         await batch.wait()
         pytest.fail("it was over as if all were well")
 
@@ -49,6 +57,24 @@ async def test_a_ledger_that_takes_no_more_ends_the_batch_by_its_name(
         assert trio.current_time() < 3 + 10
         assert "event=batch_down" in caplog.text
         assert hall.manager.status().running == 0
+
+
+async def test_a_batch_does_not_wait_for_attempts_whose_beginning_could_not_be_recorded(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    jobs = [job(name, Wait(seconds=3)) for name in "abcd"]
+    ledger = tmp_path / "ledger.db"
+    async with open_hall() as hall:
+        batch = run_batch(hall.manager, jobs, out=tmp_path, concurrency=2)
+        with pytest.raises(BatchDown, match="disk is full"):
+            # c and d begin in one step, once a and b are over.
+            await waited_for(batch, tmp_path, "insert on attempt when new.job = 'd'")
+        assert trio.current_time() < 3 + 10
+        assert batch.summary().statuses == {"completed": 2, "not_run": 2}
+        assert batch.summary().attempts_now == 2
+        mend(ledger)
+        again = await results_of(run_batch(hall.manager, jobs, out=tmp_path))
+    assert again == dict.fromkeys("cd", "completed")
 
 
 async def test_who_waits_for_the_end_of_a_batch_that_crashes_is_told(

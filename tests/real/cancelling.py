@@ -47,7 +47,8 @@ async def in_a_tool(
 ) -> tuple[SessionHandle, RunHandle]:
     """Bring a new session to where a tool of it runs this command, which carries the word."""
     session = await house.session("dangerously_skip_permissions")
-    script: Script = [[Call(tool="shell", input={"command": command})]]
+    # Codex itself waits no more than ten seconds for a command, and then asks its model.
+    script: Script = [[Call(tool="shell", input={"command": command})], [Hang()]]
     run = await house.submit(session, script, options=house.options(**options))
     await until_event(run, "tool_call_started")
     await until(lambda: bool(with_word(word)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -194,10 +195,25 @@ def parent_of(pid: int) -> int | None:
 
 def is_kept(home: Path, words: str) -> bool:
     """Whether an agent has written these words down in a session below its home."""
-    kept = (
-        each for name in ("projects", "sessions") for each in home.glob(f"**/{name}/**/*.jsonl")
-    )
-    return any(words in each.read_text(errors="replace") for each in kept)
+    return any(words in text_of(each) for each in kept_sessions(home))
+
+
+def kept_sessions(home: Path) -> Iterator[Path]:
+    """Find the files below a home in which agents have written sessions down.
+
+    Agents make and remove directories there meanwhile, over which `Path.glob` fails (Python 3.11).
+    """
+    for place, _, names in os.walk(home):
+        if not {"projects", "sessions"}.isdisjoint(Path(place).relative_to(home).parts):
+            yield from (Path(place, name) for name in names if name.endswith(".jsonl"))
+
+
+def text_of(file: Path) -> str:
+    """Return what a file holds; nothing if it is gone."""
+    try:
+        return file.read_text(errors="replace")
+    except FileNotFoundError:
+        return ""
 
 
 async def until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:

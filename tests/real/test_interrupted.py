@@ -33,8 +33,19 @@ from sessionmgr.testing.model_server import (
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from tests.cli.command import COMMAND, environment
 from tests.real.agents import CLAUDE, CODEX, program_of
-from tests.real.house import PATIENCE, is_kept, line_of, living, roots, until, with_word
+from tests.real.house import (
+    PATIENCE,
+    is_kept,
+    kept_sessions,
+    line_of,
+    living,
+    roots,
+    text_of,
+    until,
+    with_word,
+)
 
+NEWEST = [("claude", CLAUDE[0]), ("codex", CODEX[0])]
 NOTICE = "You were interrupted while a tool call was running"
 AGENTS = [*(("claude", each) for each in CLAUDE), *(("codex", each) for each in CODEX)]
 HOST = """
@@ -136,6 +147,13 @@ class Scene:
         return [each for each in asked if each.startswith(NOTICE)]
 
 
+def long_call(provider: str, command: str) -> Call:
+    """Return a call of a command that the agent waits for: Codex by default only ten seconds."""
+    if provider == "claude":
+        return Call(tool="shell", input={"command": command})
+    return Call(tool="exec_command", input={"cmd": command, "yield_time_ms": 30_000})
+
+
 @pytest.fixture
 async def scene(
     program: tuple[str, Path], server: ModelServer, hermitage: Hermitage
@@ -150,7 +168,7 @@ async def scene(
     scene = Scene(provider, server, hermitage.root, work, env)
     script: Script = [
         [Call(tool="shell", input={"command": "echo pushed >> done"})],
-        [Call(tool="shell", input={"command": "echo again >> done; touch began; sleep 1000"})],
+        [long_call(provider, "echo again >> done; touch began; sleep 1000")],
         [Say(text="never said")],
     ]
     job: dict[str, Json] = {
@@ -183,7 +201,8 @@ async def kill_host(scene: Scene) -> trio.Process:
     """Kill the process in which the agents run; the batch itself survives."""
     batch = await scene.start(scene.host())
     await scene.in_its_tool()
-    os.kill(int((scene.root / "host.pid").read_text()), signal.SIGKILL)
+    await until(lambda: bool(text_of(scene.root / "host.pid")))
+    os.kill(int(text_of(scene.root / "host.pid")), signal.SIGKILL)
     return batch
 
 
@@ -247,9 +266,8 @@ async def test_a_job_that_is_cut_in_a_tool_is_resumed_and_does_nothing_twice(
 
 def forget_sessions(scene: Scene) -> None:
     """Remove the agent's own record of its sessions."""
-    for name in ("projects", "sessions"):
-        for kept in scene.root.glob(f"**/{name}/**/*.jsonl"):
-            kept.unlink()
+    for kept in list(kept_sessions(scene.root)):
+        kept.unlink()
 
 
 async def test_a_job_whose_session_is_lost_is_started_over_only_when_that_is_decided(
@@ -278,8 +296,10 @@ async def test_a_job_whose_session_is_lost_is_started_over_only_when_that_is_dec
     await scene.ends(fresh)
 
 
+@pytest.mark.parametrize("program", NEWEST, indirect=True, ids="-".join)
 async def test_a_job_that_times_out_in_a_tool_is_resumed_by_the_same_command(scene: Scene) -> None:
-    timed = [*scene.batch("--clock", "tool=3", "--retries", "1")]
+    # Time for the call before it, on a slow machine; less than Codex waits for a command.
+    timed = [*scene.batch("--clock", "tool=20", "--retries", "1")]
     assert await scene.ends(await scene.start(timed)) == 0
     result = scene.result()
     assert (result["status"], result["attempt"], result["text"]) == ("completed", 2, "went on")

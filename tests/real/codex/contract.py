@@ -15,7 +15,7 @@ import jsonschema_rs
 import msgspec
 import trio
 
-from sessionmgr.testing.player import Entry, Recording
+from sessionmgr.testing.player import Entry
 
 Schema = dict[str, Any]
 Message = dict[str, Any]
@@ -137,10 +137,14 @@ def _parameters(schema: Schema) -> str:
 
 
 def said_in(directory: Path) -> list[tuple[str, tuple[Entry, ...]]]:
-    """Return what was said with each app-server whose talk is kept there."""
+    """Return what was said with each app-server whose talk is kept there.
+
+    A thread writes it, so while an app-server is there, the last of it may be missing.
+    """
     found: list[tuple[str, tuple[Entry, ...]]] = []
     for path in sorted(directory.glob("*.jsonl")):
-        entries = Recording.read(path).entries
+        whole = path.read_bytes().rpartition(b"\n")[0]  # the last line may be half written
+        entries = tuple(msgspec.json.Decoder(Entry).decode_lines(whole))
         about = entries[0].msg if entries else None
         if isinstance(about, dict) and "app-server" in str(about.get("argv")):
             found.append((path.name, entries))

@@ -61,8 +61,9 @@ async def in_text_it_is_answered_after_that(house: House) -> None:
 
 async def in_a_tool_it_is_heard_within_the_turn(house: House) -> None:
     gate = house.gate()
+    waits = f"until [ -e {gate} ]; do sleep 0.05; done"
     script: Script = [
-        [Call(tool="shell", input={"command": f"until [ -e {gate} ]; do sleep 0.05; done"})],
+        [Call(tool="exec_command", input={"cmd": waits, "yield_time_ms": 30_000})],
         [Say(text="I heard")],
     ]
     run = await started(house, script, "tool_call_started")

@@ -43,7 +43,8 @@ async def at_work(house: House, number: int) -> tuple[SessionHandle, RunHandle]:
     session = await house.session("full_auto")
     word = f"{house.mark}-{number:02}"
     shell = Call(tool="shell", input={"command": f"sleep 1000; : {word}"})
-    script: Script = [[shell]] if number % 2 else [[Say(text="So", deltas=2), Hang()]]
+    # Codex itself waits no more than ten seconds for a command, and then asks its model.
+    script: Script = [[shell], [Hang()]] if number % 2 else [[Say(text="So", deltas=2), Hang()]]
     run = await house.submit(session, prompt_with(script, word))
     await until_event(run, "tool_call_started" if number % 2 else "message_streamed")
     await until(lambda: is_kept(house.work.parent, word))  # else there is nothing to go on with

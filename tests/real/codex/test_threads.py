@@ -10,7 +10,7 @@ import trio
 from msgspec import structs
 
 from sessionmgr.model import FailureKind, Json, ToolCallCompleted
-from sessionmgr.testing.model_server import Call, Say, Script
+from sessionmgr.testing.model_server import Call, Hang, Say, Script
 from sessionmgr_adapters.codex import CodexOptions, CodexTool
 from sessionmgr_adapters.codex.loaded import KEPT
 from tests.real.codex.contract import said_in
@@ -142,14 +142,19 @@ async def test_a_thread_stays_loaded_for_runs_that_want_the_same(house: House) -
     await house.goes_on(session)
     once = await house.goes_on(session, options=house.options(exec=True))
     assert {first, other.result.provider_session_id, once.result.provider_session_id} == {first}
-    calls = [
-        Counter(
-            str(each.msg.get("method"))
-            for each in entries
-            if each.dir == ">" and isinstance(each.msg, dict)
-        )
-        for _, entries in said_in(house.work.parent / "talk")
-    ]
+
+    def calls() -> list[Counter[str]]:
+        return [
+            Counter(
+                str(each.msg.get("method"))
+                for each in entries
+                if each.dir == ">" and isinstance(each.msg, dict)
+            )
+            for _, entries in said_in(house.work.parent / "talk")
+        ]
+
+    # The last for which a run has waited: it is written down beside the runs.
+    await until(lambda: sum(each["thread/unsubscribe"] for each in calls()) >= 4)
     assert [
         (
             each["thread/start"],
@@ -157,7 +162,7 @@ async def test_a_thread_stays_loaded_for_runs_that_want_the_same(house: House) -
             each["thread/unsubscribe"],
             each["turn/start"],
         )
-        for each in sorted(calls, key=lambda each: -each["turn/start"])
+        for each in sorted(calls(), key=lambda each: -each["turn/start"])
     ] == [(1, 2, 3, 4), (0, 1, 1, 1)]
 
 
@@ -166,13 +171,16 @@ async def test_threads_that_nobody_needs_are_unloaded(house: House) -> None:
         for _ in range(KEPT + 4):
             nursery.start_soon(house.goes_on, await house.session("plan"))
 
-    def given_back() -> int:
-        [(_, entries)] = said_in(house.work.parent / "talk")
-        calls = [each.msg.get("method") for each in entries if isinstance(each.msg, dict)]
-        return calls.count("thread/unsubscribe")
+    await until(lambda: called(house, "thread/unsubscribe") >= 4)  # beside the runs, which are over
+    assert called(house, "thread/unsubscribe") == 4
+    assert len(said_in(house.work.parent / "talk")) == 1
 
-    await until(lambda: given_back() >= 4)  # beside the runs, which are over
-    assert given_back() == 4
+
+def called(house: House, method: str) -> int:
+    """Return how often we have called this of app-servers, as far as it is written down."""
+    talks = said_in(house.work.parent / "talk")
+    said = [each.msg for _, entries in talks for each in entries if isinstance(each.msg, dict)]
+    return [each.get("method") for each in said].count(method)
 
 
 async def test_the_thread_of_a_session_that_is_released_is_open_to_others_at_once(
@@ -182,15 +190,11 @@ async def test_the_thread_of_a_session_that_is_released_is_open_to_others_at_onc
     for each in (session, other):
         await house.goes_on(each)
     session.release()
-
-    def given_back() -> int:
-        [(_, entries)] = said_in(house.work.parent / "talk")
-        calls = [each.msg.get("method") for each in entries if isinstance(each.msg, dict)]
-        return calls.count("thread/unsubscribe")
-
-    await until(lambda: given_back() == 1)
+    await until(lambda: called(house, "thread/unsubscribe") == 1)
     await house.goes_on(session)
-    assert given_back() == 1
+    await until(lambda: called(house, "turn/start") == 3)
+    assert called(house, "thread/unsubscribe") == 1
+    assert len(said_in(house.work.parent / "talk")) == 1
 
 
 async def test_what_hides_from_a_cancel_is_found(house: House) -> None:
@@ -201,7 +205,7 @@ async def test_what_hides_from_a_cancel_is_found(house: House) -> None:
     session = await house.session("dangerously_skip_permissions")
     script: Script = [
         [Call(tool="shell", input={"command": f"{hiding}; sleep 304"})],
-        [Say(text="no")],
+        [Hang()],  # after ten seconds Codex itself no longer waits for the command
     ]
     run = await house.submit(session, script)
     await until_event(run, "tool_call_started")

@@ -2,20 +2,50 @@
 
 import sqlite3
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
 
-from sessionmgr import Job, open_manager, run_batch
-from sessionmgr.batch import Batch, conductor, executor
-from sessionmgr.batch.executor import Executor
+from sessionmgr import Allow, ApprovalRequest, Decision, Job, open_manager, run_batch
+from sessionmgr.batch import Batch, InProcessHost, executor
+from sessionmgr.batch.executor import BOUND, Executor
 from sessionmgr.errors import BatchDown, LedgerUnusable
-from sessionmgr.testing.scripted import Hang, Say, Step, Wait, scripted
+from sessionmgr.testing.scripted import Ask, Hang, Say, ScriptedProvider, Step, scripted
 from tests.batch.hall import job, results_of
 from tests.batch.test_identity import statuses
+
+
+@pytest.fixture
+def real_clock() -> MockClock:
+    """Return a clock for work in threads: it runs in real time, and a test can move it on."""
+    return MockClock(rate=1.0)
+
+
+class Gates:
+    """An approver that holds jobs at a tool of theirs until the test lets them go on."""
+
+    def __init__(self) -> None:
+        self.at: set[str] = set()
+        """The tools at which a job has arrived."""
+        self._opened: defaultdict[str, trio.Event] = defaultdict(trio.Event)
+
+    def open(self, tool: str) -> None:
+        self._opened[tool].set()
+
+    async def __call__(self, asked: ApprovalRequest) -> Decision:
+        self.at.add(asked.tool_name)
+        await self._opened[asked.tool_name].wait()
+        return Allow()
+
+
+def gated(name: str) -> Job:
+    """Return a job that ends when the gate of its name is opened."""
+    return job(name, Ask(tool=name), Say(text="x"))
 
 
 @contextmanager
@@ -43,14 +73,23 @@ def jobs_of(*steps: Step, number: int = 6) -> list[Job]:
     return [job(f"j{n}", *steps) for n in range(number)]
 
 
+def asked(actor: type[ScriptedProvider]) -> int:
+    """Return how many attempts have begun to run."""
+    return sum(entry.what == "prompt" for entry in actor.diary)
+
+
 async def test_a_locked_ledger_delays_results_and_nothing_else(tmp_path: Path) -> None:
-    actor = scripted("actor")
-    async with open_manager(adapters={"actor": actor}) as manager:
-        jobs = jobs_of(Wait(seconds=0.1), Say(text="x"))
-        async with run_batch(manager, jobs, out=tmp_path) as batch:
+    gates, names = Gates(), {f"j{n}" for n in range(6)}
+    async with open_manager(adapters={"actor": scripted("actor")}) as manager:
+        jobs = [gated(name) for name in sorted(names)]
+        batch = run_batch(manager, jobs, out=tmp_path, approve=gates, concurrency=6)
+        async with batch:
+            await until(lambda: gates.at == names)
             with locked(tmp_path / "ledger.db"):
+                for name in names:
+                    gates.open(name)
                 await until(lambda: told_to_wait(batch))  # the loop keeps running
-                await until(lambda: not manager.status().running)  # the running attempts ended, too
+                await until(lambda: not manager.status().running)  # the attempts ended, too
                 assert not (tmp_path / "results.jsonl").read_bytes()
             summary = await batch.wait()
             assert summary.statuses == {"completed": 6}
@@ -58,41 +97,49 @@ async def test_a_locked_ledger_delays_results_and_nothing_else(tmp_path: Path) -
     assert len((tmp_path / "results.jsonl").read_bytes().splitlines()) == 6
 
 
-async def lock_when_all_are_on(batch: Batch, ledger: Path, running: Callable[[], int]) -> None:
+async def stay_locked(
+    batch: Batch, ledger: Path, gates: Gates, host: InProcessHost, clock: MockClock
+) -> None:
+    """Lock the ledger while two jobs are on, for longer than its bound before the second ends."""
     async with batch:
-        await until(lambda: running() == 2)
+        await until(lambda: gates.at == {"short", "long"})
         with locked(ledger):
+            gates.open("short")
+            await until(lambda: told_to_wait(batch))
+            for _ in range(3):
+                clock.jump(BOUND / 2)
+                await wait_all_tasks_blocked()  # the batch has extended the wait
+            gates.open("long")
+            await until(lambda: host.activity("long", 1) is None)
+            clock.jump(BOUND)
             await batch.wait()
 
 
 async def test_a_ledger_that_stays_locked_cancels_nothing_and_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    real_clock: MockClock, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(executor, "BOUND", 0.6)
-    monkeypatch.setattr(conductor, "RENEW_EVERY", 0.1)
-    actor, ledger = scripted("actor"), tmp_path / "ledger.db"
+    actor, ledger, gates = scripted("actor"), tmp_path / "ledger.db", Gates()
     async with open_manager(adapters={"actor": actor}) as manager:
-        jobs = [job("short", Wait(seconds=0.3)), job("long", Wait(seconds=2), Say(text="x"))]
-        batch = run_batch(manager, jobs, out=tmp_path)
+        jobs, host = [gated("short"), gated("long")], InProcessHost(manager, approve=gates)
+        batch = run_batch(manager, jobs, out=tmp_path, host=host)
         with pytest.raises(BatchDown) as down:
-            await lock_when_all_are_on(batch, ledger, lambda: manager.status().running)
+            await stay_locked(batch, ledger, gates, host, real_clock)
         assert str(down.value).startswith(f"the batch gave up: {ledger} cannot be used")
-        assert "the ledger is locked by another process, for 0.6 s now" in str(down.value)
+        assert "the ledger is locked by another process, for 60 s now" in str(down.value)
         assert "run the same command again" in str(down.value)
         await results_of(run_batch(manager, jobs, out=tmp_path))
     assert statuses(tmp_path) == {"short": "completed", "long": "completed"}
-    assert (
-        sum(entry.what == "prompt" for entry in actor.diary) == 2
-    )  # no attempt was interrupted or repeated
+    assert asked(actor) == 2  # no attempt was interrupted or repeated
 
 
 async def test_a_stop_ends_what_is_on_though_the_ledger_is_locked(tmp_path: Path) -> None:
-    actor = scripted("actor")
+    actor, gates = scripted("actor"), Gates()
     async with open_manager(adapters={"actor": actor}) as manager:
-        jobs = [job("short", Wait(seconds=0.2)), *jobs_of(Hang(), number=3)]
-        async with run_batch(manager, jobs, out=tmp_path) as batch:
-            await until(lambda: manager.status().running == 4)
+        jobs = [gated("short"), *jobs_of(Hang(), number=3)]
+        async with run_batch(manager, jobs, out=tmp_path, approve=gates) as batch:
+            await until(lambda: gates.at and asked(actor) == 4)
             with locked(tmp_path / "ledger.db"):
+                gates.open("short")
                 await until(lambda: told_to_wait(batch))
                 batch.stop("enough")
                 await until(lambda: not manager.status().running)
@@ -103,10 +150,10 @@ async def test_a_stop_ends_what_is_on_though_the_ledger_is_locked(tmp_path: Path
 async def test_leaving_the_block_ends_what_is_on_though_the_ledger_is_locked(
     tmp_path: Path,
 ) -> None:
-    actor = scripted("actor")
+    actor, gates = scripted("actor"), Gates()
     async with open_manager(adapters={"actor": actor}) as manager, trio.open_nursery() as nursery:
-        jobs = [job("short", Wait(seconds=0.2)), *jobs_of(Hang(), number=3)]
-        batch = run_batch(manager, jobs, out=tmp_path)
+        jobs = [gated("short"), *jobs_of(Hang(), number=3)]
+        batch = run_batch(manager, jobs, out=tmp_path, approve=gates)
         scope = trio.CancelScope()
 
         async def use() -> None:
@@ -115,8 +162,9 @@ async def test_leaving_the_block_ends_what_is_on_though_the_ledger_is_locked(
                     await batch.wait()
 
         nursery.start_soon(use)
-        await until(lambda: manager.status().running == 4)
+        await until(lambda: gates.at and asked(actor) == 4)
         with locked(tmp_path / "ledger.db"):
+            gates.open("short")
             await until(lambda: told_to_wait(batch))
             scope.cancel()
             await until(lambda: not manager.status().running)
@@ -164,14 +212,14 @@ async def test_a_disk_that_hangs_is_given_up_after_a_bound(
 
 
 async def test_what_hangs_is_waited_for_as_long_as_that_is_extended(
-    monkeypatch: pytest.MonkeyPatch,
+    real_clock: MockClock,
 ) -> None:
-    monkeypatch.setattr(executor, "BOUND", 0.3)
     thread, answered = Executor("out/ledger.db"), threading.Event()
 
     async def extend() -> None:
-        for _ in range(10):
-            await trio.sleep(0.1)
+        for _ in range(3):
+            await wait_all_tasks_blocked()
+            real_clock.jump(BOUND / 2)
             thread.extend()
         answered.set()
 
@@ -191,27 +239,37 @@ async def test_in_virtual_time_work_is_done_inline(autojump_clock: object) -> No
     assert trio.current_time() == began
 
 
-async def slowly(batch: Batch, ledger: Path, running: Callable[[], int]) -> None:
+async def read_on(batch: Batch, ledger: Path, gates: Gates, give_up: Callable[[], object]) -> None:
     """Take one of many available results, and the others while the ledger is locked."""
     async with batch:
         results = aiter(batch)
-        await until(lambda: batch.progress().done == 70)
+        await until(lambda: gates.at and batch.progress().done == 70)
         await anext(results)
         with locked(ledger):
-            await until(lambda: not running())
+            gates.open("late")
             await until(lambda: told_to_wait(batch))
+            give_up()
             async for _ in results:
                 pass
             pytest.fail("it was over as if all were well")
 
 
 async def test_who_reads_on_when_the_ledger_is_given_up_is_told_of_that_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    real_clock: MockClock, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(executor, "BOUND", 1.5)
-    actor = scripted("actor")
-    async with open_manager(adapters={"actor": actor}) as manager:
-        jobs = [*jobs_of(Say(text="x"), number=70), job("late", Wait(seconds=3))]
-        batch = run_batch(manager, jobs, out=tmp_path, concurrency=80)
+    gates = Gates()
+
+    async def exceed_bound() -> None:
+        await wait_all_tasks_blocked()
+        real_clock.jump(BOUND)
+
+    async with (
+        open_manager(adapters={"actor": scripted("actor")}) as manager,
+        trio.open_nursery() as nursery,
+    ):
+        jobs = [*jobs_of(Say(text="x"), number=70), gated("late")]
+        batch = run_batch(manager, jobs, out=tmp_path, concurrency=80, approve=gates)
         with pytest.raises(BatchDown, match="locked by another process"):
-            await slowly(batch, tmp_path / "ledger.db", lambda: manager.status().running)
+            await read_on(
+                batch, tmp_path / "ledger.db", gates, lambda: nursery.start_soon(exceed_bound)
+            )

@@ -75,6 +75,8 @@ class Keeper:
         """Release the adapter's idle resources, and record that the session sleeps."""
         if self._closed or self._live.let_go:
             self._tables.release(self._live)
+        else:
+            self._tables.note_asleep(self._live)
         asleep()
 
     async def _keep(self) -> None:

@@ -237,9 +237,11 @@ class SessionHandle:
         """
         self._tables.require_here()
         live = self._tables.live.get(self.id)
-        if live is not None:
-            live.let_go = True
-            live.intake.put(QUIET)
+        if live is None:
+            self._tables.release_asleep(self._session)
+            return
+        live.let_go = True
+        live.intake.put(QUIET)
 
     async def close(self) -> None:
         """Have it take no more runs; it is closed when those that are on or wait are over."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.launching import LateLauncher
     from sessionmgr.manager.news import Fate
     from sessionmgr.manager.provider_tree import ProviderTree
-    from sessionmgr.model import Json
+    from sessionmgr.model import Json, Session
     from sessionmgr.provider.adapter import ProviderAdapter
     from sessionmgr.provider.context import Budget
     from sessionmgr.provider.question import Approve
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 FRESH: Final = 65_536
 """So many ids of sessions are remembered before they are used."""
+ASLEEP: Final = 1024
+"""So many sleeping sessions are remembered: more than providers keep anything for."""
 
 
 class Unstored:
@@ -78,6 +80,8 @@ class Tables:
         self.environ: Final = environ
         self.launcher: Final = launcher
         self.live: Final[dict[str, Live]] = {}
+        self._asleep: Final[dict[str, str]] = {}
+        """The provider's names of the sessions that went to sleep last."""
         self.runs: Final[dict[str, RunEntry]] = {}
         self.opened: Final[WeakValueDictionary[str, Unstored]] = WeakValueDictionary()
         """Sessions that are not stored yet; entries vanish with their last handle."""
@@ -220,9 +224,25 @@ class Tables:
 
     def release(self, live: Live) -> None:
         """Release what a session's provider keeps for its next run."""
-        tree = self.providers.get(live.session.provider)
-        if tree is not None and live.provider_session_id is not None:
-            tree.release(live.provider_session_id)
+        self._release(live.session, live.provider_session_id)
+
+    def note_asleep(self, live: Live) -> None:
+        """Remember a sleeping session, for which its provider may still keep something."""
+        if live.provider_session_id is not None:
+            self._asleep.pop(live.session.id, None)
+            self._asleep[live.session.id] = live.provider_session_id
+            if len(self._asleep) > ASLEEP:
+                del self._asleep[next(iter(self._asleep))]
+
+    def release_asleep(self, session: Session) -> None:
+        """Release what the provider of a sleeping session keeps for its next run."""
+        known = self._asleep.pop(session.id, None)
+        self._release(session, known or session.provider_session_id)
+
+    def _release(self, session: Session, provider_session_id: str | None) -> None:
+        tree = self.providers.get(session.provider)
+        if tree is not None and provider_session_id is not None:
+            tree.release(provider_session_id)
 
     def why_down(self, provider: str) -> str:
         """Say why a provider starts no run."""

@@ -95,6 +95,19 @@ async def test_a_session_that_is_let_go_keeps_no_child_and_takes_another_run(
         assert second.resumes == first.session
 
 
+async def test_a_session_that_is_let_go_after_a_while_keeps_no_child(
+    autojump_clock: MockClock,
+) -> None:
+    sdk: Mock = MockSdk(answer)  # type: ignore[arg-type]
+    async with stage(sdk) as session:
+        await ran(session)
+        await trio.sleep(60)
+        session.release()
+        await trio.sleep(0.1)
+        assert sdk.connections[0].is_closed
+        assert (await ran(session)).status is RunStatus.COMPLETED
+
+
 async def test_a_session_that_is_let_go_during_a_run_keeps_no_child_after_it(
     autojump_clock: MockClock,
 ) -> None:

@@ -37,10 +37,28 @@ def unlinked_opener(path: str, flags: int) -> int:
 def make_private_file(path: Path) -> None:
     """Create an empty private file; if it exists, tighten its mode.
 
+    No descriptor of it is opened and closed again: that would drop the locks that this process has
+    on the file, such as those of SQLite.
+
     Raises:
         OSError: The system refuses.
     """
-    os.close(private_opener(os.fspath(path), os.O_RDWR | os.O_CREAT))
+    place = Path(os.path.realpath(path))  # a link may point to a file that is yet to be created
+    try:
+        _create(place)
+    except FileExistsError:
+        if _is_open_to_others(place.stat()):
+            with suppress(PermissionError):  # a file system without modes
+                place.chmod(FILE_MODE)
+
+
+def _create(place: Path) -> None:
+    try:
+        os.mknod(place, FILE_MODE)
+    except FileExistsError:
+        raise
+    except OSError:  # only root may do that here; a file that is new has no locks
+        os.close(os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
 
 
 def make_private_directory(path: Path) -> None:
@@ -58,11 +76,14 @@ def make_private_directory(path: Path) -> None:
 
 def close_to_others(file: int) -> None:
     """Remove an open file's rights for group and others, if others have any."""
-    found = os.fstat(file)
-    if (
-        stat.S_ISREG(found.st_mode)
-        and found.st_mode & _OTHERS
-        and found.st_uid == os.geteuid()  # only its owner can change the mode
-    ):
+    if _is_open_to_others(os.fstat(file)):
         with suppress(PermissionError):  # a file system without modes
             os.fchmod(file, FILE_MODE)
+
+
+def _is_open_to_others(found: os.stat_result) -> bool:
+    return (
+        stat.S_ISREG(found.st_mode)
+        and bool(found.st_mode & _OTHERS)
+        and found.st_uid == os.geteuid()  # only its owner can change the mode
+    )

@@ -1,5 +1,8 @@
 """Our files are private, and other users' files keep their modes."""
 
+import fcntl
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,34 @@ def test_a_file_that_was_opened_to_a_group_stays_so(tmp_path: Path) -> None:
     path.chmod(0o660)
     make_private_file(path)
     assert mode(path) == 0o660
+
+
+def test_a_file_that_a_link_names_is_created_where_it_points(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    make_private_file(tmp_path / "link")
+    assert mode(tmp_path / "file") == 0o600
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_a_file_in_no_directory_is_not_created(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        make_private_file(tmp_path / "none" / "file")
+
+
+LOCK_IT = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+
+
+def test_a_file_keeps_the_locks_that_this_process_has_on_it(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    make_private_file(path)
+    path.chmod(0o644)
+    with path.open("r+") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        make_private_file(path)
+        command = [sys.executable, "-S", "-c", LOCK_IT, str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "BlockingIOError" in done.stderr
+    assert mode(path) == 0o600
 
 
 def test_a_file_that_is_written_anew_is_closed_before_anything_is_in_it(tmp_path: Path) -> None:

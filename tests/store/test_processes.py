@@ -11,7 +11,7 @@ from pathlib import Path
 import trio
 
 from sessionmgr.store import open_sqlite_store
-from sessionmgr.testing.store_conformance.batch import SESSION, new_session
+from sessionmgr.testing.store_conformance.batch import SESSION, batch, new_session
 
 ROOT = Path(__file__).parents[2]
 
@@ -68,6 +68,33 @@ async def test_a_subscriber_wakes_within_a_quarter_second_of_another_processs_ap
     # What the machine adds is not ours: how long it is looked away shows when it adds least. Each
     # append comes right after a look, so none is early by chance.
     assert min(late) <= 0.25
+
+
+LOOK = """
+import sqlite3, sys
+from contextlib import closing
+with closing(sqlite3.connect(sys.argv[1], timeout=60)) as connection:
+    print(*connection.execute("SELECT count(*) FROM events").fetchone())
+"""
+
+
+async def test_a_store_that_is_opened_twice_here_keeps_its_log_from_other_processes(
+    tmp_path: Path,
+) -> None:
+    # Whoever believes to be the last to close the file removes the log.
+    path = tmp_path / "s.db"
+
+    async def seen() -> bytes:
+        command = [sys.executable, "-c", LOOK, str(path)]
+        return (await trio.run_process(command, capture_stdout=True)).stdout
+
+    async with open_sqlite_store(path) as store:
+        await new_session(store)
+        await store.append(batch(1, "a"))
+        async with open_sqlite_store(path):
+            assert await seen() == b"1\n"
+            await store.append(batch(2, "a"))
+            assert await seen() == b"2\n"
 
 
 class _Lines:

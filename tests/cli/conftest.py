@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.cli import order, stored
+from sessionmgr.batch import batch, executor
+from sessionmgr.cli import order, scoreboard, store_wait, stored
 from tests.cli.command import environment
 from tests.cli.scripted_agent import installed_in
 from tests.cli.terminal import Terminal
@@ -25,6 +26,11 @@ def terminal(
     monkeypatch.chdir(tmp_path)
     for module in (order, stored):  # this machine may do much else
         monkeypatch.setattr(module, "PATIENCE", 60.0)
+    # Nor does a command tell here that it takes long: that would stand between its own lines.
+    monkeypatch.setattr(store_wait, "FIRST", 600.0)
+    monkeypatch.setattr(scoreboard, "FIRST_GAP", 600.0)
+    monkeypatch.setattr(batch, "PATIENCE", 600.0)
+    monkeypatch.setattr(executor, "NOTICED", 600.0)
     return Terminal(capfd, tmp_path)
 
 

@@ -305,6 +305,8 @@ def test_ctrl_c_ends_all_that_runs_and_commands_that_were_cut_start_over_if_that
     write_jobs(tmp_path, "echo one", "./wait", "./wait", "echo four")
     with at_terminal("batch", "jobs.jsonl", "-n", "3", home=tmp_path) as installed:
         installed.wait_for_screen("2 done  2 running")
+        while len(processes_with(number)) < 2:  # a command that has not begun starts over by itself
+            time.sleep(0.01)
         installed.type("\x03")
         assert installed.wait() == 130
     assert "Ctrl-C: stopping 2 running jobs; press Ctrl-C again to kill them" in installed.said

@@ -22,16 +22,20 @@ def lines_in(out: Path) -> dict[str, bytes]:
 
 def test_a_raised_deadline_runs_only_what_it_had_ended(terminal: Terminal) -> None:
     out = terminal.home / "out"
-    file = write_jobs(terminal.home / "jobs.jsonl", {"a": "echo 1", "slow": "sleep 4", "b": "echo"})
+    waits = "sh -c 'until [ -e go ]; do sleep 0.02; done'"
+    file = write_jobs(terminal.home / "jobs.jsonl", {"a": "echo 1", "slow": waits, "b": "echo"})
     words = ("batch", file, *SHELL, "-n1", "-o", str(out))
-    code, _, err = terminal.bare(*words, "--deadline", "2")
+    code, _, err = terminal.bare(*words, "--deadline", "120", "--skip", "slow")
+    assert (code, "2 of 3 jobs completed" in err) == (0, True)
+    code, _, err = terminal.bare(*words, "--deadline", "1")
     assert (code, "2 of 3 jobs completed, 1 timed out" in err) == (3, True)
     before = lines_in(out)
-    code, _, err = terminal.bare(*words, "--deadline", "30", "--only", "slow")
+    (terminal.home / "go").touch()
+    code, _, err = terminal.bare(*words, "--deadline", "130", "--only", "slow")
     assert (code, "3 of 3 jobs completed" in err) == (0, True)
     after = lines_in(out)
     assert {id for id in before if before[id] != after[id]} == {"slow"}
-    code, _, err = terminal.bare(*words, "--deadline", "40")
+    code, _, err = terminal.bare(*words, "--deadline", "140")
     assert (code, "3 of 3 jobs completed" in err) == (0, True)
     assert lines_in(out) == after
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sqlite3
 import time
 from contextlib import closing
@@ -10,8 +11,9 @@ from pathlib import Path
 import pytest
 import trio
 from msgspec.structs import replace
+from trio.testing import MockClock
 
-from sessionmgr import Job, RunResult, open_manager, run_batch
+from sessionmgr import Job, Manager, RunResult, open_manager, run_batch
 from sessionmgr.batch.place import Place
 from sessionmgr.cli.stored import owner_of
 from sessionmgr.manager.identity import Presence
@@ -29,6 +31,12 @@ SCRIPTS = {
     "failed": play(Say(text="x"), Fail()),
     "timed_out": play(Say(text="x"), Hang()),
 }
+LAST_EVENTS = {
+    "completed": "run_completed",
+    "failed": "run_failed",
+    "timed_out": "message_received",
+}
+"""The last event of each script before its deadline passes."""
 
 
 @pytest.fixture(autouse=True)
@@ -36,17 +44,31 @@ def _installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch)
 
 
-def batch(store: Path, out: Path, *jobs: Job) -> dict[str, RunResult]:
-    """Run jobs in another program, and return their results."""
+def batch(store: Path, out: Path, *jobs: Job, until: str | None = None) -> dict[str, RunResult]:
+    """Run jobs in another program, and return their results.
+
+    With `until`, deadlines begin to run when the one job has an event of that type, and not before.
+    """
+    clock = None if until is None else MockClock()
 
     async def main() -> dict[str, RunResult]:
         async with (
             open_manager(store=store, adapters={"actor": scripted("actor")}) as manager,
             run_batch(manager, jobs, out=out, retries=0) as results,
         ):
+            if clock is not None and until is not None:
+                await first(until, manager)
+                clock.rate = 1.0
             return {result.job: result async for result in results}
 
-    return trio.run(main)
+    return trio.run(main, clock=clock)
+
+
+async def first(event_type: str, manager: Manager) -> None:
+    """Wait until the one session has an event of that type."""
+    while not (sessions := await manager.sessions()):
+        pass
+    await anext(manager.subscribe(sessions[0].id, types=[event_type]))
 
 
 def runs_of(terminal: Terminal, name: str, *more: str) -> list[dict[str, object]]:
@@ -62,7 +84,7 @@ def test_a_job_that_is_over_is_followed_up_in_its_session(
     terminal: Terminal, tmp_path: Path, how: str, by: str
 ) -> None:
     job = Job(id="core-11", prompt=SCRIPTS[how], provider="actor", deadline=0.5)
-    result = batch(terminal.store, tmp_path / "night", job)["core-11"]
+    result = batch(terminal.store, tmp_path / "night", job, until=LAST_EVENTS[how])["core-11"]
     assert result.status == how
     name = {"job": "core-11", "run": result.id, "session": result.session_id}[by]
     code, out, err = terminal("resume", name, MORE, "--deadline", "60")
@@ -80,9 +102,8 @@ def test_an_agent_that_was_cut_inside_a_tool_call_is_told_so(
     terminal: Terminal, tmp_path: Path
 ) -> None:
     make = play(Tool(name="Bash", input={"command": "make"}, takes=1000))
-    batch(
-        terminal.store, tmp_path / "night", Job(id="a", prompt=make, provider="actor", deadline=1)
-    )
+    job = Job(id="a", prompt=make, provider="actor", deadline=0.5)
+    batch(terminal.store, tmp_path / "night", job, until="tool_call_started")
     code, out, err = terminal("resume", "a", "fix it", "--deadline", "60")
     assert code == 0, err
     assert out.startswith("You were interrupted while a tool call was running (Bash). Its outcome")
@@ -138,8 +159,9 @@ async def test_a_job_that_is_on_is_not_followed_up(terminal: Terminal, tmp_path:
     ):
         assert results.progress().total == 1
         with trio.fail_after(PATIENCE):
-            while (await trio.to_thread.run_sync(terminal, "show", "a"))[0] != 0:
-                pass
+            _, said, _ = await trio.to_thread.run_sync(terminal, "events", "a")
+            while "message_received" not in said:  # its session is stored before its run
+                _, said, _ = await trio.to_thread.run_sync(terminal, "events", "a")
         code, _, err = await trio.to_thread.run_sync(terminal, "resume", "a", MORE)
         assert code == 1
         assert f"is on, and process {os.getpid()} owns its session: wait for it" in err
@@ -250,7 +272,8 @@ def test_a_secret_option_is_stored_nowhere_and_is_taken_from_flags_or_settings(
 
 def test_the_owner_of_a_session_in_another_container_is_no_process_of_ours() -> None:
     here = Presence("here")
-    expires = int(time.time() * 1000) + 60_500
+    now = time.time()
+    expires = int(now * 1000) + 60_500
     lease = Lease(name="ses_1", owner=here.owner, fence=1, expires=expires)
     here.appear()
     try:
@@ -260,4 +283,6 @@ def test_the_owner_of_a_session_in_another_container_is_no_process_of_ours() -> 
     elsewhere = replace(here.owner, namespace="pid:[1]", pid=1)
     named = owner_of(replace(lease, owner=elsewhere))
     assert named.startswith("process 1 of another container, or one that cannot be seen from here")
-    assert "lasts 60 s more" in named
+    left = re.search(r"lasts (\d+) s more", named)
+    assert left is not None
+    assert 60 - (time.time() - now) <= int(left[1]) <= 60

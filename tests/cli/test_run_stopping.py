@@ -95,7 +95,9 @@ def test_what_it_is_told_meanwhile_is_done_before_it_leaves(
         assert process.stdout is not None
         assert process.stdout.readline() == "first\n"
         assert process.stderr is not None
-        (run,) = re.findall(r"run_\w+", process.stderr.readline())
+        while not (found := re.match(r"(run_\w+): shell", process.stderr.readline())):
+            assert process.poll() is None  # it may say first that it waits for the store
+        run = found[1]
         for text in ("echo second", "echo third; exit 4"):
             _, said, err = prompt.bare("append", run, text)
             assert "will hear it afterwards" in said, err

@@ -49,7 +49,6 @@ async def _export(args: argparse.Namespace, store: Store) -> int:
         _say("snapshot", snapshot.body)
     for sha256 in blobs:
         await _export_blob(store, sha256)
-    finish()
     return 0
 
 
@@ -60,11 +59,12 @@ async def _export_events(store: Store, session_id: str) -> list[str]:
     while more:
         page = await store.events(session_id, after=after)
         for row in page.rows:
-            _say("event", row.body)
+            _say("event", row.body, flush=False)
             if row.type == "image_received":
                 event = decode_event(row.body)
                 if isinstance(event, ImageReceived):
                     blobs[event.blob] = None
+        finish()
         after, more = page.last, page.more
     return list(blobs)
 
@@ -78,5 +78,8 @@ async def _export_blob(store: Store, sha256: str) -> None:
     _say("blob", encode_json(blob))
 
 
-def _say(kind: str, body: bytes) -> None:
+def _say(kind: str, body: bytes, *, flush: bool = True) -> None:
+    """Print a line; all lines are out before the store is read again."""
     say_line_of_json(msgspec.json.encode({kind: msgspec.Raw(body)}))
+    if flush:
+        finish()

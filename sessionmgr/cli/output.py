@@ -14,6 +14,7 @@ from sessionmgr.cli.safe_text import escaped_json, safe
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from types import FrameType
 
     import msgspec
 
@@ -66,6 +67,8 @@ def finish() -> None:
 
 class _Manner:
     quiet = False
+    interrupted = False
+    """Whether a Ctrl-C has come that trio has not raised yet."""
 
 
 def set_quiet(quiet: bool) -> None:
@@ -119,23 +122,50 @@ def prepare_streams() -> None:
 
 
 @contextmanager
+def noted_interrupts() -> Generator[None]:
+    """Have each Ctrl-C noted before trio handles it, for the writes that come before a checkpoint.
+
+    One that comes between two writes would otherwise not interrupt the second.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if not callable(before) or not _is_main_thread():
+        yield  # SIGINT is ignored, or this is not the main thread
+        return
+    handle = before
+
+    def strike(number: int, frame: FrameType | None) -> None:
+        _Manner.interrupted = True
+        handle(number, frame)
+
+    signal.signal(signal.SIGINT, strike)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        _Manner.interrupted = False
+
+
+@contextmanager
 def _interruptible() -> Generator[None]:
     """Let Ctrl-C interrupt a write that blocks on its reader.
 
     trio handles Ctrl-C only at a checkpoint, and a write has none.
     """
     before = signal.getsignal(signal.SIGINT)
-    if not callable(before) or threading.current_thread() is not threading.main_thread():
+    if not callable(before) or not _is_main_thread():
         yield  # SIGINT is ignored, or this is not the main thread
         return
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
+        if _Manner.interrupted:
+            raise KeyboardInterrupt
         yield
-    except KeyboardInterrupt:
-        drop_stdout()  # otherwise the interpreter's last flush would block again
-        raise
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _write(text: str, *, flush: bool) -> None:
@@ -146,6 +176,9 @@ def _write(text: str, *, flush: bool) -> None:
             sys.stdout.write(text)
             if flush:
                 sys.stdout.flush()
+    except KeyboardInterrupt:
+        drop_stdout()  # otherwise the interpreter's last flush would block again
+        raise
     except OSError as error:
         if error.errno in {errno.EPIPE, errno.EIO}:  # a pipe, or a terminal, that is closed
             raise ReaderGoneError from None

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final, TypeVarTuple
 
 import trio
 
+from sessionmgr.cli.output import noted_interrupts
+
 if TYPE_CHECKING:
     from types import FrameType
 
@@ -23,6 +25,8 @@ Ts = TypeVarTuple("Ts")
 INTERRUPTED: Final = 130
 ONCE: Final = 0.05
 """Seconds within which a signal is the same one again: `timeout` sends its own twice."""
+BUSY_FOR: Final = 0.5
+"""Seconds for which stderr may be busy before the last words are left unsaid."""
 READER_PATIENCE: Final = 1.0
 """Seconds after a signal within which a reader must take the remaining output."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -33,7 +37,12 @@ def run_verb(work: Callable[[*Ts], Awaitable[int]], *args: *Ts) -> int:
 
     A Ctrl-C that nobody watches for ends it where it waits, never between two steps of any task.
     """
-    return trio.run(work, *args, restrict_keyboard_interrupt_to_checkpoints=True)
+
+    async def main() -> int:
+        with noted_interrupts():
+            return await work(*args)
+
+    return trio.run(main, restrict_keyboard_interrupt_to_checkpoints=True)
 
 
 class Stopping:
@@ -91,7 +100,8 @@ class Stopping:
 
     def _leave(self) -> None:
         with contextlib.suppress(OSError):
-            if select.select([], [2], [], 0)[1]:  # nobody is waited for
+            # A terminal is busy while another thread writes to it, such as the progress display.
+            if select.select([], [2], [], BUSY_FOR)[1]:
                 os.write(2, self._last_words().encode(errors="replace"))
         os._exit(INTERRUPTED)
 

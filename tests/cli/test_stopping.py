@@ -1,12 +1,18 @@
 """The first signal asks to stop, and the same one again is no second one."""
 
+import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from sessionmgr.cli.stopping import ONCE, Stopping
+from tests.cli.command import environment
+from tests.cli.pipes import pseudo_terminal
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -45,3 +51,45 @@ async def test_a_signal_that_strikes_while_the_machine_stands_still_is_the_same_
         await wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
     assert asked == ["SIGTERM"]
+
+
+PAINTING = """
+import os, select, signal, threading, trio
+from sessionmgr.cli import stopping
+
+stopping.BUSY_FOR = 60.0
+
+async def main():
+    watching = stopping.Stopping(lambda name: None, lambda: "last words")
+    async with trio.open_nursery() as nursery:
+        await nursery.start(watching.watch)
+        threading.Thread(target=os.write, args=(2, b"." * 100_000), daemon=True).start()
+        while select.select([], [2], [], 0)[1]:
+            pass
+        signal.raise_signal(signal.SIGTERM)
+        await trio.sleep(2 * stopping.ONCE)
+        os.close(1)
+        signal.raise_signal(signal.SIGTERM)
+
+trio.run(main)
+"""
+"""Is struck twice while a thread writes on stderr; closes stdout before the second time."""
+
+
+def test_the_last_words_are_said_though_a_thread_is_writing(tmp_path: Path) -> None:
+    with (
+        pseudo_terminal() as (ours, theirs),
+        subprocess.Popen(
+            [sys.executable, "-c", PAINTING],
+            env=environment(tmp_path),
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+        ) as process,
+    ):
+        theirs.close()  # its end is the end of what can be read
+        assert process.stdout is not None
+        assert process.stdout.read() == b""
+        said = b""
+        while not said.endswith(b"last words"):
+            said += os.read(ours, 65536)
+        assert process.wait(60) == 130

@@ -5,12 +5,16 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import trio
 
+from sessionmgr.cli.output import say
+from sessionmgr.cli.stopping import run_verb
 from tests.cli.command import COMMAND, environment, sessionmgr
 
 MANY = "seq 1 60000"
@@ -64,6 +68,57 @@ def test_the_first_ctrl_c_ends_what_prints_the_record(
     verb: str, session: str, tmp_path: Path
 ) -> None:
     assert interrupted([verb, session, "--json"], tmp_path) == 130
+
+
+async def interrupted_before_a_write() -> int:
+    signal.raise_signal(signal.SIGINT)  # trio raises it at a checkpoint
+    say("nobody would read this")
+    await trio.lowlevel.checkpoint()
+    return 0
+
+
+def test_ctrl_c_just_before_a_write_prevents_it(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run_verb(interrupted_before_a_write)
+    assert capfd.readouterr().out == ""
+
+
+INTERRUPTED = """
+import os, signal, sys
+from sessionmgr.cli.start import start
+from sessionmgr.store import SqliteStore
+
+snapshots = SqliteStore.snapshots
+
+async def interrupted(self, session_id):
+    os.set_blocking(1, False)
+    try:
+        while True:
+            os.write(1, b"x" * 4096)
+    except BlockingIOError:
+        os.set_blocking(1, True)
+    signal.raise_signal(signal.SIGINT)
+    return await snapshots(self, session_id)
+
+SqliteStore.snapshots = interrupted
+sys.exit(start())
+"""
+"""The command; when it reads the snapshots, its output is full and Ctrl-C is pressed."""
+
+
+def test_ctrl_c_while_the_store_is_read_leaves_no_output_to_wait_for(tmp_path: Path) -> None:
+    words = ("run", "-q", "-p", "shell", "echo x")
+    assert sessionmgr(*words, env=environment(tmp_path)).returncode == 0
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, "export", "ses_"],
+        env=environment(tmp_path, PYTHONUNBUFFERED=""),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    ) as process:
+        try:
+            assert process.wait(timeout=60) == 130
+        finally:
+            process.kill()
 
 
 def test_the_first_ctrl_c_ends_a_run_and_its_command(tmp_path: Path) -> None:

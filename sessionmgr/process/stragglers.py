@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,8 @@ from sessionmgr.process import mark, proc
 
 ROUNDS: Final = 8
 """How often it is looked again, because what dies may have had children meanwhile."""
+PAUSE: Final = 0.01
+"""Seconds until the next look, if only such are left as show no environment yet."""
 
 
 async def kill_stragglers(tree: str, name: str, value: str) -> int:
@@ -30,21 +33,28 @@ def _kill_all(tree: str, word: bytes) -> int:
     for _ in range(ROUNDS):
         # Parents first: a shell that waits for a process that is killed begins its next command.
         eldest_first = reversed(proc.pids())
-        found = {pid for pid in eldest_first if pid not in killed and _strike(pid, tree, word)}
+        looked = {pid: _strike(pid, tree, word) for pid in eldest_first if pid not in killed}
+        found = {pid for pid, struck in looked.items() if struck}
         if not found:
-            break
+            if None not in looked.values():
+                break
+            time.sleep(PAUSE)
         killed |= found
     return len(killed)
 
 
-def _strike(pid: int, tree: str, word: bytes) -> bool:
+def _strike(pid: int, tree: str, word: bytes) -> bool | None:
+    """Kill it if it carries the word, and return whether it did; None if that is not seen yet."""
     try:
         held = os.pidfd_open(pid)
     except OSError:
         return False
     try:
-        if not _carries(pid, word) or tree not in map(mark.text_of, mark.marks_of(pid)):
+        carries = _carries(pid, word)
+        if carries is False or tree not in map(mark.text_of, mark.marks_of(pid)):
             return False
+        if carries is None:
+            return None if proc.is_running(pid, proc.start_time(pid)) else False
         signal.pidfd_send_signal(held, signal.SIGKILL)
     except (PermissionError, ProcessLookupError):
         return False
@@ -53,8 +63,13 @@ def _strike(pid: int, tree: str, word: bytes) -> bool:
     return True
 
 
-def _carries(pid: int, word: bytes) -> bool:
+def _carries(pid: int, word: bytes) -> bool | None:
+    """Return whether it carries the word; None if it has no environment.
+
+    For a moment none has one that begins another program.
+    """
     try:
-        return word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        environment = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return False
+    return word in environment.split(b"\0") if environment else None

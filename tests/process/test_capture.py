@@ -29,6 +29,12 @@ sys.stdout.write("no newline")
 """
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the end of a child wait for its file, on a machine that does much else."""
+    monkeypatch.setattr(capture, "GRACE", 60.0)
+
+
 def entries(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 

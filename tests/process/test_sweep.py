@@ -7,9 +7,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 import trio
 
-from sessionmgr.process import mark
+from sessionmgr.process import mark, proc
 from sessionmgr.process.stragglers import kill_stragglers
 from sessionmgr.process.sweep import Sweep
 
@@ -28,6 +29,14 @@ sleep 1000 &
 echo ready
 wait $!
 echo went on >went-on
+"""
+
+BEGINNING = """
+import os, resource, sys
+resource.setrlimit(10, (int(sys.argv[1]), resource.getrlimit(10)[1]))
+print(flush=True)
+sys.stdin.readline()
+os.execve("/bin/sh", ["sh", "-c", "echo; read x"], {"THREAD": "one"})
 """
 
 
@@ -70,3 +79,30 @@ def test_a_shell_that_waits_for_a_straggler_begins_no_further_command(tmp_path: 
         assert trio.run(kill_stragglers, tree, "THREAD", "one") == 26
         shell.stdout.read()  # to its end: none of them is left
     assert not (tmp_path / "went-on").exists()
+
+
+def test_a_straggler_that_begins_its_program_just_now_is_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    number = mark.mark_of(mark.new_launcher(), 5)
+    program = [sys.executable, "-I", "-S", "-c", BEGINNING, str(number)]
+    pids, looks = proc.pids, list[int]()
+
+    def look() -> list[int]:
+        looks.append(process.pid)
+        if len(looks) == 2:  # as the system has a program's environment only after a moment
+            print(file=process.stdin, flush=True)
+            said.readline()
+        return pids()
+
+    monkeypatch.setattr(proc, "pids", look)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(program, stdin=pipe, stdout=pipe, env={}, text=True) as process:
+        try:
+            assert process.stdout is not None
+            said = process.stdout
+            said.readline()
+            assert trio.run(kill_stragglers, mark.text_of(number), "THREAD", "one") == 1
+            assert process.wait(60) == -9
+        finally:
+            process.kill()

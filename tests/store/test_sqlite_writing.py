@@ -34,12 +34,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "s.db"
 
 
-@pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let closing wait for a disk that is slow, on a machine that does much else."""
-    monkeypatch.setattr(ground, "GRACE", 60.0)
-
-
 @contextmanager
 def held(path: Path) -> Generator[sqlite3.Connection]:
     """Let nobody write, as a disk that hangs would."""

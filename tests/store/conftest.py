@@ -1,0 +1,19 @@
+"""What holds for all tests of stores."""
+
+from collections.abc import Generator
+
+import pytest
+
+from sessionmgr.store.sqlite import ground
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patient() -> Generator[None]:
+    """Let closing wait for a disk that is slow, on a machine that does much else.
+
+    A store that is left before its log is in the file goes on with that in a thread, and tests
+    read and measure the file.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ground, "GRACE", 60.0)
+        yield

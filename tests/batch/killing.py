@@ -21,6 +21,7 @@ from pathlib import Path
 import trio
 
 from sessionmgr import Job, open_manager, run_batch
+from sessionmgr.batch import Batch
 from sessionmgr.store import open_sqlite_store
 from sessionmgr.testing.laws import broken_laws
 from sessionmgr.testing.scripted import Say, Script, Tool, Use, Wait, write_script
@@ -28,11 +29,17 @@ from tests.batch.actors import Actor
 
 AT_ONCE = 8
 PATIENCE = 120
-READY = "ready\n"
+READY = b"ready\n"
+CUT = "job-0"
+"""The job that the first kill interrupts in its tool call, however slow the machine is."""
+IN_TOOL = b"in its tool\n"
 
 
 def write_jobs(path: Path, number: int, chance: random.Random) -> None:
-    """Write the jobs: each says something, works for a while, calls a tool, and says more."""
+    """Write the jobs: each says something, works for a while, calls a tool, and says more.
+
+    The tool call of `CUT` ends with its process.
+    """
     lines: list[bytes] = []
     for n in range(number):
         steps = (
@@ -42,7 +49,10 @@ def write_jobs(path: Path, number: int, chance: random.Random) -> None:
             Use(input=1, output=1),
             Say(text=f"done {n}"),
         )
-        job = {"id": f"job-{n}", "provider": "actor", "prompt": write_script(Script(steps=steps))}
+        id = f"job-{n}"
+        if id == CUT:
+            steps = (Tool(name="push", takes=3600),)
+        job = {"id": id, "provider": "actor", "prompt": write_script(Script(steps=steps))}
         lines.append(json.dumps(job).encode() + b"\n")
     path.write_bytes(b"".join(lines))
 
@@ -59,14 +69,33 @@ async def work(place: Path) -> None:
             retries=0,
             defaults=defaults,
         )
-        async with batch:
-            sys.stdout.write(READY)
-            sys.stdout.flush()
+        async with batch, trio.open_nursery() as nursery:
+            tell(READY)
+            nursery.start_soon(tell_in_tool, batch)
             await batch.wait()
+            nursery.cancel_scope.cancel()
 
 
-def live(place: Path, chance: random.Random | None) -> bool:
-    """Let one process work for a while, or to its end; return whether it came to be ready."""
+def tell(line: bytes) -> None:
+    """Tell something to the killer."""
+    sys.stdout.buffer.write(line)
+    sys.stdout.flush()
+
+
+async def tell_in_tool(batch: Batch) -> None:
+    """Tell when `CUT` is in its tool call, which is on record then."""
+    await trio.lowlevel.checkpoint()
+    # There is no event for it.
+    while (CUT, "push") not in {(each.job, each.doing) for each in batch.progress().jobs}:  # noqa: ASYNC110
+        await trio.sleep(0.02)
+    tell(IN_TOOL)
+
+
+def live(place: Path, chance: random.Random | None, *, in_tool: bool = False) -> bool:
+    """Let one process work for a while, or to its end; return whether it came to be ready.
+
+    `in_tool`: it is killed while `CUT` is in its tool call.
+    """
     command = [sys.executable, "-m", "tests.batch.killing", "--work", str(place)]
     root = Path(__file__).resolve().parents[2]
     environment = {
@@ -81,7 +110,9 @@ def live(place: Path, chance: random.Random | None) -> bool:
                 raise SystemExit("the last run went wrong")
             return bool(said)
         was_ready = False
-        if chance.random() < 0.2:  # before it has done anything, or not even begun
+        if in_tool:
+            was_ready = IN_TOOL in process.stdout  # it reads no further
+        elif chance.random() < 0.2:  # before it has done anything, or not even begun
             time.sleep(chance.uniform(0.0, 1.0))
         else:
             was_ready = bool(process.stdout.readline())
@@ -141,8 +172,8 @@ def kill(times: int, seed: int) -> tuple[dict[str, int], list[str]]:
         place = Path(directory)
         write_jobs(place / "jobs.jsonl", jobs, chance)
         ready, lost, before = 0, list[str](), set[bytes]()
-        for _ in range(times):
-            ready += live(place, chance)
+        for number in range(times):
+            ready += live(place, chance, in_tool=number == 0)
             lines = whole_lines(place)
             lost += [f"a result was lost: {line[:200]!r}" for line in before - lines]
             before = lines

@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 BOUND: Final = 60.0
 """Time limit in seconds for a piece of work, as the store's; `extend` prolongs it."""
+STEPS: Final = 4
+"""Steps in which it passes. Our process may be stopped, for any time: that counts as one step."""
 GRACE: Final = 5.0
 """Time limit in seconds for closing the files."""
 NOTICED: Final = 1.0
@@ -36,7 +38,8 @@ class Executor:
         self._ledger: Final = ledger
         self._is_inline: Final = _is_virtual(trio.lowlevel.current_clock())
         self._one_at_a_time: Final = trio.CapacityLimiter(1)
-        self._scope: trio.CancelScope | None = None
+        self._left = 0
+        """The steps that the current work has left; 0: there is no work."""
         self._since = 0.0
         self._is_locked = False
         self._refusal: LedgerUnusable | None = None
@@ -53,18 +56,41 @@ class Executor:
             raise LedgerUnusable(self._ledger, self._refusal.why)
         if self._is_inline:
             return await _inline(work)
-        self._since, self._is_locked = trio.current_time(), False
-        try:
-            deadline, shield = self._since + BOUND, self.is_shielded
-            with trio.CancelScope(deadline=deadline, shield=shield) as self._scope:
-                return await self._in_thread(work)
-        except trio.Cancelled:
-            self._refusal = LedgerUnusable(self._ledger, "the batch no longer waits for it")
-            raise
-        finally:
-            self._scope = None
-        self._refusal = LedgerUnusable(self._ledger, _why(is_locked=self._is_locked))
+        done: list[T] = []
+        crash: Exception | None = None
+        self._since, self._is_locked, self._left = trio.current_time(), False, STEPS
+        async with trio.open_nursery() as nursery:
+            nursery.cancel_scope.shield = self.is_shielded
+            nursery.start_soon(self._watch, nursery.cancel_scope)
+            try:
+                done.append(await self._in_thread(work))
+            except trio.Cancelled:
+                self._refuse()
+                raise
+            except Exception as error:  # noqa: BLE001  # raised bare, not as the nursery's
+                crash = error
+            finally:
+                self._left = 0
+            nursery.cancel_scope.shield = True  # its outcome is known
+            nursery.cancel_scope.cancel()
+        if crash is not None:
+            raise crash
+        if done:
+            return done[0]
+        assert self._refusal is not None
         raise self._refusal
+
+    async def _watch(self, scope: trio.CancelScope) -> None:
+        """Cancel the work at its bound."""
+        while self._left:
+            await trio.sleep(BOUND / STEPS)
+            self._left -= 1
+        scope.cancel()
+
+    def _refuse(self) -> None:
+        """Run nothing more: this work was cancelled, at its bound or because the batch ends."""
+        why = "the batch no longer waits for it" if self._left else _why(is_locked=self._is_locked)
+        self._refusal = LedgerUnusable(self._ledger, why)
 
     async def read(self, work: Callable[[], T]) -> T:
         """Return the result of read-only work; it waits for its turn and can be cancelled.
@@ -92,12 +118,12 @@ class Executor:
 
     def extend(self) -> None:
         """Give the current work another `BOUND` from now on."""
-        if self._scope is not None:
-            self._scope.deadline = trio.current_time() + BOUND
+        if self._left:
+            self._left = STEPS
 
     def waits(self, now: float) -> Wait | None:
         """Return the cause of a stall; None if there is none."""
-        if self._scope is None or now - self._since < NOTICED:
+        if not self._left or now - self._since < NOTICED:
             return None
         why = "locked by another process" if self._is_locked else "its disk does not answer"
         return Wait(what="ledger", seconds=now - self._since, why=why)

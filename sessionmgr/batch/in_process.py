@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +35,8 @@ log: Final = logging.getLogger("sessionmgr.batch")
 COPIES: Final = 4
 """Number of threads that write an attempt's files beside its results."""
 ENDED: Final = "the batch ended or crashed"
+CATCH_UP: Final = 0.5
+"""Seconds in which a renewal that is late may still come."""
 CLOSE: Final = 5.0
 """Seconds in which a session whose job is over is to be closed."""
 
@@ -97,9 +100,12 @@ class InProcessHost:
         while True:
             with self._lease:
                 await trio.sleep_forever()
-            for part in self._parts.values():
-                self._cancel(part, "the batch no longer responds")
-            self._lease = trio.CancelScope()
+            # If this process was stopped meanwhile, the renewal is as late as we are.
+            lease = self._lease = trio.CancelScope()
+            await trio.sleep(CATCH_UP)
+            if lease.deadline == math.inf:
+                for part in self._parts.values():
+                    self._cancel(part, "the batch no longer responds")
 
     def readiness(self, job: Job) -> Health:
         """Report whether the manager can use a job's provider."""

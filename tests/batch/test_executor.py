@@ -13,17 +13,11 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from sessionmgr import Allow, ApprovalRequest, Decision, Job, open_manager, run_batch
 from sessionmgr.batch import Batch, InProcessHost, executor
-from sessionmgr.batch.executor import BOUND, Executor
+from sessionmgr.batch.executor import BOUND, STEPS, Executor
 from sessionmgr.errors import BatchDown, LedgerUnusable
 from sessionmgr.testing.scripted import Ask, Hang, Say, ScriptedProvider, Step, scripted
 from tests.batch.hall import job, results_of
 from tests.batch.test_identity import statuses
-
-
-@pytest.fixture
-def real_clock() -> MockClock:
-    """Return a clock for work in threads: it runs in real time, and a test can move it on."""
-    return MockClock(rate=1.0)
 
 
 class Gates:
@@ -73,6 +67,14 @@ def jobs_of(*steps: Step, number: int = 6) -> list[Job]:
     return [job(f"j{n}", *steps) for n in range(number)]
 
 
+async def pass_bound(clock: MockClock) -> None:
+    """Let the time limit of the executor's work pass."""
+    for _ in range(STEPS):
+        await wait_all_tasks_blocked()
+        clock.jump(BOUND / STEPS)
+    await wait_all_tasks_blocked()
+
+
 def asked(actor: type[ScriptedProvider]) -> int:
     """Return how many attempts have begun to run."""
     return sum(entry.what == "prompt" for entry in actor.diary)
@@ -106,12 +108,10 @@ async def stay_locked(
         with locked(ledger):
             gates.open("short")
             await until(lambda: told_to_wait(batch))
-            for _ in range(3):
-                clock.jump(BOUND / 2)
-                await wait_all_tasks_blocked()  # the batch has extended the wait
+            await pass_bound(clock)  # which the batch extends
             gates.open("long")
             await until(lambda: host.activity("long", 1) is None)
-            clock.jump(BOUND)
+            await pass_bound(clock)
             await batch.wait()
 
 
@@ -217,9 +217,9 @@ async def test_what_hangs_is_waited_for_as_long_as_that_is_extended(
     thread, answered = Executor("out/ledger.db"), threading.Event()
 
     async def extend() -> None:
-        for _ in range(3):
+        for _ in range(2 * STEPS):
             await wait_all_tasks_blocked()
-            real_clock.jump(BOUND / 2)
+            real_clock.jump(BOUND / STEPS)
             thread.extend()
         answered.set()
 
@@ -227,6 +227,20 @@ async def test_what_hangs_is_waited_for_as_long_as_that_is_extended(
         nursery.start_soon(extend)
         assert await thread.run(answered.wait)
     assert thread.waits(trio.current_time()) is None
+
+
+async def test_a_stop_of_our_own_process_is_no_hanging_disk(real_clock: MockClock) -> None:
+    thread, answered = Executor("out/ledger.db"), threading.Event()
+
+    async def be_stopped() -> None:
+        await wait_all_tasks_blocked()
+        real_clock.jump(10 * BOUND)
+        await wait_all_tasks_blocked()
+        answered.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(be_stopped)
+        assert await thread.run(answered.wait)
 
 
 async def test_in_virtual_time_work_is_done_inline(autojump_clock: object) -> None:
@@ -259,10 +273,6 @@ async def test_who_reads_on_when_the_ledger_is_given_up_is_told_of_that_alone(
 ) -> None:
     gates = Gates()
 
-    async def exceed_bound() -> None:
-        await wait_all_tasks_blocked()
-        real_clock.jump(BOUND)
-
     async with (
         open_manager(adapters={"actor": scripted("actor")}) as manager,
         trio.open_nursery() as nursery,
@@ -271,5 +281,8 @@ async def test_who_reads_on_when_the_ledger_is_given_up_is_told_of_that_alone(
         batch = run_batch(manager, jobs, out=tmp_path, concurrency=80, approve=gates)
         with pytest.raises(BatchDown, match="locked by another process"):
             await read_on(
-                batch, tmp_path / "ledger.db", gates, lambda: nursery.start_soon(exceed_bound)
+                batch,
+                tmp_path / "ledger.db",
+                gates,
+                lambda: nursery.start_soon(pass_bound, real_clock),
             )

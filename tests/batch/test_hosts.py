@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from sessionmgr import Allow, ApprovalRequest, Decision, Deny, Manager, open_manager, run_batch
 from sessionmgr.batch import Batch, ChildHost, Ended, Host, InProcessHost, JobResult, Report, Work
+from sessionmgr.batch.host import LEASE
 from sessionmgr.errors import BatchDown
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.provider import Approve
@@ -264,3 +266,17 @@ async def test_a_host_that_hears_nothing_any_more_ends_what_runs(
             nursery.cancel_scope.cancel()
     assert ended.result.status is RunStatus.CANCELLED
     assert trio.current_time() == pytest.approx(30, abs=1)
+
+
+async def test_a_batch_goes_on_after_its_process_was_stopped_for_long(
+    real_clock: MockClock,
+) -> None:
+    async with open_manager(adapters={"actor": Actor}) as manager:
+        jobs = [job("a", Wait(seconds=2 * LEASE), Say(text="done"))]
+        async with run_batch(manager, jobs) as batch:
+            await until(batch, {"thinking"})
+            for _ in range(2):
+                real_clock.jump(1.5 * LEASE)
+                await wait_all_tasks_blocked()
+            (result,) = [each async for each in batch]
+    assert (result.status, result.text) == (RunStatus.COMPLETED, "done")

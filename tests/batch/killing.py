@@ -24,7 +24,7 @@ from sessionmgr import Job, open_manager, run_batch
 from sessionmgr.batch import Batch
 from sessionmgr.store import open_sqlite_store
 from sessionmgr.testing.laws import broken_laws
-from sessionmgr.testing.scripted import Say, Script, Tool, Use, Wait, write_script
+from sessionmgr.testing.scripted import Say, Script, Step, Tool, Use, Wait, write_script
 from tests.batch.actors import Actor
 
 AT_ONCE = 8
@@ -42,7 +42,7 @@ def write_jobs(path: Path, number: int, chance: random.Random) -> None:
     """
     lines: list[bytes] = []
     for n in range(number):
-        steps = (
+        steps: tuple[Step, ...] = (
             Say(text=f"begun {n}"),
             Wait(seconds=chance.choice([0, 0.02, 0.1, 0.4])),
             Tool(name="push", takes=chance.choice([0, 0.02, 0.1, 0.4])),

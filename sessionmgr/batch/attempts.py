@@ -102,16 +102,3 @@ def _cut(job: Job, last: LastRun | None) -> RunResult:
         provider_session_id=last.provider_session if last else None,
         metadata=job.metadata or {},
     )
-
-
-def not_begun(provider: str) -> RunResult:
-    """Return the result of an attempt that never began because no host was left."""
-    failure = Failure(
-        kind=FailureKind.START_FAILED,
-        message="the host process was lost before the attempt began",
-        retryable=True,
-        phase="start",
-    )
-    return RunResult(
-        id="", session_id="", provider=provider, status=RunStatus.FAILED, failure=failure
-    )

@@ -74,6 +74,18 @@ class Board:
         self._at_once[left.provider] -= 1
         return left
 
+    def take_back(self, left: OnNow) -> bool:
+        """Hear that an attempt never began; return whether its job had others in this run.
+
+        If not, it waits in the ledger as it did before.
+        """
+        self.tries[left.job] -= 1
+        if self.tries[left.job]:
+            return True
+        self.forget(left.job)
+        self._providers.add(left.provider)
+        return False
+
     def wait(self, job: str, provider: str, due: float) -> None:
         """Hear that a job is to be tried again, and not before then."""
         heapq.heappush(self._due, (due, next(self._order), job, provider))

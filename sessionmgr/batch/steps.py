@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sessionmgr.batch import ledger as states
-from sessionmgr.batch.attempts import Attempts, not_begun
+from sessionmgr.batch.attempts import Attempts
 from sessionmgr.batch.budget import over_budget, within_budget
 from sessionmgr.batch.denials import judged
 from sessionmgr.batch.host import Ended, Resume, Work
@@ -292,11 +292,13 @@ class Steps:
                 self._put_back(on, now)
 
     def _put_back(self, on: OnNow, now: float) -> None:
-        """Repeat an attempt that never began, under the next number."""
+        """Return a job to where it was before an attempt that never began; its number is used."""
         self._board.leave(on.job)
-        self._board.tries[on.job] -= 1
         basis = self._attempts.basis(on.job)
-        line = self._attempts.line(not_begun(on.provider), on.job, on.attempt, basis)
-        self._ledger.retry(on.job, line, basis)
-        self._board.wait(on.job, on.provider, now)
-        self._tally.move(states.RUNNING, states.RETRYING)
+        if self._board.take_back(on):  # its last attempt's outcome still stands in the ledger
+            self._ledger.retry(on.job, self._ledger.result(on.job), basis)
+            self._board.wait(on.job, on.provider, now)
+            self._tally.move(states.RUNNING, states.RETRYING)
+        else:
+            self._ledger.unbegin(on.job, on.attempt, basis)
+            self._tally.move(states.RUNNING, states.WAITING)

@@ -1,18 +1,20 @@
 """An exception in the host costs one attempt, and the batch does not wait for a dead host."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Final
 
 import pytest
 import trio
 
-from sessionmgr import open_manager, run_batch
-from sessionmgr.batch import InProcessHost
-from sessionmgr.errors import BatchDown
+from sessionmgr import Manager, open_manager, run_batch
+from sessionmgr.batch import InProcessHost, Work
+from sessionmgr.errors import BatchDown, HostLost
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.store import MemoryStore
 from sessionmgr.store.row import Page, StoredRun
 from sessionmgr.testing.scripted import Fail, Hang, Say, Tool, Wait
-from tests.batch.hall import collect, job, open_hall
+from tests.batch.hall import collect, job, open_hall, results_of
 
 
 class Stumbling(MemoryStore):
@@ -77,3 +79,62 @@ async def test_a_host_that_is_over_takes_nothing_up() -> None:
         for ask in (host.restore, lambda: host.follow(0)):
             with pytest.raises(Exception, match="ended or crashed"):
                 await ask()
+
+
+class LosingHost(InProcessHost):
+    """Is lost with every attempt before it begins, and is there again when it is restored."""
+
+    def __init__(self, manager: Manager, losing: Callable[[Work], bool]) -> None:
+        super().__init__(manager)
+        self._losing: Final = losing
+
+    async def submit(self, work: Work) -> None:
+        if self._losing(work):
+            await trio.lowlevel.checkpoint()
+            raise HostLost("as planned")
+        await super().submit(work)
+
+
+async def test_a_job_that_never_began_before_a_stop_waits_for_the_next_run(
+    tmp_path: Path, autojump_clock: object
+) -> None:
+    async with open_hall() as hall:
+
+        def lost(_: Work) -> bool:
+            batch.stop("Ctrl-C")
+            return True
+
+        host = LosingHost(hall.manager, lost)
+        batch = run_batch(hall.manager, [job("a")], host=host, out=tmp_path / "out")
+        assert await results_of(batch) == {}
+        assert batch.summary().statuses == {"not_run": 1}
+        assert batch.summary().left == 1
+        again = run_batch(hall.manager, [job("a")], out=tmp_path / "out")
+        assert await results_of(again) == {"a": "completed"}
+
+
+async def test_a_retry_that_never_began_before_a_stop_leaves_the_outcome_of_the_last_attempt(
+    autojump_clock: object,
+) -> None:
+    failing = Fail(kind=FailureKind.OVERLOADED, message="too busy", retryable=True)
+    async with open_hall() as hall:
+
+        def lost(work: Work) -> bool:
+            if work.attempt == 2:
+                batch.stop("Ctrl-C")
+            return work.attempt == 2
+
+        batch = run_batch(hall.manager, [job("a", failing)], host=LosingHost(hall.manager, lost))
+        (result,) = await collect(batch)
+    assert result.failure is not None
+    assert (result.attempt, result.failure.kind) == (1, FailureKind.OVERLOADED)
+    assert "too busy" in result.failure.message
+
+
+async def test_a_job_that_never_began_begins_once_its_host_is_there_again(
+    autojump_clock: object,
+) -> None:
+    async with open_hall() as hall:
+        host = LosingHost(hall.manager, lambda work: work.attempt <= 2)
+        (result,) = await collect(run_batch(hall.manager, [job("a")], host=host, retries=0))
+    assert (result.status, result.attempt) == (RunStatus.COMPLETED, 3)

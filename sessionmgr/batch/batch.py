@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from sessionmgr.batch.board import Board
 from sessionmgr.batch.conductor import Conductor
-from sessionmgr.batch.denials import NO_RULES
 from sessionmgr.batch.executor import Executor
 from sessionmgr.batch.ledger import Ledger
 from sessionmgr.batch.ownership import claim
@@ -28,6 +27,7 @@ from sessionmgr.batch.results import (
 )
 from sessionmgr.batch.steps import Steps
 from sessionmgr.batch.tally import Tally
+from sessionmgr.batch.unintended import warnings_of
 from sessionmgr.errors import BatchDown, JobsInvalid, LedgerUnusable, OtpError, SessionmgrError
 from sessionmgr.manager.plight import in_words
 from sessionmgr.model import Cost, Kind
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.batch.host import Host
     from sessionmgr.batch.jobs_file import Jobs
+    from sessionmgr.batch.ownership import Claim
     from sessionmgr.batch.settings import Settings
     from sessionmgr.manager import Manager
 
@@ -80,6 +81,7 @@ class Batch:
         self._root: Supervisor | None = None
         self._first = 0
         self._stopped: str | None = None
+        self._claim: Claim | None = None
         self._taken_over: tuple[str, ...] = ()
         """A warning, if the directory belonged to another jobs file."""
         self._started_at = ""
@@ -132,14 +134,12 @@ class Batch:
         # Before anything else: a job's changed work is a different question once it has completed.
         await conductor.settle()
         assert self._reader is not None
-        await self._reader.read_all()
+        await self._reader.read_all(self._claim)
         await conductor.show_again(self._reader.undecided)
         crowded = await executor.run(lambda: self._begin(ledger, board, steps))
         self.warnings = (
             *self._taken_over,
-            *_idle(self._reader),
-            *crowded,
-            *((NO_RULES,) if self._reader.asks and not self._is_answered else ()),
+            *warnings_of(self._reader, crowded, is_answered=self._is_answered),
         )
         if self._settings.ignore_pauses:
             await conductor.pauses.forget()
@@ -165,8 +165,9 @@ class Batch:
         )
         if self._out is not None:
             source, force = self._reader.source, self._settings.force
-            before = claim(ledger, self._out, source, force=force)
-            if before is not None:
+            claimed = self._claim = claim(ledger, self._out, source, force=force)
+            if claimed is not None and claimed.before is not None:
+                before = claimed.before
                 said = f"{self._out} held the batch of {before}, now of {source} (--force)"
                 self._taken_over = (said,)
         self.id = ledger.note("batch") or ""
@@ -374,13 +375,6 @@ class Results:
             raise StopAsyncIteration
         self._after, line = self._page.pop()
         return decode_job_result(line)
-
-
-def _idle(reader: Reader) -> list[str]:
-    """Say which words of the caller's have had no effect."""
-    if not reader.count:
-        return ["there are no jobs in it"]
-    return [f"no job's id matches {each!r}" for each in sorted(reader.idle_patterns)]
 
 
 def _down(error: BaseException) -> BatchDown:

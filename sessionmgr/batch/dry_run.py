@@ -12,7 +12,6 @@ import msgspec
 import trio
 
 from sessionmgr.batch import ledger as states
-from sessionmgr.batch.denials import NO_RULES
 from sessionmgr.batch.executor import Executor
 from sessionmgr.batch.ledger import Ledger
 from sessionmgr.batch.ownership import claim
@@ -20,6 +19,7 @@ from sessionmgr.batch.place import LEDGER, Place, is_begun
 from sessionmgr.batch.readiness import readiness_of
 from sessionmgr.batch.reading import Reader
 from sessionmgr.batch.restart import RetryFrom, Start
+from sessionmgr.batch.unintended import warnings_of
 from sessionmgr.model import Negotiation, Permission
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ class DryRun:
         self._ledger: Ledger | None = None
         self._reader: Reader | None = None
         self._planned: Final[deque[Planned]] = deque()
+        self._taken_over: tuple[str, ...] = ()
+        """A warning, if the directory belongs to another jobs file."""
 
     async def __aenter__(self) -> Self:
         """Look at what stands already.
@@ -104,7 +106,10 @@ class DryRun:
         ready = partial(readiness_of, self._manager)
         reader = Reader(self._manager, self._jobs, self._settings, ledger, executor, ready)
         if self._out is not None:
-            claim(ledger, self._out, reader.source, force=self._settings.force)
+            claimed = claim(ledger, self._out, reader.source, force=self._settings.force)
+            if claimed is not None and claimed.before is not None:
+                said = f"{self._out} holds the batch of {claimed.before}; --force takes it over"
+                self._taken_over = (said,)
         return reader
 
     async def __aexit__(
@@ -155,8 +160,12 @@ class DryRun:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Return warnings about valid but possibly unintended jobs among those read so far."""
-        asks = self._reader is not None and self._reader.asks and not self._is_answered
-        return (NO_RULES,) if asks else ()
+        if self._reader is None:
+            return self._taken_over
+        return (
+            *self._taken_over,
+            *warnings_of(self._reader, (), is_answered=self._is_answered),
+        )
 
     def _action(self, read: Read) -> Action:
         assert self._ledger is not None

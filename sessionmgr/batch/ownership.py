@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sessionmgr.errors import OutDirectoryTaken
 
@@ -16,8 +16,20 @@ _NO_FILE: Final = "jobs"
 """The owner that older versions recorded for jobs from a program."""
 
 
-def claim(ledger: Ledger, out: str | Path, source: Source, *, force: bool) -> str | None:
-    """Record or check a directory's owner; return the former owner if `force` replaced it.
+class Claim(NamedTuple):
+    """A jobs file that may use a directory."""
+
+    owner: str
+    before: str | None
+    """The former owner, if `force` replaces it."""
+
+    def record(self, ledger: Ledger) -> None:
+        """Record the owner, in the step that enters its jobs."""
+        ledger.note(_NOTE, self.owner)
+
+
+def claim(ledger: Ledger, out: str | Path, source: Source, *, force: bool) -> Claim | None:
+    """Check a directory's owner; it changes only when `record` is called.
 
     Jobs from a program come from no file: any directory is fine for them.
 
@@ -32,8 +44,7 @@ def claim(ledger: Ledger, out: str | Path, source: Source, *, force: bool) -> st
     if not is_ours and not force:
         source.require_jobs_file()
         raise OutDirectoryTaken(str(out), before or "", str(source))
-    ledger.note(_NOTE, now)
-    return None if is_ours else before
+    return Claim(now, None if is_ours else before)
 
 
 def _place(path: Path, out: Path) -> str:

@@ -16,6 +16,7 @@ from sessionmgr.batch.drafts import Draft, Drafts
 from sessionmgr.batch.executor import in_thread
 from sessionmgr.batch.job import Job, fingerprint
 from sessionmgr.batch.jobs_file import Source, unreadable
+from sessionmgr.batch.kept_limits import KeptLimits
 from sessionmgr.batch.ledger import Entered, Known, Ledger
 from sessionmgr.batch.problems import Problem, Problems
 from sessionmgr.batch.readiness import Readiness
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.batch.executor import Executor
     from sessionmgr.batch.jobs_file import Jobs
+    from sessionmgr.batch.ownership import Claim
     from sessionmgr.batch.settings import Settings
     from sessionmgr.manager import Grant, Manager
     from sessionmgr.provider import Health
@@ -108,6 +110,8 @@ class Reader:
         """Jobs that wait for the user's decision."""
         self.idle_patterns: Final = {*settings.only, *settings.skip}
         """The patterns of what is to be done, or not, that no job's id has matched so far."""
+        self.kept_limits: Final = KeptLimits(settings)
+        """The limits of jobs to run that a flag does not replace."""
         self._any_meant = False
         self._first_ids: Final[list[str]] = []
 
@@ -116,8 +120,8 @@ class Reader:
         """Where the jobs come from."""
         return self._source
 
-    async def read_all(self) -> None:
-        """Enter all jobs, or none.
+    async def read_all(self, claim: Claim | None) -> None:
+        """Enter all jobs and record whose directory it is, or none of it.
 
         Raises:
             JobsInvalid: Some of them cannot be done; it says which, and why.
@@ -127,6 +131,8 @@ class Reader:
             await self.begin()
             while await self.next_reads() is not None:
                 pass
+            if claim is not None:
+                await self._executor.run(lambda: claim.record(self._ledger))
         except BaseException:
             # Shielded and bounded in there.
             await self._executor.close(self._ledger.roll_back)  # noqa: ASYNC102
@@ -310,6 +316,8 @@ class Reader:
         self._chosen += chosen
         entered = replace(entered, chosen=chosen)
         self.asks = self.asks or (chosen and self._may_ask(entered.job))
+        if chosen:
+            self.kept_limits.note(entered.job, checked.draft.own)
         if known is not None and not chosen:
             state = known.state  # it is left as it is, with what came of it
         if known is None or (chosen and not is_same):

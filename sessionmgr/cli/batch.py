@@ -46,7 +46,8 @@ A job that was interrupted or failed after its agent made a tool call is resumed
 session; it starts over only with --retry-from fresh. A command of the provider shell that
 ended by itself with an error runs again; an interrupted one does not.
 You may raise limits such as --deadline for that. A result stays until its job has run again.
-Flags that describe a job say what holds where the job itself says nothing.
+Flags that describe a job say what holds where the job itself says nothing; a warning names
+the limits, permission modes and tools that jobs set otherwise.
 Ctrl-C ends what runs politely, and says what to type to go on; twice, at once."""
 
 COMPLETED: Final = 0

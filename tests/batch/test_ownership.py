@@ -132,3 +132,30 @@ async def test_what_is_wrong_with_a_job_that_is_not_selected_stops_nothing(
         assert found == {"a": ("done", True), "b": ("done", False)}
         with pytest.raises(JobsInvalid, match="prompt_file: /no"):
             await collect(run_batch(hall.manager, jobs, out=tmp_path))
+
+
+async def test_a_wrong_jobs_file_takes_no_directory_over(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    one = write_jobs(tmp_path / "one.jsonl", "a")
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text('{"id": "b", "provider": "actor", "prompt": "b", "bogus": 1}\n')
+    out = tmp_path / "out"
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, one, out=out))
+        with pytest.raises(JobsInvalid, match="bogus"):
+            await collect(run_batch(hall.manager, wrong, out=out, force=True))
+        assert await results_of(run_batch(hall.manager, one, out=out)) == {}
+
+
+async def test_a_dry_run_notes_what_force_would_take_over(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    one, other = write_jobs(tmp_path / "one.jsonl", "a"), write_jobs(tmp_path / "two.jsonl", "b")
+    out = tmp_path / "out"
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, one, out=out))
+        async with dry_run(hall.manager, other, out=out, force=True) as planned:
+            assert [each.job async for each in planned] == ["b"]
+            assert planned.warnings[0] == f"{out} holds the batch of {one}; --force takes it over"
+        assert await results_of(run_batch(hall.manager, one, out=out)) == {}

@@ -95,7 +95,7 @@ class Reconciler:
             self._ends.pop(run_id, None)
         self._booted = True
         if ended:
-            log.warning("event=runs_reconciled runs=%d why=their manager is no more", ended)
+            log.warning("%s", _in_words(ended), extra={"event": "runs_reconciled", "runs": ended})
         return ended
 
     async def left_open(self) -> list[str]:
@@ -373,6 +373,13 @@ class Reconciler:
             entry.course.claim(Stop(cause=Cause.MANAGER_CRASH))
             entry.course.cut()
             entry.ended.set()
+
+
+def _in_words(ended: int) -> str:
+    """Describe to users what boot has done: the command line prints warnings."""
+    if ended == 1:
+        return "1 run was interrupted when its process died; its end is now recorded"
+    return f"{ended} runs were interrupted when their process died; their ends are now recorded"
 
 
 def _crashed(run: Run, why: str) -> RunFailed:

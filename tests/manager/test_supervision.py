@@ -438,6 +438,22 @@ async def test_runs_of_a_manager_that_is_gone_are_ended_by_one_that_lives_on(
         assert (await store.run("run_of_the_dead")).status == RunStatus.FAILED
 
 
+async def test_interrupted_runs_are_reported_in_a_sentence(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = MemoryStore()
+    gone = Owner(boot_id="another", pid=1, start=1, name="gone")
+    for number in range(2):
+        lease = await store.acquire(f"ses_{number}", gone, now=0, ttl=90_000)
+        await store.append(begun(f"ses_{number}", f"run_{number}", lease.fence))
+    async with open_house(store=store):
+        pass
+    (said,) = [each for each in caplog.records if each.levelname == "WARNING"]
+    assert said.getMessage() == (
+        "2 runs were interrupted when their process died; their ends are now recorded"
+    )
+
+
 def begun(session_id: str, run_id: str, fence: int) -> Append:
     envelope = ("2026-01-01T00:00:00.000Z", session_id)
     (created,) = stamp([SessionCreated()], 1, *envelope, None, "actor")

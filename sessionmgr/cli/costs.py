@@ -15,6 +15,7 @@ from sessionmgr.cli.stored import with_store
 from sessionmgr.cli.table import room, table
 from sessionmgr.cli.when import since
 from sessionmgr.errors import CommandLineInvalid, NothingStored
+from sessionmgr.manager.cost_gaps import CostGaps, costs_of
 from sessionmgr.manager.status import spent
 from sessionmgr.model import Provenance, Usage
 from sessionmgr.store import Costs
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 
 HELP: Final = """\
 Print tokens and money, summed over the ids that are given (sessions, runs), or over
-all sessions. A cost is what was reported; where some of it has no price, the sum is
-marked "+ (partial)", and "unpriced" counts the entries without one.
+all sessions. A cost is what was reported; where some of it has no price, or a run was
+cut off before it reported its cost, the sum is marked "+ (partial)", and "unpriced"
+counts the entries without one.
 
   sessionmgr costs --since 7d --by day
   sessionmgr costs ses_3k9w run_7hq2"""
@@ -99,7 +101,7 @@ async def _of_ids(store: Store, ids: list[str], batch: str | None) -> dict[str, 
         for kind, id in named
         if kind == "session" or (await store.run(id)).session_id not in sessions  # counted there
     ]
-    known = await store.costs(whole)
+    known = await costs_of(store, whole)
     return {id: known.get(id, _NOTHING) for id in whole}
 
 
@@ -108,12 +110,15 @@ async def _of_all(args: argparse.Namespace, store: Store) -> dict[str, Costs]:
     if args.by == "run":
         return await _of_runs(store, args.of_provider, begun or 0)
     sums: dict[str, Costs] = {}
+    gaps = CostGaps()
+    await gaps.find(store, provider=args.of_provider)
     cursor: int | None = None
     while True:
         page = await store.sessions(
             provider=args.of_provider, since=begun, limit=AT_ONCE, cursor=cursor
         )
-        costs = await store.costs([session.session_id for session in page.rows])
+        sessions = [session.session_id for session in page.rows]
+        costs = gaps.complete(await store.costs(sessions), sessions)
         for session in page.rows:
             if (found := costs.get(session.session_id)) is not None:
                 key = _key(session, args.by)
@@ -133,7 +138,9 @@ async def _of_runs(store: Store, provider: str | None, begun: int) -> dict[str, 
         for id in {run.session_id for run in page.rows} - created.keys():
             created[id] = (await store.session(id)).created
         ids = [run.run_id for run in page.rows if created[run.session_id] >= begun]
-        costs = await store.costs(ids)
+        gaps = CostGaps()
+        gaps.add(page.rows)
+        costs = gaps.complete(await store.costs(ids), ids)
         sums.update({id: costs[id] for id in ids if id in costs})
         cursor = page.cursor
         if cursor is None:

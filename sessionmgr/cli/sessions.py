@@ -24,6 +24,7 @@ from sessionmgr.cli.stored import (
 from sessionmgr.cli.table import WIDEST, room, table
 from sessionmgr.cli.when import clock, since
 from sessionmgr.errors import NothingStored
+from sessionmgr.manager.cost_gaps import costs_of
 from sessionmgr.manager.status import Spent, spent
 from sessionmgr.model import Cost, Json, RunStatus, Usage, moment
 
@@ -215,7 +216,7 @@ class Lister:
         session = session_of(stored.body)
         id = stored.session_id
         is_held = id in self._held
-        costs = (await self._store.costs([id])).get(id)
+        costs = (await costs_of(self._store, [id])).get(id)
         used = spent(costs) if costs is not None else Spent(usage=Usage(), cost=Cost())
         ended = None if last is None or last.ended is None else last.ended / 1000
         return SessionLine(

@@ -25,6 +25,7 @@ from sessionmgr.cli.stored import (
 from sessionmgr.cli.table import labelled, room, table
 from sessionmgr.cli.telling import why_it_ended
 from sessionmgr.cli.when import ago
+from sessionmgr.manager.cost_gaps import costs_of
 from sessionmgr.manager.status import spent
 from sessionmgr.model import TERMINAL, Provenance, ToolApprovalRequested, decode_event
 
@@ -207,7 +208,7 @@ async def _show_session(store: Store, stored: StoredSession, *, as_json: bool) -
         say_json(told)
         return
     now = time.time()
-    costs = (await store.costs([stored.session_id])).get(stored.session_id)
+    costs = (await costs_of(store, [stored.session_id])).get(stored.session_id)
     lines = [
         _line("session", session.id),
         _line("provider", " ".join(filter(None, (session.provider, session.model)))),

@@ -8,6 +8,7 @@ import msgspec
 
 from sessionmgr.manager.cursor import Cursor, RunCursor
 from sessionmgr.manager.provider_pause import ProviderPause, store_pause, stored_pauses
+from sessionmgr.manager.cost_gaps import costs_of
 from sessionmgr.manager.status import Spent, spent
 from sessionmgr.manager.stored_runs import all_runs, fold
 from sessionmgr.model import Run, RunResult, Session, decode_run
@@ -106,7 +107,7 @@ class StoredRecords:
     async def costs(self, ids: Collection[str]) -> dict[str, Spent]:
         """Return the usage of sessions, runs or providers' sessions; unknown ids are omitted."""
         self._tables.require_here()
-        found = await self._tables.store.costs(ids)
+        found = await costs_of(self._tables.store, ids, self._tables.adapters)
         return {id: spent(costs) for id, costs in found.items()}
 
 

@@ -18,14 +18,14 @@ from tests.cli.pseudo_terminal import stop
 from tests.manager.house import play
 
 
-def fill(store: Path, *scripts: str) -> list[RunResult]:
+def fill(store: Path, *scripts: str, provider: str = "actor") -> list[RunResult]:
     """Play scripts, each in a session of its own, and return what became of them."""
 
     async def main() -> list[RunResult]:
-        async with open_manager(store=store, adapters={"actor": scripted("actor")}) as manager:
+        async with open_manager(store=store, adapters={provider: scripted(provider)}) as manager:
             results: list[RunResult] = []
             for script in scripts:
-                session = await manager.open_session("actor")
+                session = await manager.open_session(provider)
                 results.append(await (await session.submit(script)).result())
             return results
 

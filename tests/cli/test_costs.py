@@ -2,8 +2,10 @@
 
 import json
 
-from sessionmgr.testing.scripted import Say, Use
-from tests.cli.room import fill
+import pytest
+
+from sessionmgr.testing.scripted import Ask, Fail, Say, Use
+from tests.cli.room import fill, keeping
 from tests.cli.terminal import Terminal
 from tests.manager.house import play
 
@@ -26,3 +28,32 @@ def test_a_sum_that_is_known_is_reported_and_one_that_is_not_is_unknown(terminal
     _, out, _ = terminal("costs", "--json")
     found = {json.loads(line)["provenance"] for line in out.splitlines()}
     assert found == {"reported", "unknown"}
+
+
+@pytest.mark.parametrize("provider", ["actor", "shell"])
+def test_a_sum_with_a_run_that_was_cut_off_is_partial_if_its_provider_reports_costs(
+    provider: str, terminal: Terminal
+) -> None:
+    known, cut = play(Use(output=5, usd=0.25), Say(text="x")), play(Fail(message="cut off"))
+    session = fill(terminal.store, known, cut, provider=provider)[1].session_id
+    said = ["$0.2500+", "(partial)"] if provider == "actor" else ["$0.2500"]
+    for how in (["--by", "provider"], ["--by", "day"]):
+        _, out, _ = terminal("costs", *how)
+        assert out.splitlines()[1].split()[5:] == said
+    _, out, _ = terminal("costs", session, "--json")
+    assert (json.loads(out)["usd"], json.loads(out)["unpriced"]) == (None, provider == "actor")
+
+
+def test_a_run_that_was_cut_off_after_a_report_has_a_partial_cost_everywhere(
+    terminal: Terminal,
+) -> None:
+    with keeping(terminal.home, Use(output=5, usd=0.25), Ask(tool="Bash"), asks=True) as keeper:
+        keeper.until_asked()
+        keeper.process.kill()
+    terminal("run", "-p", "shell", "echo hi")  # the next program ends what was killed
+    for verb in (["show", keeper.run_id], ["show", keeper.session_id], ["costs", keeper.run_id]):
+        assert "$0.2500+ (partial)" in terminal(*verb)[1]
+    lines = terminal("costs", "--by", "session")[1].splitlines()
+    assert any(keeper.session_id in line and line.endswith("+ (partial)") for line in lines)
+    lines = terminal("sessions")[1].splitlines()
+    assert any(keeper.session_id[:12] in line and "+ (partial)" in line for line in lines)

@@ -2,6 +2,7 @@
 
 import pytest
 import trio
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from sessionmgr.errors import (
@@ -16,14 +17,18 @@ from sessionmgr.errors import (
 from sessionmgr.manager import Clocks, RunHandle
 from sessionmgr.model import (
     AnyEvent,
+    Cost,
     FailureKind,
     MessageSent,
+    Provenance,
     Run,
     RunResult,
     RunStarted,
     RunStatus,
     Session,
     SessionCreated,
+    TokenUsageUpdated,
+    Usage,
     encode_event,
     encode_json,
     stamp,
@@ -31,7 +36,7 @@ from sessionmgr.model import (
 from sessionmgr.otp import Continue
 from sessionmgr.provider import ProviderAdapter, RunContext
 from sessionmgr.store import MemoryStore
-from sessionmgr.store.row import Append, EventRow, NewSession, Owner, RunRow, StoredSession
+from sessionmgr.store.row import Append, EventRow, LedgerRow, NewSession, Owner, RunRow, StoredSession
 from sessionmgr.testing.faulty_store import ANY, FaultyStore
 from sessionmgr.testing.scripted import (
     CrashAdapter,
@@ -452,6 +457,32 @@ async def test_interrupted_runs_are_reported_in_a_sentence(
     assert said.getMessage() == (
         "2 runs were interrupted when their process died; their ends are now recorded"
     )
+
+
+async def test_the_cost_of_a_killed_run_is_partial_in_its_result_and_in_the_costs(
+    autojump_clock: MockClock,
+) -> None:
+    store = MemoryStore()
+    gone = Owner(boot_id="another", pid=1, start=1, name="gone")
+    lease = await store.acquire("ses_of_the_dead", gone, now=0, ttl=90_000)
+    first = begun("ses_of_the_dead", "run_of_the_dead", lease.fence)
+    await store.append(first)
+    envelope = ("2026-01-01T00:00:01.000Z", "ses_of_the_dead", "run_of_the_dead", "actor")
+    reported = TokenUsageUpdated(usage=Usage(), cost=0.5, provenance=Provenance.REPORTED)
+    (event,) = stamp([reported], 3, *envelope)
+    row = LedgerRow("run_of_the_dead", nano_usd=500_000_000, provenance="reported")
+    more = replace(first, batch="c", first=3, new_session=None, ledger=(row,))
+    rows = (EventRow(3, "run_of_the_dead", event.type, encode_event(event)),)
+    await store.append(replace(more, rows=rows))
+    async with open_house(store=store) as house:
+        costs = await house.manager.costs(["ses_of_the_dead", "run_of_the_dead"])
+        result = await house.manager.result("run_of_the_dead")
+    partial = Cost(usd=0.5, provenance=Provenance.PARTIAL)
+    assert result.cost == partial
+    assert {id: spent.cost for id, spent in costs.items()} == {
+        "ses_of_the_dead": partial,
+        "run_of_the_dead": partial,
+    }
 
 
 def begun(session_id: str, run_id: str, fence: int) -> Append:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from glob import escape
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 # Fields that messages may show; variables and options may be secrets.
 _SHOWN: Final = frozenset("prompt provider model effort cwd permission_mode system_prompt".split())
 _WIDTH: Final = 40
+"""Number of characters that are shown of a text,"""
+_BEFORE: Final = 11
+"""and how many of them lie before the first difference."""
 
 
 def is_same_work(known: Known, entered: Entered) -> bool:
@@ -32,11 +36,12 @@ def change(where: str, known: Known, entered: Entered, before: Job) -> Problem:
     """Describe how a job's work has changed since it completed."""
     was, now = work(known.digests), work(entered.digests)
     fields = sorted(name for name in was.keys() | now.keys() if was.get(name) != now.get(name))
-    said = [
-        f"{name} was {_short(getattr(before, name))} and is {_short(getattr(entered.job, name))}"
+    pairs = {
+        name: differing(getattr(before, name), getattr(entered.job, name))
         for name in fields
         if name in _SHOWN
-    ]
+    }
+    said = [f"{name} was {old} and is {new}" for name, (old, new) in pairs.items()]
     what = f" ({', '.join(said)})" if said else ""
     return Problem(
         where,
@@ -46,6 +51,20 @@ def change(where: str, known: Known, entered: Entered, before: Job) -> Problem:
     )
 
 
-def _short(value: object) -> str:
-    text = encode_json(msgspec.to_builtins(value)).decode()
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+def differing(before: object, after: object) -> tuple[str, str]:
+    """Return two values in short, texts from shortly before their first difference."""
+    values = [msgspec.to_builtins(each) for each in (before, after)]
+    texts = [each for each in values if isinstance(each, str)]
+    start = 0
+    if any(len(text) > _WIDTH for text in texts):
+        start = max(0, len(commonprefix(texts)) - _BEFORE) if len(texts) == len(values) else 0
+    was, now = (_short(each, start) for each in values)
+    return was, now
+
+
+def _short(value: object, start: int) -> str:
+    if not isinstance(value, str):
+        return encode_json(value).decode()
+    text = encode_json(value[start : start + _WIDTH]).decode()[1:-1]
+    more = len(value) > start + _WIDTH
+    return f'"{"…" if start else ""}{text}{"…" if more else ""}"'

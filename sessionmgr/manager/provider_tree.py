@@ -207,6 +207,7 @@ class ProviderTree:
             self._connections,
             partial(self._narrow, entry),
             self._keep_blob,
+            lambda text: live.redactor.text.redact(text),  # more secrets may become known
         )
         try:
             arguments = (self.adapter, context, self._runs)

@@ -2,36 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sessionmgr.wire.escape import without_escapes
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 KEPT: Final = 64 * 1024
+BEFORE: Final = 16 * 1024
+"""Bytes that are held before those: secrets are shorter."""
 SHORT: Final = 200
 """Characters: as much as a failure tells."""
 
 
 class Tail:
-    """Keeps the last `limit` bytes, however much is fed, and how much there was."""
+    """Keeps the last `limit` bytes, however much is fed, and how much there was.
+
+    It also holds some bytes before them: a cut must not hide the beginning of a secret,
+    whose end redaction would not recognize.
+    """
 
     def __init__(self, limit: int = KEPT) -> None:
         if limit < 1:
             raise ValueError(f"limit={limit}: a tail has at least one byte")
         self._limit = limit
-        self._kept = bytearray()
+        self._held = bytearray()
         self.bytes_seen = 0
 
     def feed(self, data: bytes | bytearray) -> None:
         """Keep what there is room for, at the cost of what came before."""
+        most = self._limit + min(self._limit, BEFORE)
         self.bytes_seen += len(data)
-        self._kept += data[-self._limit :]
+        self._held += data[-most:]
         # Cut only when it has doubled: each byte is moved once at most.
-        if len(self._kept) >= 2 * self._limit:
-            del self._kept[: -self._limit]
+        if len(self._held) >= 2 * most:
+            del self._held[:-most]
 
-    def text(self) -> str:
-        """Return what was kept, without escape sequences; what is no UTF-8 is replaced."""
-        kept = bytes(self._kept[-self._limit :])
+    def text(self, redact: Callable[[str], str] | None = None) -> str:
+        """Return what was kept, without escape sequences; what is no UTF-8 is replaced.
+
+        `redact` removes secrets from a text; it sees the text before it is cut.
+        """
+        if redact is None or self.bytes_seen <= self._limit:
+            kept = self._text(self._limit)
+            return kept if redact is None else redact(kept)
+        whole = redact(self._text(len(self._held)))
+        encoded = whole.encode()
+        if len(encoded) > self._limit:
+            return _from_a_character(encoded[-self._limit :]).decode(errors="replace")
+        # So much was removed that the first bytes remain, which may be the end of a secret.
+        return whole if self.bytes_seen <= len(self._held) else whole.partition("\n")[2]
+
+    def _text(self, most: int) -> str:
+        kept = bytes(self._held[-most:])
         if self.bytes_seen > len(kept):
             kept = _from_a_character(kept)
         return without_escapes(kept).decode(errors="replace")

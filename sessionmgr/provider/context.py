@@ -98,7 +98,10 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 class RunContext:
     """One run, as its adapter sees it."""
 
-    __slots__ = ("_connections", "_course", "_keep_blob", "_launcher", "_narrow", "_spec")
+    __slots__ = (
+        *("_connections", "_course", "_keep_blob", "_launcher", "_narrow", "_redact"),
+        "_spec",
+    )
 
     def __init__(
         self,
@@ -108,6 +111,7 @@ class RunContext:
         connections: DynamicSupervisor | None = None,
         narrow: Callable[[Mapping[str, Support]], None] | None = None,
         keep_blob: Callable[[bytes], Awaitable[str]] | None = None,
+        redact: Callable[[str], str] | None = None,
     ) -> None:
         self._course = course
         self._spec = spec
@@ -115,6 +119,7 @@ class RunContext:
         self._connections = connections
         self._keep_blob = keep_blob
         self._narrow = narrow
+        self._redact = redact
 
     @property
     def run_id(self) -> str:
@@ -308,6 +313,14 @@ class RunContext:
         """
         require_text(detail)
         self._course.end(Stop(cause=Cause.DEADLINE, detail=detail))
+
+    def redact(self, text: str) -> str:
+        """Return a text without the run's secrets.
+
+        They are also removed from all events. Use this for a text that is cut before it is told:
+        a part of a secret is not recognized.
+        """
+        return text if self._redact is None else self._redact(text)
 
     async def ask(self, request: ApprovalRequest) -> Decision:
         """Ask whether the agent may do something, and wait for the answer, which has been stored.

@@ -79,3 +79,31 @@ def test_the_short_form_is_never_longer_than_asked(data: bytes, most: int) -> No
 def test_a_tail_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="limit=0"):
         Tail(0)
+
+
+@given(
+    before=st.text("ab \n", max_size=60),
+    after=st.text("ab \n", max_size=30),
+    cuts=st.lists(st.integers(1, 9), min_size=1, max_size=99),
+)
+def test_no_part_of_a_secret_is_kept_wherever_the_tail_is_cut(
+    before: str, after: str, cuts: list[int]
+) -> None:
+    secret = "0123456789\nXYZ"  # no longer than the tail
+    said = f"{before}{secret}{after}".encode()
+    tail = Tail(20)
+    while said:
+        size = cuts[len(said) % len(cuts)]
+        tail.feed(said[:size])
+        said = said[size:]
+    kept = tail.text(lambda text: text.replace(secret, "*"))
+    assert not set(secret) - {"\n"} & set(kept)
+    whole = f"{before}*{after}"
+    assert whole.endswith(kept)
+    assert len(kept) == min(20, len(whole))
+
+
+def test_a_tail_full_of_secrets_does_not_begin_with_the_end_of_one() -> None:
+    tail = tail_of(b"0123456789\n" * 100, limit=20)
+    kept = tail.text(lambda text: text.replace("0123456789", "*"))
+    assert set(kept) == set("*\n")

@@ -158,7 +158,7 @@ class Performance:
         tool_output: Json = {
             "exit_code": facts.exit_code,
             "signal": facts.signal,
-            "stderr": self._pump.tail.text(),
+            "stderr": self._pump.tail.text(self._run.redact),
         }
         events.append(
             self._ended(ToolCallCompleted if self.went_well else ToolCallFailed, tool_output)

@@ -25,6 +25,7 @@ from sessionmgr.model import (
     Reason,
     RunResult,
     RunStatus,
+    ToolCallCompleted,
     ToolCallFailed,
 )
 from sessionmgr_adapters.shell import ShellAdapter, ShellOptions, output
@@ -355,3 +356,14 @@ def test_a_timeout_that_is_no_duration_is_refused_with_its_value(timeout: str) -
 def test_a_timeout_may_be_written_with_its_unit() -> None:
     assert ShellOptions(timeout="2m").limit == 120.0
     assert ShellOptions(timeout=None).limit is None
+
+
+async def test_the_end_of_a_secret_that_the_tail_of_stderr_would_cut_is_not_stored(do: Do) -> None:
+    secret = "Tr0ub4dor-and-3-more-words"
+    program = 'import os, sys; sys.stderr.write(os.environ["API_KEY"] + "y" * (65536 - 8))'
+    _, events = await do(python(program), mode="full_auto", env={"API_KEY": secret})
+    (ended,) = [each for each in events if isinstance(each, ToolCallCompleted)]
+    assert isinstance(ended.tool_output, dict)
+    kept = ended.tool_output["stderr"]
+    assert isinstance(kept, str)
+    assert (kept[:8], set(kept[8:]), len(kept)) == ("edacted]", {"y"}, 65536)

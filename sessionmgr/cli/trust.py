@@ -31,7 +31,8 @@ Trust the sessionmgr.toml of a directory: use all of its settings until the file
 A project's file may name models and narrow what you allow. Settings that run programs, widen
 permissions, answer questions or choose where files are written are refused with a note until
 you have read the file and trusted it. The record holds a hash of the file and of each project
-file that it names; after a change you have to trust it again.
+file that it names, also within a longer text such as sh -c "./agent.sh"; after a change you
+have to trust it again. Files that those files read or run in turn are not looked at.
 
   sessionmgr trust .
   sessionmgr trust --list

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -17,12 +18,14 @@ import msgspec
 from sessionmgr.cli.place import make_private_directory, state_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 DIRECTORY: Final = "trusted"
 _LONGEST_PATH: Final = 4096
 _WRITTEN: Final = frozenset({"store", "log_file", "capture"})
 """Settings that name what is written: each run changes it."""
+_WORD: Final = re.compile(r"""[^\s;|&<>()\[\]{}=,:'"`]+""")
+_QUOTED: Final = re.compile(r"""(?<=['"])[^'"]+(?=['"])""")
 
 
 class TrustedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,13 +156,15 @@ def _record_of(path: Path) -> Path:
 def _files_named(settings: Mapping[str, object], directory: Path) -> Iterator[Path]:
     """Yield the files that the settings read or run, and that others than the user may change.
 
-    These are the files in the project, whatever a relative path leads to, and the approval rules.
+    These are the files in the project, whatever a relative path leads to, and the approval rules;
+    each may be named by a text or by a word in it.
     """
     project = directory.resolve()
     for name, value in settings.items():
         if name in _WRITTEN:
             continue
-        for text in _texts(value):
+        texts = _texts(value)
+        for text in texts if name == "approve" else _with_words(texts):
             if not text or "\0" in text or len(text) > _LONGEST_PATH:
                 continue
             path = os.path.expanduser(text)  # noqa: PTH111
@@ -182,6 +187,16 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for each in cast("Sequence[object]", value):
             yield from _texts(each)
+
+
+def _with_words(texts: Iterable[str]) -> Iterator[str]:
+    """Yield texts, and the words of each: a command line, say, may name a script of the project.
+
+    Quotes and the other characters that end a word are those of shells, TOML and JSON.
+    """
+    for text in texts:
+        yield text
+        yield from {word for pattern in (_WORD, _QUOTED) for word in pattern.findall(text)}
 
 
 def _hash(path: Path) -> str:

@@ -140,6 +140,34 @@ def test_a_file_that_a_trusted_file_names_is_part_of_what_is_trusted(terminal: T
     assert refused(terminal) == ["approve"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "exec ./tools/agent.sh --fast",
+        "cd / && bash {home}/tools/agent.sh",
+        "--settings=tools/agent.sh",
+        'sh -c "tools/agent.sh;true"',
+        "notify=['tools/agent.sh']",
+        "cat <'tools/my agent.sh'",
+    ],
+)
+def test_a_script_that_words_of_a_trusted_text_name_is_part_of_what_is_trusted(
+    text: str, terminal: Terminal
+) -> None:
+    tools = terminal.home / "tools"
+    tools.mkdir()
+    for name in ("agent.sh", "my agent.sh"):
+        (tools / name).write_text("true")
+    told = json.dumps(text.format(home=terminal.home))
+    project(terminal, f'options.claude.command = ["sh", "-c", {told}]\n')
+    _, out, _ = terminal.bare("trust", ".")
+    script = tools / ("my agent.sh" if "my agent.sh" in text else "agent.sh")
+    assert out.splitlines()[1:] == [f"# and the file {script}"]
+    assert refused(terminal) == []
+    script.write_text("rm -rf ~")
+    assert refused(terminal) == ["options.claude.command"]
+
+
 @pytest.mark.parametrize("place", ["beside", "absolute", "linked"])
 def test_rules_outside_of_the_project_are_part_of_what_is_trusted(
     terminal: Terminal, place: str

@@ -6,6 +6,7 @@ from posixpath import basename
 from typing import TYPE_CHECKING, Final, cast
 
 from sessionmgr.provider.command_line import (
+    GIT_VALUED,
     NotPlainError,
     Started,
     command_of_argv,
@@ -23,11 +24,8 @@ if TYPE_CHECKING:
 _COMMANDS: Final = ("command", "cmd", "script", "argv")
 _ARGUMENTS: Final = "args"
 _OTHER_SHELLS: Final = frozenset({"powershell", "pwsh", "cmd"})
-# Options of git that change its commands, and options that take a value.
+# Options of git that change its commands.
 _ALTERING: Final = ("-c", "--config-env", "--exec-path")
-_VALUED: Final = frozenset(
-    ("-C", "--attr-source", "--git-dir", "--namespace", "--super-prefix", "--work-tree")
-)
 
 
 def commands_asked(asked: ApprovalRequest) -> list[Started]:
@@ -130,5 +128,5 @@ def _alters_git(words: Words) -> bool:
             return True
         if not word.startswith("-"):
             return False
-        at += 2 if word in _VALUED else 1
+        at += 2 if word in GIT_VALUED else 1
     return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from glob import escape
-from os.path import commonprefix
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -56,8 +56,9 @@ def differing(before: object, after: object) -> tuple[str, str]:
     values = [msgspec.to_builtins(each) for each in (before, after)]
     texts = [each for each in values if isinstance(each, str)]
     start = 0
-    if any(len(text) > _WIDTH for text in texts):
-        start = max(0, len(commonprefix(texts)) - _BEFORE) if len(texts) == len(values) else 0
+    if len(texts) == len(values) and any(len(text) > _WIDTH for text in texts):
+        pairs = takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False))
+        start = max(0, sum(1 for _ in pairs) - _BEFORE)
     was, now = (_short(each, start) for each in values)
     return was, now
 

@@ -17,8 +17,9 @@ does.
 Commands: the rules check each command of a line separately and must allow all of them. A rule that
 allows matches a command only as written: without variables, patterns, groups, redirections or
 assignments. A rule that denies matches the command also if called by a path or started by another
-one (`env`, `npx`, `find -exec`, `sh -c`, …), and matches every command whose effect is uncertain.
-It does not look into interpreters or scripts. Only a rule whose `cwd` matches can allow a command
+one (`env`, `npx`, `find -exec`, `sh -c`, …), and matches every command whose effect is uncertain,
+such as code for an interpreter (`python -c`, `perl -e`) or `git rebase -x`. It does not look into
+scripts. Only a rule whose `cwd` matches can allow a command
 that asks for a directory outside the job's.
 
 Paths: relative ones are resolved in the job's directory, and links are followed. To allow, all

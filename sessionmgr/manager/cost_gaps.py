@@ -76,9 +76,10 @@ class CostGaps:
             ids = (stored.run_id, stored.session_id)
             if run.cost.provenance is Provenance.PARTIAL:
                 self._partial.update(ids)
-            elif run.started_at and (run.usage, run.cost) == (NOTHING_USED, NOTHING_SAID):
-                if self._reports_costs(stored.provider):
-                    self._unknown.update(ids)
+                continue
+            is_unknown = (run.usage, run.cost) == (NOTHING_USED, NOTHING_SAID)
+            if is_unknown and run.started_at and self._reports_costs(stored.provider):
+                self._unknown.update(ids)
 
     def complete(self, sums: Mapping[str, Costs], ids: Iterable[str]) -> dict[str, Costs]:
         """Return the ledger's sums with the gaps of `ids` counted as entries without a price."""

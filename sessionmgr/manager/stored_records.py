@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from sessionmgr.manager.cost_gaps import costs_of
 from sessionmgr.manager.cursor import Cursor, RunCursor
 from sessionmgr.manager.provider_pause import ProviderPause, store_pause, stored_pauses
-from sessionmgr.manager.cost_gaps import costs_of
 from sessionmgr.manager.status import Spent, spent
 from sessionmgr.manager.stored_runs import all_runs, fold
 from sessionmgr.model import Run, RunResult, Session, decode_run

@@ -1,4 +1,4 @@
-"""A limit that a job sets itself counts, and a flag that gives another one is not silent about it."""
+"""A limit that a job sets itself counts, and a warning names the flag that does not."""
 
 from pathlib import Path
 

@@ -328,3 +328,66 @@ def test_a_runner_with_too_many_arguments_may_start_anything() -> None:
     assert allows(NO_RM, bash("npx eslint " + "a.js " * 1000))
     assert not allows(NO_RM, bash("npx eslint " + "a.js " * 1100))
     assert not allows(NO_RM, bash("npx " + "nice npx " * 120))
+
+
+CODE = [
+    "git rebase -x 'rm x' HEAD~2", "git rebase --exec='rm x' main", "git rebase --ex 'rm x'",
+    "git rebase -ix rm", "git -C . rebase -x rm", "git filter-branch --tree-filter 'rm x'",
+    "git difftool -x rm", "git grep -Orm x", "git fetch --upload-pack='rm x' ./r",
+    "git -c alias.x='!rm x' x", "git -c core.pager='rm x' log", "git -ccore.pager='rm x' log",
+    "git -c core.sshCommand='rm x' fetch", "git --config-env=core.pager=X log",
+    "git --exec-path=. status", "git config alias.x '!rm x'", "git config --global core.pager rm",
+    "git submodule foreach 'rm x'", "git bisect run rm x",
+    "python -c 'x'", "python3 -c x", "python3.12 -Ic x", "/usr/bin/python3 -W ignore -c x",
+    "python -X dev -c x", "python -", "echo x | python3", "python -u", "pypy3 -c x",
+    "node -e x", "node --eval=x", "node -pe x", "node -r ./a.js -e x", "node -", "echo x | node",
+    "perl -e x", "perl -ne x", "perl -pi -e x f", "perl -lane x", "perl -0777ne x", "perl -Mx -E x",
+    "perl -i.bak -pe x f", "ruby -e x", "ruby -rjson -ne x", "php -r x", "php8.2 -d a=b -r x",
+    "lua -e x", "Rscript -e x", "bun -e x", "deno eval x", "julia -E x",
+    "awk 'BEGIN { system(\"rm x\") }'", "gawk '{ print | \"rm x\" }' f",
+    "awk '{ printf \"%s\", $1 | c }'", "awk 'BEGIN { \"rm x\" | getline }'",
+    "env python -c x", "nice perl -e x", "timeout 5 node -e x", "xargs python -c x",
+    "find . -exec perl -e x {} ;", "uv run python -c x", "npx node -e x", "sh -c 'python -c x'",
+    "sh -c 'awk \"{ system(1) }\"'",
+    "X && python -c x", "ls | perl -ne x",
+]  # fmt: skip
+NO_RM_AT_ALL = Rules((Rule(decision="deny", command="rm"), Rule(decision="allow", tool="Bash")))
+
+
+@pytest.mark.parametrize("line", CODE, ids=ascii)
+def test_code_in_arguments_may_start_what_is_denied(line: str) -> None:
+    assert not allows(NO_RM_AT_ALL, bash(line))
+    decision = NO_RM_AT_ALL.decide(bash(line))
+    assert str(decision.reason).startswith("rule 1")
+    assert allows(Rules((Rule(decision="allow", tool="Bash"),)), bash(line))
+
+
+NO_CODE = [
+    "git rebase main", "git rebase --onto a b", "git rebase -Xtheirs x", "git rebase --continue",
+    "git -c user.name=x commit", "git -c core.pager=cat log", "git -c core.pager= diff",
+    "git -c core.quotepath=off status", "git -c color.ui=never log", "git --no-pager log",
+    "git config user.email x", "git config core.pager", "git config --get alias.x",
+    "git config core.autocrlf input", "git grep -n x", "git log --oneline -- -x", "git push -u o x",
+    "git fetch -u", "git commit -m 'git rebase -x'", "git checkout -b x", "git clone -b x y",
+    "python x.py -c a", "python -m pytest -c x", "python3 --version", "python -V", "python -u x.py",
+    "python3 -X dev x.py -c y", "node x.js -e a", "node --test", "node --version",
+    "node --max-old-space-size=4096 x.js", "node -r ./a.js b.js", "perl x.pl -e", "perl -v",
+    "perl -c x.pl", "perl -Ilib x.pl", "ruby x.rb", "ruby -S rspec", "ruby --version",
+    "php x.php", "php -l x.php", "php -S localhost:80", "php -v", "bun run x", "bun install",
+    "deno run x.ts", "deno test", "Rscript x.R", "awk '{ print $1 }' f", "awk -F'|' '{ print $2 }'",
+    "awk '/a|b/' f", "awk '$1 || $2 { n++ } END { print n }' f", "awk '{ print $1 || $2 }' f",
+    "awk -f x.awk f", "sed -i s/a/b/ f", "npm run python", "docker run --rm python",
+    "uv run --python python3 pytest", "env python x.py", "ls *.py | xargs python", "python *.py",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", NO_CODE, ids=ascii)
+def test_a_line_without_code_is_denied_only_by_its_own_rule(line: str) -> None:
+    assert allows(NO_RM_AT_ALL, bash(line))
+
+
+def test_code_is_allowed_by_a_rule_that_comes_first() -> None:
+    first = Rule(decision="allow", command="python -c")
+    rules = Rules((first, Rule(decision="deny", command="rm")))
+    assert allows(rules, bash("python -c 'print(1)'"))
+    assert not allows(rules, bash("python -c 'print(1)' && rm x"))

@@ -36,7 +36,15 @@ from sessionmgr.model import (
 from sessionmgr.otp import Continue
 from sessionmgr.provider import ProviderAdapter, RunContext
 from sessionmgr.store import MemoryStore
-from sessionmgr.store.row import Append, EventRow, LedgerRow, NewSession, Owner, RunRow, StoredSession
+from sessionmgr.store.row import (
+    Append,
+    EventRow,
+    LedgerRow,
+    NewSession,
+    Owner,
+    RunRow,
+    StoredSession,
+)
 from sessionmgr.testing.faulty_store import ANY, FaultyStore
 from sessionmgr.testing.scripted import (
     CrashAdapter,

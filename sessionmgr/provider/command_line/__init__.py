@@ -1,5 +1,6 @@
 """Parser for command lines of POSIX shells: words, commands, prefix commands."""
 
+from sessionmgr.provider.command_line.code_arguments import GIT_VALUED as GIT_VALUED
 from sessionmgr.provider.command_line.prefix_commands import (
     KNOWN as KNOWN,
     LAUNCHING as LAUNCHING,

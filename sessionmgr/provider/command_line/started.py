@@ -1,8 +1,9 @@
 """The commands that a shell line or an argv starts, including those by way of prefix commands.
 
 A line that a shell would expand, group or redefine is refused (`NotPlainError`), because it can be
-any command. A command that starts others in an unknown way is marked so. Interpreters and programs
-that run their own files (`make`, `python3 -c`) count as plain commands.
+any command. A command that starts others in an unknown way, or runs code from an argument
+(`python3 -c`), is marked so. Programs that run files (`make`, `python3 x.py`) count as plain
+commands.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
+from sessionmgr.provider.command_line.code_arguments import code_argument
 from sessionmgr.provider.command_line.prefix_commands import (
     KNOWN,
     LAUNCHING,
@@ -89,6 +91,7 @@ def commands_of_line(line: str) -> list[Started]:
         _started(
             _known(plain.words),
             exact=one_line and not plain.redirections and not plain.words[0].quoted,
+            unknown=_code_in([each.text for each in plain.words]),
         )
         for plain in _plain_commands(line)
     ]
@@ -121,11 +124,10 @@ def _has_braces(word: Word) -> bool:
     return "{" in word.raw and word.raw != "{}"
 
 
-def _started(words: Words, *, exact: bool) -> Started:
+def _started(words: Words, *, exact: bool, unknown: str | None = None) -> Started:
     found: list[Words] = []
     perhaps: list[Words] = []
     waiting = [words]
-    unknown: str | None = None
     try:
         while waiting:
             command = waiting.pop()
@@ -136,7 +138,7 @@ def _started(words: Words, *, exact: bool) -> Started:
             perhaps += run
             if len(perhaps) > MOST_ARGUMENTS:
                 raise NotPlainError(f"it may start more than {MOST_ARGUMENTS} commands")
-            waiting += [each for each in run if _name_of(each) in _LOOKED_INTO]
+            waiting += [each for each in run if _name_of(each) in _LOOKED_INTO or _has_code(each)]
             if len(found) > MOST:
                 raise NotPlainError(f"it starts more than {MOST} commands")
     except NotPlainError as error:
@@ -161,6 +163,25 @@ def _perhaps_run_by(words: Words) -> list[Words]:
 def _beginning_at(at: int, words: Words) -> Words:
     end = at + BEGINNING
     return words[at:end] if end >= len(words) else (*words[at:end], None)
+
+
+def _code_in(words: Sequence[str]) -> str | None:
+    """Return why it is uncertain what a command with code in its arguments does."""
+    name = basename(words[0]).lower()
+    argument = code_argument(name, words)
+    if argument is None:
+        return None
+    return f"cannot determine what {name} does for {argument or 'the code that it reads'}"
+
+
+def _require_no_code(words: Sequence[str]) -> None:
+    if (why := _code_in(words)) is not None:
+        raise NotPlainError(why)
+
+
+def _has_code(words: Words) -> bool:
+    """Whether a command that a runner may start has code in its arguments."""
+    return bool(code_argument(_name_of(words), ["*" if each is None else each for each in words]))
 
 
 def _name_of(words: Words) -> str:
@@ -196,6 +217,7 @@ def _started_by(words: Words) -> list[Words]:
     known = [each for each in words if each is not None]
     if _expands(words):
         raise NotPlainError(f"cannot determine what {name} expands")
+    _require_no_code(["*" if each is None else each for each in words])
     if name not in KNOWN and name not in LAUNCHING:
         return []
     if len(known) < len(words):
@@ -204,7 +226,10 @@ def _started_by(words: Words) -> list[Words]:
         raise NotPlainError(f"cannot determine what {name} starts for {argument}")
     if name in SHELLS:
         script = known[script_of(name, known, login=True)]
-        return [_known(each.words) for each in _plain_commands(script)]
+        plain = _plain_commands(script)
+        for each in plain:
+            _require_no_code([word.text for word in each.words])
+        return [_known(each.words) for each in plain]
     if name == "find":
         return [_filled(known[begin:end]) for begin, end in found_by(known)]
     return _wrapped(name, known) if name in WRAPPERS else []

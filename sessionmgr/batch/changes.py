@@ -16,6 +16,7 @@ from sessionmgr.model import encode_json
 if TYPE_CHECKING:
     from sessionmgr.batch.job import Job
     from sessionmgr.batch.ledger import Entered, Known
+    from sessionmgr.model import Json
 
 # Fields that messages may show; variables and options may be secrets.
 _SHOWN: Final = frozenset("prompt provider model effort cwd permission_mode system_prompt".split())
@@ -53,7 +54,7 @@ def change(where: str, known: Known, entered: Entered, before: Job) -> Problem:
 
 def differing(before: object, after: object) -> tuple[str, str]:
     """Return two values in short, texts from shortly before their first difference."""
-    values = [msgspec.to_builtins(each) for each in (before, after)]
+    values: list[Json] = [msgspec.to_builtins(each) for each in (before, after)]
     texts = [each for each in values if isinstance(each, str)]
     start = 0
     if len(texts) == len(values) and any(len(text) > _WIDTH for text in texts):
@@ -63,7 +64,7 @@ def differing(before: object, after: object) -> tuple[str, str]:
     return was, now
 
 
-def _short(value: object, start: int) -> str:
+def _short(value: Json, start: int) -> str:
     if not isinstance(value, str):
         return encode_json(value).decode()
     text = encode_json(value[start : start + _WIDTH]).decode()[1:-1]

@@ -156,11 +156,13 @@ class Reconciler:
                 tables.is_known(session_id)
                 return None
 
-    async def _put_aside(self, live: Live, failure: Failure) -> None:
+    async def _put_aside(self, live: Live, failure: Failure | None) -> None:
         """Keep the ends that cannot be stored now, here and in the spool."""
         try:
             lost = self._lost(live, failure, self._tables.moment())
             self._ends.update((event.run_id, event) for event in lost if event.run_id)
+            if failure is None and lost:  # as we go down: if only the tree starts again, do it then
+                self._late[live.session.id] = None
             await self._spool.add(lost)
         except Exception:  # a full disk, say; nobody is left to do it better
             log.exception("event=end_not_put_aside session=%s", live.session.id)
@@ -224,11 +226,7 @@ class Reconciler:
 
     async def abandon(self, live: Live) -> None:
         """Put aside the ends of what a keeper could not see to its end, because we go down."""
-        lost = self._lost(live, None, self._tables.moment())
-        if lost:  # if only the tree is started again, and not left, that is done then
-            self._ends.update((event.run_id, event) for event in lost if event.run_id)
-            self._late[live.session.id] = None
-        await self._spool.add(lost)
+        await self._put_aside(live, None)
         self._release(live)
 
     def _release(self, live: Live, failure: Failure = LOST) -> None:

@@ -9,9 +9,9 @@ from trio.testing import MockClock
 
 from sessionmgr.manager import Manager, open_manager
 from sessionmgr.manager.spool import Spool
-from sessionmgr.model import Failure, FailureKind, RunCancelled, RunFailed
+from sessionmgr.model import Failure, FailureKind, RunCancelled, RunFailed, RunStatus
 from sessionmgr.testing.faulty_store import FaultyStore
-from sessionmgr.testing.scripted import Fail, Hang, Say, Wait
+from sessionmgr.testing.scripted import Fail, Hang, Say, Wait, scripted
 from tests.manager.house import open_house, play
 
 SECRET = "hunter2-and-more"
@@ -47,7 +47,11 @@ async def test_an_end_is_put_aside_until_it_is_stored_whatever_else_is_dropped(
     assert os.listdir(tmp_path) == [path.name]  # noqa: PTH208
 
 
-async def test_managers_that_use_the_spool_at_once_lose_no_end(tmp_path: Path) -> None:
+async def test_managers_that_use_the_spool_at_once_lose_no_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each waits until all the others have had their turns, on a disk that may be slow.
+    monkeypatch.setattr("sessionmgr.manager.spool.PATIENCE", 240.0)
     path = tmp_path / "runs.db-spool"
 
     async def manager(name: str) -> None:
@@ -117,3 +121,18 @@ async def test_what_an_older_version_has_spooled_is_stored_without_well_known_ke
         result = await manager.result(run.id)
     assert result.failure is not None
     assert result.failure.message == "no such key: [redacted]"
+
+
+async def test_a_spool_that_cannot_be_written_costs_a_line_of_the_log_and_no_shutdown(
+    autojump_clock: MockClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = FaultyStore()
+    manager = open_manager(store=store, adapters={"actor": scripted("actor")})
+    manager._reconciler._spool = Spool(tmp_path / "none" / "spool")  # type: ignore[misc]
+    async with manager:
+        run = await (await manager.open_session("actor")).submit(play(Say(text="hi"), Hang()))
+        await trio.sleep(1)
+        store.thawed = trio.Event()  # it does not answer
+    assert (await run.result()).status is RunStatus.CANCELLED
+    assert caplog.text.count("event=end_not_put_aside") == 1
+    assert "child_crashed" not in caplog.text

@@ -1,5 +1,7 @@
 """Real shells run the lines that rules allow, and none of them starts a denied program."""
 
+import os
+import select
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,7 +16,19 @@ from tests.batch.test_rules_bypass import allows
 DENYING = Rules((Rule(decision="deny", command="zap"), Rule(decision="allow", tool="Bash")))
 ALLOWING = Rules((Rule(decision="allow", command="ok one"),))
 SHELLS = [shell for shell in ("sh", "bash", "dash", "zsh", "ksh") if shutil.which(shell)]
-PROGRAMS = ("env", "nice", "nohup", "timeout", "xargs", "find", "sh", "cat", "sort", "printf")
+PROGRAMS = (
+    "env",
+    "true",
+    "nice",
+    "nohup",
+    "timeout",
+    "xargs",
+    "find",
+    "sh",
+    "cat",
+    "sort",
+    "printf",
+)
 
 WORDS = [
     "zap", "zap", "env zap", "nice zap", "sh -c zap", "echo | xargs zap", "timeout 9 zap",
@@ -51,28 +65,40 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def starts_it(place: Path, shell: str, line: str) -> bool:
-    """Run a line, and say whether the denied program was started."""
+    """Run a line, and say whether the denied program was started, maybe in the background."""
     work = place / "work"
     work.mkdir()
+    until_all_end, held = os.pipe()
     try:
-        subprocess.run(
-            [str(shutil.which(shell)), "-c", line],
-            cwd=work,
-            env={"PATH": str(place / "bin")},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=60,
-        )
+        try:
+            subprocess.run(
+                [str(shutil.which(shell)), "-c", line],
+                cwd=work,
+                env={"PATH": str(place / "bin")},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                timeout=60,
+                pass_fds=[held],
+            )
+        finally:
+            os.close(held)
+        ended, _, _ = select.select([until_all_end], [], [], 60)
+        assert ended, "something of it still runs in the background"
         return (place / "started").exists()
     finally:
+        os.close(until_all_end)
         shutil.rmtree(work)
         (place / "started").unlink(missing_ok=True)
 
 
+LATE = "for n in {}; do env true; done; zap".format("x " * 30)
+
+
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_denied_program_is_noticed_where_it_starts(place: Path, shell: str) -> None:
-    assert starts_it(place, shell, "echo x; env zap")
+@pytest.mark.parametrize("line", ["echo x; env zap", f"{{ {LATE}; }} > out 2>&1 &"])
+def test_the_denied_program_is_noticed_where_it_starts(place: Path, shell: str, line: str) -> None:
+    assert starts_it(place, shell, line)
 
 
 @given(begin=st.sampled_from(BEGINNINGS), pieces=PIECES)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import signal
+from contextlib import asynccontextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Final, cast
 
@@ -36,6 +37,8 @@ from sessionmgr.provider import Deny, ProviderAdapter
 from sessionmgr.wire import LineDecoder
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from sessionmgr.batch.host import Activity
     from sessionmgr.batch.messages import Message, ToChild
     from sessionmgr.provider import ApprovalRequest, Decision
@@ -51,14 +54,27 @@ class Outside:
     def __init__(self, orders: int, reports: int) -> None:
         self._orders: Final = trio.lowlevel.FdStream(orders)
         self._reports: Final = trio.lowlevel.FdStream(reports)
-        self._one_at_a_time: Final = trio.Lock()
+        self._to_write, self._told = trio.open_memory_channel[bytes](0)
         self._lines: Final = LineDecoder(LONGEST)
         self._pending: list[ToChild] = []
 
+    @asynccontextmanager
+    async def speaking(self) -> AsyncGenerator[None]:
+        """Write what is told in this block, to its last line."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._write)
+            async with self._to_write:
+                yield
+
+    async def _write(self) -> None:
+        """Write whole lines: half a line would spoil the next one."""
+        async with self._told:
+            async for line in self._told:
+                await self._reports.send_all(line)
+
     async def tell(self, message: Message) -> None:
-        """Say something."""
-        async with self._one_at_a_time:
-            await self._reports.send_all(line_of(message))
+        """Say something, wholly or, if this is cancelled before its turn, not at all."""
+        await self._to_write.send(line_of(message))
 
     async def order(self) -> ToChild | None:
         """Wait for the next order; None: there will be no more."""
@@ -81,6 +97,10 @@ class Service:
 
     async def serve(self) -> None:
         """Do as ordered, until there are no more orders."""
+        async with self._outside.speaking():
+            await self._serve()
+
+    async def _serve(self) -> None:
         begin = await self._outside.order()
         if not isinstance(begin, Open):
             return

@@ -125,34 +125,52 @@ async def test_what_the_workspace_itself_says_narrows_a_run(house: House) -> Non
     assert sorted(each.name for each in house.work.iterdir()) == ["PERMISSIONS.json"]
 
 
+# At the end of a server's program: note in a file that it has told its tools.
+KNOWN: Final = """
+    if asked["method"] == "tools/list":
+        open(sys.argv[1], "w").close()
+"""
+
+
 async def test_of_servers_only_the_tools_that_are_allowed_are_used(
     server: ModelServer, hermitage: Hermitage, claude_program: tuple[str, Path]
 ) -> None:
     """With servers of the user's own, too, where nothing else is asked about."""
     program = hermitage.root / "server.py"
-    program.write_text(SERVER.replace("[ADD]", '[ADD, {**ADD, "name": "sub"}]'))
-    sums: Json = {"type": "stdio", "command": sys.executable, "args": [str(program)]}
+    program.write_text(SERVER.replace("[ADD]", '[ADD, {**ADD, "name": "sub"}]') + KNOWN)
+    gates = {name: hermitage.root / f"{name}-is-known" for name in ("sums", "theirs")}
+    servers: dict[str, Json] = {
+        name: {"type": "stdio", "command": sys.executable, "args": [str(program), str(gate)]}
+        for name, gate in gates.items()
+    }
     env = {**hermitage.claude(retries=1), "IS_SANDBOX": "1"}
     home = Path(env["CLAUDE_CONFIG_DIR"])
     home.mkdir(parents=True, exist_ok=True)
-    (home / ".claude.json").write_text(json.dumps({"mcpServers": {"theirs": sums}}))
+    (home / ".claude.json").write_text(json.dumps({"mcpServers": {"theirs": servers["theirs"]}}))
     names = ("mcp__theirs__add", "mcp__sums__add", "mcp__sums__sub")
-    script: Script = [*([Call(tool=each)] for each in names), [Say(text="done")]]
+    calls: Script = [*([Call(tool=each)] for each in names), [Say(text="done")]]
 
-    async def used(house: House, *allowed: str) -> list[bool]:
+    def once_known(name: str) -> Script:
+        """Return a script that first waits for a server: an older one does so for two seconds."""
+        waits = Say(text="I wait.", deltas=2, until=str(gates[name]))
+        return [[waits, Call(tool="shell", input={"command": "true"})], *calls]
+
+    async def used(house: House, script: Script, *allowed: str) -> list[bool]:
+        gates["sums"].unlink(missing_ok=True)
         session = await house.session("full_auto")
         before = len(server.log.asked)
-        options = house.options(mcp_servers={"sums": sums})
+        options = house.options(mcp_servers={"sums": servers["sums"]})
         played = await house.play(script, session, options=options, tools_allowed=allowed)
         assert played.result.status is RunStatus.COMPLETED, played.result.failure
         told = [each.text for asked in server.log.asked[before:] for each in asked.results]
-        return [each == "it is five" for each in told]
+        return [each == "it is five" for each in told[-len(names) :]]
 
     async with open_house(server, claude_program[1], hermitage.work, env) as house:
-        assert await used(house, "Read") == [False, False, False]
-        assert await used(house, "mcp__sums__add") == [False, True, False]
-        assert await used(house, "Read", "mcp__sums") == [False, True, True]
-        played = await house.play(script, await house.session("full_auto"))
+        assert await used(house, calls, "Read") == [False, False, False]
+        assert await used(house, once_known("sums"), "mcp__sums__add") == [False, True, False]
+        assert await used(house, once_known("sums"), "Read", "mcp__sums") == [False, True, True]
+        gates["theirs"].unlink(missing_ok=True)
+        played = await house.play(once_known("theirs"), await house.session("full_auto"))
         assert played.result.tool_calls.failed == 2  # the user's own is there where none are named
 
 

@@ -40,6 +40,7 @@ SessionmgrError
 │   │   ├── RulesInvalid            approval rules that say nothing, or too much
 │   │   ├── BatchBusy               another process is at this batch
 │   │   ├── OutDirectoryTaken       the directory holds the batch of another jobs file
+│   │   ├── OtherStore              attempts to go on with are in a store that is not this one
 │   │   ├── LedgerUnusable          what has become of the jobs cannot be written down
 │   │   │   └── OutUnusable         the batch's directory cannot be created or written
 │   │   ├── ResultsUnwritable       the files that say what came of them cannot be written
@@ -448,6 +449,22 @@ class OutDirectoryTaken(BatchError):
         )
         self.directory = directory
         self.holder = holder
+
+
+class OtherStore(BatchError):
+    """A batch has attempts to continue, and the store in use has no record of them."""
+
+    def __init__(self, directory: str, jobs: int, store: str | None) -> None:
+        are, them = ("1 job is", "it") if jobs == 1 else (f"{jobs} jobs are", "them")
+        earlier = "the store of the earlier run" if store is None else store
+        super().__init__(
+            f"{directory}: {are} to be continued, and the store in use has no record of {them}."
+            f" Run the batch with {earlier} (--store), or start {them} over, which may repeat tool"
+            " calls (--retry-from fresh)"
+        )
+        self.directory = directory
+        self.jobs = jobs
+        self.store = store
 
 
 def _remedy(why: str) -> str:

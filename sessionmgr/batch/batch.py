@@ -5,15 +5,17 @@ from __future__ import annotations
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import trio
 from msgspec.structs import replace
 
 from sessionmgr.batch.board import Board
+from sessionmgr.batch.cause import batch_down
 from sessionmgr.batch.conductor import Conductor
 from sessionmgr.batch.executor import Executor
 from sessionmgr.batch.ledger import Ledger
+from sessionmgr.batch.own_store import OwnStore
 from sessionmgr.batch.ownership import claim
 from sessionmgr.batch.place import LEDGER, Place
 from sessionmgr.batch.progress import Progress, Wait
@@ -28,7 +30,7 @@ from sessionmgr.batch.results import (
 from sessionmgr.batch.steps import Steps
 from sessionmgr.batch.tally import Tally
 from sessionmgr.batch.unintended import warnings_of
-from sessionmgr.errors import BatchDown, JobsInvalid, LedgerUnusable, OtpError, SessionmgrError
+from sessionmgr.errors import JobsInvalid, LedgerUnusable, OtpError
 from sessionmgr.manager.plight import in_words
 from sessionmgr.model import Cost, Kind
 from sessionmgr.model.moment import written
@@ -100,6 +102,7 @@ class Batch:
             JobsInvalid: Some jobs cannot be done; nothing was started.
             BatchBusy: Another process is at it.
             OutDirectoryTaken: Its directory holds the batch of another jobs file.
+            OtherStore: Attempts to continue are in another store.
             LedgerUnusable: Its directory or ledger cannot be used.
         """
         if self._tally is not None:
@@ -132,9 +135,11 @@ class Batch:
             executor=executor,
         )
         # Before anything else: a job's changed work is a different question once it has completed.
-        await conductor.settle()
+        own = OwnStore(self._manager, executor, ledger, self._out, self._settings.retry_from)
+        await own.look()
+        await conductor.settle(is_recorded=own.is_in_use)
         assert self._reader is not None
-        await self._reader.read_all(self._claim)
+        await self._reader.read_all(self._claim, own.require)
         await conductor.show_again(self._reader.undecided)
         crowded = await executor.run(lambda: self._begin(ledger, board, steps))
         self.warnings = (
@@ -143,6 +148,7 @@ class Batch:
         )
         if self._settings.ignore_pauses:
             await conductor.pauses.forget()
+        await own.mark()
         self._board = board
         executor.is_shielded = True
         await self._start(conductor)
@@ -231,7 +237,7 @@ class Batch:
         try:
             await root.__aenter__()
         except OtpError as error:
-            raise _down(error) from error
+            raise batch_down(error) from error
         self._root = root
 
     async def __aexit__(
@@ -252,9 +258,9 @@ class Batch:
         except OtpError as error:
             if error is exc:
                 raise
-            raise _down(error) from error
+            raise batch_down(error) from error
         except BaseExceptionGroup as group:
-            raise in_words(group, exc, _down) from None
+            raise in_words(group, exc, batch_down) from None
         finally:
             self._tally.close(trio.current_time())
             summary = self._summary = self.summary()
@@ -375,19 +381,3 @@ class Results:
             raise StopAsyncIteration
         self._after, line = self._page.pop()
         return decode_job_result(line)
-
-
-def _down(error: BaseException) -> BatchDown:
-    """Say what the batch could not get over: what lies at the bottom of it."""
-    while (below := _below(error)) is not None:
-        error = below
-    return BatchDown(error)
-
-
-def _below(error: BaseException) -> BaseException | None:
-    if isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        return group.exceptions[0] if len(group.exceptions) == 1 else None
-    # An error of ours says all there is to say, unless it is that of a tree which has given up.
-    is_ours = isinstance(error, SessionmgrError) and not isinstance(error, OtpError)
-    return None if is_ours else error.__cause__

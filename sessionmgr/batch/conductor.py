@@ -17,6 +17,7 @@ import trio
 
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.host import LEASE, RENEW_EVERY, Work
+from sessionmgr.batch.own_store import unknown
 from sessionmgr.batch.recovery import recover
 from sessionmgr.batch.shared_pauses import SharedPauses
 from sessionmgr.errors import BatchError, HostLost
@@ -225,12 +226,17 @@ class Conductor:
 
     # --- losses ----------------------------------------------------------------------------------
 
-    async def settle(self) -> None:
-        """Find out what became of what a former process has begun."""
+    async def settle(self, *, is_recorded: bool) -> None:
+        """Find out what became of what a former process has begun.
+
+        `is_recorded`: the store has a record of it.
+        """
         for job, attempt, state in await self._executor.run(self._ledger.unsettled):
             ended = None
-            if state == states.RUNNING:
+            if state == states.RUNNING and is_recorded:
                 ended = await self._find(job, attempt)
+            elif state == states.RUNNING:
+                ended = await self._executor.run(partial(self._unknown, job, attempt))
             now = trio.current_time()
             await self._record(partial(self._steps.adopt, job, attempt, state, ended, now))
 
@@ -240,6 +246,10 @@ class Conductor:
             lambda: (ledger.attempt(job, attempt), ledger.runs(job))
         )
         return await recover(self._manager, job, attempt, session=session, others=others)
+
+    def _unknown(self, job: str, attempt: int) -> Ended:
+        provider = self._ledger.job(job)[0].provider or ""
+        return unknown(job, attempt, provider, self._ledger.attempt(job, attempt))
 
     async def show_again(self, jobs: Sequence[str]) -> None:
         """Show the results of jobs that are left undecided."""

@@ -263,6 +263,21 @@ class Ledger(LedgerFile):
             " order by line"
         ).fetchall()
 
+    def sessions(self, limit: int) -> list[str]:
+        """Return the sessions of attempts, so many at most."""
+        rows = self._execute("select distinct session from attempt limit ?", (limit,))
+        return [session for (session,) in rows]
+
+    def to_resume(self) -> list[tuple[str, Basis]]:
+        """Return the last sessions and the bases of the chosen jobs that wait to go on."""
+        rows = self._execute(
+            "select session, resume from job join attempt on job = id where state = 'waiting' and"
+            " chosen and resume and run is not null and provider_session is not null and number ="
+            " (select max(number) from attempt where job = id and run is not null"
+            " and provider_session is not null)"
+        )
+        return [(session, unpacked(resume)) for session, resume in rows]
+
     def end_attempt(self, job: str, number: int, result: RunResult) -> None:
         """Record an attempt's outcome; one that never started has no cost, known or unknown."""
         failure = result.failure.kind.value if result.failure else None

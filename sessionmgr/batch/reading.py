@@ -35,7 +35,7 @@ from sessionmgr.errors import (
 from sessionmgr.model import PermissionMode, RunStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from sessionmgr.batch.executor import Executor
     from sessionmgr.batch.jobs_file import Jobs
@@ -120,8 +120,8 @@ class Reader:
         """Where the jobs come from."""
         return self._source
 
-    async def read_all(self, claim: Claim | None) -> None:
-        """Enter all jobs and record whose directory it is, or none of it.
+    async def read_all(self, claim: Claim | None, check: Callable[[], Awaitable[None]]) -> None:
+        """Enter all jobs and record whose directory it is, or none of it, if `check` refuses them.
 
         Raises:
             JobsInvalid: Some of them cannot be done; it says which, and why.
@@ -131,6 +131,7 @@ class Reader:
             await self.begin()
             while await self.next_reads() is not None:
                 pass
+            await check()
             if claim is not None:
                 await self._executor.run(lambda: claim.record(self._ledger))
         except BaseException:

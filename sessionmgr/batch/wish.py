@@ -17,6 +17,7 @@ from sessionmgr.errors import (
     ProviderUnknown,
     SessionBusy,
     StoreError,
+    UnknownId,
     VariableRefused,
     WishInvalid,
     WishRefused,
@@ -95,6 +96,7 @@ _KINDS: Final[dict[type[Exception], FailureKind]] = {
     ManagerClosing: FailureKind.MANAGER_CRASHED,
     SessionBusy: FailureKind.SESSION_BUSY,
     LeaseHeld: FailureKind.SESSION_BUSY,
+    UnknownId: FailureKind.SESSION_NOT_FOUND,
 }
 
 
@@ -106,6 +108,7 @@ def refusal(error: Exception) -> Failure:
     return Failure(
         kind=kind or FailureKind.CONFIG_INVALID,
         message=str(error),
-        retryable=isinstance(error, ProviderDown | SessionBusy | StoreError),
+        retryable=isinstance(error, ProviderDown | SessionBusy | StoreError)
+        and not isinstance(error, UnknownId),
         phase="start",
     )

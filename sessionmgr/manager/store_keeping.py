@@ -29,6 +29,7 @@ class StoreKeeping:
 
     async def keep(self, tables: Tables, *, task_status: trio.TaskStatus[None]) -> None:
         """Be the child that has the store open."""
+        tables.store_path = self._path
         if self._path is None:
             assert not isinstance(self._given, str | Path)
             tables.store = self._given

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from sessionmgr.errors import UnknownId
 from sessionmgr.manager.cost_gaps import costs_of
 from sessionmgr.manager.cursor import Cursor, RunCursor
 from sessionmgr.manager.provider_pause import ProviderPause, store_pause, stored_pauses
@@ -16,6 +18,7 @@ from sessionmgr.model.value import known_part
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from pathlib import Path
     from typing import Literal
 
     from sessionmgr.manager.keeping import Keeping
@@ -72,6 +75,31 @@ class StoredRecords:
         """Pause a provider for all batches on this store; None ends the pause."""
         self._tables.require_here()
         await store_pause(self._tables.store, provider, pause)
+
+    async def has_mark(self, mark: str) -> bool:
+        """Return whether somebody has put this mark into the store."""
+        self._tables.require_here()
+        return await self._tables.store.meta(f"mark/{mark}") is not None
+
+    async def put_mark(self, mark: str) -> None:
+        """Put a mark into the store, by which it is known again."""
+        self._tables.require_here()
+        await self._tables.store.put_meta(f"mark/{mark}", b"1")
+
+    async def has_any_session(self, ids: Collection[str]) -> bool:
+        """Return whether one of these sessions is stored."""
+        self._tables.require_here()
+        for session_id in ids:
+            with suppress(UnknownId):
+                await self._tables.store.session(session_id)
+                return True
+        return False
+
+    @property
+    def store_path(self) -> Path | None:
+        """The file of the store; None if it was opened by the caller."""
+        path = self._tables.store_path
+        return None if path is None else path.absolute()
 
     async def blob(self, sha256: str) -> bytes:
         """Return the blob with a hash, such as an image.

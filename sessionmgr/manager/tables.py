@@ -23,6 +23,7 @@ from sessionmgr.provider.intake import Intake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
+    from pathlib import Path
 
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.identity import Presence
@@ -110,6 +111,8 @@ class Tables:
         """The `trio.run` in which all this lives, once it does."""
         self._store: Store | None = None
         self.has_store = False
+        self.store_path: Path | None = None
+        """The store's file; None if the caller has opened the store."""
         """Whether it is open, as far as we know."""
         # No two managers have the same, so to count is enough, and takes no random bits each time.
         self._batches: Final = new_id(Kind.BATCH) if bits is None else new_id(Kind.BATCH, bits)

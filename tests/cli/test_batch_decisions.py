@@ -64,6 +64,24 @@ def test_a_command_that_was_killed_with_its_batch_is_run_again_only_on_request(
     assert line(tmp_path)["status"] == "completed"
 
 
+def test_a_command_that_was_killed_is_not_run_again_with_another_store(tmp_path: Path) -> None:
+    command = PUSH + "touch began; test -e may || exec sleep 1000"
+    write_jobs(tmp_path, command, options={"shell": True})
+    kill_within(tmp_path, "--store", "night.db")
+    for flags in ([], ["--dry-run"], ["--store", "other.db"]):
+        ran = batch(tmp_path, *flags)
+        assert ran.returncode == 1, ran.stderr
+        assert "1 job is to be continued" in ran.stderr
+        assert f"Run the batch with {tmp_path}/night.db (--store)" in ran.stderr
+        assert pushed(tmp_path) == 1
+    assert "--retry-from fresh" in batch(tmp_path, "--store", "night.db").stderr
+    assert pushed(tmp_path) == 1
+    (tmp_path / "may").touch()
+    ran = batch(tmp_path, "--retry-from", "fresh")
+    assert ran.returncode == 0, ran.stderr
+    assert pushed(tmp_path) == 2
+
+
 def test_a_command_that_was_killed_again_after_the_decision_waits_for_another(
     tmp_path: Path,
 ) -> None:

@@ -76,9 +76,11 @@ def is_running(pid: int, started: int) -> bool | None:
     """Return whether the process that began then still runs; None if that is not visible.
 
     A zombie has ended and only waits for its parent to reap it. A process that is not shown may
-    belong to another user, if /proc is mounted with hidepid.
+    belong to another user, if /proc is mounted with hidepid. A start of 0 could not be read.
     """
     found = stat(pid)
+    if found is not None and not started:
+        return None
     if found is not None:
         return found.started == started and found.state not in _ENDED
     if pid <= 0:

@@ -26,6 +26,7 @@ from sessionmgr.errors import LauncherFailed
 from sessionmgr.process import mark, proc
 from sessionmgr.process.facts import LeftRunning
 from sessionmgr.process.private_path import make_private_directory
+from sessionmgr.process.shortage import is_passing
 from sessionmgr.process.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ _NEW_FOR: Final = 3600.0
 """Seconds after which a file that was never finished is nobody's any more."""
 _LARGEST: Final = 4096
 SWEEP_FOR: Final = 5.0
+_FOR_A_SWEEP: Final = 8
+"""Descriptors that a sweep may need: without one, a process looks as if it were gone."""
 
 
 class BootReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +128,11 @@ def sign(directory: Path, launcher: int) -> Signature:
 
 
 def call(directory: Path) -> BootReport:
-    """Go through the roll, kill what dead owners have left, and strike them out."""
+    """Go through the roll, kill what dead owners have left, and strike them out.
+
+    Raises:
+        LauncherFailed: the directory is of no use, or the system has no descriptors for that.
+    """
     found = _Findings()
     try:
         paths = sorted(directory.iterdir())
@@ -137,6 +144,8 @@ def call(directory: Path) -> BootReport:
         try:
             _look_at(path, found)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            if is_passing(error):
+                raise LauncherFailed(f"{path} cannot be looked at: {error}") from error
             log.warning("state_file_strange path=%s why=%s", path, error)
             found.strange.append(str(path))
     return found.report()
@@ -176,6 +185,7 @@ def _look_at(path: Path, found: _Findings) -> None:
             raise OSError("it is none of ours")
         locked = _lock(file)
         entry = msgspec.json.decode(os.read(file, _LARGEST), type=_Entry)
+        _ensure_descriptors(file)
         if os.fstat(file).st_nlink and _is_dead(entry, locked=locked):
             _bury(path, entry, found)
 
@@ -197,6 +207,17 @@ def _is_dead(entry: _Entry, *, locked: bool) -> bool:
     if not all(here) or (entry.boot, entry.namespace) != here:
         return False
     return proc.is_running(entry.pid, entry.started) is False
+
+
+def _ensure_descriptors(file: int) -> None:
+    """Return if enough files can be opened for a sweep.
+
+    Raises:
+        OSError: they cannot.
+    """
+    with contextlib.ExitStack() as stack:
+        for _ in range(_FOR_A_SWEEP):
+            stack.callback(os.close, os.dup(file))
 
 
 def _bury(path: Path, entry: _Entry, found: _Findings) -> None:

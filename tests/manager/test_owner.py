@@ -87,6 +87,12 @@ def test_nothing_is_certain_of_an_owner_that_an_earlier_version_stored() -> None
     assert lives(replace(owner, namespace=""), HERE) is None
 
 
+def test_nothing_is_certain_of_an_owner_whose_start_could_not_be_read() -> None:
+    with neighbour() as owner:  # it had no descriptor for that, say
+        assert lives(replace(owner, start=0), HERE) is None
+    assert lives(replace(owner, start=0), HERE) is False
+
+
 def test_a_manager_of_this_process_lives_while_its_block_does_even_without_proc() -> None:
     presence = Presence("bat_mine")
     presence.appear()

@@ -86,6 +86,10 @@ def test_a_lock_that_a_forked_copy_holds_saves_no_dead_owner(tmp_path: Path) -> 
     rewrite(signature.path, started=1)  # our pid, and not our start: the number was reused
     with marked(mark.mark_of(launcher, 1)) as left:
         assert [each.pid for each in roll.call(tmp_path).killed] == [left.pid]
+    # Without its start the owner's number proves nothing.
+    signature = roll.sign(tmp_path, launcher)
+    rewrite(signature.path, started=0)
+    assert roll.call(tmp_path) == roll.BootReport()
     # Where the numbers are another namespace's they prove nothing.
     signature = roll.sign(tmp_path, launcher)
     rewrite(signature.path, started=1, namespace="pid:[1]")

@@ -160,3 +160,45 @@ def test_a_launcher_waits_for_descriptors_and_makes_do_with_nothing_weaker(
     command = [sys.executable, "-c", NONE_LEFT, str(tmp_path / "state")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "well\n WardedLauncher\n"), done.stderr
+
+
+FEW_LEFT = """
+import os, resource, subprocess, sys
+from pathlib import Path
+from sessionmgr.errors import LauncherFailed
+from sessionmgr.process import is_passing, mark, roll
+def swept(place, left):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    taken = []
+    try:
+        while True:
+            taken.append(os.dup(0))
+    except OSError:
+        pass
+    for _ in range(left):
+        os.close(taken.pop())
+    try:
+        return roll.call(place)
+    except LauncherFailed as error:
+        assert is_passing(error), error
+    for each in taken:
+        os.close(each)
+    return roll.call(place)
+place, launcher = Path(sys.argv[1]), mark.new_launcher()
+roll.sign(place, launcher).leave()
+marked = lambda: mark.bear(mark.mark_of(launcher, 5))
+with subprocess.Popen(["sleep", "1000"], preexec_fn=marked) as orphan:
+    try:
+        report = swept(place, int(sys.argv[2]))
+    finally:
+        orphan.kill()
+assert [each.pid for each in report.killed] == [orphan.pid], report
+assert list(place.iterdir()) == []
+"""
+
+
+@pytest.mark.parametrize("left", range(10))
+def test_a_sweep_without_descriptors_takes_nobody_for_gone(tmp_path: Path, left: int) -> None:
+    command = [sys.executable, "-c", FEW_LEFT, str(tmp_path / "state"), str(left)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -14,7 +14,6 @@ import trio
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.executor import Executor
 from sessionmgr.batch.ledger import Ledger
-from sessionmgr.batch.own_store import OwnStore
 from sessionmgr.batch.ownership import claim
 from sessionmgr.batch.place import LEDGER, Place, is_begun
 from sessionmgr.batch.readiness import readiness_of
@@ -72,7 +71,6 @@ class DryRun:
         self._kept: Final = ExitStack()
         self._ledger: Ledger | None = None
         self._reader: Reader | None = None
-        self._own: OwnStore | None = None
         self._planned: Final[deque[Planned]] = deque()
         self._taken_over: tuple[str, ...] = ()
         """A warning, if the directory belongs to another jobs file."""
@@ -83,17 +81,12 @@ class DryRun:
         Raises:
             BatchBusy: Another process is at it.
             OutDirectoryTaken: Its directory holds the batch of another jobs file.
-            OtherStore: Attempts to continue are in another store.
             LedgerUnusable: Its directory or ledger cannot be used.
         """
         where = "the ledger" if self._out is None else str(Path(self._out) / LEDGER)
         executor = self._executor = Executor(where)
         try:
             self._reader = await executor.run(lambda: self._open(executor))
-            assert self._ledger is not None
-            policy = self._settings.retry_from
-            own = self._own = OwnStore(self._manager, executor, self._ledger, self._out, policy)
-            await own.look()
             await self._reader.begin()
         except BaseException:
             # Shielded and bounded in there.
@@ -139,7 +132,6 @@ class DryRun:
 
         Raises:
             JobsInvalid: At the end: some of them cannot be done.
-            OtherStore: At the end: some of them are to be resumed, and are in another store.
         """
         assert self._executor is not None
         assert self._reader is not None
@@ -147,8 +139,6 @@ class DryRun:
         while not self._planned:
             reads = await self._reader.next_reads()
             if reads is None:
-                assert self._own is not None
-                await self._own.require()
                 raise StopAsyncIteration
             self._planned.extend(await self._executor.run(partial(self._plan_all, reads)))
         return self._planned.popleft()

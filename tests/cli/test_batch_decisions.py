@@ -68,7 +68,9 @@ def test_a_command_that_was_killed_is_not_run_again_with_another_store(tmp_path:
     command = PUSH + "touch began; test -e may || exec sleep 1000"
     write_jobs(tmp_path, command, options={"shell": True})
     kill_within(tmp_path, "--store", "night.db")
-    for flags in ([], ["--dry-run"], ["--store", "other.db"]):
+    planned = batch(tmp_path, "--dry-run")  # it opens no store
+    assert (planned.returncode, planned.stdout[:21]) == (0, "job-1: would go on wi"), planned.stderr
+    for flags in ([], ["--store", "other.db"]):
         ran = batch(tmp_path, *flags)
         assert ran.returncode == 1, ran.stderr
         assert "1 job is to be continued" in ran.stderr

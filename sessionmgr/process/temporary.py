@@ -32,7 +32,12 @@ class _Base:
     def __init__(self, place: Path) -> None:
         self.path: Final = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
         self.made: Final[set[Path]] = set()
-        self._lock = self._locked()
+        try:
+            self._lock = self._locked()
+        except BaseException:
+            with suppress(OSError):  # to look through it may need what is lacking
+                self.path.rmdir()
+            raise
 
     def _locked(self) -> int | None:
         new, flags = self.path / _NEW, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -70,7 +75,10 @@ class Temporary:
         key = place, os.getpid()  # a forked process does not inherit it
         with self._one_at_a_time:
             base = self._bases.get(key)
-            if base is None or not base.path.is_dir():  # a clean-up job may have removed it
+            if base is not None and not base.path.is_dir():  # a clean-up job has removed it
+                self._bases.pop(key).remove()
+                base = None
+            if base is None:
                 base = self._bases[key] = _Base(place)
             made = Path(tempfile.mkdtemp(dir=base.path))
             base.made.add(made)

@@ -1,13 +1,14 @@
 """Private files of a killed process are removed; those of a live one are not."""
 
 import os
+import resource
 import signal
 import stat
 import subprocess
 import sys
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,10 @@ def owner(place: Path) -> Generator[tuple[subprocess.Popen[str], Path]]:
             process.kill()
 
 
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+
 def names_in(place: Path) -> set[str]:
     return {each.name for each in place.iterdir()}
 
@@ -76,10 +81,41 @@ def test_what_is_used_here_is_not_taken_for_abandoned(place: Path) -> None:
 
 
 def test_files_are_written_where_a_cleaner_has_taken_the_directory_away(place: Path) -> None:
+    before = open_files()
     with PrivateFiles() as one:
         one.directory.parent.rename(place / "gone")
         with PrivateFiles() as two:
             assert two.write("a", "b").read_text() == "b"
+    assert open_files() == before
+
+
+@contextmanager
+def no_descriptors() -> Generator[None]:
+    """Let this process open no further file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))
+    try:
+        with suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for each in taken:
+            os.close(each)
+
+
+def test_without_descriptors_nothing_is_left_behind(place: Path) -> None:
+    before = open_files()
+    with (
+        no_descriptors(),
+        pytest.raises(OSError, match="Too many open files"),
+        PrivateFiles(),
+    ):
+        pytest.fail("it has a directory")
+    assert list(place.iterdir()) == []
+    assert open_files() == before
 
 
 async def test_a_launcher_removes_what_the_dead_have_left_and_nothing_else(

@@ -189,12 +189,17 @@ class Capture:
         self._size += len(data)
 
     def _start(self) -> None:
-        if not self._is_writing:
-            self._is_writing = True
-            if self._closed is not None:
-                trio.lowlevel.start_thread_soon(self._write_all, _unwrap)
-            else:
-                self._write_all()
+        if self._is_writing:
+            return
+        self._is_writing = True
+        if self._closed is None:
+            self._write_all()
+            return
+        try:
+            trio.lowlevel.start_thread_soon(self._write_all, _unwrap)
+        except RuntimeError as error:  # the system has no room for another thread
+            self._give_up(str(error))
+            self._close_file()
 
     def _write_all(self) -> None:
         """Write waiting entries until there are none."""
@@ -203,7 +208,7 @@ class Capture:
                 self._file.write(data)
                 self._file.flush()
             except OSError as error:
-                self._give_up(error)
+                self._give_up(error.strerror or str(error))
             with self._lock:
                 self._size -= len(data)
 
@@ -223,9 +228,9 @@ class Capture:
         if self._closed is not None:
             self._closed()
 
-    def _give_up(self, error: OSError) -> None:
+    def _give_up(self, why: str) -> None:
         """Stop capturing: a run must not fail because of its copy."""
-        log.warning("event=capture_not_kept path=%s why=%s", self._path, error.strerror or error)
+        log.warning("event=capture_not_kept path=%s why=%s", self._path, why)
         with self._lock:
             self._is_closed = True
             self._waiting.clear()

@@ -168,3 +168,25 @@ async def test_a_disk_that_is_full_costs_a_file_and_no_run(
     kept.close()
     assert caplog.text.count("event=capture_not_kept") == 1
     assert "No space left on device" in caplog.text
+
+
+NO_ROOM = "can't start new thread"
+
+
+async def test_a_system_without_room_for_a_thread_costs_a_file_and_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError(NO_ROOM)
+
+    closed = threading.Event()
+    kept = Capture(tmp_path / "file", closed=closed.set)
+    await trio.lowlevel.checkpoint()
+    with monkeypatch.context() as patch:
+        patch.setattr(trio.lowlevel, "start_thread_soon", refuse)
+        kept.said("<", b"one\n")
+        kept.said("<", b"two\n")
+        kept.close()
+    assert closed.is_set()
+    assert caplog.text.count("event=capture_not_kept") == 1
+    assert NO_ROOM in caplog.text

@@ -104,5 +104,17 @@ def linked(home: Path, file: Path) -> Generator[str, None, None]:
 def _sweep(home: Path) -> None:
     """Remove dangling links left by a crash: their targets are gone."""
     for each in home.glob(f"{OURS}*{SUFFIX}"):
-        if each.is_symlink() and not each.exists():
-            each.unlink(missing_ok=True)
+        if each.is_symlink() and _leads_nowhere(each):
+            with suppress(OSError):  # another user's
+                each.unlink(missing_ok=True)
+
+
+def _leads_nowhere(link: Path) -> bool:
+    """Whether its target is gone. Another user's private directory does not tell."""
+    try:
+        link.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False

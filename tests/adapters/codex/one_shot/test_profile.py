@@ -101,6 +101,17 @@ def test_links_that_lead_nowhere_are_taken_away_and_others_stay(tmp_path: Path) 
     assert {each.name for each in home.iterdir()} == left
 
 
+def test_a_link_of_another_user_that_cannot_be_followed_stays(tmp_path: Path) -> None:
+    home, file = tmp_path / "home", tmp_path / "file"
+    home.mkdir()
+    file.touch()
+    other = home / "sessionmgr-other.config.toml"
+    other.symlink_to("x" * 300)  # stat fails, and as root not for want of permission
+    with linked(home, file):
+        assert len(list(home.iterdir())) == 2
+    assert list(home.iterdir()) == [other]
+
+
 def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "home").touch()
     with (

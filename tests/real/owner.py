@@ -11,7 +11,7 @@ import trio
 
 from sessionmgr.model import RunStatus
 from sessionmgr.testing.model_server import Call, Hang, prompt_with
-from tests.real.house import PATIENCE, House, is_kept, living, until
+from tests.real.house import PATIENCE, House, is_kept, living, until, with_word
 
 PROGRAM = """
 import sys, trio
@@ -51,7 +51,7 @@ async def kill_owner(
         owner.send_signal(signal.SIGKILL)
         with trio.CancelScope(shield=True):
             await owner.wait()
-    await until(lambda: not list(living(work)))
+    await until(lambda: not with_word(str(work.parent)))
 
 
 async def _until_said(owner: trio.Process, words: bytes) -> None:

@@ -38,7 +38,6 @@ from tests.real.house import (
     is_kept,
     kept_sessions,
     line_of,
-    living,
     roots,
     text_of,
     until,
@@ -128,6 +127,11 @@ class Scene:
             rows = connection.execute("select body from events").fetchall()
         return sum(b"tool_call_started" in bytes(body) for (body,) in rows)
 
+    async def is_gone(self, batch: trio.Process) -> None:
+        """Wait until a killed batch is gone, and all that it has started wherever it works."""
+        await batch.wait()
+        await until(lambda: not with_word(str(self.root)))
+
     async def ends(self, process: trio.Process) -> int:
         with trio.fail_after(PATIENCE):
             return await process.wait()
@@ -192,8 +196,7 @@ async def kill_batch(scene: Scene) -> trio.Process:
     batch = await scene.start(scene.batch())
     await scene.in_its_tool()
     batch.send_signal(signal.SIGKILL)
-    await batch.wait()
-    await until(lambda: not list(living(scene.work)))
+    await scene.is_gone(batch)
     return await scene.start(scene.batch())
 
 
@@ -215,8 +218,7 @@ async def reboot(scene: Scene) -> trio.Process:
     batch = await scene.start(scene.batch())
     await scene.in_its_tool()
     batch.send_signal(signal.SIGKILL)
-    await batch.wait()
-    await until(lambda: not list(living(scene.work)))
+    await scene.is_gone(batch)
     pid = os.getpid()
     with closing(sqlite3.connect(scene.store)) as connection, connection:
         changed = connection.execute(
@@ -276,8 +278,7 @@ async def test_a_job_whose_session_is_lost_is_started_over_only_when_that_is_dec
     batch = await scene.start(scene.batch())
     await scene.in_its_tool()
     batch.send_signal(signal.SIGKILL)
-    await batch.wait()
-    await until(lambda: not list(living(scene.work)))
+    await scene.is_gone(batch)
     forget_sessions(scene)
     for _ in range(2):
         assert await scene.ends(await scene.start(scene.batch())) == 3
@@ -311,8 +312,7 @@ async def test_a_run_that_was_cut_in_a_tool_is_resumed_by_hand_and_told_so(scene
     batch = await scene.start(scene.batch())
     await scene.in_its_tool()
     batch.send_signal(signal.SIGKILL)
-    await batch.wait()
-    await until(lambda: not list(living(scene.work)))
+    await scene.is_gone(batch)
     ask = await scene.start(scene.batch("--retry-from", "ask"))
     assert await scene.ends(ask) == 3
     run = str(scene.result()["id"])

@@ -11,6 +11,7 @@ from sessionmgr.testing.model_server import ModelServer, open_model_server
 from sessionmgr_adapters.codex import CodexOptions
 from sessionmgr_adapters.codex.login import health_of
 from tests.real.agents import CODEX, program_of
+from tests.real.house import PATIENCE
 
 KEY = '{"OPENAI_API_KEY": "sk-in-a-file"}'
 
@@ -64,7 +65,8 @@ async def test_what_is_said_of_a_login_is_what_codex_exec_uses(
         **variables,
     }
     command = [str(newest), "exec", "--skip-git-repo-check", "hi"]
-    await trio.run_process(command, cwd=work, env=env, check=False, capture_stdout=True)
+    with trio.fail_after(PATIENCE):
+        await trio.run_process(command, cwd=work, env=env, check=False, capture_stdout=True)
     asked = [each for each in talkative.log if each.asked is not None]
     keys = {each.http.headers.get("authorization") for each in asked}
     assert asked

@@ -13,6 +13,8 @@ from sessionmgr.errors import BatchBusy, LedgerUnusable, OutUnusable
 from sessionmgr.process.private_path import make_private_directory, unlinked_opener
 
 LEDGER: Final = "ledger.db"
+TRIES: Final = 10
+"""How often a directory is taken anew that vanishes meanwhile."""
 
 
 class Place:
@@ -26,26 +28,13 @@ class Place:
             LedgerUnusable: It cannot be written, or holds results that no ledger has.
         """
         self.path: Final = Path(out).absolute()
+        self._made: Final = [each for each in (self.path, *self.path.parents) if not each.exists()]
+        _require_no_links(self.path)
+        if not is_begun(out):
+            _require_no_results(self.results)
+        self._lock: Final = _taken(self.path, str(out))
         self.is_new: Final = not is_begun(out)
         """Whether no batch was begun here before."""
-        self._made: Final = [each for each in (self.path, *self.path.parents) if not each.exists()]
-        lock = self.path / "lock"
-        _require_no_links(self.path)
-        if self.is_new:
-            _require_no_results(self.results)
-        try:
-            make_private_directory(self.path)
-            self._lock: Final = unlinked_opener(str(lock), os.O_RDWR | os.O_CREAT)
-        except OSError as error:
-            raise OutUnusable(str(out), _in_words(error)) from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.read(self._lock, 100).decode("utf-8", "replace").strip()
-            os.close(self._lock)
-            raise BatchBusy(str(out), holder or "another process") from error
-        os.ftruncate(self._lock, 0)
-        os.write(self._lock, f"process {os.getpid()}\n".encode())
 
     def close(self) -> None:
         """Let others work there."""
@@ -73,6 +62,33 @@ class Place:
     def summary(self) -> Path:
         """Where the summary is."""
         return self.path / "summary.json"
+
+
+def _taken(path: Path, out: str) -> int:
+    """Lock a batch's directory, and return the descriptor that holds the lock.
+
+    Raises:
+        BatchBusy: Another process works there.
+        LedgerUnusable: It cannot be written.
+    """
+    for _ in range(TRIES):
+        try:
+            make_private_directory(path)
+            lock = unlinked_opener(str(path / "lock"), os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            raise OutUnusable(out, _in_words(error)) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.read(lock, 100).decode("utf-8", "replace").strip()
+            os.close(lock)
+            raise BatchBusy(out, holder or "another process") from error
+        if os.fstat(lock).st_nlink:
+            os.ftruncate(lock, 0)
+            os.write(lock, f"process {os.getpid()}\n".encode())
+            return lock
+        os.close(lock)  # a batch that was not begun has vanished, and its lock with it
+    raise BatchBusy(out, "another process")
 
 
 def _require_no_links(path: Path) -> None:

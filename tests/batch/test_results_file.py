@@ -1,5 +1,6 @@
 """`results.jsonl` has one line per job, and many replacements do not rewrite it each time."""
 
+import fcntl
 import json
 from pathlib import Path
 
@@ -84,3 +85,21 @@ async def test_a_batch_that_was_not_begun_is_removed_while_no_other_can_begin_th
             await collect(run_batch(hall.manager, [job("a"), job("a")], out=tmp_path / "out"))
     assert len(busy) == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_a_directory_that_vanishes_while_it_is_taken_is_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, flock = Place(tmp_path / "out"), fcntl.flock
+
+    def late(lock: int, how: int) -> None:
+        monkeypatch.undo()
+        first.vanish()
+        first.close()
+        flock(lock, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    second = Place(tmp_path / "out")
+    with pytest.raises(BatchBusy):
+        Place(tmp_path / "out")
+    second.close()

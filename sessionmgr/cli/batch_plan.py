@@ -19,6 +19,12 @@ _WORDS: Final = {
     "left": "is left out",
     "undecided": "waits for a decision (--retry-from)",
 }
+_COUNTED: Final = {
+    **_WORDS,
+    "done": "done",
+    "left": "left out",
+    "undecided": "waiting for a decision (--retry-from)",
+}
 
 
 async def show_plan(planned: DryRun, *, as_json: bool, quiet: bool) -> None:
@@ -39,7 +45,7 @@ async def show_plan(planned: DryRun, *, as_json: bool, quiet: bool) -> None:
         for warning in planned.warnings:
             note(f"warning: {warning}")
     if not (quiet or as_json):
-        said = ", ".join(f"{number} {_WORDS[action]}" for action, number in counts.items())
+        said = ", ".join(f"{number} {_COUNTED[action]}" for action, number in counts.items())
         jobs = plural(sum(counts.values()), "job")
         note(f"dry run: {jobs}{f' ({said})' if said else ''}; nothing was started")
 

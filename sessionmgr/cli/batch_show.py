@@ -184,13 +184,19 @@ class BatchShow:
             return
         self._is_stopped = True
         self._batch.stop(name)
-        on = self._batch.progress().running
-        said = f"{name}: stopping {plural(on, 'running job')}; press Ctrl-C again to kill them"
-        self._scoreboard.say(said, "warning")
+        self._scoreboard.say(stopping(name, self._batch.progress().running), "warning")
 
     def _last_words(self) -> str:
         again = f"; to go on: {self._hints[GO_ON]}" if GO_ON in self._hints else ""
         return f"\nsessionmgr: stopped at once{again}\n"
+
+
+def stopping(name: str, running: int) -> str:
+    """Return what is said when a signal asks a batch to stop."""
+    if not running:
+        return f"{name}: stopping"
+    which = "it" if running == 1 else "them"
+    return f"{name}: stopping {plural(running, 'running job')}; press Ctrl-C again to kill {which}"
 
 
 def _width() -> int | None:

@@ -246,7 +246,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(
         "job-1: would run with shell, default as allow-list (exact)",
         "job-2: is left out with shell, default as allow-list (exact)",
     ]
-    assert err == "sessionmgr: dry run: 2 jobs (1 would run, 1 is left out); nothing was started"
+    assert err == "sessionmgr: dry run: 2 jobs (1 would run, 1 left out); nothing was started"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["jobs.jsonl"]
     code, out, err = terminal("batch", "jobs.jsonl", "--dry-run", "--json")
     assert [json.loads(line)["action"] for line in out.splitlines()] == ["run", "run"]

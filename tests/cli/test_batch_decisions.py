@@ -57,6 +57,7 @@ def test_a_command_that_was_killed_with_its_batch_is_run_again_only_on_request(
         assert pushed(tmp_path) == 1
     planned = batch(tmp_path, "--dry-run")
     assert "job-1: waits for a decision (--retry-from)" in planned.stdout
+    assert "1 job (1 waiting for a decision (--retry-from));" in planned.stderr
     (tmp_path / "may").touch()
     ran = batch(tmp_path, "--only", "job-1", "--retry-from", "fresh")
     assert ran.returncode == 0, ran.stderr

@@ -3,6 +3,7 @@
 from hypothesis import given, strategies as st
 
 from sessionmgr.batch import Pause, Progress, RunningJob, Wait
+from sessionmgr.cli.batch_show import stopping
 from sessionmgr.cli.display import Line, picture, plain_line, width_of
 from sessionmgr.cli.when import clock
 from sessionmgr.model import Provenance
@@ -151,3 +152,13 @@ def test_without_a_terminal_all_is_said_in_one_line() -> None:
     )
     bare = Progress(total=1, running=1)
     assert plain_line(bare) == "0 of 1 job: 0 done, 1 running; 0.0 s gone"
+
+
+def test_a_signal_is_answered_with_what_it_stops() -> None:
+    assert stopping("Ctrl-C", 2) == (
+        "Ctrl-C: stopping 2 running jobs; press Ctrl-C again to kill them"
+    )
+    assert stopping("SIGTERM", 1) == (
+        "SIGTERM: stopping 1 running job; press Ctrl-C again to kill it"
+    )
+    assert stopping("Ctrl-C", 0) == "Ctrl-C: stopping"

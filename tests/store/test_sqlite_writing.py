@@ -104,6 +104,21 @@ async def test_a_store_on_a_hung_disk_is_left_in_bounds(
             nursery.cancel_scope.cancel()
 
 
+async def test_a_store_for_which_there_is_no_room_for_threads_is_left_at_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    begin = trio.current_time()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            async with open_sqlite_store(path):
+                pytest.fail("it is open")
+    assert trio.current_time() - begin < ground.GRACE / 2
+
+
 async def test_closing_stores_what_was_handed_over(path: Path) -> None:
     async with open_sqlite_store(path) as store, trio.open_nursery() as nursery:
         for n in range(30):

@@ -162,8 +162,8 @@ class ThreadLane:
             target = threading.Thread(
                 target=self._serve, args=(hand, job), name=self._name, daemon=True
             )
-            self._running += 1
             target.start()
+            self._running += 1
         for job in opening:
             if job.outcome is None:
                 await self._sleep(job)

@@ -276,7 +276,7 @@ async def test_a_batch_goes_on_after_its_process_was_stopped_for_long(
         async with run_batch(manager, jobs) as batch:
             await until(batch, {"thinking"})
             for _ in range(2):
-                real_clock.jump(1.5 * LEASE)
                 await wait_all_tasks_blocked()
+                real_clock.jump(1.5 * LEASE)
             (result,) = [each async for each in batch]
     assert (result.status, result.text) == (RunStatus.COMPLETED, "done")

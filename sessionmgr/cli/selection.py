@@ -20,6 +20,6 @@ def add_selection_flags(parser: argparse.ArgumentParser) -> None:
 def _count(text: str) -> int:
     import argparse
 
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a number, got {text!r}")
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"expected a number, 1 or more, got {text!r}")
     return int(text)

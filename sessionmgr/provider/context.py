@@ -279,6 +279,13 @@ class RunContext:
         self._course.arrive(events)
         await self._course.intake.room()
 
+    async def recorded(self) -> None:
+        """Wait until what was told is stored: before an act that must not be repeated unknowingly.
+
+        Whatever kills this process then, the record shows the act.
+        """
+        await self._course.intake.recorded()
+
     async def finish(self, *, stop_reason: str | None = None, structured: Json = None) -> None:
         """Tell that the run is done, and well. What has been claimed by others stays theirs."""
         self._end(

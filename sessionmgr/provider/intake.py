@@ -20,12 +20,13 @@ IN_ONE_GO: Final = 8
 class Intake(Generic[T]):
     """A queue with an account of bytes and one reader."""
 
-    __slots__ = ("_in_one_go", "_items", "_reader", "_stored", "pending")
+    __slots__ = ("_all_stored", "_in_one_go", "_items", "_reader", "_stored", "pending")
 
     def __init__(self) -> None:
         self._items: list[T] = []
         self._reader: trio.lowlevel.Task | None = None
         self._stored: trio.Event | None = None
+        self._all_stored: trio.Event | None = None
         self._in_one_go = 0
         self.pending = 0
 
@@ -69,6 +70,17 @@ class Intake(Generic[T]):
         if self._stored is not None and self.pending <= ROOM:
             self._stored.set()
             self._stored = None
+        if self._all_stored is not None and not self.pending:
+            self._all_stored.set()
+            self._all_stored = None
+
+    async def recorded(self) -> None:
+        """Wait until nothing is on its way to the store."""
+        await trio.lowlevel.checkpoint()
+        while self.pending:
+            if self._all_stored is None:
+                self._all_stored = trio.Event()
+            await self._all_stored.wait()
 
     async def room(self) -> None:
         """Wait until there is room for more.

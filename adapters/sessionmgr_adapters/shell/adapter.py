@@ -136,10 +136,10 @@ def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
 
 
 async def _end(run: RunContext, performance: Performance) -> None:
-    facts = performance.facts
-    assert facts is not None
     if run.cancelling is not None:
         return  # somebody else says how it ends
+    facts = performance.facts
+    assert facts is not None
     if performance.went_well:
         await run.finish(stop_reason="exit")
     else:

@@ -83,14 +83,20 @@ class Performance:
     async def play(self, command: Command, limit: float | None) -> None:
         """Run the command until nothing of it is left, for `limit` seconds, and tell how it went.
 
+        It begins when that is on record, and not at all if it is to end by then.
+
         Raises:
             ProcessError: It could not be started.
         """
         tree: ChildTree | None = None
         try:
+            await self._run.recorded()
+            if self._must_end():
+                self._tell_not_started()
+                return
             async with open_tree(self._run.launcher, command, ladder=self._ladder) as tree:
                 self._tree = tree
-                if self._is_to_end:
+                if self._must_end():
                     await end_tree(tree, self._ladder)
                 ended = partial(self._wait_exit, tree, limit, trio.current_time())
                 await self._pump.run(
@@ -100,11 +106,17 @@ class Performance:
                     await ended()
         except trio.Cancelled:
             if tree is None:
-                self._run.emit_nowait(self._ended(ToolCallFailed, "it was not started"))
+                self._tell_not_started()
             raise
         finally:
             if tree is not None:
                 await self._see_it_over(tree)  # shielded in there, and over  # noqa: ASYNC102
+
+    def _must_end(self) -> bool:
+        return self._is_to_end  # it may change during each wait
+
+    def _tell_not_started(self) -> None:
+        self._run.emit_nowait(self._ended(ToolCallFailed, "it was not started"))
 
     async def _see_it_over(self, tree: ChildTree) -> None:
         with trio.CancelScope(shield=True):  # it is over: this does not wait

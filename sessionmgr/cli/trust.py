@@ -32,7 +32,9 @@ A project's file may name models and narrow what you allow. Settings that run pr
 permissions, answer questions or choose where files are written are refused with a note until
 you have read the file and trusted it. The record holds a hash of the file and of each project
 file that it names, also within a longer text such as sh -c "./agent.sh"; after a change you
-have to trust it again. Files that those files read or run in turn are not looked at.
+have to trust it again. Files that those files read or run in turn are not looked at. A relative
+name within a longer text is looked up beside the settings: where runs work elsewhere, write it
+as an absolute one.
 
   sessionmgr trust .
   sessionmgr trust --list

@@ -17,7 +17,7 @@ from sessionmgr.batch.item import Item
 from sessionmgr.batch.readiness import readiness_of
 from sessionmgr.batch.wish import refusal, wish_of
 from sessionmgr.errors import HostLost, LeaseHeld, ProcessError, StartRefused, StoreError
-from sessionmgr.manager.resuming import message_to_resume
+from sessionmgr.manager.resuming import message_to_resume, was_cut_unanswered
 from sessionmgr.model import Failure, FailureKind, RunResult, RunStatus
 
 if TYPE_CHECKING:
@@ -222,9 +222,13 @@ class InProcessHost:
         work = part.work
         wish = wish_of(work.job, approve=self._approve)
         if work.resume is not None:
+            runs = await self._manager.settled(work.session_id)
+            # Then the session may not have the prompt: Codex forgets that of a turn which is
+            # interrupted as it begins.
+            is_lost = all(map(was_cut_unanswered, runs))
             wish = msgspec.structs.replace(
                 wish,
-                prompt=message_to_resume(await self._manager.settled(work.session_id)),
+                prompt=wish.prompt if is_lost else message_to_resume(runs),
                 provider_session_id=work.resume.provider_session_id,
                 resumed_from=work.resume.run_id,
             )

@@ -11,7 +11,7 @@ from sessionmgr.errors import NotResumable
 from sessionmgr.manager.asked import asked_before
 from sessionmgr.manager.plan import RunWish
 from sessionmgr.manager.withheld import give_back
-from sessionmgr.model import Snapshot
+from sessionmgr.model import FailureKind, RunStatus, Snapshot, Usage
 from sessionmgr.model.value import known_part
 
 if TYPE_CHECKING:
@@ -86,6 +86,13 @@ def message_to_resume(runs: Iterable[Run], message: str | None = None) -> str:
     if not notices:
         return message or CONTINUE
     return " ".join([*notices, "Then continue." if message is None else message])
+
+
+def was_cut_unanswered(run: Run) -> bool:
+    """Return whether a run was interrupted before its agent has said or done anything."""
+    is_answered = run.text or run.partial or run.tool_calls.count or run.usage != Usage()
+    is_dead = run.failure is not None and run.failure.kind is FailureKind.MANAGER_CRASHED
+    return not is_answered and (is_dead or run.status is RunStatus.CANCELLED)
 
 
 def _denied_calls(runs: Iterable[Run]) -> list[str]:

@@ -328,6 +328,29 @@ async def test_a_killed_job_that_waits_for_a_limit_is_not_what_it_was_before_tha
         assert hall.prompts() == ["a", "a", "continue"]
 
 
+async def test_a_job_whose_agent_has_not_answered_yet_is_given_its_prompt_again(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    """Codex forgets the prompt of a turn that is interrupted as it begins."""
+    async with open_hall(scripts=then((Hang(),))) as hall:
+        for _ in range(2):
+            async with batch(hall, tmp_path):
+                await trio.sleep(3)
+        assert hall.prompts() == ["a", "a"]
+        assert len(await hall.manager.sessions()) == 1
+
+
+async def test_a_job_whose_agent_has_answered_is_told_to_continue(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall(scripts=then((Say(text="I see"), Hang()), (Hang(),))) as hall:
+        for _ in range(2):
+            async with batch(hall, tmp_path):
+                await trio.sleep(3)
+        assert (await again(hall, tmp_path)).text == "well"
+        assert hall.prompts() == ["a", "continue", "continue"]
+
+
 async def test_an_unknown_policy_is_refused_with_its_value(autojump_clock: object) -> None:
     async with open_hall() as hall:
         with pytest.raises(ValueError, match="retry_from is 'start'; it must be one of session"):

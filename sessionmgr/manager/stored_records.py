@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
+import trio
 
-from sessionmgr.errors import UnknownId
+from sessionmgr.errors import StoreBusy, UnknownId
 from sessionmgr.manager.cost_gaps import costs_of
 from sessionmgr.manager.cursor import Cursor, RunCursor
 from sessionmgr.manager.provider_pause import ProviderPause, store_pause, stored_pauses
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
     from sessionmgr.manager.keeping import Keeping
     from sessionmgr.manager.tables import Tables
+
+RETRY: Final = 0.1
+"""Seconds between two attempts to write into a store that another process has locked."""
 
 
 class StoredRecords:
@@ -82,9 +86,23 @@ class StoredRecords:
         return await self._tables.store.meta(f"mark/{mark}") is not None
 
     async def put_mark(self, mark: str) -> None:
-        """Put a mark into the store, by which it is known again."""
-        self._tables.require_here()
-        await self._tables.store.put_meta(f"mark/{mark}", b"1")
+        """Put a mark into the store, by which it is known again.
+
+        Raises:
+            StoreError: The store cannot be written; a locked one is waited for as long as by runs.
+        """
+        tables = self._tables
+        tables.require_here()
+        until = trio.current_time() + (tables.clocks.of("store") or float("inf"))
+        with tables.calling_store():
+            while True:
+                try:
+                    await tables.store.put_meta(f"mark/{mark}", b"1")
+                    return
+                except StoreBusy:
+                    if trio.current_time() >= until:
+                        raise
+                await trio.sleep(RETRY)
 
     async def has_any_session(self, ids: Collection[str]) -> bool:
         """Return whether one of these sessions is stored."""

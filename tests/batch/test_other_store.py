@@ -9,7 +9,7 @@ import trio
 
 from sessionmgr import Job, run_batch
 from sessionmgr.batch import Batch, HowTo, JobResult
-from sessionmgr.errors import OtherStore
+from sessionmgr.errors import OtherStore, StoreBusy
 from sessionmgr.model import FailureKind, RunStatus
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.scripted import Hang, Say, Step, Tool
@@ -169,3 +169,27 @@ async def test_a_job_without_tool_calls_whose_session_was_removed_starts_over(
     async with open_hall(scripts=well, store=store, lawful=False) as hall:
         assert (await ended(batch(hall, tmp_path, *jobs)))["a"].text == "well"
         assert hall.prompts() == ["a"]
+
+
+class LockedForAWhile(MemoryStore):
+    """Another process has locked it for 40 s, and each call waits for 30 s."""
+
+    async def put_meta(self, key: str, body: bytes | None) -> None:
+        if trio.current_time() < 40:
+            await trio.sleep(30)
+        if trio.current_time() < 40:
+            raise StoreBusy("store.db")
+        await super().put_meta(key, body)
+
+
+async def test_a_batch_waits_for_a_locked_store_at_its_start_and_says_so(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall(store=LockedForAWhile()) as hall, trio.open_nursery() as nursery:
+        begun = batch(hall, tmp_path / "out", job("b"))
+        nursery.start_soon(collect, begun)
+        await trio.sleep(20)
+        (wait,) = begun.progress().waits
+        assert wait.what == "store"
+        assert wait.seconds == pytest.approx(20)
+    assert begun.summary().statuses == {"completed": 1}

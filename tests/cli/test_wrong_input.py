@@ -207,7 +207,8 @@ WRONG = {
     ),
     "rehearse nowhere.jsonl": "nowhere.jsonl: No such file or directory",
     "rehearse x --limit two": (
-        "rehearse: --limit: expected a number, got 'two' (see sessionmgr rehearse --help)"
+        "rehearse: --limit: expected a number, 1 or more, got 'two'"
+        " (see sessionmgr rehearse --help)"
     ),
     "rehearse x --option a=b": "--option: say whose option it is: -p PROVIDER",
 }

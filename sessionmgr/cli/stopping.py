@@ -25,6 +25,8 @@ Ts = TypeVarTuple("Ts")
 INTERRUPTED: Final = 130
 ONCE: Final = 0.05
 """Seconds within which a signal is the same one again: `timeout` sends its own twice."""
+UNHEARD: Final = 0.5
+"""The same, as long as the event loop has not heard of the first: all may strike at one moment."""
 BUSY_FOR: Final = 0.5
 """Seconds for which stderr may be busy before the last words are left unsaid."""
 READER_PATIENCE: Final = 1.0
@@ -68,7 +70,7 @@ class Stopping:
             if not first:
                 first.append((number, now))
                 token.run_sync_soon(struck.set)
-            elif now - first[0][1] > ONCE:
+            elif now - first[0][1] > (ONCE if struck.is_set() else UNHEARD):
                 self._leave()
 
         with _handled_by(strike):

@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from sessionmgr.cli.stopping import ONCE, Stopping
+from sessionmgr.cli.stopping import ONCE, UNHEARD, Stopping
 from tests.cli.command import environment
 from tests.cli.pipes import pseudo_terminal
 
@@ -44,6 +44,7 @@ async def test_a_signal_that_strikes_while_the_machine_stands_still_is_the_same_
     async with trio.open_nursery() as nursery:
         await nursery.start(Stopping(asked.append, lambda: "left").watch)
         signal.raise_signal(signal.SIGTERM)
+        mock_clock.jump(UNHEARD)
         signal.raise_signal(signal.SIGTERM)
         mock_clock.jump(60)
         await wait_all_tasks_blocked()

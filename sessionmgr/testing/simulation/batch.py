@@ -169,8 +169,9 @@ class BatchSimulation:
                 complain(f"{job.id} has no result")
             elif result.side_effects != (job.id in pushes):
                 complain(f"{job.id}: side_effects is {result.side_effects}: {pushes}")
-            elif self._policy is RetryFrom.ASK and result.side_effects and result.resumed_from:
-                complain(f"{job.id} was resumed without a decision")
+        if self._policy is RetryFrom.ASK:
+            for run_id in self._resumed_after_calls():
+                complain(f"{run_id} resumed a run with tool calls without a decision")
 
     def _pushes(self) -> dict[str, int]:
         """Count the recorded tool calls by job."""
@@ -182,9 +183,24 @@ class BatchSimulation:
                     found[said.tool_input] = found.get(said.tool_input, 0) + 1
         return found
 
+    def _resumed_after_calls(self) -> list[str]:
+        """Return the runs that have resumed one with recorded tool calls."""
+        rows = [noted.row for each in self.record.sessions.values() for noted in each]
+        with_calls = {row.run_id for row in rows if row.type == "tool_call_started"}
+        return [
+            row.run_id
+            for row in rows
+            if row.type == "run_started" and row.run_id is not None
+            if msgspec.json.decode(row.body, type=_Start).resumed_from in with_calls
+        ]
+
 
 class _Call(msgspec.Struct, frozen=True):
     tool_input: str
+
+
+class _Start(msgspec.Struct, frozen=True):
+    resumed_from: str | None = None
 
 
 def _push(job: str, dice: Dice) -> tuple[Step, ...]:

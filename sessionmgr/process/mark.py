@@ -15,6 +15,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Final
 
 VARIABLE: Final = "SESSIONMGR_TREE"
@@ -70,8 +71,20 @@ def inside(around: str | None, mark: int) -> str:
 
 
 def marks_of(pid: int) -> list[int]:
-    """Return the marks that a process carries; none if it is gone or hides them."""
-    return [*mark_by_limit(pid), *_by_environment(pid)]
+    """Return the marks that a process carries, the outermost tree's first.
+
+    None if it is gone or hides them.
+    """
+    return [*_by_environment(pid), *mark_by_limit(pid)]
+
+
+def launchers_inside(marks: list[int], wanted: Callable[[int], bool]) -> set[int]:
+    """Return the launchers that work inside the first of these marks' trees that is wanted."""
+    for number, each in enumerate(marks):
+        if wanted(each):
+            around = {launcher_of(outer) for outer in marks[: number + 1]}
+            return {launcher_of(inner) for inner in marks[number + 1 :]} - around
+    return set()
 
 
 def mark_by_limit(pid: int) -> list[int]:

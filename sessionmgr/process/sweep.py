@@ -9,6 +9,10 @@ And a look during which no number was given out has missed nobody: that is the p
 others never stop forking it cannot be had; then whoever was born meanwhile is looked at too,
 and several rounds of all that without a find stand in.
 
+A launcher inside a tree marks its own trees anew. What it has started may carry no mark but
+that, and has no warden any more once that was killed: so all trees of such a launcher are
+wanted as soon as one is seen of its processes that carries both marks.
+
 What waits for a process that is killed would go on: a shell begins its next command. So of a
 family the ancestors are killed first.
 
@@ -45,8 +49,12 @@ class Sweep:
     """Kills all processes with a mark that is wanted, and remembers which."""
 
     def __init__(self, wanted: Callable[[int], bool]) -> None:
-        self._wanted = wanted
+        self._asked = wanted
+        self._inside: set[int] = set()
+        """The launchers inside the trees."""
         self._own = os.getpid()
+        self._around = {mark.launcher_of(each) for each in mark.marks_of(self._own)}
+        """Those around this process: they are wanted only if they are asked for."""
         self.killed: dict[int, str] = {}
         """The killed, by number and name."""
         self.refused: dict[int, str] = {}
@@ -125,7 +133,7 @@ class Sweep:
             known = proc.stat(found[-1] if found else pid)
             if known is None or known.parent == self._own:
                 break
-            if not any(map(self._wanted, marks_of(known.parent))):
+            if not self._has_wanted(marks_of(known.parent)):
                 break
             found.append(known.parent)
         return found
@@ -143,7 +151,16 @@ class Sweep:
 
     def _is_ours(self, pid: int, held: int, marks_of: Callable[[int], list[int]]) -> bool:
         # A zombie has its mark until it is reaped; there may be thousands, where init is slow.
-        return not _is_dead(held) and any(map(self._wanted, marks_of(pid)))
+        return not _is_dead(held) and self._has_wanted(marks_of(pid))
+
+    def _has_wanted(self, marks: list[int]) -> bool:
+        if not any(map(self._wanted, marks)):
+            return False
+        self._inside |= mark.launchers_inside(marks, self._wanted) - self._around
+        return True
+
+    def _wanted(self, each: int) -> bool:
+        return self._asked(each) or mark.launcher_of(each) in self._inside
 
     def _send(self, pid: int, held: int) -> bool:
         try:

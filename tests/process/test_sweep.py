@@ -1,6 +1,7 @@
 """How a family of processes is killed: none of it goes on because another one has died."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Generator
@@ -31,6 +32,13 @@ wait $!
 echo went on >went-on
 """
 
+MARKED = """
+import resource, sys, time
+resource.setrlimit(10, (int(sys.argv[1]), resource.getrlimit(10)[1]))
+print(flush=True)
+time.sleep(1000)
+"""
+
 BEGINNING = """
 import os, resource, sys
 resource.setrlimit(10, (int(sys.argv[1]), resource.getrlimit(10)[1]))
@@ -50,6 +58,45 @@ def family(number: int) -> Generator[tuple[int, int]]:
             yield parent.pid, int(parent.stdout.readline())
         finally:
             Sweep(lambda each: each == number).run(10)
+
+
+@contextmanager
+def marked(limit: int, *around: int) -> Generator[subprocess.Popen[bytes]]:
+    """Run a process with this mark by its limit, and those by its environment."""
+    value = ":".join(map(mark.text_of, around))
+    command = [sys.executable, "-I", "-S", "-c", MARKED, str(limit)]
+    env = {mark.VARIABLE: value} if around else {}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=env) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            yield process
+        finally:
+            process.kill()
+
+
+def test_what_a_launcher_inside_a_tree_has_started_is_killed_whatever_else_it_carries() -> None:
+    outer, inner = mark.new_launcher(), mark.new_launcher()
+    tree, own = mark.mark_of(outer, 5), mark.mark_of(inner, 7)
+    with (
+        marked(own) as bare,  # started without an environment
+        marked(mark.mark_of(inner, 0), tree) as warden,
+    ):
+        assert Sweep(lambda each: each == tree).run(10).clean
+        assert [each.wait(60) for each in (bare, warden)] == [-signal.SIGKILL] * 2
+
+
+def test_a_launcher_around_a_tree_is_spared_with_all_that_it_has_started() -> None:
+    around, inner = mark.new_launcher(), mark.new_launcher()
+    outer, tree = mark.mark_of(around, 5), mark.mark_of(inner, 7)
+    with (
+        marked(mark.mark_of(around, 6)) as other,
+        # Where a limit can not be raised any more, it is still that of the tree around.
+        marked(outer, outer, tree) as inside,
+    ):
+        assert Sweep(lambda each: each == tree).run(10).clean
+        assert inside.wait(60) == -signal.SIGKILL
+        assert other.poll() is None
 
 
 def test_who_waits_for_a_marked_process_is_killed_before_it() -> None:

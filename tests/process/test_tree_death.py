@@ -188,9 +188,14 @@ async def test_an_owner_inside_a_tree_dies_with_all_of_its_own(tmp_path: Path, k
         inner = [each for pid, _ in run.noted() for each in marks_of(pid)]
         assert {launcher_of(each) for each in inner} > {run.launcher}
         assert carriers(run.launcher), "the outer mark stands in the environment, at least"
-        kill(run.pid)
-        if killed != "owner":
-            kill(run.warden, *run.guards)
+        if killed == "owner":
+            kill(run.pid)
+        else:
+            # Stopped first: those inside have no time to end their trees before they are killed.
+            for launcher in {run.launcher, *map(launcher_of, inner)}:
+                for pid in crew(launcher):
+                    os.kill(pid, signal.SIGSTOP)
+            kill(run.pid, run.warden, *run.guards)
             async with owner(tmp_path / "2", USERS[-1], state=tmp_path / "state"):
                 await run.until_nothing()
         await run.until_nothing()

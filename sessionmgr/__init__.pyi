@@ -1,3 +1,12 @@
+from sessionmgr.adapter import (
+    Allow as Allow,
+    ApprovalRequest as ApprovalRequest,
+    Budget as Budget,
+    Decision as Decision,
+    Deny as Deny,
+    ProviderAdapter as ProviderAdapter,
+    RunContext as RunContext,
+)
 from sessionmgr.batch import Job as Job, run_batch as run_batch
 from sessionmgr.errors import (
     CapabilityMissing as CapabilityMissing,
@@ -22,13 +31,4 @@ from sessionmgr.model import (
     RunResult as RunResult,
     RunStatus as RunStatus,
     Snapshot as Snapshot,
-)
-from sessionmgr.provider import (
-    Allow as Allow,
-    ApprovalRequest as ApprovalRequest,
-    Budget as Budget,
-    Decision as Decision,
-    Deny as Deny,
-    ProviderAdapter as ProviderAdapter,
-    RunContext as RunContext,
 )

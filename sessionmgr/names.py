@@ -56,7 +56,7 @@ PUBLIC: Final = {
         "open_manager",
     ),
     "sessionmgr.model": ("PermissionMode", "RunResult", "RunStatus", "Snapshot"),
-    "sessionmgr.provider": (
+    "sessionmgr.adapter": (
         "Allow",
         "ApprovalRequest",
         "Budget",
@@ -68,13 +68,13 @@ PUBLIC: Final = {
 }
 PACKAGES: Final = frozenset(
     {
+        "adapter",
         "batch",
         "errors",
         "manager",
         "model",
         "otp",
         "process",
-        "provider",
         "store",
         "testing",
         "wire",

@@ -12,9 +12,9 @@ import trio
 
 from benchmarks.wire.frame import BlockDelta, Frame, StreamEvent, TextDelta, ThinkingDelta
 from benchmarks.wire.ours import DECODER
+from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
 from sessionmgr.model import Event, MessageStreamed, ReasoningStreamed, RunStarted, TurnCompleted
 from sessionmgr.process.pump import Pump
-from sessionmgr.provider import NATIVE, Capabilities, ProviderAdapter, RunContext
 from sessionmgr.wire.frame import NoFrame, read_frames
 from sessionmgr.wire.lines import Line
 

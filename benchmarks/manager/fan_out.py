@@ -9,9 +9,9 @@ import trio.testing
 
 from benchmarks.effort import Effort, Figures, Stopwatch
 from benchmarks.manager.whole import managed
+from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.manager import Manager
 from sessionmgr.model import TERMINAL_TYPES, MessageStreamed, RunStarted
-from sessionmgr.provider import ProviderAdapter, RunContext
 
 Follow: TypeAlias = Callable[[Manager, str], Awaitable[None]]
 

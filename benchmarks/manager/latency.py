@@ -14,8 +14,8 @@ from benchmarks.effort import Effort, Figures
 from benchmarks.manager.claude import tell
 from benchmarks.manager.whole import managed
 from benchmarks.wire.frame import MEBI, line_of
+from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.model import MessageStreamed, RunStarted
-from sessionmgr.provider import ProviderAdapter, RunContext
 
 LINES: Final = 1000
 EVERY: Final = 0.002

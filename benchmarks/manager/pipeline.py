@@ -9,11 +9,11 @@ from benchmarks.effort import Effort, Figures, Stopwatch
 from benchmarks.manager.claude import CAT, tell
 from benchmarks.wire.frame import written
 from benchmarks.wire.ours import EVENTS
+from sessionmgr.adapter import RunContext, RunSpec
+from sessionmgr.adapter.inbox import Intake
+from sessionmgr.adapter.run_control import Arrived, Course
 from sessionmgr.manager.launching import LateLauncher
 from sessionmgr.model import Event, Fidelity, Permission, PermissionMode
-from sessionmgr.provider import RunContext, RunSpec
-from sessionmgr.provider.course import Arrived, Course
-from sessionmgr.provider.intake import Intake
 
 Batches: TypeAlias = Intake[tuple[Event, ...]]
 

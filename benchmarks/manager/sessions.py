@@ -7,9 +7,9 @@ import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, adopt_gc_policy, cpu, rss_kib
 from benchmarks.manager.whole import managed
+from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.manager import Manager, RunHandle
 from sessionmgr.model import MessageReceived, RunStarted, RunStatus
-from sessionmgr.provider import ProviderAdapter, RunContext
 
 RUNS: Final = 2_000
 """How many there are in one process, at least."""

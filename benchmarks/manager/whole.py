@@ -13,9 +13,9 @@ from benchmarks.effort import Effort, Figures, Stopwatch
 from benchmarks.manager.claude import ClaudeLike
 from benchmarks.wire.frame import written
 from benchmarks.wire.ours import EVENTS
+from sessionmgr.adapter import ProviderAdapter
 from sessionmgr.manager import Manager, open_manager
 from sessionmgr.model import TERMINAL_TYPES, RunStatus
-from sessionmgr.provider import ProviderAdapter
 
 SUBSCRIBERS: Final = 2
 

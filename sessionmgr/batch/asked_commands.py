@@ -5,7 +5,7 @@ from __future__ import annotations
 from posixpath import basename
 from typing import TYPE_CHECKING, Final, cast
 
-from sessionmgr.provider.command_line import (
+from sessionmgr.adapter.kit.command_line import (
     GIT_VALUED,
     NotPlainError,
     Started,
@@ -16,9 +16,9 @@ from sessionmgr.provider.command_line import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sessionmgr.adapter import ApprovalRequest
+    from sessionmgr.adapter.kit.command_line import Words
     from sessionmgr.model import Json
-    from sessionmgr.provider import ApprovalRequest
-    from sessionmgr.provider.command_line import Words
 
 # The field with a tool's command, and the field with its separate arguments.
 _COMMANDS: Final = ("command", "cmd", "script", "argv")

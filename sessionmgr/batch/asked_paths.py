@@ -6,10 +6,10 @@ import os.path
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from sessionmgr.provider.place import as_seen_from
+from sessionmgr.adapter.kit.paths import as_seen_from
 
 if TYPE_CHECKING:
-    from sessionmgr.provider import ApprovalRequest
+    from sessionmgr.adapter import ApprovalRequest
 
 
 class Readings(NamedTuple):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
+from sessionmgr.adapter import Allow, Deny, Health
 from sessionmgr.batch.messages import (
     Active,
     Alive,
@@ -33,17 +34,16 @@ from sessionmgr.batch.messages import (
 )
 from sessionmgr.errors import HostLost
 from sessionmgr.process import Tail
-from sessionmgr.provider import Allow, Deny, Health
 from sessionmgr.wire import LineDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from sessionmgr.adapter import Approve
     from sessionmgr.batch.host import Activity, Report, Work
     from sessionmgr.batch.job import Job
     from sessionmgr.batch.messages import FromChild, Message
-    from sessionmgr.provider import Approve
 
 PROGRAM: Final = "sessionmgr.batch.child_program"
 LONGEST: Final = 256 * 1024 * 1024

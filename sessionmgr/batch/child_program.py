@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import trio
 
+from sessionmgr.adapter import Deny, ProviderAdapter
 from sessionmgr.batch.in_process import InProcessHost
 from sessionmgr.batch.messages import (
     Active,
@@ -33,15 +34,14 @@ from sessionmgr.batch.messages import (
 )
 from sessionmgr.errors import SessionmgrError
 from sessionmgr.manager import open_manager
-from sessionmgr.provider import Deny, ProviderAdapter
 from sessionmgr.wire import LineDecoder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from sessionmgr.adapter import ApprovalRequest, Decision
     from sessionmgr.batch.host import Activity
     from sessionmgr.batch.messages import Message, ToChild
-    from sessionmgr.provider import ApprovalRequest, Decision
 
 LONGEST: Final = 256 * 1024 * 1024
 TELL_EVERY: Final = 0.5

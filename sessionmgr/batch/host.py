@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import trio
 
-    from sessionmgr.provider import Health
+    from sessionmgr.adapter import Health
 
 LEASE: Final = 60.0
 """Seconds for which a host goes on by itself when nothing is heard of the batch."""

@@ -23,11 +23,11 @@ from sessionmgr.model import Failure, FailureKind, RunResult, RunStatus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sessionmgr.adapter import Approve, Health
     from sessionmgr.batch.host import Report
     from sessionmgr.batch.job import Job
     from sessionmgr.manager import Manager, RunHandle, SessionHandle
     from sessionmgr.model import Json, Run
-    from sessionmgr.provider import Approve, Health
 
 
 log: Final = logging.getLogger("sessionmgr.batch")

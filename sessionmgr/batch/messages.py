@@ -7,8 +7,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from sessionmgr.adapter.question import Allow, ApprovalRequest, Deny
 from sessionmgr.batch.host import Activity, Ended, Work
-from sessionmgr.provider.question import Allow, ApprovalRequest, Deny
 
 
 class Message(

@@ -12,9 +12,9 @@ from sessionmgr.model import encode_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sessionmgr.adapter import Health
     from sessionmgr.batch.job import Job
     from sessionmgr.manager import Manager
-    from sessionmgr.provider import Health
 
 
 class _Unready(msgspec.Struct):

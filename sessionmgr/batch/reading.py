@@ -37,12 +37,12 @@ from sessionmgr.model import PermissionMode, RunStatus
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from sessionmgr.adapter import Health
     from sessionmgr.batch.executor import Executor
     from sessionmgr.batch.jobs_file import Jobs
     from sessionmgr.batch.ownership import Claim
     from sessionmgr.batch.settings import Settings
     from sessionmgr.manager import Grant, Manager
-    from sessionmgr.provider import Health
 
 SOME: Final = 5
 """Number of ids in an example list."""

@@ -11,11 +11,11 @@ from typing import Final, cast
 
 import msgspec
 
+from sessionmgr.adapter.bounded_file import FileRefused, read_bytes
+from sessionmgr.adapter.kit.command_line import NotPlainError, commands_of_line
 from sessionmgr.batch.rules import Rule, Rules
 from sessionmgr.errors import RulesInvalid
 from sessionmgr.model.field_error import field_error
-from sessionmgr.provider.bounded_file import FileRefused, read_bytes
-from sessionmgr.provider.command_line import NotPlainError, commands_of_line
 
 
 def read_rules(path: str | Path, *, sha256: str | None = None) -> Rules:

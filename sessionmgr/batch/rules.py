@@ -36,17 +36,17 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 import msgspec
 import trio
 
+from sessionmgr.adapter import Allow, Deny
+from sessionmgr.adapter.kit.command_line import NotPlainError, split
+from sessionmgr.adapter.kit.paths import as_seen_from
 from sessionmgr.batch.asked_commands import begins_with, commands_asked, may_begin_with
 from sessionmgr.batch.asked_paths import is_inside, matches, readings_of, resolved
-from sessionmgr.provider import Allow, Deny
-from sessionmgr.provider.command_line import NotPlainError, split
-from sessionmgr.provider.place import as_seen_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sessionmgr.provider import ApprovalRequest, Decision
-    from sessionmgr.provider.command_line import Words
+    from sessionmgr.adapter import ApprovalRequest, Decision
+    from sessionmgr.adapter.kit.command_line import Words
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 

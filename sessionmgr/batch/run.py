@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
+    from sessionmgr.adapter import Approve
     from sessionmgr.batch.denials import OnDenied
     from sessionmgr.batch.host import Host
     from sessionmgr.batch.job import Job
     from sessionmgr.batch.jobs_file import Jobs
     from sessionmgr.manager import Manager
     from sessionmgr.model import Json
-    from sessionmgr.provider import Approve
 
 
 class HowTo(TypedDict, total=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.adapter import Budget
 from sessionmgr.errors import (
     AdapterBroken,
     BudgetSpent,
@@ -24,11 +25,10 @@ from sessionmgr.errors import (
 )
 from sessionmgr.manager import Clocks, RunWish
 from sessionmgr.model import Failure, FailureKind, PermissionMode
-from sessionmgr.provider import Budget
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter.question import Approve
     from sessionmgr.batch.job import Job
-    from sessionmgr.provider.question import Approve
 
 # Which of a job's fields takes a capability by its mere being there.
 _TAKEN_BY: Final = {

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.adapter.discovery import GROUP, find_adapter
 from sessionmgr.cli.output import note, say, say_json
 from sessionmgr.cli.table import labelled, room
 from sessionmgr.errors import AdapterBroken
 from sessionmgr.model import Capabilities, Fidelity, PermissionMode, Support
-from sessionmgr.provider.discovery import GROUP, find_adapter
 
 if TYPE_CHECKING:
     import argparse
 
-    from sessionmgr.provider import ProviderAdapter
+    from sessionmgr.adapter import ProviderAdapter
 
 HELP: Final = """\
 List the providers that are installed: the package that brings each and its version,

@@ -8,8 +8,8 @@ from sessionmgr.batch import read_rules
 from sessionmgr.errors import CommandLineInvalid, RulesInvalid
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter import Approve
     from sessionmgr.cli.configuration import Configuration
-    from sessionmgr.provider import Approve
 
 
 def rules_of(configuration: Configuration) -> Approve | None:

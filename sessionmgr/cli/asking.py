@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.adapter import Allow, Deny
 from sessionmgr.cli.amount import duration
 from sessionmgr.cli.safe_text import one_line, visible
 from sessionmgr.model import encode_json
-from sessionmgr.provider import Allow, Deny
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter import ApprovalRequest, Decision
     from sessionmgr.model import Json
-    from sessionmgr.provider import ApprovalRequest, Decision
 
 CHOICES: Final = "[y]es, [n]o, [a]lways this tool, [s]top the run"
 _MOST_LINES: Final = 40

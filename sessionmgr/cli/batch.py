@@ -34,9 +34,9 @@ from sessionmgr.manager import Clocks, open_manager
 if TYPE_CHECKING:
     import argparse
 
+    from sessionmgr.adapter import Approve
     from sessionmgr.batch import Job
     from sessionmgr.cli.configuration import Configuration
-    from sessionmgr.provider import Approve
 
 HELP: Final = """\
 Run many jobs concurrently. JOBS has one JSON object per line (see sessionmgr schema job).

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from sessionmgr.adapter.discovery import installed
 from sessionmgr.cli.output import say
 from sessionmgr.cli.parser import PROGRAM, Parser, one_of
 from sessionmgr.cli.verbs import VERBS, load
 from sessionmgr.model import PermissionMode
-from sessionmgr.provider.discovery import installed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -319,9 +319,9 @@ def _checked(file: SettingsFile) -> Iterator[tuple[Setting, object]]:
 
 def _check_options(tables: Mapping[str, Mapping[str, Json]], path: Path, text: str) -> None:
     """Make sure that each provider could be given the options that a file sets for it."""
+    from sessionmgr.adapter.discovery import find_adapter
+    from sessionmgr.adapter.options import settle
     from sessionmgr.errors import OptionInvalid, ProviderUnknown
-    from sessionmgr.provider.discovery import find_adapter
-    from sessionmgr.provider.options import settle
 
     for provider, options in tables.items():
         try:

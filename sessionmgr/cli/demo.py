@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
+from sessionmgr.adapter import Allow, Deny
 from sessionmgr.batch import run_batch
 from sessionmgr.cli.batch_show import BatchShow
 from sessionmgr.cli.demo_jobs import AGENT, CANCELLED, INTRODUCTION, JOBS, script_for
@@ -18,16 +19,15 @@ from sessionmgr.cli.place import make_private
 from sessionmgr.cli.showing import COMPLETED, NOT_COMPLETED
 from sessionmgr.cli.stopping import INTERRUPTED, run_verb
 from sessionmgr.manager import open_manager
-from sessionmgr.provider import Allow, Deny
 from sessionmgr.testing.scripted import scripted
 
 if TYPE_CHECKING:
     import argparse
 
+    from sessionmgr.adapter import ApprovalRequest, Decision
     from sessionmgr.batch import Batch, Job
     from sessionmgr.cli.configuration import Configuration
     from sessionmgr.manager import Manager
-    from sessionmgr.provider import ApprovalRequest, Decision
     from sessionmgr.testing.scripted import ScriptedProvider
 
 HELP: Final = """\

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.adapter.discovery import find_adapter, installed
+from sessionmgr.adapter.health import Health
+from sessionmgr.adapter.options import settle
 from sessionmgr.cli.amount import duration, plural
 from sessionmgr.cli.check import Check
 from sessionmgr.cli.parser import meant
@@ -22,17 +25,14 @@ from sessionmgr.process import Command, open_launcher, open_tree
 from sessionmgr.process.descriptors import PER_CHILD, RESERVE
 from sessionmgr.process.environment import build_environment
 from sessionmgr.process.warded import WardedLauncher
-from sessionmgr.provider.discovery import find_adapter, installed
-from sessionmgr.provider.health import Health
-from sessionmgr.provider.options import settle
 from sessionmgr.store import StoreError, open_sqlite_store
 from sessionmgr.store.sqlite.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from sessionmgr.adapter import ProviderAdapter
     from sessionmgr.cli.configuration import Configuration
-    from sessionmgr.provider import ProviderAdapter
     from sessionmgr.store import SqliteStore
 
 LITTLE_SPACE: Final = 200_000_000

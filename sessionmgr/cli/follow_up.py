@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
+from sessionmgr.adapter import Budget
 from sessionmgr.batch import read_job, wish_of
 from sessionmgr.cli.approval_rules import rules_of
 from sessionmgr.cli.asking import Terminal, find_terminal
@@ -18,16 +19,15 @@ from sessionmgr.manager.asked import Asked
 from sessionmgr.manager.following_up import asked_in
 from sessionmgr.manager.withheld import give_back
 from sessionmgr.model import Json
-from sessionmgr.provider import Budget
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter import Approve
     from sessionmgr.batch import JobRecord
     from sessionmgr.cli.configuration import Configuration
     from sessionmgr.cli.lookup import JobOf
     from sessionmgr.manager import Manager, RunHandle, RunWish
     from sessionmgr.manager.plan import Wishes
     from sessionmgr.model import Run
-    from sessionmgr.provider import Approve
     from sessionmgr.store import Store, StoredRun
 
 _OF_ONE_RUN: Final = frozenset({"not_kept", "withheld", "variables"})

@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
+from sessionmgr.adapter import bounded_file
+from sessionmgr.adapter.bounded_file import LARGEST_TEXT, FileRefused
 from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.model.json import Unreadable, parse_json
-from sessionmgr.provider import bounded_file
-from sessionmgr.provider.bounded_file import LARGEST_TEXT, FileRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

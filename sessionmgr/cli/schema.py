@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
+from sessionmgr.adapter.discovery import find_adapter
 from sessionmgr.cli.output import say
 from sessionmgr.cli.parser import one_of
 from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.model import Support
 from sessionmgr.model.schema import DIALECT, event_schema, result_schema
-from sessionmgr.provider.discovery import find_adapter
 
 if TYPE_CHECKING:
     import argparse
 
+    from sessionmgr.adapter import ProviderAdapter
     from sessionmgr.model import Json
-    from sessionmgr.provider import ProviderAdapter
 
 HELP: Final = """\
 Print the JSON Schema (2020-12) of what is read, stored or printed:

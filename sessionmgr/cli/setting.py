@@ -189,7 +189,7 @@ def _clock_names() -> Sequence[str]:
 
 
 def _providers() -> Sequence[str]:
-    from sessionmgr.provider.discovery import installed
+    from sessionmgr.adapter.discovery import installed
 
     return installed()
 

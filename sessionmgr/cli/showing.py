@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.adapter import find_adapter
 from sessionmgr.cli.next_step import to_type
 from sessionmgr.cli.outlet import outlet
 from sessionmgr.cli.output import ReaderGoneError, drop_stdout
@@ -20,7 +21,6 @@ from sessionmgr.model import (
     RunStatus,
     encode_event,
 )
-from sessionmgr.provider import find_adapter
 
 if TYPE_CHECKING:
     import argparse

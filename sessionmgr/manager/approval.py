@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
+from sessionmgr.adapter.question import Allow, Deny
 from sessionmgr.manager.news import Decided, Noted
 from sessionmgr.model import ErrorOccurred, Failure, FailureKind, StallSuspected, encode_json
-from sessionmgr.provider.question import Allow, Deny
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter.question import Approve, Decision
+    from sessionmgr.adapter.run_control import Question
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.model import Json
-    from sessionmgr.provider.course import Question
-    from sessionmgr.provider.question import Approve, Decision
 
 log: Final = logging.getLogger("sessionmgr.manager")
 

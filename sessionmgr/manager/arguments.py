@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import msgspec
 
+from sessionmgr.adapter.run_context import Budget
 from sessionmgr.errors import ArgumentTypeInvalid, ArgumentValueInvalid
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.plan import RunWish, mode_hint
 from sessionmgr.model import PermissionMode
-from sessionmgr.provider.context import Budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 from msgspec.structs import fields
 
+from sessionmgr.adapter.run_context import Budget
 from sessionmgr.errors import NotResumable
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.withheld import withhold
 from sessionmgr.model import Json
 from sessionmgr.model.value import known_part
-from sessionmgr.provider.context import Budget
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.provider.context import Budget
+from sessionmgr.adapter.run_context import Budget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

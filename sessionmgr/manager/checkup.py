@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from sessionmgr.adapter.discovery import installed
+from sessionmgr.adapter.health import Health
+from sessionmgr.adapter.options import settle
 from sessionmgr.errors import (
     AdapterBroken,
     ManagerClosing,
@@ -14,9 +17,6 @@ from sessionmgr.errors import (
     ProviderDown,
     RunCrashed,
 )
-from sessionmgr.provider.discovery import installed
-from sessionmgr.provider.health import Health
-from sessionmgr.provider.options import settle
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from sessionmgr.adapter.discovery import find_adapter
 from sessionmgr.errors import AdapterBroken, ProviderUnknown, UnknownId
 from sessionmgr.model import TERMINAL, UNSUPPORTED, Provenance, RunStatus, decode_run
 from sessionmgr.model.usage import NOTHING_SAID, NOTHING_USED
-from sessionmgr.provider.discovery import find_adapter
 from sessionmgr.store.row import Costs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from sessionmgr.provider import ProviderAdapter
+    from sessionmgr.adapter import ProviderAdapter
     from sessionmgr.store import Store
     from sessionmgr.store.row import StoredRun
 

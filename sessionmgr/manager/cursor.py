@@ -23,8 +23,8 @@ from sessionmgr.model import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterator, Sequence
 
+    from sessionmgr.adapter.lazy_event import Latch
     from sessionmgr.manager.tables import Tables
-    from sessionmgr.provider.latch import Latch
     from sessionmgr.store.row import EventPage
 
 PAGE: Final = 256

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
+from sessionmgr.adapter.question import Allow, Deny
 from sessionmgr.errors import SessionmgrError, StoreClosed, StoreError, StoreUnusable
 from sessionmgr.manager.news import Decided
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.model import Json, encode_json
-from sessionmgr.provider.question import Allow, Deny
 
 if TYPE_CHECKING:
     from collections.abc import Callable

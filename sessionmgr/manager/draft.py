@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
+from sessionmgr.adapter.run_control import Stop
 from sessionmgr.model import (
     EVENT_TYPES,
     TERMINAL,
@@ -43,7 +44,6 @@ from sessionmgr.model import (
 )
 from sessionmgr.model.end import ENDS
 from sessionmgr.model.status import STEPS
-from sessionmgr.provider.course import Stop
 from sessionmgr.store.row import EventRow, LedgerRow, RunRow
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter.lazy_event import Latch
+    from sessionmgr.adapter.run_control import Question, Stop
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.news import Decided, FollowUpSent
-    from sessionmgr.provider.course import Question, Stop
-    from sessionmgr.provider.latch import Latch
 
 
 class Tell(msgspec.Struct, frozen=True):

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.adapter.lazy_event import Latch
+from sessionmgr.adapter.run_control import Course
 from sessionmgr.manager.streams import Streams
 from sessionmgr.model import TERMINAL, Run
-from sessionmgr.provider.course import Course
-from sessionmgr.provider.latch import Latch
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter.question import Approve
+    from sessionmgr.adapter.run_context import RunSpec
     from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.live import Live
     from sessionmgr.manager.plan import RunWish
     from sessionmgr.manager.tower import Winding
     from sessionmgr.model import Json, Negotiation
-    from sessionmgr.provider.context import RunSpec
-    from sessionmgr.provider.question import Approve
 
 
 class RunEntry:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec.structs import replace
 
+from sessionmgr.adapter.question import Deny
+from sessionmgr.adapter.run_control import Stop
 from sessionmgr.errors import StoreClosed, StoreUnusable
 from sessionmgr.manager import effect, news
 from sessionmgr.manager.approval import decide
@@ -21,8 +23,6 @@ from sessionmgr.manager.budget import budget_now, why_spent
 from sessionmgr.manager.draft import Draft
 from sessionmgr.manager.scribe import Scribe
 from sessionmgr.model import Cause, Snapshot as SnapshotValue, encode_json
-from sessionmgr.provider.course import Stop
-from sessionmgr.provider.question import Deny
 from sessionmgr.store.row import Append, NewSession, Snapshot
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
+from sessionmgr.adapter.discovery import find_adapter
 from sessionmgr.errors import (
     KeeperLost,
     LeaseHeld,
@@ -34,7 +35,6 @@ from sessionmgr.manager.reconciler import LEASE_MS, Reconciler
 from sessionmgr.model import Session
 from sessionmgr.model.value import known_part
 from sessionmgr.otp import DynamicSupervisor, child
-from sessionmgr.provider.discovery import find_adapter
 
 if TYPE_CHECKING:
     from sessionmgr.manager.tables import Tables

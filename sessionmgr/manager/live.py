@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.adapter.inbox import Intake
 from sessionmgr.manager.budget import Account
-from sessionmgr.provider.intake import Intake
 from sessionmgr.store.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from sessionmgr.adapter.lazy_event import Latch
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.model import AnyEvent, Session
-    from sessionmgr.provider.latch import Latch
 
 NO_SECRETS: Final = frozenset[str]()
 TAIL: Final = 256

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 import trio
 
+from sessionmgr.adapter.run_context import Budget
+from sessionmgr.adapter.run_control import Stop, require_text
 from sessionmgr.errors import (
     IdTaken,
     LeaseHeld,
@@ -48,19 +50,17 @@ from sessionmgr.model import (
     encode_json,
     new_id,
 )
-from sessionmgr.provider.context import Budget
-from sessionmgr.provider.course import Stop, require_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
     from typing import Self
 
+    from sessionmgr.adapter.adapter import ProviderAdapter
+    from sessionmgr.adapter.question import Approve
     from sessionmgr.manager.run_handle import RunHandle
     from sessionmgr.model import Json
     from sessionmgr.process.launcher import Launcher
-    from sessionmgr.provider.adapter import ProviderAdapter
-    from sessionmgr.provider.question import Approve
     from sessionmgr.store import Store
 
 

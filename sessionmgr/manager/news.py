@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter.lazy_event import Latch
+    from sessionmgr.adapter.question import Decision
+    from sessionmgr.adapter.run_control import Question
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.model import Event, Negotiation
-    from sessionmgr.provider.course import Question
-    from sessionmgr.provider.latch import Latch
-    from sessionmgr.provider.question import Decision
 
 
 Fate: TypeAlias = Literal["sent", "dropped", "unknown"]

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 import msgspec
 
+from sessionmgr.adapter.kit.structured_output import schema_fault
+from sessionmgr.adapter.options import settle
+from sessionmgr.adapter.run_context import Budget, RunSpec
 from sessionmgr.errors import (
     BudgetUnenforceable,
     CapabilityMissing,
@@ -30,19 +33,16 @@ from sessionmgr.model import (
     encode_json,
     negotiate,
 )
-from sessionmgr.provider.context import Budget, RunSpec
-from sessionmgr.provider.options import settle
-from sessionmgr.provider.structured import schema_fault
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from sessionmgr.adapter.adapter import ProviderAdapter
+    from sessionmgr.adapter.health import Health
+    from sessionmgr.adapter.options import Options
+    from sessionmgr.adapter.question import Approve
     from sessionmgr.manager.tables import Tables
     from sessionmgr.model import Capabilities, Session
-    from sessionmgr.provider.adapter import ProviderAdapter
-    from sessionmgr.provider.health import Health
-    from sessionmgr.provider.options import Options
-    from sessionmgr.provider.question import Approve
 
 
 def mode_of(name: PermissionMode | str) -> PermissionMode:

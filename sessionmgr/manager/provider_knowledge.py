@@ -14,9 +14,9 @@ from sessionmgr.model import UNSUPPORTED, Negotiation, Session, negotiate
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from sessionmgr.adapter.health import Health
     from sessionmgr.manager.keeping import Keeping
     from sessionmgr.manager.tables import Tables
-    from sessionmgr.provider.health import Health
 
 
 class ProviderKnowledge:

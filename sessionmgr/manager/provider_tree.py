@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 import msgspec
 import trio
 
+from sessionmgr.adapter.adapter import ProviderAdapter
+from sessionmgr.adapter.run_context import RunContext
+from sessionmgr.adapter.run_control import Stop
 from sessionmgr.errors import CapabilityMissing, OtpError, ProviderDown, SupervisorNotRunning
 from sessionmgr.manager.news import Narrowed, NotLaunched
 from sessionmgr.manager.plan import negotiate_wish
@@ -21,20 +24,17 @@ from sessionmgr.manager.status import ProviderStatus
 from sessionmgr.model import UNSUPPORTED, Cause
 from sessionmgr.otp import DynamicSupervisor, Run, Supervisor, TaskSupervisor, child
 from sessionmgr.process.environment import build_environment, secrets
-from sessionmgr.provider.adapter import ProviderAdapter
-from sessionmgr.provider.context import RunContext
-from sessionmgr.provider.course import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from sessionmgr.adapter.health import Health
+    from sessionmgr.adapter.options import Options
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.news import Fate
     from sessionmgr.model import Capabilities, Support
     from sessionmgr.otp import Continue, Run
     from sessionmgr.process.launcher import Launcher
-    from sessionmgr.provider.health import Health
-    from sessionmgr.provider.options import Options
 
 log: Final = logging.getLogger("sessionmgr.manager")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import trio
 from msgspec.structs import replace
 
+from sessionmgr.adapter.run_control import Stop
 from sessionmgr.errors import LeaseHeld, UnknownId
 from sessionmgr.manager.draft import terminal
 from sessionmgr.manager.identity import is_alive, is_gone
@@ -35,7 +36,6 @@ from sessionmgr.model import (
     encode_json,
     reduce,
 )
-from sessionmgr.provider.course import Stop
 from sessionmgr.store.row import Append, EventRow, RunRow
 
 if TYPE_CHECKING:

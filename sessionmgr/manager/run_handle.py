@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 import trio
 
+from sessionmgr.adapter.lazy_event import Latch
+from sessionmgr.adapter.run_control import Stop, require_text
 from sessionmgr.errors import NotPausable, StoreSilent
 from sessionmgr.manager.asked import options_of
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.entry import PauseOrder
 from sessionmgr.manager.news import Delivery, FollowUpSent
 from sessionmgr.model import UNSUPPORTED, Cause, Kind, RunResult, RunStatus, Snapshot, encode_json
-from sessionmgr.provider.course import Stop, require_text
-from sessionmgr.provider.latch import Latch
 
 if TYPE_CHECKING:
     from sessionmgr.manager.entry import RunEntry

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from sessionmgr.adapter.question import Allow, Deny
+from sessionmgr.adapter.run_control import Arrived, Asked, Stop, Stopped, TaskEnded, Withdrawn
 from sessionmgr.manager import news
 from sessionmgr.manager.draft import crashed, started
 from sessionmgr.manager.effect import Answer, Decide, EndRun, Launch, Next, Steer, Tell, WindDown
@@ -29,15 +31,13 @@ from sessionmgr.model import (
     ToolApprovalRequested,
     TurnCompleted,
 )
-from sessionmgr.provider.course import Arrived, Asked, Stop, Stopped, TaskEnded, Withdrawn
-from sessionmgr.provider.question import Allow, Deny
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter.run_control import Course, Question
     from sessionmgr.manager.draft import Draft
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.live import Live
     from sessionmgr.model import Event, Negotiation
-    from sessionmgr.provider.course import Course, Question
 
 
 RUN_IS_OVER: Final = Deny(reason="the run is over", by="default")

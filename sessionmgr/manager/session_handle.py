@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final, Unpack
 import msgspec
 import trio
 
+from sessionmgr.adapter.lazy_event import Latch
+from sessionmgr.adapter.run_control import Stop, require_text
 from sessionmgr.errors import (
     BudgetSpent,
     KeeperLost,
@@ -22,19 +24,17 @@ from sessionmgr.manager.news import QUIET, Admitted, Closing
 from sessionmgr.manager.plan import Plan, RunWish, Wishes, check, grant_of, readiness
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.model import Cause, Kind
-from sessionmgr.provider.course import Stop, require_text
-from sessionmgr.provider.latch import Latch
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from sessionmgr.adapter.question import Approve
+    from sessionmgr.adapter.run_context import Budget
     from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.keeping import Keeping
     from sessionmgr.manager.plan import Grant
     from sessionmgr.manager.tables import Tables, Unstored
     from sessionmgr.model import Session
-    from sessionmgr.provider.context import Budget
-    from sessionmgr.provider.question import Approve
 
 
 ATTEMPTS: Final = 3

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 import trio
 
+from sessionmgr.adapter.inbox import Intake
 from sessionmgr.errors import ManagerClosing, NotInTrio
 from sessionmgr.manager.budget import Account
 from sessionmgr.manager.clocks import DEFAULTS, Clocks
@@ -19,21 +20,20 @@ from sessionmgr.manager.live import Live
 from sessionmgr.manager.tower import Tower
 from sessionmgr.model import Kind, new_id
 from sessionmgr.model.moment import written
-from sessionmgr.provider.intake import Intake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from pathlib import Path
 
+    from sessionmgr.adapter.adapter import ProviderAdapter
+    from sessionmgr.adapter.question import Approve
+    from sessionmgr.adapter.run_context import Budget
     from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.identity import Presence
     from sessionmgr.manager.launching import LateLauncher
     from sessionmgr.manager.news import Fate
     from sessionmgr.manager.provider_tree import ProviderTree
     from sessionmgr.model import Json, Session
-    from sessionmgr.provider.adapter import ProviderAdapter
-    from sessionmgr.provider.context import Budget
-    from sessionmgr.provider.question import Approve
     from sessionmgr.store.contract import Store
 
 

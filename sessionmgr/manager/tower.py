@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
+from sessionmgr.adapter.run_control import Stop
 from sessionmgr.manager.clocks import Watch, watch
 from sessionmgr.manager.entry import RunEntry
 from sessionmgr.manager.news import QUIET, Noted, Overdue
 from sessionmgr.model import Cause, Failure, FailureKind, StallSuspected
-from sessionmgr.provider.course import Stop
 
 if TYPE_CHECKING:
     from sessionmgr.manager.live import Live

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.adapter.run_control import Stop
 from sessionmgr.errors import ManagerDown, OtpError, StoreError
 from sessionmgr.manager.interrupts import guard_from_interrupts, unguard
 from sessionmgr.manager.plight import in_words
 from sessionmgr.model import Cause
 from sessionmgr.otp import Supervisor, child
-from sessionmgr.provider.course import Stop
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -35,16 +35,16 @@ from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast
 import msgspec
 import trio
 
-from sessionmgr.provider.arrivals import Arrivals
+from sessionmgr.adapter.kit.arrivals import Arrivals
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
     from types import TracebackType
     from typing import Self
 
+    from sessionmgr.adapter.adapter import ProviderAdapter
+    from sessionmgr.adapter.question import Decision
     from sessionmgr.process.facts import ExitFacts
-    from sessionmgr.provider.adapter import ProviderAdapter
-    from sessionmgr.provider.question import Decision
 
 Told = TypeVar("Told")
 Frame = TypeVar("Frame")

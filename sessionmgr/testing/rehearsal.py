@@ -18,10 +18,10 @@ from sessionmgr.batch.jobs_file import Source
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sessionmgr.adapter import Health
     from sessionmgr.batch import Work
     from sessionmgr.batch.jobs_file import Jobs
     from sessionmgr.model import Json
-    from sessionmgr.provider import Health
     from sessionmgr.testing.model_server.hermetic import Hermitage
 
 

@@ -16,8 +16,8 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from sessionmgr.adapter.question import Effect
 from sessionmgr.model import FailureKind, Json, KnownEvent, Provenance
-from sessionmgr.provider.question import Effect
 
 
 def _tag(class_name: str) -> str:

@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import msgspec
 import trio
 
+from sessionmgr.adapter.adapter import ProviderAdapter
+from sessionmgr.adapter.options import Options
+from sessionmgr.adapter.permission_map import HARMLESS, PermissionMap
 from sessionmgr.model import EMULATED, NATIVE, UNSUPPORTED, Capabilities, PermissionMode
 from sessionmgr.otp import Cast
-from sessionmgr.provider.adapter import ProviderAdapter
-from sessionmgr.provider.options import Options
-from sessionmgr.provider.permission_map import HARMLESS, PermissionMap
 from sessionmgr.testing.script import (
     Alive as Alive,
     Ask as Ask,
@@ -62,8 +62,8 @@ from sessionmgr.testing.script import (
 from sessionmgr.testing.stage import ScriptedCrash as ScriptedCrash, Stage
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter.run_context import RunContext
     from sessionmgr.otp import Continue
-    from sessionmgr.provider.context import RunContext
 
 ALL_IT_DOES = Capabilities(
     streaming=NATIVE,

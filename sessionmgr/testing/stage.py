@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import UnsetType
 
+from sessionmgr.adapter.question import Allow, ApprovalRequest
 from sessionmgr.model import (
     ErrorOccurred,
     Failure,
@@ -28,14 +29,13 @@ from sessionmgr.model import (
     TurnCompleted,
     Usage,
 )
-from sessionmgr.provider.question import Allow, ApprovalRequest
 from sessionmgr.testing import script as say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from sessionmgr.provider.context import RunContext
-    from sessionmgr.provider.question import Decision
+    from sessionmgr.adapter.question import Decision
+    from sessionmgr.adapter.run_context import RunContext
     from sessionmgr.testing.script import Script, Step
 
 SLOW: Final = 10.0

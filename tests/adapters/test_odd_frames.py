@@ -10,8 +10,8 @@ from pathlib import Path
 
 from hypothesis import given, strategies as st
 
+from sessionmgr.adapter.validate_events import checked
 from sessionmgr.model import Event, Json, encode_event
-from sessionmgr.provider.told import checked
 from sessionmgr.wire import Notification, Request
 from sessionmgr_adapters.claude import frames as claude, normalise as of_claude
 from sessionmgr_adapters.claude.spending import Spending

@@ -8,8 +8,8 @@ from random import Random
 import trio
 
 from sessionmgr import Job, Manager, open_manager
+from sessionmgr.adapter import ProviderAdapter
 from sessionmgr.batch import Batch, JobResult
-from sessionmgr.provider import ProviderAdapter
 from sessionmgr.store import MemoryStore, Store
 from sessionmgr.testing.laws import broken_laws
 from sessionmgr.testing.scripted import (

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from sessionmgr import run_batch
+from sessionmgr.adapter import Allow, ApprovalRequest
 from sessionmgr.batch import JobDenial, dry_run
 from sessionmgr.model import FailureKind, RunStatus
-from sessionmgr.provider import Allow, ApprovalRequest
 from sessionmgr.testing.scripted import Ask, Say
 from tests.batch.hall import collect, job, open_hall
 

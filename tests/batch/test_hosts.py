@@ -12,11 +12,11 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from sessionmgr import Allow, ApprovalRequest, Decision, Deny, Manager, open_manager, run_batch
+from sessionmgr.adapter import Approve
 from sessionmgr.batch import Batch, ChildHost, Ended, Host, InProcessHost, JobResult, Report, Work
 from sessionmgr.batch.host import LEASE
 from sessionmgr.errors import BatchDown
 from sessionmgr.model import FailureKind, RunStatus
-from sessionmgr.provider import Approve
 from sessionmgr.store import open_sqlite_store
 from sessionmgr.testing.laws import broken_laws
 from sessionmgr.testing.scripted import Ask, Fail, Hang, Say, Tool, Use, Wait

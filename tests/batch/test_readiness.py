@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from sessionmgr import run_batch
+from sessionmgr.adapter import Health, Options
 from sessionmgr.batch import dry_run
 from sessionmgr.errors import JobsInvalid
-from sessionmgr.provider import Health, Options
 from sessionmgr.testing.scripted import ScriptedProvider
 from tests.batch.hall import collect, job, open_hall, results_of
 

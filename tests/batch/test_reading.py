@@ -8,12 +8,12 @@ import trio
 import trio.testing
 
 from sessionmgr import Job, PermissionMode, run_batch
+from sessionmgr.adapter import NATIVE, Capabilities, PermissionMap
+from sessionmgr.adapter.permission_map import Mapped
 from sessionmgr.batch import spool
 from sessionmgr.batch.denials import NO_RULES
 from sessionmgr.errors import JobsInvalid, LedgerUnusable
 from sessionmgr.model import UNSUPPORTED, Json
-from sessionmgr.provider import NATIVE, Capabilities, PermissionMap
-from sessionmgr.provider.permission_map import Mapped
 from sessionmgr.testing.scripted import ALL_IT_DOES, Say, scripted
 from tests.batch.hall import collect, job, open_hall, results_of
 

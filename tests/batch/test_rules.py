@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from sessionmgr.adapter import Allow, ApprovalRequest
 from sessionmgr.batch import read_rules
 from sessionmgr.batch.asked_paths import matches
 from sessionmgr.errors import RulesInvalid
 from sessionmgr.model import Json
-from sessionmgr.provider import Allow, ApprovalRequest
 
 
 def bash(command: Json, cwd: str = "/work") -> ApprovalRequest:

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given, strategies as st
 
+from sessionmgr.adapter import Allow, ApprovalRequest
 from sessionmgr.batch.rules import Rule, Rules
 from sessionmgr.model import Json
-from sessionmgr.provider import Allow, ApprovalRequest
 
 GIT_STATUS = Rules((Rule(decision="allow", tool="Bash", command="git status"),))
 NO_RM = Rules(
@@ -273,7 +273,7 @@ def test_an_allowed_beginning_allows_no_other_command_after_an_operator(
 
 def _one_argument_of(line: str) -> str:
     """Return the words of a line whose operators are all quoted, as /bin/sh would read it."""
-    from sessionmgr.provider.command_line import tokens
+    from sessionmgr.adapter.kit.command_line import tokens
 
     found = tokens(line)
     assert all(hasattr(each, "raw") for each in found)  # words only, no operator

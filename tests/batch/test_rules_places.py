@@ -5,8 +5,8 @@ from typing import Literal
 
 import pytest
 
+from sessionmgr.adapter import ApprovalRequest
 from sessionmgr.batch.rules import Rule, Rules
-from sessionmgr.provider import ApprovalRequest
 from tests.batch.test_rules_bypass import allows
 
 WHERE = {

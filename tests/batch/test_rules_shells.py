@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from sessionmgr.adapter import ApprovalRequest
 from sessionmgr.batch.rules import Rule, Rules
-from sessionmgr.provider import ApprovalRequest
 from tests.batch.test_rules_bypass import allows
 
 DENYING = Rules((Rule(decision="deny", command="zap"), Rule(decision="allow", tool="Bash")))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec import field
 
-from sessionmgr.provider import Options
+from sessionmgr.adapter import Options
 from sessionmgr.testing.scripted import scripted
 
 

@@ -7,9 +7,9 @@ from collections.abc import Generator
 import pytest
 import trio
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Deny
 from sessionmgr.cli.asking import Terminal, question
 from sessionmgr.model import Json
-from sessionmgr.provider import Allow, ApprovalRequest, Deny
 from tests.cli.pipes import said_at
 
 

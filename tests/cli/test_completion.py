@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
+from sessionmgr.adapter.discovery import installed
 from sessionmgr.cli.verbs import VERBS
-from sessionmgr.provider.discovery import installed
 from tests.cli.terminal import Terminal
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from sessionmgr.adapter import ProviderAdapter
+from sessionmgr.adapter.health import Health
 from sessionmgr.cli import examination
 from sessionmgr.model import CAPABILITIES, PermissionMode
-from sessionmgr.provider import ProviderAdapter
-from sessionmgr.provider.health import Health
 from sessionmgr.testing.scripted import Hang, Say
 from tests.cli.room import fill, keeping
 from tests.cli.terminal import Terminal

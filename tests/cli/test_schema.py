@@ -5,9 +5,9 @@ import subprocess
 
 import pytest
 
+from sessionmgr.adapter.kit.structured_output import find_maker
 from sessionmgr.batch import Job
 from sessionmgr.cli import main as command_line
-from sessionmgr.provider.structured import find_maker
 from tests.cli.command import COMMAND
 from tests.cli.terminal import Terminal
 

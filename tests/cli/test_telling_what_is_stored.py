@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
+from sessionmgr.adapter import Budget
 from sessionmgr.cli.configuration import configure
 from sessionmgr.cli.event_line import LONGEST, event_line
 from sessionmgr.cli.follow_up import wishes_of
@@ -27,7 +28,6 @@ from sessionmgr.model import (
     ToolCallUpdated,
     UnknownEvent,
 )
-from sessionmgr.provider import Budget
 from sessionmgr.testing.scripted import Hang, Say
 from sessionmgr.testing.strategies import events
 from tests.cli.command import COMMAND, environment

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from sessionmgr.adapter.discovery import installed
 from sessionmgr.cli import sessions
 from sessionmgr.cli.verbs import VERBS
-from sessionmgr.provider.discovery import installed
 from sessionmgr.testing.scripted import Say
 from tests.cli.command import COMMAND, environment, sessionmgr
 from tests.cli.room import fill

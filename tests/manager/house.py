@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import trio
 
+from sessionmgr.adapter import Budget, ProviderAdapter
 from sessionmgr.manager import Clocks, Cursor, Manager, RunHandle, open_manager
 from sessionmgr.model import AnyEvent, RunResult
-from sessionmgr.provider import Budget, ProviderAdapter
 from sessionmgr.store import MemoryStore, Store
 from sessionmgr.testing.laws import broken_laws
 from sessionmgr.testing.scripted import Script, ScriptedProvider, Step, scripted, write_script

@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 import trio
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.manager import SessionHandle
 from sessionmgr.model import TERMINAL
-from sessionmgr.provider import Allow, ApprovalRequest, Decision
 from sessionmgr.testing.at_step import AtStep
 from sessionmgr.testing.schedule import run_scheduled
 from sessionmgr.testing.scripted import Ask, Hear, Say, TurnEnd, Wait

@@ -8,6 +8,15 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sessionmgr.adapter import (
+    Allow,
+    ApprovalRequest,
+    Approve,
+    Decision,
+    Deny,
+    ProviderAdapter,
+    RunContext,
+)
 from sessionmgr.manager import Clocks, RunHandle
 from sessionmgr.model import (
     AnyEvent,
@@ -19,15 +28,6 @@ from sessionmgr.model import (
     ToolApprovalGranted,
     ToolCallCompleted,
     ToolCallFailed,
-)
-from sessionmgr.provider import (
-    Allow,
-    ApprovalRequest,
-    Approve,
-    Decision,
-    Deny,
-    ProviderAdapter,
-    RunContext,
 )
 from sessionmgr.testing.scripted import (
     Ask,

@@ -9,6 +9,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr import Job, open_manager, run_batch
+from sessionmgr.adapter import Allow
 from sessionmgr.errors import (
     ArgumentTypeInvalid,
     ArgumentValueInvalid,
@@ -16,7 +17,6 @@ from sessionmgr.errors import (
     ManagerClosing,
     NotInTrio,
 )
-from sessionmgr.provider import Allow
 from sessionmgr.testing.scripted import scripted
 from tests.manager.house import open_house
 

@@ -7,12 +7,12 @@ import trio
 import trio.testing
 
 from sessionmgr import PermissionMode
+from sessionmgr.adapter import PermissionMap
+from sessionmgr.adapter.permission_map import Mapped
 from sessionmgr.errors import DirectoryMissing, PermissionRefused, SessionIsClosed, UnknownId
 from sessionmgr.manager import RunWish
 from sessionmgr.manager.entry import RunEntry
 from sessionmgr.model import Kind, RunStatus
-from sessionmgr.provider import PermissionMap
-from sessionmgr.provider.permission_map import Mapped
 from sessionmgr.testing.scripted import Hang, Say, scripted
 from tests.manager.house import open_house, play
 

@@ -4,9 +4,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sessionmgr.adapter import UNSUPPORTED, Budget
 from sessionmgr.errors import BudgetSpent, BudgetUnenforceable
 from sessionmgr.model import FailureKind, RunResult
-from sessionmgr.provider import UNSUPPORTED, Budget
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.scripted import ALL_IT_DOES, Hang, Say, Use, Wait, scripted
 from tests.manager.house import open_house, play

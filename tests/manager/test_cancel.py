@@ -6,6 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sessionmgr.adapter import ApprovalRequest, Decision, Deny
 from sessionmgr.errors import UnknownId
 from sessionmgr.manager import Clocks, RunHandle, SessionHandle
 from sessionmgr.model import (
@@ -16,7 +17,6 @@ from sessionmgr.model import (
     RunStatus,
     Usage,
 )
-from sessionmgr.provider import ApprovalRequest, Decision, Deny
 from sessionmgr.store import Append, Appended, MemoryStore
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import (

@@ -6,6 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Budget, Decision
 from sessionmgr.manager import Clocks, RunHandle
 from sessionmgr.model import (
     FailureKind,
@@ -14,7 +15,6 @@ from sessionmgr.model import (
     RunStatus,
     StallSuspected,
 )
-from sessionmgr.provider import Allow, ApprovalRequest, Budget, Decision
 from sessionmgr.testing.scripted import (
     Alive,
     Ask,

@@ -5,9 +5,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.manager import Clocks
 from sessionmgr.model import Json, RunStatus, Usage
-from sessionmgr.provider import Allow, ApprovalRequest, Decision
 from sessionmgr.store import MemoryStore, Request
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Ask, Deaf, Fail, Hang, Hear, Say, Use, Wait

@@ -4,6 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sessionmgr.adapter import Budget
 from sessionmgr.errors import ManagerClosing
 from sessionmgr.manager import Clocks, RunHandle
 from sessionmgr.model import (
@@ -16,7 +17,6 @@ from sessionmgr.model import (
     RunResult,
     RunStatus,
 )
-from sessionmgr.provider import Budget
 from sessionmgr.testing.scripted import (
     Crash,
     Deaf,

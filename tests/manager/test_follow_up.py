@@ -6,10 +6,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sessionmgr.adapter import ApprovalRequest, Decision, Deny, RunContext
 from sessionmgr.errors import ManagerClosing, SessionIsClosed
 from sessionmgr.manager import Clocks, FollowUp, RunHandle, SessionHandle
 from sessionmgr.model import NATIVE, Capabilities, MessageSent, Reason, RunStatus
-from sessionmgr.provider import ApprovalRequest, Decision, Deny, RunContext
 from sessionmgr.store import Append, Appended, MemoryStore
 from sessionmgr.testing.scripted import (
     Ask,

@@ -7,10 +7,10 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock
 
+from sessionmgr.adapter import Budget, Options, RunContext
 from sessionmgr.errors import NotResumable
 from sessionmgr.manager import Clocks
 from sessionmgr.model import EMULATED, NATIVE, UNSUPPORTED, RunStarted, RunStatus
-from sessionmgr.provider import Budget, Options, RunContext
 from sessionmgr.testing.scripted import (
     ALL_IT_DOES,
     Fail,

@@ -8,6 +8,7 @@ import trio
 from msgspec import structs
 from trio.testing import MockClock
 
+from sessionmgr.adapter import Options, RunContext
 from sessionmgr.errors import CapabilityMissing, NotPausable
 from sessionmgr.model import (
     EMULATED,
@@ -20,7 +21,6 @@ from sessionmgr.model import (
     RunStatus,
     Support,
 )
-from sessionmgr.provider import Options, RunContext
 from sessionmgr.testing.scripted import (
     ALL_IT_DOES,
     CrashAdapter,

@@ -16,11 +16,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.errors import StartRefused
 from sessionmgr.manager import Clocks, RunHandle
 from sessionmgr.model import TERMINAL, PlanUpdated, encode_json
 from sessionmgr.otp.life import Life
-from sessionmgr.provider import Allow, ApprovalRequest, Decision
 from sessionmgr.store import Request
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import (

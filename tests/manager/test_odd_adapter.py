@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sessionmgr.adapter import ApprovalRequest, ProviderAdapter, RunContext
 from sessionmgr.model import (
     ErrorOccurred,
     Event,
@@ -30,7 +31,6 @@ from sessionmgr.model import (
     TurnCompleted,
     Usage,
 )
-from sessionmgr.provider import ApprovalRequest, ProviderAdapter, RunContext
 from sessionmgr.testing.scripted import Wait
 from tests.manager.house import House, events, open_house
 

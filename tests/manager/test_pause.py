@@ -9,6 +9,16 @@ import trio
 from msgspec import structs
 from trio.testing import MockClock
 
+from sessionmgr.adapter import (
+    Allow,
+    ApprovalRequest,
+    Budget,
+    Decision,
+    Mapped,
+    PermissionMap,
+    ProviderAdapter,
+    RunContext,
+)
 from sessionmgr.errors import (
     BudgetSpent,
     NotPausable,
@@ -31,16 +41,6 @@ from sessionmgr.model import (
     Snapshot,
     ToolCallFailed,
     ToolCallStarted,
-)
-from sessionmgr.provider import (
-    Allow,
-    ApprovalRequest,
-    Budget,
-    Decision,
-    Mapped,
-    PermissionMap,
-    ProviderAdapter,
-    RunContext,
 )
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.scripted import (

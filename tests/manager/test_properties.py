@@ -8,10 +8,10 @@ import msgspec
 import trio
 from hypothesis import Phase, given, settings, strategies as st
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.errors import NotPausable, NotResumable, StartRefused, StoreClosed
 from sessionmgr.manager import Clocks, FollowUp, RunHandle, SessionHandle
 from sessionmgr.model import TERMINAL, Snapshot
-from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.testing.faulty_store import ANY, FaultyStore
 from sessionmgr.testing.schedule import run_scheduled
 from sessionmgr.testing.scripted import Script, write_script

@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sessionmgr.adapter import Budget, Mapped, Options, PermissionMap, ProviderAdapter, RunContext
 from sessionmgr.errors import (
     CapabilityMissing,
     DirectoryMissing,
@@ -27,7 +28,6 @@ from sessionmgr.model import (
     RunStarted,
     RunStatus,
 )
-from sessionmgr.provider import Budget, Mapped, Options, PermissionMap, ProviderAdapter, RunContext
 from sessionmgr.testing.scripted import Hang, Say, ScriptedProvider, scripted
 from tests.manager.house import House, events, open_house, play, stored
 

@@ -7,10 +7,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sessionmgr.adapter import Health, Options
 from sessionmgr.errors import ProviderDown, ProviderUnknown
 from sessionmgr.manager import ProviderStatus, StoreStatus, open_manager
 from sessionmgr.otp import Continue
-from sessionmgr.provider import Health, Options
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Hang, ScriptedProvider, scripted
 from tests.manager.house import open_house, play

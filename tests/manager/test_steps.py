@@ -8,11 +8,11 @@ import trio
 import trio.lowlevel
 from trio.testing import MockClock
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision
+from sessionmgr.adapter.inbox import ROOM
 from sessionmgr.errors import StartRefused, StoreClosed
 from sessionmgr.manager import RunHandle
 from sessionmgr.model import TERMINAL, FailureKind, RunResult, RunStatus
-from sessionmgr.provider import Allow, ApprovalRequest, Decision
-from sessionmgr.provider.intake import ROOM
 from sessionmgr.store import Append, Appended, MemoryStore
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Ask, Finish, Flood, Hear, Say, TurnEnd, Use

@@ -5,6 +5,7 @@ import trio
 from msgspec.structs import replace
 from trio.testing import MockClock
 
+from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.errors import (
     IdTaken,
     KeeperLost,
@@ -34,7 +35,6 @@ from sessionmgr.model import (
     stamp,
 )
 from sessionmgr.otp import Continue
-from sessionmgr.provider import ProviderAdapter, RunContext
 from sessionmgr.store import MemoryStore
 from sessionmgr.store.row import (
     Append,

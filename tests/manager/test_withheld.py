@@ -8,12 +8,12 @@ from hypothesis import given, strategies as st
 from msgspec import field
 from trio.testing import MockClock
 
+from sessionmgr.adapter import Options, RunContext
 from sessionmgr.errors import NotResumable
 from sessionmgr.manager import open_manager
 from sessionmgr.manager.withheld import give_back, secrets_in, withhold
 from sessionmgr.model import Json, RunStatus, Snapshot
 from sessionmgr.process.environment import is_worth_hiding
-from sessionmgr.provider import Options, RunContext
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.scripted import Hang, Say, ScriptedProvider, scripted
 from tests.manager.house import House, open_house, play

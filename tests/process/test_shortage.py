@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from sessionmgr.adapter.kit.exit_failure import start_failure
 from sessionmgr.errors import (
     DescriptorsExhausted,
     LauncherFailed,
@@ -19,7 +20,6 @@ from sessionmgr.errors import (
 )
 from sessionmgr.process import is_passing
 from sessionmgr.process.shortage import ROOM_WITHIN, when_there_is_room
-from sessionmgr.provider.child_end import start_failure
 
 FULL = DescriptorsExhausted(100, 90, 8, 32)
 

@@ -10,9 +10,9 @@ from typing import Final
 
 import trio
 
+from sessionmgr.adapter import Approve, PermissionMap
 from sessionmgr.manager import SessionHandle
 from sessionmgr.model import Json, PermissionMode, RunResult
-from sessionmgr.provider import Approve, PermissionMap
 from sessionmgr.testing.model_server import Call, Say, Script
 from tests.real.house import House
 

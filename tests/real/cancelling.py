@@ -7,9 +7,9 @@ from typing import Final, TypeAlias
 
 import trio
 
+from sessionmgr.adapter import ApprovalRequest, Decision
 from sessionmgr.manager import RunHandle, SessionHandle
 from sessionmgr.model import Json
-from sessionmgr.provider import ApprovalRequest, Decision
 from sessionmgr.testing.model_server import Call, Hang, ModelRequest, Refuse, Reply, Say, Script
 from tests.real.house import CLOSE, House, until, until_event, with_word
 

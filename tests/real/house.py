@@ -12,10 +12,10 @@ from typing import Final, Unpack
 
 import trio
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Approve, Decision
 from sessionmgr.manager import Manager, RunHandle, SessionHandle
 from sessionmgr.manager.plan import Wishes
 from sessionmgr.model import AnyEvent, Json, RunResult
-from sessionmgr.provider import Allow, ApprovalRequest, Approve, Decision
 from sessionmgr.store import MemoryStore, Store
 from sessionmgr.testing.laws import broken_laws
 from sessionmgr.testing.model_server import ModelRequest, ModelServer, Say, Script, prompt_with

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from sessionmgr.model import MessageReceived, RunStarted
-from sessionmgr.provider import ProviderAdapter
+from sessionmgr.adapter import ProviderAdapter
 from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConformance, Play
 from sessionmgr.testing.player import Exit, Write
 from sessionmgr.testing.script import Say

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings, strategies as st
 from trio.testing import MockClock
 
 import sessionmgr.testing.scripted
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.manager import open_manager
 from sessionmgr.model import (
     NATIVE,
@@ -19,7 +20,6 @@ from sessionmgr.model import (
     RunStatus,
     TurnCompleted,
 )
-from sessionmgr.provider import Allow, ApprovalRequest, Decision
 from sessionmgr.testing.scripted import (
     Alive,
     Ask,

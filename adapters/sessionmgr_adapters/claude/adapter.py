@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import trio
 
-from sessionmgr.errors import ProcessError
-from sessionmgr.model import PermissionMode
-from sessionmgr.model.permission import Fidelity
-from sessionmgr.provider import (
+from sessionmgr.adapter import (
     NATIVE,
     Capabilities,
     Health,
@@ -23,10 +20,13 @@ from sessionmgr.provider import (
     RunContext,
     RunSpec,
 )
-from sessionmgr.provider.child_end import process_exited, start_failure
-from sessionmgr.provider.connection_pool import ConnectionPool
-from sessionmgr.provider.images import ImageRefusedError
-from sessionmgr.provider.refusal import config_invalid
+from sessionmgr.adapter.kit.connection_pool import ConnectionPool
+from sessionmgr.adapter.kit.exit_failure import process_exited, start_failure
+from sessionmgr.adapter.kit.failures import config_invalid
+from sessionmgr.adapter.kit.images import ImageRefusedError
+from sessionmgr.errors import ProcessError
+from sessionmgr.model import PermissionMode
+from sessionmgr.model.permission import Fidelity
 from sessionmgr_adapters.claude import sdk
 from sessionmgr_adapters.claude.ending import end_run
 from sessionmgr_adapters.claude.fallback import PATIENCE, Missed, Way, missed_by, notice
@@ -43,10 +43,10 @@ from sessionmgr_adapters.claude.workspace import WorkspaceInvalidError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
+    from sessionmgr.adapter import Options
+    from sessionmgr.adapter.connections import Connect
+    from sessionmgr.adapter.kit.connection_pool import Lease
     from sessionmgr.model import Json
-    from sessionmgr.provider import Options
-    from sessionmgr.provider.connection import Connect
-    from sessionmgr.provider.connection_pool import Lease
     from sessionmgr_adapters.claude.sdk import ClaudeConnection
 
     Pool: TypeAlias = ConnectionPool[ClaudeSpec, Seat]

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from sessionmgr.adapter.kit.exit_failure import exit_failure, process_exited
+from sessionmgr.adapter.kit.run_end import end_well
 from sessionmgr.model import Failure, FailureKind
-from sessionmgr.provider.child_end import exit_failure, process_exited
-from sessionmgr.provider.ending import end_well
 from sessionmgr_adapters.claude.failures import complaint_kind
 from sessionmgr_adapters.claude.session_file import is_kept, path_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sessionmgr.provider import RunContext
+    from sessionmgr.adapter import RunContext
     from sessionmgr_adapters.claude.frames import Result
     from sessionmgr_adapters.claude.turn import Turn
 

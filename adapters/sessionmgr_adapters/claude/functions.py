@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
+from sessionmgr.adapter.kit.tool import FunctionTool, outcome_of
 from sessionmgr.model import Json
-from sessionmgr.provider.tool import FunctionTool, outcome_of
 
 if TYPE_CHECKING:
     from sessionmgr_adapters.claude.allowed import Allowed

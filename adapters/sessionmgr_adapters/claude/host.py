@@ -9,18 +9,18 @@ import trio
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from sessionmgr.adapter.question import Allow
 from sessionmgr.model import PermissionMode
-from sessionmgr.provider.question import Allow
 from sessionmgr_adapters.claude.functions import PLANS
 from sessionmgr_adapters.claude.orders import HostReply
 from sessionmgr_adapters.claude.planning import denies, plan_verdict
 from sessionmgr_adapters.claude.questions import approval_request
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter import RunContext
+    from sessionmgr.adapter.connections import Conversation
+    from sessionmgr.adapter.question import Decision
     from sessionmgr.model import Json
-    from sessionmgr.provider import RunContext
-    from sessionmgr.provider.connection import Conversation
-    from sessionmgr.provider.question import Decision
     from sessionmgr.wire import NoFrame
     from sessionmgr_adapters.claude.frames import Ask, Frame, HostRequest
     from sessionmgr_adapters.claude.orders import Told

@@ -18,8 +18,8 @@ from sessionmgr_adapters.claude.functions import PREFIX, SERVER, Functions
 from sessionmgr_adapters.claude.workspace import workspace_of
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter import RunContext
     from sessionmgr.process.launcher import Launcher
-    from sessionmgr.provider import RunContext
     from sessionmgr_adapters.claude.allowed import Allowed
     from sessionmgr_adapters.claude.functions import ClaudeTool
     from sessionmgr_adapters.claude.options import ClaudeOptions

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.adapter.bounded_file import FileRefused
+from sessionmgr.adapter.health import Health, missing_program, read_table
 from sessionmgr.model.json import Json, Unreadable, parse_json
-from sessionmgr.provider.bounded_file import FileRefused
-from sessionmgr.provider.health import Health, missing_program, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -21,9 +21,9 @@ from sessionmgr_adapters.claude.waiting import Offer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sessionmgr.adapter import RunContext
+    from sessionmgr.adapter.connections import Conversation
     from sessionmgr.model import Json
-    from sessionmgr.provider import RunContext
-    from sessionmgr.provider.connection import Conversation
     from sessionmgr.wire import NoFrame
     from sessionmgr_adapters.claude.frames import Frame, Result
     from sessionmgr_adapters.claude.options import ClaudeOptions

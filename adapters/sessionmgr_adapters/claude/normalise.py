@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
+from sessionmgr.adapter.kit.undecoded import told
 from sessionmgr.model import (
     CompactionCompleted,
     CompactionFailed,
@@ -35,7 +36,6 @@ from sessionmgr.model import (
     TurnCompleted,
     moment,
 )
-from sessionmgr.provider.no_frame import told
 from sessionmgr_adapters.claude.blocks import (
     ServerToolResult,
     ServerToolUse,

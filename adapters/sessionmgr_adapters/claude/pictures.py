@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.adapter.kit.images import MEGABYTE, read_images
 from sessionmgr.model import Json
-from sessionmgr.provider.images import MEGABYTE, read_images
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.provider.images import ReadImage
+    from sessionmgr.adapter.kit.images import ReadImage
 
 LARGEST_OUT: Final = 25 * MEGABYTE
 """Of one that a tool shows, as the text that it comes as."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
+from sessionmgr.adapter.kit.exit_failure import exit_failure, process_exited
 from sessionmgr.model import (
     Failure,
     FailureKind,
@@ -21,7 +22,6 @@ from sessionmgr.model import (
 )
 from sessionmgr.process import PrivateFiles, Pump
 from sessionmgr.process.ladder import Ladder, end_tree, open_tree
-from sessionmgr.provider.child_end import exit_failure, process_exited
 from sessionmgr_adapters.claude.allowed import allowed_of
 from sessionmgr_adapters.claude.failures import complaint_kind
 from sessionmgr_adapters.claude.fallback import OF_FRAMES
@@ -32,10 +32,10 @@ from sessionmgr_adapters.claude.version import version_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sessionmgr.adapter import RunContext
     from sessionmgr.process import Tail
     from sessionmgr.process.facts import ExitFacts
     from sessionmgr.process.launcher import ChildTree
-    from sessionmgr.provider import RunContext
     from sessionmgr.wire import Line
     from sessionmgr_adapters.claude.launch import ClaudeSpec
     from sessionmgr_adapters.claude.options import ClaudeOptions

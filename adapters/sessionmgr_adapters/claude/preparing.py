@@ -18,7 +18,7 @@ from sessionmgr_adapters.claude.seat import (
 from sessionmgr_adapters.claude.version import version_of
 
 if TYPE_CHECKING:
-    from sessionmgr.provider import RunContext
+    from sessionmgr.adapter import RunContext
     from sessionmgr_adapters.claude.frames import Reply
     from sessionmgr_adapters.claude.options import ClaudeOptions
     from sessionmgr_adapters.claude.seat import Seat

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.provider import ApprovalRequest
-from sessionmgr.provider.place import as_seen_from
+from sessionmgr.adapter import ApprovalRequest
+from sessionmgr.adapter.kit.paths import as_seen_from
 from sessionmgr_adapters.claude.guarded import is_guarded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sessionmgr.adapter.question import Effect
     from sessionmgr.model import Json
-    from sessionmgr.provider.question import Effect
     from sessionmgr_adapters.claude.frames import Ask
 
 _EFFECTS: Final[dict[str, Effect]] = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.adapter.kit.structured_output import schema_fault
 from sessionmgr.model import PermissionMode
-from sessionmgr.provider.structured import schema_fault
 from sessionmgr_adapters.claude.allowed import server_name, unknown_tool
 from sessionmgr_adapters.claude.functions import SERVER
 
 if TYPE_CHECKING:
-    from sessionmgr.provider import RunContext, RunSpec
+    from sessionmgr.adapter import RunContext, RunSpec
     from sessionmgr_adapters.claude.options import ClaudeOptions
 
 EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
+from sessionmgr.adapter.kit.arrivals import Arrivals
+from sessionmgr.adapter.kit.stdio_child import ChildTalk
+from sessionmgr.adapter.question import Allow
 from sessionmgr.process import PrivateFiles
-from sessionmgr.provider.arrivals import Arrivals
-from sessionmgr.provider.child_talk import ChildTalk
-from sessionmgr.provider.question import Allow
 from sessionmgr.wire import NoFrame
 from sessionmgr_adapters.claude.frames import Frame, HostRequest, System, read
 from sessionmgr_adapters.claude.orders import HostReply, Request, encode
@@ -24,8 +24,8 @@ from sessionmgr_adapters.claude.orders import HostReply, Request, encode
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
+    from sessionmgr.adapter.question import Decision
     from sessionmgr.model import Json
-    from sessionmgr.provider.question import Decision
     from sessionmgr.wire import Line
     from sessionmgr_adapters.claude.launch import ClaudeSpec
     from sessionmgr_adapters.claude.orders import Told

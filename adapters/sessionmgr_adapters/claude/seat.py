@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
+from sessionmgr.adapter.kit.version import numbers as numbers, outdated
 from sessionmgr.model import Failure, FailureKind
-from sessionmgr.provider.version import numbers as numbers, outdated
 from sessionmgr_adapters.claude.spending import Spending
 
 if TYPE_CHECKING:

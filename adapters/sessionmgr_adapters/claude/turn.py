@@ -39,9 +39,9 @@ from sessionmgr_adapters.claude.waiting import Asked
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from sessionmgr.adapter import RunContext
+    from sessionmgr.adapter.connections import Conversation
     from sessionmgr.model import Failure, Json
-    from sessionmgr.provider import RunContext
-    from sessionmgr.provider.connection import Conversation
     from sessionmgr.wire import NoFrame
     from sessionmgr_adapters.claude.frames import Frame, Reply
     from sessionmgr_adapters.claude.options import ClaudeOptions

@@ -10,9 +10,7 @@ import trio
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from sessionmgr.errors import ProcessError
-from sessionmgr.model import Failure, FailureKind
-from sessionmgr.provider import (
+from sessionmgr.adapter import (
     NATIVE,
     UNSUPPORTED,
     Capabilities,
@@ -20,12 +18,14 @@ from sessionmgr.provider import (
     ProviderAdapter,
     RunContext,
 )
-from sessionmgr.provider.child_end import exit_failure, start_failure
-from sessionmgr.provider.connection_pool import ConnectionPool
-from sessionmgr.provider.ending import end_well, output_in
-from sessionmgr.provider.images import ImageRefusedError, read_images
-from sessionmgr.provider.refusal import config_invalid
-from sessionmgr.provider.structured import schema_fault
+from sessionmgr.adapter.kit.connection_pool import ConnectionPool
+from sessionmgr.adapter.kit.exit_failure import exit_failure, start_failure
+from sessionmgr.adapter.kit.failures import config_invalid
+from sessionmgr.adapter.kit.images import ImageRefusedError, read_images
+from sessionmgr.adapter.kit.run_end import end_well, output_in
+from sessionmgr.adapter.kit.structured_output import schema_fault
+from sessionmgr.errors import ProcessError
+from sessionmgr.model import Failure, FailureKind
 from sessionmgr_adapters.codex import sdk
 from sessionmgr_adapters.codex.configured import ConfigUnreadableError
 from sessionmgr_adapters.codex.failures import failure_of_end, last_words
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from sessionmgr.adapter import Options, RunSpec
+    from sessionmgr.adapter.connections import Connect, ConnectionSpec
+    from sessionmgr.adapter.kit.connection_pool import Lease
     from sessionmgr.process.environment import Declared
-    from sessionmgr.provider import Options, RunSpec
-    from sessionmgr.provider.connection import Connect, ConnectionSpec
-    from sessionmgr.provider.connection_pool import Lease
     from sessionmgr_adapters.codex.policy import Bounds
     from sessionmgr_adapters.codex.sdk import CodexConnection
 

@@ -13,8 +13,8 @@ from sessionmgr_adapters.codex.orders import Call
 from sessionmgr_adapters.codex.races import is_half_made
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter.connections import Conversation
     from sessionmgr.model import Failure, FailureKind, Json
-    from sessionmgr.provider.connection import Conversation
     from sessionmgr_adapters.codex.frames import Frame
     from sessionmgr_adapters.codex.orders import Told
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 from msgspec import UnsetType
 
+from sessionmgr.adapter.kit.command_line import NotPlainError, split
 from sessionmgr.model import ToolCallCompleted, ToolCallFailed, ToolCallStarted
-from sessionmgr.provider.command_line import NotPlainError, split
 from sessionmgr_adapters.codex.items import (
     CollabAgentToolCall,
     CommandExecution,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.provider.arrivals import Arrivals
+from sessionmgr.adapter.kit.arrivals import Arrivals
 from sessionmgr_adapters.codex.frames import Asking, Frame, TurnEnded, TurnStarted
 from sessionmgr_adapters.codex.orders import Call, Reply
 from sessionmgr_adapters.codex.questions import question_of, verdict
@@ -14,8 +14,8 @@ from sessionmgr_adapters.codex.questions import question_of, verdict
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
 
+    from sessionmgr.adapter.question import Decision
     from sessionmgr.model import Json
-    from sessionmgr.provider.question import Decision
     from sessionmgr_adapters.codex.orders import Told
     from sessionmgr_adapters.codex.sdk import CodexConnection
 

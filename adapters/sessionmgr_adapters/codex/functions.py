@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 import trio
 
+from sessionmgr.adapter.kit.failures import config_invalid
+from sessionmgr.adapter.kit.tool import FunctionTool, outcome_of
 from sessionmgr.model import Failure, Json
-from sessionmgr.provider.refusal import config_invalid
-from sessionmgr.provider.tool import FunctionTool, outcome_of
 from sessionmgr_adapters.codex.calling import refused
 from sessionmgr_adapters.codex.failures import unreadable
 from sessionmgr_adapters.codex.frames import decoded

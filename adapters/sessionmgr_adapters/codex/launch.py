@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from sessionmgr.adapter.connections import ConnectionSpec
 from sessionmgr.model import Json, PermissionMode
 from sessionmgr.process import Command, Declared, PrivateFiles, checked_resume_id
-from sessionmgr.provider.connection import ConnectionSpec
 from sessionmgr_adapters.codex.configured import (
     ConfigUnreadableError,
     hidden_in,
@@ -31,8 +31,8 @@ from sessionmgr_adapters.codex.servers import all_asked
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
-    from sessionmgr.provider import RunContext
-    from sessionmgr.provider.images import ReadImage
+    from sessionmgr.adapter import RunContext
+    from sessionmgr.adapter.kit.images import ReadImage
     from sessionmgr_adapters.codex.configured import Configured
     from sessionmgr_adapters.codex.options import CodexOptions
 

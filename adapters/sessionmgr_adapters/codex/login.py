@@ -11,14 +11,14 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.model.json import Json
-from sessionmgr.provider.bounded_file import FileRefused
-from sessionmgr.provider.health import (
+from sessionmgr.adapter.bounded_file import FileRefused
+from sessionmgr.adapter.health import (
     Health,
     missing_program,
     read_bounded,
     read_table,
 )
+from sessionmgr.model.json import Json
 from sessionmgr_adapters.codex.configured import FILE, PROJECT, SYSTEM
 from sessionmgr_adapters.codex.overrides import found_in, put_together
 

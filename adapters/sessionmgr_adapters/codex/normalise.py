@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
+from sessionmgr.adapter.kit.undecoded import told
 from sessionmgr.model import (
     CompactionCompleted,
     CompactionFailed,
@@ -32,7 +33,6 @@ from sessionmgr.model import (
     TurnCompleted,
     Usage,
 )
-from sessionmgr.provider.no_frame import told
 from sessionmgr_adapters.codex.calls import ended_call, is_call, started_call
 from sessionmgr_adapters.codex.failures import agent_failure, retry_failure
 from sessionmgr_adapters.codex.frames import (

@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
+from sessionmgr.adapter import Options
+from sessionmgr.adapter.kit.tool import AnyTool
 from sessionmgr.model import Json
-from sessionmgr.provider import Options
-from sessionmgr.provider.tool import AnyTool
 
 
 class CodexOptions(Options, frozen=True, kw_only=True):

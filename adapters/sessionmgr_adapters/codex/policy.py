@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.adapter import Mapped, PermissionMap
 from sessionmgr.model import Failure, FailureKind, Json, PermissionMode
 from sessionmgr.model.permission import Fidelity
-from sessionmgr.provider import Mapped, PermissionMap
 
 if TYPE_CHECKING:
     from sessionmgr_adapters.codex.frames import Settings

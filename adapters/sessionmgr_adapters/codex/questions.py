@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, UnsetType
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Deny
+from sessionmgr.adapter.kit.paths import as_seen_from
 from sessionmgr.model import Json
-from sessionmgr.provider import Allow, ApprovalRequest, Deny
-from sessionmgr.provider.place import as_seen_from
 from sessionmgr_adapters.codex.calls import PATCH, SHELL, bare, tool_input
 from sessionmgr_adapters.codex.items import FileChange, McpToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sessionmgr.provider import Decision
+    from sessionmgr.adapter import Decision
     from sessionmgr.wire import Id
     from sessionmgr_adapters.codex.frames import Asking
     from sessionmgr_adapters.codex.items import KnownItem

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
+from sessionmgr.adapter.kit.stdio_child import ChildTalk
 from sessionmgr.model import encode_json
 from sessionmgr.process.stragglers import kill_stragglers
-from sessionmgr.provider.child_talk import ChildTalk
 from sessionmgr.wire import (
     ErrorResponse,
     NoFrame,
@@ -53,11 +53,11 @@ from sessionmgr_adapters.codex.threads import Threads, called_in
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
+    from sessionmgr.adapter.connections import ConnectionSpec
     from sessionmgr.model import Json
     from sessionmgr.process import Tail
     from sessionmgr.process.facts import ExitFacts
     from sessionmgr.process.launcher import ChildTree
-    from sessionmgr.provider.connection import ConnectionSpec
     from sessionmgr.wire import Id, Line
     from sessionmgr.wire.json_rpc import Message
     from sessionmgr_adapters.codex.frames import Notice

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.adapter import ApprovalRequest, Deny
 from sessionmgr.model import (
     ErrorOccurred,
     Failure,
@@ -14,7 +15,6 @@ from sessionmgr.model import (
     PermissionMode,
     PolicyViolation,
 )
-from sessionmgr.provider import ApprovalRequest, Deny
 from sessionmgr_adapters.codex.functions import called, told, tool_named
 from sessionmgr_adapters.codex.orders import Reply
 from sessionmgr_adapters.codex.policy import POLICIES
@@ -28,8 +28,8 @@ from sessionmgr_adapters.codex.questions import (
 )
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter import RunContext
     from sessionmgr.model import Json
-    from sessionmgr.provider import RunContext
     from sessionmgr.wire import Id
     from sessionmgr_adapters.codex.calling import Talk
     from sessionmgr_adapters.codex.frames import Asking

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 import trio
 
+from sessionmgr.adapter.kit.failures import config_invalid
 from sessionmgr.model import (
     Failure,
     FailureKind,
@@ -20,7 +21,6 @@ from sessionmgr.model import (
     MessageSent,
     PolicyViolation,
 )
-from sessionmgr.provider.refusal import config_invalid
 from sessionmgr_adapters.codex.calling import DEADLINE, Caller, refused
 from sessionmgr_adapters.codex.configured import ConfigUnreadableError, told
 from sessionmgr_adapters.codex.conversation import CodexConversation
@@ -59,8 +59,8 @@ from sessionmgr_adapters.codex.version import too_old, version_in
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from sessionmgr.provider import RunContext
-    from sessionmgr.provider.connection import Conversation
+    from sessionmgr.adapter import RunContext
+    from sessionmgr.adapter.connections import Conversation
     from sessionmgr_adapters.codex.frames import Frame, Turn as TurnFrame
     from sessionmgr_adapters.codex.options import CodexOptions
     from sessionmgr_adapters.codex.orders import Told

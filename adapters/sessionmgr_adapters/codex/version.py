@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.provider.version import outdated
+from sessionmgr.adapter.kit.version import outdated
 
 if TYPE_CHECKING:
     from sessionmgr.model import Failure

@@ -6,6 +6,17 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.adapter import (
+    NATIVE,
+    Capabilities,
+    Mapped,
+    PermissionMap,
+    ProviderAdapter,
+    RunContext,
+    RunSpec,
+)
+from sessionmgr.adapter.kit.exit_failure import exit_failure, start_failure
+from sessionmgr.adapter.kit.failures import config_invalid
 from sessionmgr.errors import ProcessError, ProgramNotFound
 from sessionmgr.model import (
     Failure,
@@ -18,17 +29,6 @@ from sessionmgr.model import (
     ToolCallStarted,
 )
 from sessionmgr.process import Command
-from sessionmgr.provider import (
-    NATIVE,
-    Capabilities,
-    Mapped,
-    PermissionMap,
-    ProviderAdapter,
-    RunContext,
-    RunSpec,
-)
-from sessionmgr.provider.child_end import exit_failure, start_failure
-from sessionmgr.provider.refusal import config_invalid
 from sessionmgr_adapters.shell.options import ShellOptions
 from sessionmgr_adapters.shell.performance import TOOL, Performance
 from sessionmgr_adapters.shell.rules import CommandRefusedError, Rules

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import msgspec
 
+from sessionmgr.adapter import Options
 from sessionmgr.model.duration import EXPECTED, duration_of
-from sessionmgr.provider import Options
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.adapter.kit.exit_failure import exit_failure, process_exited
 from sessionmgr.model import (
     Cause,
     ErrorOccurred,
@@ -21,17 +22,16 @@ from sessionmgr.model import (
 from sessionmgr.process import Pump
 from sessionmgr.process.facts import ExitFacts
 from sessionmgr.process.ladder import Ladder, end_tree, open_tree
-from sessionmgr.provider.child_end import exit_failure, process_exited
 from sessionmgr_adapters.shell.output import Output, Pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sessionmgr.adapter import RunContext
     from sessionmgr.model import Event, Json
     from sessionmgr.model.event.tool import ToolCallEnded
     from sessionmgr.process import Command, Tail
     from sessionmgr.process.launcher import ChildTree
-    from sessionmgr.provider import RunContext
     from sessionmgr.wire import Line
 
 TOOL: Final = "bash"

@@ -11,8 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sessionmgr.process.program import NotStartedError, find
-from sessionmgr.provider.command_line import (
+from sessionmgr.adapter.kit.command_line import (
     KNOWN,
     LAUNCHING,
     MULTI_CALL,
@@ -26,6 +25,7 @@ from sessionmgr.provider.command_line import (
     script_of,
     written,
 )
+from sessionmgr.process.program import NotStartedError, find
 from sessionmgr_adapters.shell.words import NotPlainError, Word
 
 if TYPE_CHECKING:

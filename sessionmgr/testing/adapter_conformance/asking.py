@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.adapter import Allow, Deny
 from sessionmgr.model import PermissionMode, RunStatus
-from sessionmgr.provider import Allow, Deny
 from sessionmgr.testing.adapter_conformance.behaviour import Chapter
 
 if TYPE_CHECKING:
-    from sessionmgr.provider import ApprovalRequest, Decision
+    from sessionmgr.adapter import ApprovalRequest, Decision
     from sessionmgr.testing.adapter_conformance.stage import Stage
 
 ASKING: Final = Chapter()

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from sessionmgr.adapter import ProviderAdapter
     from sessionmgr.model import Json
-    from sessionmgr.provider import ProviderAdapter
     from sessionmgr.testing.player import Dialect
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.adapter import Options
 from sessionmgr.errors import CapabilityMissing, OptionInvalid, PermissionRefused
 from sessionmgr.model import CAPABILITIES, UNSUPPORTED, PermissionMode
-from sessionmgr.provider import Options
 from sessionmgr.testing.adapter_conformance.behaviour import Chapter
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.adapter import Allow, Budget, Deny
 from sessionmgr.errors import (
     BudgetSpent,
     LeaseHeld,
@@ -21,7 +22,6 @@ from sessionmgr.errors import (
 )
 from sessionmgr.manager import Clocks
 from sessionmgr.model import TERMINAL, Kind, encode_json, new_id
-from sessionmgr.provider import Allow, Budget, Deny
 from sessionmgr.store import Request
 from sessionmgr.testing.simulation.chance import Dice
 from sessionmgr.testing.simulation.reader import read_along
@@ -30,9 +30,9 @@ from sessionmgr.testing.simulation.world import FRAIL, STEADY, RunNote
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
+    from sessionmgr.adapter import ApprovalRequest, Decision
     from sessionmgr.manager import Manager, RunHandle, SessionHandle
     from sessionmgr.model import Json, Snapshot
-    from sessionmgr.provider import ApprovalRequest, Decision
     from sessionmgr.testing.simulation.world import ShiftNote, World
 
 BUDGET: Final = Budget(tokens=1000)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.provider import RunContext
+from sessionmgr.adapter import RunContext
 from sessionmgr.testing.scripted import Entry, ScriptedProvider, scripted
 from sessionmgr.testing.simulation.chance import Dice
 from sessionmgr.testing.simulation.piece import Piece, write_piece
 from sessionmgr.testing.simulation.record import Record
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter import ApprovalRequest, Decision
     from sessionmgr.model import RunResult
-    from sessionmgr.provider import ApprovalRequest, Decision
     from sessionmgr.store import Store
     from sessionmgr.testing.script import Script
     from sessionmgr.testing.simulation.weather import Weather

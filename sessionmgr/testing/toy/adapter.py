@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import trio
 
-from sessionmgr.errors import ProcessError
-from sessionmgr.model import Cause, Failure, FailureKind, PermissionMode
-from sessionmgr.process import Command
-from sessionmgr.provider import (
+from sessionmgr.adapter import (
     NATIVE,
     ApprovalRequest,
     Capabilities,
@@ -20,9 +17,12 @@ from sessionmgr.provider import (
     ProviderAdapter,
     RunContext,
 )
-from sessionmgr.provider.child_end import exit_failure, process_exited, start_failure
-from sessionmgr.provider.connection import ConnectionSpec
-from sessionmgr.provider.connection_pool import ConnectionPool
+from sessionmgr.adapter.connections import ConnectionSpec
+from sessionmgr.adapter.kit.connection_pool import ConnectionPool
+from sessionmgr.adapter.kit.exit_failure import exit_failure, process_exited, start_failure
+from sessionmgr.errors import ProcessError
+from sessionmgr.model import Cause, Failure, FailureKind, PermissionMode
+from sessionmgr.process import Command
 from sessionmgr.testing.toy import sdk
 from sessionmgr.testing.toy.frames import More, Open, Question, Say, Took, TurnEnded, Withdrawn
 from sessionmgr.testing.toy.normalise import State, normalise
@@ -31,7 +31,7 @@ from sessionmgr.testing.toy.options import ToyOptions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.provider.connection import Connect
+    from sessionmgr.adapter.connections import Connect
     from sessionmgr.testing.toy.frames import Frame
     from sessionmgr.testing.toy.sdk import ToyConnection, ToyConversation
     from sessionmgr.wire import NoFrame

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sessionmgr.adapter.kit.undecoded import told
 from sessionmgr.model import (
     MessageReceived,
     MessageStreamed,
@@ -14,7 +15,6 @@ from sessionmgr.model import (
     ToolCallStarted,
     Usage,
 )
-from sessionmgr.provider.no_frame import told
 from sessionmgr.testing.toy.frames import (
     Frame,
     Hello,

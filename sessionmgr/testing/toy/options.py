@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessionmgr.provider import Options
+from sessionmgr.adapter import Options
 
 
 class ToyOptions(Options, frozen=True, kw_only=True):

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import UNSET
 
+from sessionmgr.adapter.kit.arrivals import Arrivals
+from sessionmgr.adapter.question import Allow
 from sessionmgr.process import Pump
 from sessionmgr.process.ladder import Ladder, end_tree, open_tree
-from sessionmgr.provider.arrivals import Arrivals
-from sessionmgr.provider.question import Allow
 from sessionmgr.testing.toy.frames import (
     DECODER,
     Answer,
@@ -30,11 +30,11 @@ from sessionmgr.wire import NoFrame, read_frames
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
+    from sessionmgr.adapter.connections import ConnectionSpec
+    from sessionmgr.adapter.question import Decision
     from sessionmgr.process import Tail
     from sessionmgr.process.facts import ExitFacts
     from sessionmgr.process.launcher import ChildTree
-    from sessionmgr.provider.connection import ConnectionSpec
-    from sessionmgr.provider.question import Decision
     from sessionmgr.testing.toy.frames import Told
     from sessionmgr.wire import Line
 

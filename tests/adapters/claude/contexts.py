@@ -5,18 +5,18 @@ from __future__ import annotations
 import trio
 import trio.lowlevel
 
+from sessionmgr.adapter import RunContext, RunSpec
+from sessionmgr.adapter.inbox import Intake
+from sessionmgr.adapter.run_control import Course
 from sessionmgr.model import (
     Json,
     Permission,
     PermissionMode,
 )
 from sessionmgr.model.permission import Fidelity
-from sessionmgr.provider import RunContext, RunSpec
-from sessionmgr.provider.course import Course
-from sessionmgr.provider.intake import Intake
 from sessionmgr_adapters.claude import ClaudeOptions
 from sessionmgr_adapters.claude.launch import ClaudeSpec, make_spec
-from tests.provider.no_launcher import NoLauncher
+from tests.adapter.no_launcher import NoLauncher
 
 
 async def add(given: dict[str, Json]) -> Json:

@@ -7,8 +7,8 @@ from typing import Final
 
 import trio
 
+from sessionmgr.adapter import Allow
 from sessionmgr.model import Json
-from sessionmgr.provider import Allow
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation
 from sessionmgr.wire import NoFrame
 from sessionmgr_adapters.claude.blocks import TextBlock, ToolResult, ToolUse

@@ -6,9 +6,9 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr import Job, run_batch
+from sessionmgr.adapter import Budget
 from sessionmgr.manager import open_manager
 from sessionmgr.model import FailureKind, RunStatus
-from sessionmgr.provider import Budget
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk, with_sdk
 from sessionmgr_adapters.claude import ClaudeAdapter
 from sessionmgr_adapters.claude.frames import ConversationReset, System

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from sessionmgr.adapter import child_talk
 from sessionmgr.process.ladder import Ladder
-from sessionmgr.provider import child_talk
 from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConformance, Play
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.claude import ClaudeAdapter

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
+from sessionmgr.adapter import Allow
 from sessionmgr.model import Json
-from sessionmgr.provider import Allow
 from sessionmgr.testing.mock_sdk import Answered, MockSdk
 from sessionmgr_adapters.claude.frames import Ask, HostRequest
 from sessionmgr_adapters.claude.orders import Told

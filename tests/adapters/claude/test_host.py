@@ -5,8 +5,8 @@ from __future__ import annotations
 import trio
 from trio.testing import MockClock
 
+from sessionmgr.adapter import Allow, Deny
 from sessionmgr.model import Json, RunStatus
-from sessionmgr.provider import Allow, Deny
 from sessionmgr.testing.mock_sdk import Answered, MockSdk
 from sessionmgr_adapters.claude import ClaudeHook, ClaudeTool
 from sessionmgr_adapters.claude.frames import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sessionmgr.adapter import Budget
 from sessionmgr.errors import ResumeIdRefused
 from sessionmgr.model import (
     Json,
@@ -13,7 +14,6 @@ from sessionmgr.model import (
 from sessionmgr.model.permission import Fidelity
 from sessionmgr.process import build_environment
 from sessionmgr.process.environment import NESTING
-from sessionmgr.provider import Budget
 from sessionmgr_adapters.claude import ClaudeOptions, ClaudeTool
 from sessionmgr_adapters.claude.launch import ENVIRONMENT
 from tests.adapters.claude.contexts import add, flags, spec

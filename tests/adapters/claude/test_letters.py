@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from sessionmgr.adapter import Allow, Deny
+from sessionmgr.adapter.question import by_mode
 from sessionmgr.model import PermissionMode
-from sessionmgr.provider import Allow, Deny
-from sessionmgr.provider.question import by_mode
 from sessionmgr_adapters.claude.frames import Ask
 from sessionmgr_adapters.claude.letters import Letters
 from sessionmgr_adapters.claude.orders import HostReply, Request, Say, encode

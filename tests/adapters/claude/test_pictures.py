@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from sessionmgr.adapter.kit.images import LARGEST, MOST, ImageRefusedError, media_type_of
 from sessionmgr.model import (
     Json,
 )
-from sessionmgr.provider.images import LARGEST, MOST, ImageRefusedError, media_type_of
 from sessionmgr_adapters.claude.pictures import Gallery, blocks_of
 
 PNG = b"\x89PNG\r\n\x1a\n and more"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import trio
 from trio.testing import MockClock
 
+from sessionmgr.adapter.kit.structured_output import find_maker
 from sessionmgr.model import FailureKind as K, Json, RunStatus
-from sessionmgr.provider.structured import find_maker
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk
 from sessionmgr_adapters.claude.blocks import TextBlock
 from sessionmgr_adapters.claude.frames import (

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 import trio
 
+from sessionmgr.adapter import Allow
 from sessionmgr.model import Json
-from sessionmgr.provider import Allow
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation
 from sessionmgr_adapters.codex.frames import (
     Answer,

@@ -7,6 +7,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.model import (
     AnyEvent,
     ErrorOccurred,
@@ -16,7 +17,6 @@ from sessionmgr.model import (
     ToolCallStarted,
     TurnCompleted,
 )
-from sessionmgr.provider import Allow, ApprovalRequest, Decision
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered
 from sessionmgr_adapters.codex.frames import (
     Asking,

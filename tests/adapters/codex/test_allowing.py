@@ -9,8 +9,8 @@ import pytest
 import trio
 import trio.testing
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.model import FailureKind, Json
-from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.testing.mock_sdk import Answered
 from sessionmgr_adapters.codex.frames import Asking, ItemStarted
 from sessionmgr_adapters.codex.items import FileChange, FileUpdate

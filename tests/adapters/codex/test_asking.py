@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import trio
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.manager import open_manager
 from sessionmgr.model import (
     Json,
 )
-from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import Answered, MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter, CodexOptions, CodexTool

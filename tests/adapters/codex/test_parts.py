@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
+from sessionmgr.adapter import Allow, Decision, Deny
 from sessionmgr.model import Event, Json, ToolCallFailed, ToolCallStarted
 from sessionmgr.process import secrets
-from sessionmgr.provider import Allow, Decision, Deny
 from sessionmgr.wire import ErrorResponse, Notification, Request, Response, Untyped
 from sessionmgr_adapters.codex.calls import bare
 from sessionmgr_adapters.codex.frames import (

@@ -7,6 +7,7 @@ from typing import Final
 
 import trio
 
+from sessionmgr.adapter import Budget
 from sessionmgr.manager import Clocks
 from sessionmgr.model import (
     ErrorOccurred,
@@ -15,7 +16,6 @@ from sessionmgr.model import (
     RunStatus,
     SessionStatsUpdated,
 )
-from sessionmgr.provider import Budget
 from sessionmgr.testing.model_server import (
     Call,
     Cut,

@@ -6,8 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.model import FailureKind, Json, RunStatus
-from sessionmgr.provider import Allow, ApprovalRequest, Decision
 from sessionmgr.testing.model_server import Call, Refuse, Say, Script
 from sessionmgr_adapters.claude.refusals import EFFORTS
 from tests.real.claude.house import House, programs_of

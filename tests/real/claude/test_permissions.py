@@ -13,8 +13,8 @@ from typing import Final
 import pytest
 import trio
 
+from sessionmgr.adapter import Approve
 from sessionmgr.model import FailureKind, Json, PermissionMode, RunStatus
-from sessionmgr.provider import Approve
 from sessionmgr.testing.model_server import Call, ModelServer, Say, Script, prompt_with
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr_adapters.claude.adapter import PERMISSIONS

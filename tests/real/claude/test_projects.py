@@ -7,8 +7,8 @@ from pathlib import Path
 
 import trio
 
+from sessionmgr.adapter import ApprovalRequest, Decision, Deny
 from sessionmgr.model import Json
-from sessionmgr.provider import ApprovalRequest, Decision, Deny
 from sessionmgr.testing.model_server import Call, Say
 from sessionmgr.testing.model_server.script import Move
 from tests.real.house import House, text_of, until

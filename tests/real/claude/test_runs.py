@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny, child_talk
 from sessionmgr.model import (
     ErrorOccurred,
     MessageReceived,
@@ -13,7 +14,6 @@ from sessionmgr.model import (
     RunStatus,
     ToolCallCompleted,
 )
-from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny, child_talk
 from sessionmgr.testing.model_server import Call, Say, Script, Think, prompt_with
 from sessionmgr_adapters.claude import turn
 from tests.real.claude.house import PATIENCE, House

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 import trio
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.manager import RunHandle, SessionHandle
 from sessionmgr.model import MessageReceived, TokenUsageUpdated, ToolCallCompleted, ToolCallStarted
-from sessionmgr.provider import Allow, ApprovalRequest, Decision
 from sessionmgr.testing.model_server import (
     Call,
     ModelRequest,

@@ -8,8 +8,8 @@ from typing import Final
 import pytest
 import trio
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.model import Json
-from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.testing.model_server import Call, Say
 from tests.real.house import House, Played
 

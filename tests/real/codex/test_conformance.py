@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from sessionmgr.adapter.connections import ConnectionSpec
 from sessionmgr.process.capture import CapturingLauncher
-from sessionmgr.provider.connection import ConnectionSpec
 from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConformance, Play
 from sessionmgr.testing.model_server import (
     Call,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import trio
 
+from sessionmgr.adapter import ApprovalRequest, Decision
 from sessionmgr.model import ErrorOccurred, FailureKind, RunStatus, ToolCallCompleted
-from sessionmgr.provider import ApprovalRequest, Decision
 from sessionmgr.testing.model_server import Call, Say, Script
 from tests.real.codex.test_kills import app_servers
 from tests.real.house import House, see, until_event

@@ -10,8 +10,8 @@ from typing import Final
 
 import trio
 
+from sessionmgr.adapter import Approve, Mapped, PermissionMap
 from sessionmgr.model import FailureKind, Fidelity, Json, PermissionMode
-from sessionmgr.provider import Approve, Mapped, PermissionMap
 from sessionmgr.testing.model_server import Call, ModelServer, Say, Script
 from sessionmgr.testing.model_server.hermetic import Hermitage
 from sessionmgr_adapters.codex.policy import PERMISSIONS

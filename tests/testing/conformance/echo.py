@@ -1,7 +1,7 @@
 """The smallest adapter there can be, as the README has it."""
 
+from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
 from sessionmgr.model import MessageReceived, RunStarted
-from sessionmgr.provider import NATIVE, Capabilities, ProviderAdapter, RunContext
 
 
 class Echo(ProviderAdapter):

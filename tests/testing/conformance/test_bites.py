@@ -8,6 +8,15 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sessionmgr.adapter import (
+    NATIVE,
+    Allow,
+    ApprovalRequest,
+    Capabilities,
+    Options,
+    ProviderAdapter,
+    RunContext,
+)
 from sessionmgr.model import (
     Failure,
     FailureKind,
@@ -16,15 +25,6 @@ from sessionmgr.model import (
     RunCompleted,
     RunStarted,
     ToolCallStarted,
-)
-from sessionmgr.provider import (
-    NATIVE,
-    Allow,
-    ApprovalRequest,
-    Capabilities,
-    Options,
-    ProviderAdapter,
-    RunContext,
 )
 from sessionmgr.testing.adapter_conformance import ADAPTER_BEHAVIOURS, AdapterCase, Play
 

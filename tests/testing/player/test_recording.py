@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import trio
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.manager import open_manager
 from sessionmgr.model import Json, RunResult, RunStatus
-from sessionmgr.provider import Allow, ApprovalRequest, Decision
 from sessionmgr.testing.player import Entry, Recording, Write, command_of, recorder_of
 from sessionmgr.testing.toy import ToyAdapter
 from sessionmgr.testing.toy.adapter import agent

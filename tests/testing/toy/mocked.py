@@ -2,7 +2,7 @@
 
 import trio
 
-from sessionmgr.provider import Allow
+from sessionmgr.adapter import Allow
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation
 from sessionmgr.testing.toy import (
     Frame,

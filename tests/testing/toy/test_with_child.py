@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.manager import Clocks, Manager, open_manager
 from sessionmgr.manager.session_handle import SessionHandle
 from sessionmgr.model import (
@@ -17,7 +18,6 @@ from sessionmgr.model import (
     RunResult,
     RunStatus,
 )
-from sessionmgr.provider import Allow, ApprovalRequest, Decision
 from sessionmgr.testing.toy import ToyAdapter
 
 

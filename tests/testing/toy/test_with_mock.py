@@ -8,10 +8,10 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.manager.session_handle import SessionHandle
 from sessionmgr.model import FailureKind, Reason, RunStatus
-from sessionmgr.provider import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation, MockSdk, with_sdk
 from sessionmgr.testing.toy import (
     Frame,

@@ -19,8 +19,8 @@ from sessionmgr_adapters.codex.one_shot.profile import parted, require_free
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sessionmgr.adapter import RunContext
     from sessionmgr.process.launcher import Launcher
-    from sessionmgr.provider import RunContext
 
 SCHEMA: Final = "schema.json"
 ANSWER: Final = "answer"

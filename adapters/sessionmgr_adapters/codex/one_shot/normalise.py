@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.adapter.kit.undecoded import told
 from sessionmgr.model import (
     ErrorOccurred,
     Failure,
@@ -24,7 +25,6 @@ from sessionmgr.model import (
     ToolCallStarted,
     TurnCompleted,
 )
-from sessionmgr.provider.no_frame import told
 from sessionmgr_adapters.codex.calls import PATCH, SHELL, bare
 from sessionmgr_adapters.codex.one_shot.complaints import cleaned, retried, turn_failure
 from sessionmgr_adapters.codex.one_shot.frames import (

@@ -16,6 +16,8 @@ import trio
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from sessionmgr.adapter.kit.exit_failure import exit_failure, process_exited
+from sessionmgr.adapter.kit.run_end import end_well, output_in
 from sessionmgr.model import (
     Failure,
     FailureKind,
@@ -24,8 +26,6 @@ from sessionmgr.model import (
 )
 from sessionmgr.process import PrivateFiles, Pump
 from sessionmgr.process.ladder import Ladder, end_tree, open_tree
-from sessionmgr.provider.child_end import exit_failure, process_exited
-from sessionmgr.provider.ending import end_well, output_in
 from sessionmgr_adapters.codex.one_shot.complaints import cleaned, start_kind, turn_failure
 from sessionmgr_adapters.codex.one_shot.frames import read
 from sessionmgr_adapters.codex.one_shot.launch import ANSWER, PROFILE
@@ -37,11 +37,11 @@ from sessionmgr_adapters.codex.races import has_lost, notice, wait
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sessionmgr.adapter import RunContext
     from sessionmgr.model import Permission
     from sessionmgr.process import Command
     from sessionmgr.process.facts import ExitFacts
     from sessionmgr.process.launcher import ChildTree
-    from sessionmgr.provider import RunContext
     from sessionmgr.wire import Line
     from sessionmgr_adapters.codex.one_shot.launch import OneShotSpec
     from sessionmgr_adapters.codex.one_shot.spending import Meters

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from sessionmgr.model import Json
 from sessionmgr_adapters.codex.one_shot.launch import OneShotSpec, toml
-from tests.provider.no_launcher import NoLauncher
+from tests.adapter.no_launcher import NoLauncher
 
 
 def spec(**more: object) -> OneShotSpec:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from sessionmgr.adapter.kit.images import LARGEST
 from sessionmgr.errors import CapabilityMissing, OptionInvalid
 from sessionmgr.manager import Clocks, Manager, RunHandle, open_manager
 from sessionmgr.model import (
@@ -20,7 +21,6 @@ from sessionmgr.model import (
     RunResult,
     RunStarted,
 )
-from sessionmgr.provider.images import LARGEST
 from sessionmgr_adapters.codex import CodexAdapter, CodexOptions
 from sessionmgr_adapters.codex.one_shot import play
 

@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
+from sessionmgr.adapter.options import Options
+from sessionmgr.adapter.question import by_mode
+from sessionmgr.adapter.run_control import Question, Stop, require_text
+from sessionmgr.adapter.validate_events import as_written
 from sessionmgr.model import (
     Cause,
     Failure,
@@ -18,19 +22,15 @@ from sessionmgr.model import (
     RunFailed,
     RunRateLimited,
 )
-from sessionmgr.provider.course import Question, Stop, require_text
-from sessionmgr.provider.options import Options
-from sessionmgr.provider.question import by_mode
-from sessionmgr.provider.told import as_written
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from sessionmgr.adapter.question import ApprovalRequest, Decision
+    from sessionmgr.adapter.run_control import Course
     from sessionmgr.model import Event, Support
     from sessionmgr.otp import DynamicSupervisor
     from sessionmgr.process.launcher import Launcher
-    from sessionmgr.provider.course import Course
-    from sessionmgr.provider.question import ApprovalRequest, Decision
 
 
 LONGEST_MESSAGE: Final = 4000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from sessionmgr.adapter.kit.failures import config_invalid
 from sessionmgr.model import Failure
-from sessionmgr.provider.refusal import config_invalid
 
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 

@@ -2,7 +2,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.provider.arrivals import Arrivals
+from sessionmgr.adapter.kit.arrivals import Arrivals
 
 
 async def test_reads_are_taken_in_their_order_until_the_end() -> None:

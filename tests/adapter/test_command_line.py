@@ -4,7 +4,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from sessionmgr.provider.command_line import (
+from sessionmgr.adapter.kit.command_line import (
     NotPlainError,
     Plain,
     argv_of,

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from sessionmgr.provider.command_line.code_arguments import code_argument
-from sessionmgr.provider.command_line.prefix_commands import (
+from sessionmgr.adapter.kit.command_line.code_arguments import code_argument
+from sessionmgr.adapter.kit.command_line.prefix_commands import (
     KNOWN,
     LAUNCHING,
     MULTI_CALL,
@@ -28,13 +28,13 @@ from sessionmgr.provider.command_line.prefix_commands import (
     run_by,
     script_of,
 )
-from sessionmgr.provider.command_line.script import RESERVED, Plain, read_script
-from sessionmgr.provider.command_line.tokenizer import NotPlainError
+from sessionmgr.adapter.kit.command_line.script import RESERVED, Plain, read_script
+from sessionmgr.adapter.kit.command_line.tokenizer import NotPlainError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.provider.command_line.tokenizer import Word
+    from sessionmgr.adapter.kit.command_line.tokenizer import Word
 
 LONGEST: Final = 128 * 1024
 """Maximum number of characters of a line to analyze."""

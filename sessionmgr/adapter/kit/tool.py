@@ -11,7 +11,7 @@ import msgspec
 
 from sessionmgr.model import Json
 
-log: Final = logging.getLogger("sessionmgr.provider")
+log: Final = logging.getLogger("sessionmgr.adapter")
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 import msgspec
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter.question import Decision
     from sessionmgr.process.command import Command
     from sessionmgr.process.launcher import Launcher
-    from sessionmgr.provider.question import Decision
 
 Told_contra = TypeVar("Told_contra", contravariant=True)
 Frame_co = TypeVar("Frame_co", covariant=True)

@@ -9,11 +9,11 @@ import trio
 from hypothesis import given, settings, strategies as st
 from trio.testing import MockClock
 
+from sessionmgr.adapter.connections import ConnectionSpec
+from sessionmgr.adapter.kit.connection_pool import ConnectionPool, State
 from sessionmgr.otp import DynamicSupervisor
 from sessionmgr.process import Command
-from sessionmgr.provider.connection import ConnectionSpec
-from sessionmgr.provider.connection_pool import ConnectionPool, State
-from tests.provider.no_launcher import NoLauncher
+from tests.adapter.no_launcher import NoLauncher
 
 
 class Spec(msgspec.Struct, frozen=True):

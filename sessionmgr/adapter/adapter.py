@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from sessionmgr.adapter.health import Health
+from sessionmgr.adapter.options import Options
+from sessionmgr.adapter.permission_map import HARMLESS, PermissionMap
 from sessionmgr.model import Capabilities
 from sessionmgr.otp import Actor
 from sessionmgr.process.environment import Declared
-from sessionmgr.provider.health import Health
-from sessionmgr.provider.options import Options
-from sessionmgr.provider.permission_map import HARMLESS, PermissionMap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sessionmgr.provider.context import RunContext, RunSpec
+    from sessionmgr.adapter.run_context import RunContext, RunSpec
 
 
 class ProviderAdapter(Actor):

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from msgspec import UNSET
 
+from sessionmgr.adapter import structured
+from sessionmgr.adapter.kit.structured_output import judge, schema_fault
 from sessionmgr.model import FailureKind, Json
-from sessionmgr.provider import structured
-from sessionmgr.provider.structured import judge, schema_fault
 
 PERSON: Json = {
     "type": "object",

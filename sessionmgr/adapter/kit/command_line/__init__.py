@@ -1,7 +1,7 @@
 """Parser for command lines of POSIX shells: words, commands, prefix commands."""
 
-from sessionmgr.provider.command_line.code_arguments import GIT_VALUED as GIT_VALUED
-from sessionmgr.provider.command_line.prefix_commands import (
+from sessionmgr.adapter.kit.command_line.code_arguments import GIT_VALUED as GIT_VALUED
+from sessionmgr.adapter.kit.command_line.prefix_commands import (
     KNOWN as KNOWN,
     LAUNCHING as LAUNCHING,
     MULTI_CALL as MULTI_CALL,
@@ -12,18 +12,18 @@ from sessionmgr.provider.command_line.prefix_commands import (
     launches as launches,
     script_of as script_of,
 )
-from sessionmgr.provider.command_line.script import (
+from sessionmgr.adapter.kit.command_line.script import (
     Plain as Plain,
     read_script as read_script,
     written as written,
 )
-from sessionmgr.provider.command_line.started import (
+from sessionmgr.adapter.kit.command_line.started import (
     Started as Started,
     Words as Words,
     command_of_argv as command_of_argv,
     commands_of_line as commands_of_line,
 )
-from sessionmgr.provider.command_line.tokenizer import (
+from sessionmgr.adapter.kit.command_line.tokenizer import (
     NotPlainError as NotPlainError,
     Operator as Operator,
     ShellNeededError as ShellNeededError,

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 import trio
 
+from sessionmgr.adapter.lazy_event import Latch
+from sessionmgr.adapter.validate_events import checked, size_of_text
 from sessionmgr.errors import OtpError, RunCancelled, RunCrashed
 from sessionmgr.model import Cause, Failure, Kind, StallSuspected, new_id
 from sessionmgr.otp import Run
-from sessionmgr.provider.latch import Latch
-from sessionmgr.provider.told import checked, size_of_text
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter.adapter import ProviderAdapter
+    from sessionmgr.adapter.inbox import Intake
+    from sessionmgr.adapter.question import ApprovalRequest, Decision
+    from sessionmgr.adapter.run_context import RunContext
     from sessionmgr.model import Event, Json
     from sessionmgr.otp import TaskSupervisor
-    from sessionmgr.provider.adapter import ProviderAdapter
-    from sessionmgr.provider.context import RunContext
-    from sessionmgr.provider.intake import Intake
-    from sessionmgr.provider.question import ApprovalRequest, Decision
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from sessionmgr.provider.command_line.tokenizer import NotPlainError, Operator, Word, tokens
+from sessionmgr.adapter.kit.command_line.tokenizer import NotPlainError, Operator, Word, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,9 +9,9 @@ from typing import Final, Literal
 
 import msgspec
 
+from sessionmgr.adapter.bounded_file import FileRefused, read_bytes
 from sessionmgr.model.json import Json, Unreadable, parse_json
 from sessionmgr.process.program import NotStartedError, find
-from sessionmgr.provider.bounded_file import FileRefused, read_bytes
 
 LARGEST: Final = 4 * 1024 * 1024
 """Maximum number of bytes read from a settings or login file."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.provider.command_line.tokenizer import NotPlainError
+from sessionmgr.adapter.kit.command_line.tokenizer import NotPlainError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

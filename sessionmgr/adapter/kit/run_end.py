@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
+from sessionmgr.adapter.kit.structured_output import judge
 from sessionmgr.model import Unreadable, parse_json
-from sessionmgr.provider.structured import judge
 
 if TYPE_CHECKING:
     from msgspec import UnsetType
 
+    from sessionmgr.adapter.run_context import RunContext
     from sessionmgr.model import Json
-    from sessionmgr.provider.context import RunContext
 
 
 async def end_well(run: RunContext, output: Json | UnsetType, *, stop_reason: str | None) -> None:

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import trio
 
+from sessionmgr.adapter.connections import Keyed, Living
 from sessionmgr.errors import StartFailed
 from sessionmgr.otp import child
-from sessionmgr.provider.connection import Keyed, Living
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Hashable
 
+    from sessionmgr.adapter.connections import Connect
     from sessionmgr.otp import DynamicSupervisor
-    from sessionmgr.provider.connection import Connect
 
 C = TypeVar("C", bound=Living)
 Spec = TypeVar("Spec", bound=Keyed)

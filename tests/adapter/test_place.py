@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.provider.place import as_seen_from
+from sessionmgr.adapter.kit.paths import as_seen_from
 
 
 def test_a_path_is_seen_from_the_directory_that_it_leads_into(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.adapter.adapter import ProviderAdapter
 from sessionmgr.errors import AdapterBroken, ProviderUnknown
-from sessionmgr.provider.adapter import ProviderAdapter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

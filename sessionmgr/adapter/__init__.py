@@ -1,0 +1,40 @@
+"""The port: what an adapter is, what it is handed, and how it is found."""
+
+from sessionmgr.adapter.adapter import ProviderAdapter as ProviderAdapter
+from sessionmgr.adapter.connections import (
+    Connect as Connect,
+    Connection as Connection,
+    ConnectionSpec as ConnectionSpec,
+    Conversation as Conversation,
+)
+from sessionmgr.adapter.discovery import find_adapter as find_adapter, installed as installed
+from sessionmgr.adapter.health import Health as Health
+from sessionmgr.adapter.options import Options as Options
+from sessionmgr.adapter.permission_map import Mapped as Mapped, PermissionMap as PermissionMap
+from sessionmgr.adapter.question import (
+    Allow as Allow,
+    ApprovalRequest as ApprovalRequest,
+    Approve as Approve,
+    Decision as Decision,
+    Deny as Deny,
+)
+from sessionmgr.adapter.run_context import (
+    Budget as Budget,
+    RunContext as RunContext,
+    RunSpec as RunSpec,
+)
+from sessionmgr.adapter.run_control import Stop as Stop
+from sessionmgr.errors import (
+    AdapterBroken as AdapterBroken,
+    CapabilityMissing as CapabilityMissing,
+    OptionInvalid as OptionInvalid,
+    PermissionRefused as PermissionRefused,
+    ProviderUnknown as ProviderUnknown,
+)
+from sessionmgr.model import (
+    EMULATED as EMULATED,
+    NATIVE as NATIVE,
+    UNSUPPORTED as UNSUPPORTED,
+    Capabilities as Capabilities,
+    Negotiation as Negotiation,
+)

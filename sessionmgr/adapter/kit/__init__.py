@@ -1,0 +1,1 @@
+"""Ready-made parts of an adapter."""

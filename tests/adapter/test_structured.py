@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from msgspec import UNSET
 
-from sessionmgr.adapter import structured
+from sessionmgr.adapter.kit import structured_output
 from sessionmgr.adapter.kit.structured_output import judge, schema_fault
 from sessionmgr.model import FailureKind, Json
 
@@ -27,13 +27,13 @@ def _installed() -> None:
 @pytest.fixture
 def _not_installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
-    structured.find_maker.cache_clear()
+    structured_output.find_maker.cache_clear()
     yield
-    structured.find_maker.cache_clear()
+    structured_output.find_maker.cache_clear()
 
 
 def test_where_nothing_was_asked_for_nothing_is_judged() -> None:
-    assert judge(None, UNSET) == judge(None, 1) == structured.Judged()
+    assert judge(None, UNSET) == judge(None, 1) == structured_output.Judged()
     assert schema_fault(None) is None
 
 
@@ -46,7 +46,7 @@ def test_what_is_missing_is_a_failure() -> None:
 
 @pytest.mark.usefixtures("_installed")
 def test_what_is_valid_is_well_and_nothing_is_said_of_it() -> None:
-    assert judge(PERSON, {"age": 3}) == structured.Judged()
+    assert judge(PERSON, {"age": 3}) == structured_output.Judged()
 
 
 @pytest.mark.usefixtures("_installed")

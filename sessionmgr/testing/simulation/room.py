@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.adapter import intake
+from sessionmgr.adapter import inbox
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -19,10 +19,10 @@ each who writes may go beyond the room once."""
 @contextmanager
 def small_room() -> Generator[None, None, None]:
     """Let adapters wait when so much is on its way."""
-    before = intake.ROOM
+    before = inbox.ROOM
     # A constant for everybody else.
-    setattr(intake, "ROOM", ROOM)  # noqa: B010
+    setattr(inbox, "ROOM", ROOM)  # noqa: B010
     try:
         yield
     finally:
-        setattr(intake, "ROOM", before)  # noqa: B010
+        setattr(inbox, "ROOM", before)  # noqa: B010

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny, child_talk
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
+from sessionmgr.adapter.kit import stdio_child
 from sessionmgr.model import (
     ErrorOccurred,
     MessageReceived,
@@ -164,7 +165,7 @@ async def test_plain_text_is_a_last_resort(house: House) -> None:
 async def test_a_child_of_the_runs_own_is_told_of_to_its_end(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child_talk, "POLITE", PATIENCE)  # it is to go by itself, however slow
+    monkeypatch.setattr(stdio_child, "POLITE", PATIENCE)  # it is to go by itself, however slow
     session = await house.session()
     options = house.options(keep=False)
     played = await house.play([[Say(text="x")]], session, options=options)

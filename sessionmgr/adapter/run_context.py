@@ -24,7 +24,7 @@ from sessionmgr.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from sessionmgr.adapter.question import ApprovalRequest, Decision
     from sessionmgr.adapter.run_control import Course
@@ -266,17 +266,24 @@ class RunContext:
         if self._narrow is not None:
             self._narrow(live)
 
-    def emit_nowait(self, *events: Event, size: int | None = None) -> None:
-        """Tell what happened, without waiting for room: for what reads, and waits between reads."""
-        self._course.arrive(events, size)
+    def emit_nowait(
+        self, *events: Event, size: int | None = None, blobs: Sequence[bytes] = ()
+    ) -> None:
+        """Tell what happened, without waiting for room: for what reads, and waits between reads.
+
+        `size` is the number of bytes that were read for it, if that is known. `blobs` are the
+        images that the events name by their sha256: they are stored before any of these events is
+        visible.
+        """
+        self._course.arrive(events, size, blobs)
 
     async def room(self) -> None:
         """Wait until what was told has nearly all been stored."""
         await self._course.intake.room()
 
-    async def emit(self, *events: Event) -> None:
-        """Tell what happened, in this order."""
-        self._course.arrive(events)
+    async def emit(self, *events: Event, blobs: Sequence[bytes] = ()) -> None:
+        """Tell what happened, in this order; `blobs` are the images that it names."""
+        self._course.arrive(events, None, blobs)
         await self._course.intake.room()
 
     async def recorded(self) -> None:

@@ -13,12 +13,14 @@ import msgspec
 import trio
 
 from sessionmgr.adapter.lazy_event import Latch
-from sessionmgr.adapter.validate_events import checked, size_of_text
+from sessionmgr.adapter.validate_events import checked, checked_blobs, size_of_text
 from sessionmgr.errors import OtpError, RunCancelled, RunCrashed
 from sessionmgr.model import Cause, Failure, Kind, StallSuspected, new_id
 from sessionmgr.otp import Run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.inbox import Intake
     from sessionmgr.adapter.question import ApprovalRequest, Decision
@@ -52,6 +54,8 @@ class Arrived(msgspec.Struct, frozen=True):
     events: tuple[Event, ...]
     size: int
     at: float
+    blobs: tuple[bytes, ...] = ()
+    """The images that these events name, to be stored with them."""
 
 
 class Stopped(msgspec.Struct, frozen=True):
@@ -139,17 +143,22 @@ class Course:
         self._played: tuple[ProviderAdapter, RunContext, TaskSupervisor] | None = None
         self._farewell: Run[None] | None = None
 
-    def arrive(self, events: tuple[Event, ...], size: int | None = None) -> None:
-        """Take in events; a sign of life, too.
+    def arrive(
+        self, events: tuple[Event, ...], size: int | None = None, blobs: Sequence[bytes] = ()
+    ) -> None:
+        """Take in events and the images that they name; a sign of life, too.
 
         Raises:
             TypeError: No adapter may tell this.
         """
         self.alive()
         events, written = checked(events)
+        if blobs:
+            blobs = checked_blobs(blobs)
         if size is None:
             size = size_of_text(events) if written is None else written
-        self.intake.put(Arrived(self, events, size, self.last_sign), size)
+            size += sum(map(len, blobs))
+        self.intake.put(Arrived(self, events, size, self.last_sign, tuple(blobs)), size)
 
     def alive(self) -> None:
         """Note a sign of life."""

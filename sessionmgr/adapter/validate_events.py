@@ -35,7 +35,7 @@ from sessionmgr.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -81,6 +81,18 @@ def checked(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], int | None]:
     except (*_UNWRITTEN, msgspec.MsgspecError):
         return _one_by_one(events)
     return (found, len(body)) if found == events else _one_by_one(events)
+
+
+def checked_blobs(blobs: Sequence[bytes]) -> Sequence[bytes]:
+    """Return the contents of images.
+
+    Raises:
+        TypeError: One of them is not bytes.
+    """
+    for blob in blobs:
+        if not isinstance(blob, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"a blob must be bytes, not {_shown(blob)}")
+    return blobs
 
 
 def size_of_text(events: tuple[Event, ...]) -> int:

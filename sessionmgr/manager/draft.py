@@ -95,6 +95,8 @@ class Draft:
         self.ledger: list[LedgerRow] = []
         self.effects: list[Effect] = []
         self.size = 0
+        self.blobs: list[bytes] = []
+        """The images that its events name."""
         self.closes = False
         """Whether the session ends with it."""
         self.reopens = False

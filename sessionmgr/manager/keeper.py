@@ -146,6 +146,7 @@ class Keeper:
             new_session=None if live.stored else self._new_session(at),
             closes=draft.closes,
             reopens=draft.reopens,
+            blobs=tuple(draft.blobs),
         )
         patience = self._tables.clocks.of("store") or float("inf")
         while True:

@@ -72,6 +72,7 @@ class Scribe:
             ) if course.run_id not in self._live.entries:
                 pass  # of a run whose record is closed
             case Arrived(course=course, events=events):
+                draft.blobs += item.blobs
                 self._arrived(draft, self._entry(course), events)
             case news.Admitted(entry=entry):
                 self._admitted(draft, entry)

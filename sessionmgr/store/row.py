@@ -80,6 +80,8 @@ class Append(Struct, frozen=True, kw_only=True):
     """Whether the session is closed with it, at `at`, if it is not yet."""
     reopens: bool = False
     """Whether it reopens the session if that is closed."""
+    blobs: tuple[bytes, ...] = ()
+    """The images that its events name by their sha256, stored with them."""
 
 
 class Appended(Struct, frozen=True, gc=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from trio.lowlevel import checkpoint
@@ -55,6 +56,7 @@ class MemoryJournal:
         self._snapshots: dict[str, Snapshot] = {}
         self._ledger: list[tuple[str, LedgerRow]] = []
         self._fences: dict[str, int] = {}
+        self._blobs: dict[str, bytes] = {}
 
     def _find(self, session_id: str) -> MemorySession:
         try:
@@ -172,6 +174,8 @@ class MemoryJournal:
         session.fence = append.fence
         session.batches[append.first] = identity(append)
         session.events += append.rows
+        for data in append.blobs:
+            self._blobs.setdefault(hashlib.sha256(data).hexdigest(), data)
         self._update_runs(append, session, ends)
         self._ledger += [(append.session_id, row) for row in append.ledger]
         if append.session is not None:

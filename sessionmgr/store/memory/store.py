@@ -34,7 +34,6 @@ class MemoryStore(MemoryJournal):
 
     def __init__(self) -> None:
         super().__init__()
-        self._blobs: dict[str, bytes] = {}
         self._backoffs: dict[str, bytes] = {}
         self._meta: dict[str, bytes] = {}
         self._leases: dict[str, Lease] = {}

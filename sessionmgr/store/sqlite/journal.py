@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,6 +18,7 @@ from sessionmgr.store.admission import (
     named_runs,
 )
 from sessionmgr.store.row import Append, Appended, LedgerRow, NewSession
+from sessionmgr.store.sqlite.shelf import put_blob
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,6 +70,8 @@ def append(connection: Connection, append: Append) -> Appended:
     if is_duplicate(append, last, _begun(connection, session, append.first, last)):
         return Appended(append.rows[-1].seq, duplicate=True)
     check_runs(append, ends, facts)
+    for data in append.blobs:
+        put_blob(connection, hashlib.sha256(data).hexdigest(), data)
     _write_runs(connection, append, session, keys, ends)
     _write_events(connection, append, session, keys)
     connection.execute(

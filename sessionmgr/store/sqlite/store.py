@@ -104,7 +104,7 @@ class SqliteStore(Ground):
         return await self._write(
             lambda connection: journal.append(connection, append),
             rows=len(append.rows) or 1,
-            size=sum(map(len, map(_BODY, (*append.rows, *append.runs)))),
+            size=sum(map(len, (*map(_BODY, (*append.rows, *append.runs)), *append.blobs))),
             ring=(("session", append.session_id), append.first + len(append.rows) - 1),
         )
 

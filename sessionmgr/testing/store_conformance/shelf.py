@@ -39,6 +39,18 @@ async def the_same_blob_twice_is_one(store: Store) -> None:
 
 
 @SHELF.of_one_store
+async def a_batch_brings_its_blobs_and_a_refused_one_none(store: Store) -> None:
+    await new_session(store)
+    await store.append(replace(batch(1, "image_received"), blobs=(b"one", b"two")))
+    for data in (b"one", b"two"):
+        assert await store.blob(hashlib.sha256(data).hexdigest()) == data
+    with refused(NumberGap):
+        await store.append(replace(batch(5, "image_received"), blobs=(b"three",)))
+    with refused(UnknownId):
+        await store.blob(hashlib.sha256(b"three").hexdigest())
+
+
+@SHELF.of_one_store
 async def a_blob_that_was_never_put_is_unknown(store: Store) -> None:
     with refused(UnknownId):
         await store.blob("0" * 64)

@@ -19,7 +19,7 @@ from sessionmgr.model import Cause, Failure, Kind, StallSuspected, new_id
 from sessionmgr.otp import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.inbox import Intake
@@ -111,6 +111,7 @@ class Course:
         "grace",
         "intake",
         "last_sign",
+        "moved",
         "over",
         "provider",
         "questions",
@@ -140,6 +141,8 @@ class Course:
         """Whether there ever was a sign of life."""
         self.over: Final = Latch()
         self._scope = trio.CancelScope()
+        self.moved: Callable[[str], None] = _stand_still
+        """Hears which step of the run's phase table was taken."""
         self._played: tuple[ProviderAdapter, RunContext, TaskSupervisor] | None = None
         self._farewell: Run[None] | None = None
 
@@ -187,6 +190,8 @@ class Course:
         if self.stop is not None:
             return False
         self.stop, self.claimed_at = stop, trio.current_time()
+        if not self.over.is_set():
+            self.moved("stop")
         return True
 
     def end(self, stop: Stop) -> bool:
@@ -204,7 +209,21 @@ class Course:
 
     def cut(self) -> None:
         """Have the run end now."""
+        was_cut = self.is_cut
         self._scope.cancel()
+        if not was_cut:
+            self.moved("grace_over")
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its task was cancelled."""
+        return self._scope.cancel_called
+
+    def end_task(self) -> None:
+        """Note that its task has ended, or will never begin."""
+        if not self.over.is_set():
+            self.over.set()
+            self.moved("task_over")
 
     async def play(
         self, adapter: ProviderAdapter, context: RunContext, beside: TaskSupervisor
@@ -236,7 +255,7 @@ class Course:
             raise crash
 
     def _leave(self, error: BaseException | None) -> None:
-        self.over.set()
+        self.end_task()
         self.intake.put(TaskEnded(self, error))
 
     def _say_farewell(self) -> None:
@@ -290,6 +309,10 @@ class Course:
             state="close", silent_for=silent, evidence=evidence, synthetic=True
         )
         self.intake.put(Arrived(self, (stalled,), 0, self.last_sign))
+
+
+def _stand_still(_step: str) -> None:
+    pass
 
 
 def _the_one(error: BaseException) -> BaseException:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.adapter.lazy_event import Latch
 from sessionmgr.adapter.run_control import Course
+from sessionmgr.manager.run_state import TRANSITIONS, Phase, Step
 from sessionmgr.manager.streams import Streams
 from sessionmgr.model import TERMINAL, Run
 
@@ -39,6 +41,7 @@ class RunEntry:
         "metadata",
         "negotiation",
         "pause",
+        "phase",
         "run",
         "secrets",
         "spec",
@@ -83,6 +86,7 @@ class RunEntry:
         self.message_id: Final = message_id
         self.run = Run(id=run_id, session_id=live.session.id, provider=live.session.provider)
         """The record, as far as it is stored."""
+        self.phase = Phase.WAITING
         self.course: Final = Course(
             run_id=run_id,
             session_id=live.session.id,
@@ -90,6 +94,7 @@ class RunEntry:
             intake=live.intake,
             grace=clocks.of("close"),
         )
+        self.course.moved = self.move
         self.admitted: Final = Latch()
         self.ended: Final = Latch()
         self.at_once = False
@@ -116,6 +121,31 @@ class RunEntry:
     def id(self) -> str:
         """The run's id."""
         return self.run.id
+
+    def move(self, step: str) -> None:
+        """Take a step in the phase table, where there is one, and compare it with the flags."""
+        self.phase = TRANSITIONS[self.phase].get(Step(step), self.phase)
+        self.check()
+
+    def check(self) -> None:
+        """Assert that the phase is what the flags say."""
+        told = self._phase_of_flags()
+        assert self.phase is told, f"{self.id} is {self.phase}, and {told} by its flags"
+
+    def _phase_of_flags(self) -> Phase:
+        course = self.course
+        was_abandoned = self.winds_down is not None and self.winds_down.at == inf
+        if course.over.is_set() or was_abandoned:
+            return Phase.OVER
+        if course.stop is not None and not self.dispatched:
+            return Phase.OVER
+        if course.is_cut:
+            return Phase.CUT
+        if course.stop is not None:
+            return Phase.STOPPING
+        if course.dispatched_at is not None:
+            return Phase.RUNNING
+        return Phase.DISPATCHED if self.dispatched else Phase.WAITING
 
     @property
     def is_over(self) -> bool:

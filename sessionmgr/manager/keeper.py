@@ -215,6 +215,8 @@ class Keeper:
     def _adopt(self, draft: Draft) -> None:
         live = self._live
         live.intake.stored(draft.size)
+        for each in live.entries.values():
+            each.check()
         for entry, run in draft.folds.items():
             ended = draft.has_ended(entry)
             if ended:  # joined deltas; no secret is whole in it
@@ -282,7 +284,7 @@ class Keeper:
         live = self._live
         if live.active is left and left.is_over:
             live.active = None
-        while live.queue and live.queue[0].is_over:
+        while live.queue and live.queue[0].course.stop is not None:
             del live.queue[0]
         # A task that is deaf to its end may still have something to say.
         if left.is_over and (left.course.over.is_set() or not left.dispatched):

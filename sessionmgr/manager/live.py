@@ -9,6 +9,7 @@ import trio
 
 from sessionmgr.adapter.inbox import Intake
 from sessionmgr.manager.budget import Account
+from sessionmgr.manager.run_state import Step
 from sessionmgr.store.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ class Live:
     def take_turn(self, entry: RunEntry) -> None:
         """Give a run its turn."""
         entry.dispatched = True
+        entry.move(Step.DISPATCH)
         self.active = entry
 
     def hide(self, secrets: Iterable[str]) -> None:

@@ -20,6 +20,7 @@ from sessionmgr.adapter.run_control import Stop
 from sessionmgr.errors import CapabilityMissing, OtpError, ProviderDown, SupervisorNotRunning
 from sessionmgr.manager.news import Narrowed, NotLaunched
 from sessionmgr.manager.plan import negotiate_wish
+from sessionmgr.manager.run_state import Step
 from sessionmgr.manager.status import ProviderStatus
 from sessionmgr.model import UNSUPPORTED, Cause
 from sessionmgr.otp import DynamicSupervisor, Run, Supervisor, TaskSupervisor, child
@@ -217,6 +218,7 @@ class ProviderTree:
             del self._contexts[entry]
             return False
         entry.course.dispatched_at = entry.course.last_sign = trio.current_time()
+        entry.move(Step.START)
         return True
 
     def _narrow(self, entry: RunEntry, live: Mapping[str, Support]) -> None:
@@ -241,7 +243,7 @@ class ProviderTree:
         """Hear that a run's task is over; one that was ended before it began could not say so."""
         del self._contexts[entry]
         if not entry.course.over.is_set():
-            entry.course.over.set()
+            entry.course.end_task()
             entry.live.intake.put(NotLaunched(entry, self.why_down))
 
     def release(self, provider_session_id: str) -> None:

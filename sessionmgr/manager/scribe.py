@@ -148,7 +148,7 @@ class Scribe:
         """End a run that never came to its provider."""
         failure = Failure(kind=FailureKind.ADAPTER_CRASHED, message=why, retryable=True)
         entry.course.claim(Stop(cause=Cause.ADAPTER_CRASH, failure=failure))
-        entry.course.over.set()  # there is no task to say so
+        entry.course.end_task()  # there is no task to say so
         draft.write(entry, _message(entry, "dropped"))
         self._end(draft, entry)
         draft.effects.append(Next(entry))

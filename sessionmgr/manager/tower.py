@@ -18,6 +18,7 @@ from sessionmgr.adapter.run_control import Stop
 from sessionmgr.manager.clocks import Watch, watch
 from sessionmgr.manager.entry import RunEntry
 from sessionmgr.manager.news import QUIET, Noted, Overdue
+from sessionmgr.manager.run_state import Step
 from sessionmgr.model import Cause, Failure, FailureKind, StallSuspected
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ class Tower:
     def _look(self, entry: RunEntry, now: float, *, strikes: bool = True) -> float:
         """Strike if something is due, or leave that to the next look; return when to look again."""
         course = entry.course
+        entry.check()
         if _needs_no_watch(entry) or course.dispatched_at is None:
             return NEVER
         if entry.winds_down is not None:
@@ -157,6 +159,9 @@ class Tower:
         if winding.is_last:
             if not entry.is_over and not course.was_asked_to_end:  # else that is on record
                 _note(entry, "close", course.grace, now)
+            course.cut()
+            entry.winds_down = Winding(NEVER, is_last=True)
+            entry.move(Step.GRACE_OVER)
             entry.live.intake.put(Overdue(entry))
             return NEVER
         _note(entry, "close", course.grace, now)

@@ -12,6 +12,7 @@ from benchmarks.batch.suite import BATCH
 from benchmarks.claude.suite import CLAUDE
 from benchmarks.cli.suite import CLI
 from benchmarks.codex.suite import CODEX
+from benchmarks.fleet.suite import FLEET
 from benchmarks.goal import exit_code
 from benchmarks.manager.suite import MANAGER
 from benchmarks.otp.suite import OTP
@@ -22,7 +23,7 @@ from benchmarks.store.suite import STORE
 from benchmarks.suite import Suite, UnknownNameError, cast, choose
 from benchmarks.wire.suite import WIRE
 
-SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, BATCH, CLI, CLAUDE, CODEX)
+SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, FLEET, BATCH, CLI, CLAUDE, CODEX)
 ROUNDS: Final = 7
 
 EPILOG: Final = """

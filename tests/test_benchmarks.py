@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import trio
+import trio.testing
 from hypothesis import given, strategies as st
 
 from benchmarks.agent import WithAgent, program as newest
@@ -13,6 +15,8 @@ from benchmarks.claude.suite import CLAUDE
 from benchmarks.codex.suite import CODEX
 from benchmarks.command import SUITES, main
 from benchmarks.contestant import Contestant, OtherPython, ThisPython
+from benchmarks.fleet.pieces import Fleet, lateness
+from benchmarks.fleet.suite import FLEET
 from benchmarks.goal import (
     Curve,
     Figure,
@@ -207,6 +211,37 @@ def test_every_goal_of_the_manager_has_a_contestant_for_each_figure() -> None:
     assert wanted <= {each.id for each in MANAGER.goals}
 
 
+def test_every_goal_of_the_fleet_has_a_contestant_for_each_figure() -> None:
+    names = {each.name for each in FLEET.contestants}
+    assert {each.name for each in FLEET.entrants()} == names
+    assert {"G-F1", "G-F2", "G-F3"} == {each.id for each in FLEET.goals}
+
+
+async def test_a_fleet_is_over_when_every_piece_of_every_session_was_heard(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    measured = Fleet(sessions=3, pieces=4)
+    told: list[str] = []
+
+    def tell(piece: str) -> None:
+        told.append(piece)
+        assert not measured.over.is_set()
+        measured.hear(piece)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(measured.sessions):
+            nursery.start_soon(measured.source, number, tell)
+            measured.ready()
+    assert len(told) == 3 * 4
+    assert measured.figures().keys() == {"event", "p50", "p99"}
+
+
+def test_lateness_has_the_median_and_what_one_in_a_hundred_exceeds() -> None:
+    found = lateness([float(each) for each in range(1, 101)])
+    assert found["p50"] == 50.5
+    assert 99 <= found["p99"] <= 100
+
+
 def test_nobody_is_measured_in_the_place_of_another() -> None:
     names = [each.name for each in cast(SUITES)]
     assert sorted(names) == sorted({each.name for suite in SUITES for each in suite.entrants()})
@@ -290,6 +325,7 @@ async def test_a_contestant_that_fails_fails_its_goals_and_no_others() -> None:
         ("otp", "G-A1", "ours.call"),
         ("wire", "G-E2", "ours.pipe"),
         ("manager", "G-E6", "ours.whole"),
+        ("fleet", "G-F1", "trio.fleet_200"),
     ],
 )
 def test_a_tiny_smoke_runs_and_exits_with_0(

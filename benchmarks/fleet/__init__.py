@@ -1,0 +1,1 @@
+"""What sessions cost that are on at once, each of which brings a piece of text now and then."""

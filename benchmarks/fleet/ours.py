@@ -1,0 +1,96 @@
+"""The fleet in a manager, whose record is in SQLite: each session has one who iterates its run."""
+
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import ClassVar, Final
+
+import trio
+
+from benchmarks.effort import Effort, Figures
+from benchmarks.fleet.pieces import Fleet, fleet
+from benchmarks.manager.whole import managed
+from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
+from sessionmgr.manager import Manager
+from sessionmgr.model import MessageStreamed, RunStarted
+
+LENGTH: Final = 299
+"""Bytes of the line in which a piece comes."""
+SILENCE: Final = 0.5
+TIMES: Final = 30
+
+
+class Paced(ProviderAdapter):
+    """Tells what the fleet's sources have it tell, as an adapter does: by the read."""
+
+    name: ClassVar[str] = "paced"
+    capabilities: ClassVar[Capabilities] = Capabilities(streaming=NATIVE)
+    fleet: ClassVar[Fleet]
+
+    async def run(self, run: RunContext) -> None:
+        await run.emit(RunStarted(provider_session_id=run.session_id))
+        await self.fleet.source(int(run.prompt), _telling(run), run.room)
+        await run.finish(stop_reason="end_turn")
+
+
+def _telling(run: RunContext) -> Callable[[str], None]:
+    def tell(piece: str) -> None:
+        run.emit_nowait(MessageStreamed(delta=piece), size=LENGTH)
+
+    return tell
+
+
+def pieces(effort: Effort, sessions: int) -> Figures:
+    """Have as many sessions tell pieces, and follow each of them."""
+    return trio.run(_main, fleet(effort, sessions))
+
+
+async def _main(measured: Fleet) -> Figures:
+    Paced.fleet = measured
+    async with managed(Paced) as manager, trio.open_nursery() as nursery:
+        for number in range(measured.sessions):
+            nursery.start_soon(_follow, manager, measured, number)
+    return measured.figures()
+
+
+async def _follow(manager: Manager, measured: Fleet, number: int) -> None:
+    session = await manager.open_session(Paced.name)
+    async with session.start(str(number)) as run:
+        async for event in run:
+            if isinstance(event, MessageStreamed):
+                measured.hear(event.delta)
+            elif isinstance(event, RunStarted):
+                measured.ready()
+
+
+class Rare(ProviderAdapter):
+    """Tells a piece after each silence."""
+
+    name: ClassVar[str] = "rare"
+    capabilities: ClassVar[Capabilities] = Capabilities(streaming=NATIVE)
+
+    async def run(self, run: RunContext) -> None:
+        await run.emit(RunStarted(provider_session_id=run.session_id))
+        tell = _telling(run)
+        for _ in range(int(run.prompt)):
+            await trio.sleep(SILENCE)
+            tell(str(time.perf_counter_ns()))
+            await run.room()
+        await run.finish(stop_reason="end_turn")
+
+
+def after_silence(effort: Effort) -> Figures:
+    """Take how late a piece is that comes after a silence, in the only session; ms."""
+
+    async def main() -> Figures:
+        async with managed(Rare) as manager:
+            session = await manager.open_session(Rare.name)
+            async with session.start(str(effort.repeats(TIMES))) as run:
+                late = [
+                    (time.perf_counter_ns() - int(event.delta)) / 1e6
+                    async for event in run
+                    if isinstance(event, MessageStreamed)
+                ]
+        return {"p50": median(late)}
+
+    return trio.run(main)

@@ -1,0 +1,78 @@
+"""Where the pieces come from, and when: the same for everybody who is measured."""
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median, quantiles
+from typing import Final
+
+import trio
+
+from benchmarks.effort import Effort, Figures, Stopwatch, cpu
+
+EVERY: Final = 0.02
+"""Seconds between two pieces of one session."""
+PIECES: Final = 500
+"""Pieces of one session: ten seconds."""
+
+
+@dataclass(slots=True)
+class Fleet:
+    """So many sessions, their sources, and what their subscribers saw."""
+
+    sessions: int
+    pieces: int
+    go: trio.Event = field(default_factory=trio.Event)
+    over: trio.Event = field(default_factory=trio.Event)
+    watch: Stopwatch = field(default_factory=lambda: Stopwatch(cpu))
+    late: list[float] = field(default_factory=list[float])
+    _ready: int = 0
+    _begin: float = 0.0
+
+    def ready(self) -> None:
+        """Note that one more session waits for its first piece; with the last of them it begins."""
+        self._ready += 1
+        if self._ready == self.sessions:
+            self._begin = trio.current_time()
+            self.watch.start()
+            self.go.set()
+
+    async def source(
+        self,
+        number: int,
+        tell: Callable[[str], None],
+        room: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """Tell the pieces of one session, each with the moment at which it is told.
+
+        Who tells may want the source to wait for `room` between two of them.
+        """
+        await self.go.wait()
+        first = self._begin + EVERY * (1 + number / self.sessions)
+        for each in range(self.pieces):
+            await trio.sleep_until(first + each * EVERY)
+            tell(str(time.perf_counter_ns()))
+            if room is not None:
+                await room()
+        await self.over.wait()
+
+    def hear(self, piece: str) -> None:
+        """Note a piece that has arrived; with the last of all it is over."""
+        self.late.append((time.perf_counter_ns() - int(piece)) / 1e6)
+        if len(self.late) == self.sessions * self.pieces:
+            self.watch.stop()
+            self.over.set()
+
+    def figures(self) -> Figures:
+        """Return CPU in µs for each piece, and how late they were, in ms."""
+        return {"event": self.watch.micros / len(self.late), **lateness(self.late)}
+
+
+def lateness(late: Sequence[float]) -> Figures:
+    """Return the median, and what one in a hundred exceeds."""
+    return {"p50": median(late), "p99": quantiles(late, n=100)[98]}
+
+
+def fleet(effort: Effort, sessions: int) -> Fleet:
+    """Return a fleet of that size, or a small one that lives shortly."""
+    return Fleet(effort.population(sessions) if sessions > 1 else 1, effort.operations(PIECES))

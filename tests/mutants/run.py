@@ -92,11 +92,13 @@ async def run_tests(root: Path, first: Sequence[str], patience: float) -> tuple[
     return await run([*command, *chosen, "tests/otp"], root, patience)
 
 
-async def run(command: Sequence[str], root: Path, patience: float) -> tuple[int | None, str]:
-    """Run a command on what is below `root`."""
+async def run(
+    command: Sequence[str], root: Path, patience: float, path: str | None = None
+) -> tuple[int | None, str]:
+    """Run a command on what is below `root`, or is found on `path`."""
     environment = {
         **os.environ,
-        "PYTHONPATH": str(root),
+        "PYTHONPATH": str(root) if path is None else path,
         "PYTHONDONTWRITEBYTECODE": "1",
         "HYPOTHESIS_STORAGE_DIRECTORY": str(root / "hypothesis"),
     }

@@ -1,0 +1,151 @@
+"""Mutants at random: `python -m tests.mutants.random_mutants --reach REACH.json --count 20`.
+
+A seed draws changes of the sources below the chosen packages. Each is made in a copy, and the tests
+that reach the changed function run there, the fastest first, until one fails. `reach` says which
+they are. One that no test reaches has all tests of its package run. What survives is printed with
+its line: it is equivalent, or a test is missing. The exit code is 1 if any does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import compileall
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+import trio
+
+from tests.mutants.changes import Change, changes
+from tests.mutants.reach import ROOT, Reach
+from tests.mutants.run import FAILED, run
+
+UNDER: Final = {
+    "adapters": "adapters/sessionmgr_adapters",
+    "manager": "sessionmgr/manager",
+    "batch": "sessionmgr/batch",
+}
+TESTS: Final = {
+    "adapters": ["tests/adapters", "tests/testing/conformance"],
+    "manager": ["tests/manager"],
+    "batch": ["tests/batch", "tests/manager/test_batch_needs.py"],
+}
+PATIENCE: Final = 300.0
+"""Seconds for the tests of one mutant."""
+
+
+class Drawn(NamedTuple):
+    """A change of one file."""
+
+    path: str
+    change: Change
+
+    @property
+    def name(self) -> str:
+        """Where it is."""
+        return f"{self.path}:{self.change.line}"
+
+
+def all_changes(packages: Sequence[str], part: str = "") -> Iterator[Drawn]:
+    """Give every change of the sources below packages where `part` matches in the path."""
+    for package in packages:
+        for file in sorted((ROOT / UNDER[package]).rglob("*.py")):
+            path = file.relative_to(ROOT).as_posix()
+            if re.search(part, path):
+                yield from (Drawn(path, each) for each in changes(file.read_text(encoding="utf-8")))
+
+
+class Copy:
+    """A copy of everything, in which one change at a time is made."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "*.db")
+        for name in ("sessionmgr", "adapters", "tests", "benchmarks"):
+            shutil.copytree(ROOT / name, root / name, ignore=ignored, symlinks=True)
+        for name in ("pyproject.toml", "README.md"):
+            shutil.copy(ROOT / name, root / name)
+        compileall.compile_dir(root, quiet=1)
+
+    async def failed(self, drawn: Drawn, tests: Sequence[str]) -> str | None:
+        """Make the change, run tests; return the first that fails, None if all pass."""
+        file = self.root / drawn.path
+        source, times = file.read_text(encoding="utf-8"), file.stat()
+        file.write_text(drawn.change.made_in(source), encoding="utf-8")
+        # Not what was compiled of a file of this size and second.
+        os.utime(file, (times.st_atime, times.st_mtime - 100))
+        chosen = self.root / "chosen"
+        chosen.write_text("\n".join(tests), encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
+        command += ["-o", "faulthandler_timeout=60", "--hypothesis-profile=brief", f"@{chosen}"]
+        try:
+            path = os.pathsep.join([str(self.root), str(self.root / "adapters")])
+            code, said = await run(command, self.root, PATIENCE, path)
+        finally:
+            file.write_text(source, encoding="utf-8")
+            os.utime(file, (times.st_atime, times.st_mtime))
+        if code == 0:
+            return None
+        found = FAILED.search(said)
+        return found[1] if found else "timed out" if code is None else said.strip()[-200:]
+
+
+async def judge(copy: Copy, drawn: Drawn, reach: Reach) -> bool:
+    """Say of a mutant whether tests notice it."""
+    began = time.monotonic()
+    tests = [each for each in reach.tests(drawn.path, drawn.change.within) if exists(each)]
+    package = next(name for name, path in UNDER.items() if drawn.path.startswith(path))
+    killer = await copy.failed(drawn, tests or TESTS[package])
+    seconds = time.monotonic() - began
+    said = drawn.change.said_of((copy.root / drawn.path).read_text(encoding="utf-8"))
+    verdict = "SURVIVED" if killer is None else f"killed by {killer[:90]}"
+    print(f"{drawn.name} in {drawn.change.within}: {said}", flush=True)
+    print(f"    {verdict} ({len(tests)} tests, {seconds:.0f} s)", flush=True)
+    return killer is not None
+
+
+def exists(test: str) -> bool:
+    """Whether the module of a test is still there."""
+    return (ROOT / test.partition("::")[0]).exists()
+
+
+async def judge_all(chosen: Sequence[Drawn], reach: Reach) -> int:
+    """Judge one after the other; return how many survive."""
+    with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
+        copy = Copy(Path(directory))
+        return [await judge(copy, each, reach) for each in chosen].count(False)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Draw mutants, and judge them."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants.random_mutants")
+    parser.add_argument("--reach", type=Path, help="what `tests.mutants.reach` has written")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=10)
+    parser.add_argument("--under", action="append", choices=list(UNDER), help="default: all three")
+    parser.add_argument(
+        "--in", dest="part", default="", metavar="PATTERN", help="a pattern that is in the path"
+    )
+    parser.add_argument("--at", type=int, help="only changes of this line")
+    options = parser.parse_args(arguments)
+    known = list(all_changes(options.under or list(UNDER), options.part))
+    known = [each for each in known if options.at in {None, each.change.line}]
+    chosen = random.Random(options.seed).sample(known, min(options.count, len(known)))
+    reach = Reach({}, {})
+    if options.reach is not None:
+        reach = msgspec.json.decode(options.reach.read_bytes(), type=Reach)
+    survivors = trio.run(judge_all, chosen, reach)
+    print(f"{len(chosen) - survivors} of {len(chosen)} mutants killed")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

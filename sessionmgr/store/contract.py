@@ -105,6 +105,17 @@ class Journal(Protocol):
         """
         ...
 
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+        """Store batches of several sessions, in one transaction if none is refused.
+
+        Each has an outcome of its own: one that is refused harms no other.
+
+        Raises:
+            StoreClosed: The store is closed: none of them is known to be stored.
+            StoreUnusable: It cannot be used: likewise.
+        """
+        ...
+
     async def events(
         self,
         session_id: str,

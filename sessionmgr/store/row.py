@@ -57,6 +57,16 @@ class NewSession(Struct, frozen=True, kw_only=True, gc=False):
     body: bytes
 
 
+class Snapshot(Struct, frozen=True, kw_only=True, gc=False):
+    """What a paused run needs to go on."""
+
+    snapshot_id: str
+    session_id: str
+    run_id: str | None
+    at: int
+    body: bytes
+
+
 class Append(Struct, frozen=True, kw_only=True):
     """One batch of events with what follows from them: stored whole or not at all.
 
@@ -82,6 +92,8 @@ class Append(Struct, frozen=True, kw_only=True):
     """Whether it reopens the session if that is closed."""
     blobs: tuple[bytes, ...] = ()
     """The images that its events name by their sha256, stored with them."""
+    snapshots: tuple[Snapshot, ...] = ()
+    """Snapshots of runs that the batch pauses, stored with it."""
 
 
 class Appended(Struct, frozen=True, gc=False):
@@ -89,6 +101,17 @@ class Appended(Struct, frozen=True, gc=False):
 
     last_seq: int
     duplicate: bool = False
+
+
+def appended(outcome: Appended | Exception) -> Appended:
+    """Return what came of an append.
+
+    Raises:
+        Exception: It was refused.
+    """
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 class StoredSession(Struct, frozen=True, kw_only=True, gc=False):
@@ -134,16 +157,6 @@ class EventPage(Struct, frozen=True):
     rows: tuple[EventRow, ...]
     last: int
     more: bool
-
-
-class Snapshot(Struct, frozen=True, kw_only=True, gc=False):
-    """What a paused run needs to go on."""
-
-    snapshot_id: str
-    session_id: str
-    run_id: str | None
-    at: int
-    body: bytes
 
 
 class Owner(Struct, frozen=True, gc=False):

@@ -97,15 +97,21 @@ class FaultyStore(MemoryStore):
                 finally:
                     self.closed = False
 
-    async def append(self, append: Append) -> Appended:
-        """Store a batch, unless a fault is in the way."""
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+        """Store batches, unless a fault is in the way."""
         await self._get_there()
-        await trio.sleep(self.delay(append))
-        _raise_one(self.raises, append)
+        await trio.sleep(max(map(self.delay, appends)))
+        return [await self._outcome_of(append) for append in appends]
+
+    async def _outcome_of(self, append: Append) -> Appended | Exception:
+        fault = _fault_of(self.raises, append)
+        if fault is not None:
+            return fault
         self.largest = max(self.largest, len(append.rows))
-        appended = await super().append(append)
-        _raise_one(self.after, append)
-        return appended
+        (outcome,) = await super().append_all([append])
+        if isinstance(outcome, Exception):
+            return outcome
+        return _fault_of(self.after, append) or outcome
 
     async def acquire(
         self,
@@ -131,8 +137,9 @@ def _a_second(append: Append) -> float:
     return 1.0
 
 
-def _raise_one(faults: list[tuple[str, Exception]], append: Append) -> None:
+def _fault_of(faults: list[tuple[str, Exception]], append: Append) -> Exception | None:
     for place, (type_, error) in enumerate(faults):
         if type_ == ANY or any(row.type == type_ for row in append.rows):
             del faults[place]
-            raise error
+            return error
+    return None

@@ -1,6 +1,6 @@
 """Cancelling always works, once, and what came before it is kept."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 import trio
@@ -283,9 +283,9 @@ class FrozenStore(MemoryStore):
         self.thawed = trio.Event()
         self.thawed.set()
 
-    async def append(self, append: Append) -> Appended:
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
         await self.thawed.wait()
-        return await super().append(append)
+        return await super().append_all(appends)
 
 
 async def test_with_a_frozen_store_the_work_ends_at_once_and_the_record_follows(

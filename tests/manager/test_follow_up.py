@@ -1,5 +1,6 @@
 """A message to a run is taken into its turn, or has a turn of its own: never none, never two."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import pytest
@@ -207,9 +208,9 @@ class LateStore(MemoryStore):
         super().__init__()
         self.delay = delay
 
-    async def append(self, append: Append) -> Appended:
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
         await trio.sleep(self.delay)
-        return await super().append(append)
+        return await super().append_all(appends)
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.03])

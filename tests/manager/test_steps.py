@@ -1,5 +1,6 @@
 """One scene with a question and a message in it, with a fault at each step of its record."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -31,15 +32,15 @@ class StumblingStore(MemoryStore):
         self.when = when
         self.error = error
 
-    async def append(self, append: Append) -> Appended:
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
         self.left -= 1
         stumbles = self.left == 0
         if stumbles and self.when == "before":
             raise self.error
-        appended = await super().append(append)
+        outcomes = await super().append_all(appends)
         if stumbles:
             raise self.error
-        return appended
+        return outcomes
 
 
 @dataclass

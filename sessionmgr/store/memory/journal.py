@@ -36,10 +36,11 @@ from sessionmgr.store.row import (
     Snapshot,
     StoredRun,
     StoredSession,
+    appended,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from sessionmgr.store.contract import Kind
 
@@ -153,7 +154,21 @@ class MemoryJournal:
 
     async def append(self, append: Append) -> Appended:
         """Store a batch, or refuse it before anything has changed."""
+        (outcome,) = await self.append_all([append])
+        return appended(outcome)
+
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+        """Store batches, each of them or not."""
         await checkpoint()
+        return [self._outcome(append) for append in appends]
+
+    def _outcome(self, append: Append) -> Appended | Exception:
+        try:
+            return self._append(append)
+        except Exception as error:  # noqa: BLE001  # the outcome of this one
+            return error
+
+    def _append(self, append: Append) -> Appended:
         ends = endings(append)
         if append.new_session is None:
             session = self._find(append.session_id)
@@ -170,6 +185,10 @@ class MemoryJournal:
             if run is not None
         }
         check_runs(append, ends, facts)
+        for snapshot in append.snapshots:
+            if self._snapshots.get(snapshot.snapshot_id, snapshot) != snapshot:
+                raise IdTaken("snapshot", snapshot.snapshot_id)
+        self._snapshots.update({each.snapshot_id: each for each in append.snapshots})
         self._sessions[append.session_id] = session
         session.fence = append.fence
         session.batches[append.first] = identity(append)

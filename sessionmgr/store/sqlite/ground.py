@@ -90,22 +90,23 @@ class Ground:
         *,
         rows: int = 1,
         size: int = 0,
-        ring: tuple[Key, int] | None = None,
+        rings: Sequence[tuple[Key, int]] = (),
     ) -> T:
         self._check_open()
         await self._room.take(rows, size)
         if self._closed:
             self._room.give(rows, size)
             self._check_open()
-        return cast("T", await self._writing.do(Job(work, rows, size, ring)))
+        return cast("T", await self._writing.do(Job(work, rows, size, rings)))
 
     def _written(self, jobs: Sequence[Job]) -> None:
         """Tell those who wait for it what is committed now, and not before."""
         self.commits += 1
         for job in jobs:
             self._room.give(job.rows, job.size)
-            if job.ring is not None and isinstance(job.outcome, outcome.Value):
-                self._bells.ring(*job.ring)
+            if job.rings and isinstance(job.outcome, outcome.Value):
+                for key, number in job.rings:
+                    self._bells.ring(key, number)
 
     async def _read(self, work: Callable[[Connection], T]) -> T:
         self._check_open()

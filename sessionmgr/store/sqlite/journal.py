@@ -18,7 +18,7 @@ from sessionmgr.store.admission import (
     named_runs,
 )
 from sessionmgr.store.row import Append, Appended, LedgerRow, NewSession
-from sessionmgr.store.sqlite.shelf import put_blob
+from sessionmgr.store.sqlite.shelf import put_blob, put_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,6 +72,8 @@ def append(connection: Connection, append: Append) -> Appended:
     check_runs(append, ends, facts)
     for data in append.blobs:
         put_blob(connection, hashlib.sha256(data).hexdigest(), data)
+    for snapshot in append.snapshots:
+        put_snapshot(connection, snapshot)
     _write_runs(connection, append, session, keys, ends)
     _write_events(connection, append, session, keys)
     connection.execute(

@@ -40,19 +40,19 @@ IDLE: Final = 0.2
 class Job:
     """Some work on a connection, how much it is, and who waits for it."""
 
-    __slots__ = ("abandoned", "outcome", "ring", "rows", "size", "task", "work")
+    __slots__ = ("abandoned", "outcome", "rings", "rows", "size", "task", "work")
 
     def __init__(
         self,
         work: Callable[[sqlite3.Connection], object],
         rows: int = 1,
         size: int = 0,
-        ring: tuple[tuple[str, str], int] | None = None,
+        rings: Sequence[tuple[tuple[str, str], int]] = (),
     ) -> None:
         self.work = work
         self.rows = rows
         self.size = size
-        self.ring = ring
+        self.rings = rings
         """Whom to tell what, once the work is done."""
         self.task: Task | None = None
         self.outcome: Outcome | None = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import trio
 
-from sessionmgr.errors import LeaseHeld, StoreError
+from sessionmgr.errors import LeaseHeld, StoreClosed, StoreError, StoreFailed, StoreUnusable
 from sessionmgr.store.admission import is_held
 from sessionmgr.store.row import (
     Append,
@@ -29,6 +29,7 @@ from sessionmgr.store.row import (
     StoredRequest,
     StoredRun,
     StoredSession,
+    appended,
 )
 from sessionmgr.store.sqlite import holding, journal, reading, removal, shelf
 from sessionmgr.store.sqlite.connection import CHECKPOINT_PAGES, Durability, Options
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
 
 
 _BODY: Final = attrgetter("body")
+
+
+def _size(append: Append) -> int:
+    return sum(map(len, (*map(_BODY, (*append.rows, *append.runs)), *append.blobs)))
 
 
 class SqliteStore(Ground):
@@ -101,11 +106,37 @@ class SqliteStore(Ground):
 
     async def append(self, append: Append) -> Appended:
         """Store a batch, or refuse it before anything has changed."""
+        (outcome,) = await self.append_all([append])
+        return appended(outcome)
+
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+        """Store batches in one transaction; if one of them cannot be stored, each by itself."""
+        if len(appends) > 1:
+            try:
+                return await self._append_all(appends)
+            except StoreFailed:
+                pass  # one may be too large, say
+            except (StoreClosed, StoreUnusable):
+                raise
+            except Exception:  # noqa: BLE001  # its own outcome says which one is refused
+                pass
+        return [await self._outcome(append) for append in appends]
+
+    async def _outcome(self, append: Append) -> Appended | Exception:
+        try:
+            return (await self._append_all([append]))[0]
+        except Exception as error:  # noqa: BLE001  # the outcome of this one
+            return error
+
+    async def _append_all(self, appends: Sequence[Append]) -> list[Appended]:
         return await self._write(
-            lambda connection: journal.append(connection, append),
-            rows=len(append.rows) or 1,
-            size=sum(map(len, (*map(_BODY, (*append.rows, *append.runs)), *append.blobs))),
-            ring=(("session", append.session_id), append.first + len(append.rows) - 1),
+            lambda connection: [journal.append(connection, append) for append in appends],
+            rows=sum([len(append.rows) for append in appends]) or 1,
+            size=sum(map(_size, appends)),
+            rings=[
+                (("session", append.session_id), append.first + len(append.rows) - 1)
+                for append in appends
+            ],
         )
 
     async def events(
@@ -315,7 +346,7 @@ class SqliteStore(Ground):
         await self._write(
             lambda connection: holding.complete(connection, request_id, result),
             size=len(result),
-            ring=(("result", request_id), 1),
+            rings=[(("result", request_id), 1)],
         )
 
     async def wait_result(self, request_id: str) -> bytes:

@@ -12,6 +12,7 @@ from sessionmgr.errors import StoreBusy, StoreClosed
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from sessionmgr.store import Append
     from sessionmgr.testing.simulation.chance import Dice
 
 Kind: TypeAlias = Literal["slow", "frozen", "closed", "busy", "deaf"]
@@ -80,18 +81,16 @@ class Weather:
         """Have the next append of a session raise what nobody expects."""
         self._doomed[session_id] = when
 
-    def strikes(self, session_id: str, when: Literal["before", "after"]) -> None:
-        """Raise what was ordered for this append, if anything was.
-
-        Raises:
-            InjectedFault: As ordered.
-        """
+    def strikes(self, append: Append, when: Literal["before", "after"]) -> InjectedFault | None:
+        """Return what was ordered for this append, if anything was."""
+        session_id = append.session_id
         # The keeper's: who takes over from it is to be spared.
         by_keeper = "_keep" in trio.lowlevel.current_task().name
         if by_keeper and self._doomed.get(session_id) == when:
             del self._doomed[session_id]
             self.struck.setdefault(session_id, []).append(trio.current_time())
-            raise InjectedFault(f"an append of {session_id}")
+            return InjectedFault(f"an append of {session_id}")
+        return None
 
     async def enter(self) -> None:
         """Be on the way to the store.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from sessionmgr.store import Store
+from sessionmgr.store.row import Appended, appended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from sessionmgr.store import (
         Append,
-        Appended,
         Costs,
         EventPage,
         Lease,
@@ -41,14 +41,24 @@ class WeatheredStore(Store):
 
     async def append(self, append: Append) -> Appended:
         """Store a batch, and note that it is stored."""
+        (outcome,) = await self.append_all([append])
+        return appended(outcome)
+
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+        """Store batches, and note those that are stored."""
         await self._weather.enter()
-        self._weather.strikes(append.session_id, "before")
-        appended = await self._base.append(append)
-        if not appended.duplicate:
-            self._record.note(append)
-        self._weather.strikes(append.session_id, "after")
+        hit = {append.batch: self._weather.strikes(append, "before") for append in appends}
+        spared = [append for append in appends if hit[append.batch] is None]
+        stored = await self._base.append_all(spared)
+        outcomes = {each.batch: outcome for each, outcome in zip(spared, stored, strict=True)}
+        for append in spared:
+            outcome = outcomes[append.batch]
+            if isinstance(outcome, Appended):
+                if not outcome.duplicate:
+                    self._record.note(append)
+                hit[append.batch] = self._weather.strikes(append, "after")
         await self._weather.leave()
-        return appended
+        return [hit[append.batch] or outcomes[append.batch] for append in appends]
 
     async def wait(self, session_id: str, *, after: int) -> int:
         """Wait until the session has an event above `after`."""

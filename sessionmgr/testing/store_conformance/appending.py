@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import trio
+import trio.testing
 from msgspec.structs import replace
 
 from sessionmgr.errors import (
@@ -350,6 +351,72 @@ async def one_refused_append_does_not_spoil_its_neighbours(store: Store) -> None
     assert sorted(gaps) == sorted(ids[2::3])
     stored = [(await store.session(each)).last_seq for each in ids]
     assert stored == [1, 1, 0] * 10
+
+
+@APPENDING.of_one_store
+async def a_group_is_stored_and_each_append_has_its_own_outcome(store: Store) -> None:
+    for each in (SESSION, OTHER):
+        await new_session(store, each)
+    await store.acquire(OTHER, ME, now=0, ttl=1)
+    await store.acquire(OTHER, YOU, now=0, ttl=1, gone=lambda _: True)
+    await store.append(batch(1, "a"))
+    born = NewSession(session_id="ses_new", provider="echo", at=1, body=b"{}")
+    never = NewSession(session_id="ses_gap", provider="echo", at=1, body=b"{}")
+    outcomes = await store.append_all(
+        [
+            batch(1, "a"),
+            batch(2, "b", "c"),
+            batch(1, "a", session_id=OTHER, fence=1),
+            batch(1, "a", session_id="ses_unknown"),
+            replace(batch(1, "a", "b", "c", session_id="ses_new"), new_session=born),
+            replace(batch(2, "a", session_id="ses_gap"), new_session=never),
+            batch(4, "d"),
+        ]
+    )
+    made = [each if isinstance(each, Appended) else type(each) for each in outcomes]
+    assert made == [
+        Appended(1, duplicate=True),
+        Appended(3),
+        StaleFence,
+        UnknownId,
+        Appended(3),
+        NumberGap,
+        Appended(4),
+    ]
+    assert numbers(await store.events(SESSION)) == [1, 2, 3, 4]
+    assert numbers(await store.events("ses_new")) == [1, 2, 3]
+    assert numbers(await store.events(OTHER)) == []
+    with refused(UnknownId):
+        await store.session("ses_gap")
+
+
+@APPENDING.of_one_store
+async def a_group_wakes_who_waits_for_any_of_its_sessions(store: Store) -> None:
+    ids = [f"ses_{n}" for n in range(8)]
+    for each in ids:
+        await new_session(store, each)
+    async with trio.open_nursery() as nursery:
+        for each in ids:
+            nursery.start_soon(partial(store.wait, each, after=0))
+        await trio.testing.wait_all_tasks_blocked()
+        outcomes = await store.append_all([batch(1, "a", session_id=each) for each in ids])
+    assert outcomes == [Appended(1)] * 8
+
+
+@APPENDING.of_one_store
+async def a_group_that_is_sent_again_changes_nothing(store: Store) -> None:
+    ids = [f"ses_{n}" for n in range(8)]
+    for each in ids:
+        await new_session(store, each)
+    group = [batch(1, "a", "b", session_id=each) for each in ids]
+    await store.append_all(group[:3])
+    assert await store.append_all(group) == [
+        *([Appended(2, duplicate=True)] * 3),
+        *([Appended(2)] * 5),
+    ]
+    assert await store.append_all(group) == [Appended(2, duplicate=True)] * 8
+    for each in ids:
+        assert numbers(await store.events(each)) == [1, 2]
 
 
 @APPENDING.of_one_store

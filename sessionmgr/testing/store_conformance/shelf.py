@@ -71,6 +71,21 @@ async def a_snapshot_comes_back_unchanged(store: Store) -> None:
 
 
 @SHELF.of_one_store
+async def a_batch_brings_its_snapshots_and_a_refused_one_none(store: Store) -> None:
+    await new_session(store)
+    append = replace(batch(1, "noted"), snapshots=(_snapshot(1), _snapshot(2)))
+    for _ in range(2):
+        await store.append(append)
+    assert await store.snapshots(SESSION) == [_snapshot(1), _snapshot(2)]
+    with refused(NumberGap):
+        await store.append(replace(batch(5, "noted"), snapshots=(_snapshot(3),)))
+    with refused(IdTaken):
+        other = replace(_snapshot(1), body=b"another")
+        await store.append(replace(batch(2, "noted"), snapshots=(other,)))
+    assert await store.snapshots(SESSION) == [_snapshot(1), _snapshot(2)]
+
+
+@SHELF.of_one_store
 async def snapshots_are_listed_by_session(store: Store) -> None:
     await new_session(store)
     await new_session(store, OTHER)

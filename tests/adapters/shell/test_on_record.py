@@ -1,6 +1,7 @@
 """A command begins when it is on record, so that no crash makes it begin twice."""
 
 import errno
+from collections.abc import Sequence
 
 import trio
 from trio.testing import MockClock
@@ -35,11 +36,10 @@ class SlowStore(FaultyStore):
         self.delay = lambda append: 10.0 if _calls_a_tool(append) else 0.0
         self.stored_at: list[float] = []
 
-    async def append(self, append: Append) -> Appended:
-        appended = await super().append(append)
-        if _calls_a_tool(append):
-            self.stored_at.append(trio.current_time())
-        return appended
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+        outcomes = await super().append_all(appends)
+        self.stored_at += [trio.current_time() for each in appends if _calls_a_tool(each)]
+        return outcomes
 
 
 def _calls_a_tool(append: Append) -> bool:

@@ -1,14 +1,13 @@
-"""What an adapter talks through: connections, and conversations on them.
+"""The seam of an adapter: connections, conversations on them, and the drivers that they push into.
 
-This is the seam that an adapter's `sdk.py` fills and that a mock of it replaces. A connection is
-one child tree, or one pool of HTTP connections; a conversation is one of the provider's sessions
-on it, with one turn at a time. A provider's own connection says in `open` what it wants to know.
+An adapter's `sdk.py` implements it, and a mock SDK replaces that. A connection is one child tree,
+or one pool of HTTP connections. A conversation is one of the provider's sessions on it, with one
+turn at a time. A driver is one run's side of a conversation.
 
     async with sdk.connect(spec) as connection:
-        conversation = await connection.open(spec)
-        await conversation.send(message)
-        async for frames in conversation.events():
-            ...
+        driver = EchoDriver(run)
+        conversation = await connection.open(spec, driver)  # frames are pushed from now on
+        await driver.play(conversation)                     # sends the prompt, waits for the end
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
 Told_contra = TypeVar("Told_contra", contravariant=True)
 Frame_co = TypeVar("Frame_co", covariant=True)
+Frame_contra = TypeVar("Frame_contra", contravariant=True)
 Conversation_co = TypeVar("Conversation_co", covariant=True)
 Opening_contra = TypeVar("Opening_contra", contravariant=True)
 C = TypeVar("C", bound="Living")
@@ -58,6 +58,26 @@ class ConnectionSpec(msgspec.Struct, frozen=True, kw_only=True):
         return (command.argv, frozenset(command.env.items()), self.account, directory)
 
 
+class Driver(Protocol[Frame_contra]):
+    """What a connection pushes frames into: one run's side of a conversation.
+
+    `feed` and `end` run in the connection's reader, so they neither wait nor raise: a connection
+    may serve other runs, too. `ConversationRun` of the kit implements all three.
+    """
+
+    def feed(self, frames: Sequence[Frame_contra], size: int) -> None:
+        """Take the frames of one read of `size` bytes; perhaps none, as a sign of life."""
+        ...
+
+    def end(self) -> None:
+        """Note that no more frames will come. It is called once."""
+        ...
+
+    async def room(self) -> None:
+        """Wait until there is room for more. The reader awaits it between two reads."""
+        ...
+
+
 class Living(Protocol):
     """What can come to an end by itself."""
 
@@ -66,27 +86,55 @@ class Living(Protocol):
         ...
 
 
-class Connection(Living, Protocol[Opening_contra, Conversation_co]):
+class Connection(Living, Protocol[Opening_contra, Frame_co, Conversation_co]):
     """A way to the provider."""
 
-    async def open(self, spec: Opening_contra) -> Conversation_co:
-        """Begin or take up one of the provider's sessions."""
+    async def open(self, spec: Opening_contra, driver: Driver[Frame_co]) -> Conversation_co:
+        """Open one of the provider's sessions, a new one or one that was.
+
+        From now on its frames are pushed into the driver; those that are here already, at once. If
+        the connection has ended, the driver is told so at once.
+        """
         ...
 
 
-class Conversation(Protocol[Told_contra, Frame_co]):
-    """One session of the provider's."""
+class Conversation(Protocol[Told_contra]):
+    """One session of the provider's, as a driver uses it."""
 
     async def send(self, message: Told_contra) -> None:
-        """Say something: a prompt, or another message for the turn that is on."""
+        """Send a message: a prompt, a request, an answer. What is sent first goes first."""
         ...
 
     async def interrupt(self) -> None:
-        """Ask the provider to end the turn. Its events go on until it has."""
+        """Ask the provider to end the turn. Frames are pushed on until it has."""
         ...
 
     async def answer(self, question: str, decision: Decision) -> None:
         """Answer a question of the provider's, by the name that it gave it."""
+        ...
+
+    def close(self, *, keep: bool = False) -> None:
+        """Push no more frames. The provider may `keep` the session loaded for the next run."""
+        ...
+
+    async def clear_away(self) -> None:
+        """Kill the processes that the session's commands have left behind."""
+        ...
+
+
+class PulledConversation(Protocol[Told_contra, Frame_co]):
+    """One session of the provider's, whose frames are pulled. It goes with its last user."""
+
+    async def send(self, message: Told_contra) -> None:
+        """Send a message."""
+        ...
+
+    async def interrupt(self) -> None:
+        """Ask the provider to end the turn."""
+        ...
+
+    async def answer(self, question: str, decision: Decision) -> None:
+        """Answer a question of the provider's."""
         ...
 
     def events(self) -> AsyncIterator[Sequence[Frame_co]]:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from sessionmgr.adapter.adapter import ProviderAdapter
+    from sessionmgr.adapter.connections import Driver
     from sessionmgr.adapter.question import Decision
     from sessionmgr.process.facts import ExitFacts
 
@@ -68,37 +69,53 @@ INTERRUPTED: Final = Interrupted()
 class MockConversation(Generic[Told, Frame]):
     """A conversation, seen from both ends: the adapter's, and the script's."""
 
-    def __init__(self, sdk: MockSdk[Told, Frame], opening: object) -> None:
+    def __init__(self, sdk: MockSdk[Told, Frame], opening: object, driver: Driver[Frame]) -> None:
         self.opening: Final = opening
         """What it was opened with."""
         self.heard_so_far: Final[list[Told | Interrupted | Answered]] = []
         """All that the adapter has sent, in its order."""
+        self.is_closed = False
+        """Whether the adapter has closed it; what the script says then is not heard."""
+        self.is_kept = False
+        """Whether it was closed to be kept for another run."""
+        self.times_cleared = 0
+        """How often what its commands leave behind was cleared away."""
         self._sdk: Final = sdk
+        self._driver: Final = driver
+        self._has_ended = False
         self._unheard: Final[deque[Told | Interrupted | Answered]] = deque()
         self._news = trio.Event()
-        self._arrivals: Final = Arrivals[Frame]()
-        self._failure: BaseException | None = None
 
     # --- the adapter's end -----------------------------------------------------------------------
 
     async def send(self, message: Told) -> None:
         """Be told something."""
-        await trio.lowlevel.checkpoint()
         self._hear(message)
+        await trio.lowlevel.checkpoint()
 
     async def interrupt(self) -> None:
         """Be asked to end the turn."""
-        await trio.lowlevel.checkpoint()
         self._hear(INTERRUPTED)
+        await trio.lowlevel.checkpoint()
 
     async def answer(self, question: str, decision: Decision) -> None:
         """Be given an answer."""
-        await trio.lowlevel.checkpoint()
         self._hear(Answered(question, decision))
+        await trio.lowlevel.checkpoint()
+
+    def close(self, *, keep: bool = False) -> None:
+        """Be left; whether the session is to be kept is noted."""
+        self.is_closed, self.is_kept = True, keep
+
+    async def clear_away(self) -> None:
+        """Note that what is left behind is to be cleared away."""
+        self.times_cleared += 1
+        await trio.lowlevel.checkpoint()
 
     def events(self) -> AsyncIterator[Sequence[Frame]]:
-        """Iterate over what the script says."""
-        return self._arrivals
+        """Iterate over what the script says, if it was opened without a driver."""
+        assert isinstance(self._driver, _Pulled)
+        return self._driver.arrivals
 
     def _hear(self, message: Told | Interrupted | Answered) -> None:
         self.heard_so_far.append(message)
@@ -109,11 +126,18 @@ class MockConversation(Generic[Told, Frame]):
 
     def says(self, *frames: Frame) -> None:
         """Send frames, as one read."""
-        self._arrivals.put(frames, len(frames))
+        if not (self.is_closed or self._has_ended):
+            self._driver.feed(frames, len(frames))
 
     def ends(self) -> None:
-        """Send nothing more: the adapter finds the end of the events."""
-        self._arrivals.close()
+        """Send nothing more: the adapter is told that no more frames will come."""
+        if not (self.is_closed or self._has_ended):
+            self._has_ended = True
+            self._driver.end()
+
+    async def room(self) -> None:
+        """Wait until there is room for more, as a connection does between two reads."""
+        await self._driver.room()
 
     async def heard(self) -> Told | Interrupted | Answered:
         """Wait for the next thing that the adapter sends."""
@@ -137,6 +161,22 @@ class MockConversation(Generic[Told, Frame]):
         await self._sdk.pass_gate(name)
 
 
+class _Pulled(Generic[Frame]):
+    """The driver of an adapter that still pulls."""
+
+    def __init__(self) -> None:
+        self.arrivals: Final = Arrivals[Frame]()
+
+    def feed(self, frames: Sequence[Frame], size: int) -> None:
+        self.arrivals.put(frames, size)
+
+    def end(self) -> None:
+        self.arrivals.close()
+
+    async def room(self) -> None:
+        await self.arrivals.room()
+
+
 Script: TypeAlias = Callable[[MockConversation[Told, Frame]], Awaitable[None]]
 
 
@@ -153,11 +193,15 @@ class MockConnection(Generic[Told, Frame]):
         self._sdk: Final = sdk
         self._hung_up = trio.Event()
 
-    async def open(self, spec: object) -> MockConversation[Told, Frame]:
+    async def open(
+        self, spec: object, driver: Driver[Frame] | None = None
+    ) -> MockConversation[Told, Frame]:
         """Open a conversation, and have the script play it."""
         await trio.lowlevel.checkpoint()
-        conversation = MockConversation(self._sdk, spec)
+        conversation = MockConversation(self._sdk, spec, driver or _Pulled())
         self.conversations.append(conversation)
+        if self._hung_up.is_set():
+            conversation.ends()
         self._sdk.play(conversation)
         return conversation
 

@@ -18,7 +18,7 @@ from sessionmgr_adapters.claude.questions import approval_request
 
 if TYPE_CHECKING:
     from sessionmgr.adapter import RunContext
-    from sessionmgr.adapter.connections import Conversation
+    from sessionmgr.adapter.connections import PulledConversation as Conversation
     from sessionmgr.adapter.question import Decision
     from sessionmgr.model import Json
     from sessionmgr.wire import NoFrame

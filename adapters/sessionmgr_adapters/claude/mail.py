@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.adapter import RunContext
-    from sessionmgr.adapter.connections import Conversation
+    from sessionmgr.adapter.connections import PulledConversation as Conversation
     from sessionmgr.model import Json
     from sessionmgr.wire import NoFrame
     from sessionmgr_adapters.claude.frames import Frame, Result

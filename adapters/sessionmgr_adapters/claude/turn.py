@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from sessionmgr.adapter import RunContext
-    from sessionmgr.adapter.connections import Conversation
+    from sessionmgr.adapter.connections import PulledConversation as Conversation
     from sessionmgr.model import Failure, Json
     from sessionmgr.wire import NoFrame
     from sessionmgr_adapters.claude.frames import Frame, Reply

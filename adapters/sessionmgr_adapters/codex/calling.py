@@ -13,7 +13,7 @@ from sessionmgr_adapters.codex.orders import Call
 from sessionmgr_adapters.codex.races import is_half_made
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.connections import Conversation
+    from sessionmgr.adapter.connections import PulledConversation as Conversation
     from sessionmgr.model import Failure, FailureKind, Json
     from sessionmgr_adapters.codex.frames import Frame
     from sessionmgr_adapters.codex.orders import Told

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from sessionmgr.adapter import RunContext
-    from sessionmgr.adapter.connections import Conversation
+    from sessionmgr.adapter.connections import PulledConversation as Conversation
     from sessionmgr_adapters.codex.frames import Frame, Turn as TurnFrame
     from sessionmgr_adapters.codex.options import CodexOptions
     from sessionmgr_adapters.codex.orders import Told

@@ -9,7 +9,8 @@ adapter has, and no more in each than is needed:
 | `frames.py` | the agent's messages, and ours to it |
 | `normalise.py` | a frame to events: pure, with a state |
 | `sdk.py` | the connection: spawn, send, receive; what a mock replaces |
-| `adapter.py` | the actor: capabilities, permissions, one run's course |
+| `driver.py` | one run: its phase table, its prompt, its questions, its follow-ups |
+| `adapter.py` | the actor: capabilities, permissions, the start and the end of a run |
 
 It is not installed as a provider: `open_manager(adapters={"toy": ToyAdapter})` makes it one.
 """

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import UNSET
 
-from sessionmgr.adapter.kit.arrivals import Arrivals
 from sessionmgr.adapter.question import Allow
 from sessionmgr.process import Pump
 from sessionmgr.process.ladder import Ladder, end_tree, open_tree
@@ -20,17 +19,15 @@ from sessionmgr.testing.toy.frames import (
     Answer,
     Cancel,
     Frame,
-    More,
     Open,
-    Say,
     encode,
 )
 from sessionmgr.wire import NoFrame, read_frames
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
-    from sessionmgr.adapter.connections import ConnectionSpec
+    from sessionmgr.adapter.connections import ConnectionSpec, Driver
     from sessionmgr.adapter.question import Decision
     from sessionmgr.process import Tail
     from sessionmgr.process.facts import ExitFacts
@@ -72,7 +69,7 @@ class ToyConnection:
     def __init__(self) -> None:
         self.facts: ExitFacts | None = None
         """How it ended, when it has."""
-        self._conversation: ToyConversation | None = None
+        self._driver: Driver[Frame | NoFrame] | None = None
         self._closed = trio.Event()
         self._pump: Final = Pump(self._take, room=self._room)
 
@@ -91,8 +88,8 @@ class ToyConnection:
                 await tree.wait_exit()
             self.facts = await end_tree(tree, LADDER)
         self._closed.set()
-        if self._conversation is not None:
-            self._conversation.arrivals.close()
+        if self._driver is not None:
+            self._driver.end()
 
     async def _serve(self, tree: ChildTree) -> None:
         await self._pump.run(
@@ -103,41 +100,44 @@ class ToyConnection:
         """Wait until the agent is gone."""
         await self._closed.wait()
 
-    async def open(self, spec: Open) -> ToyConversation:
+    async def open(self, spec: Open, driver: Driver[Frame | NoFrame]) -> ToyConversation:
         """Begin a session, or go on with one; the agent says hello."""
         await trio.lowlevel.checkpoint()
-        self._conversation = ToyConversation(self)
+        self._driver = driver
         if self._closed.is_set():
-            self._conversation.arrivals.close()
+            driver.end()
         self.tell(spec)
-        return self._conversation
+        return ToyConversation(self)
+
+    def leave(self) -> None:
+        """Push no more frames."""
+        self._driver = None
 
     def tell(self, message: Told) -> None:
         """Have a message written. That the agent has gone is told by the end of its events."""
         self._pump.outbox.send(encode(message))
 
     def _take(self, lines: Sequence[Line]) -> None:
-        if self._conversation is not None:  # what it says to nobody is not listened to
+        if self._driver is not None:  # what it says to nobody is not listened to
             size = sum(len(line) if isinstance(line, bytes) else 0 for line in lines)
-            self._conversation.arrivals.put(read_frames(lines, DECODER), size)
+            self._driver.feed(read_frames(lines, DECODER), size)
 
     async def _room(self) -> None:
         await trio.lowlevel.checkpoint()
-        if self._conversation is not None:
-            await self._conversation.arrivals.room()
+        if self._driver is not None:
+            await self._driver.room()
 
 
 class ToyConversation:
     """One session of the agent's."""
 
     def __init__(self, connection: ToyConnection) -> None:
-        self.arrivals: Final = Arrivals[Frame | NoFrame]()
         self._connection: Final = connection
 
-    async def send(self, message: Say | More) -> None:
+    async def send(self, message: Told) -> None:
         """Say something."""
-        await trio.lowlevel.checkpoint()
         self._connection.tell(message)
+        await trio.lowlevel.checkpoint()
 
     async def interrupt(self) -> None:
         """Ask the agent to end the turn."""
@@ -153,6 +153,10 @@ class ToyConversation:
             Answer(id=question, allow=allow, input=changed, reason=decision.reason)
         )
 
-    def events(self) -> AsyncIterator[Sequence[Frame | NoFrame]]:
-        """Iterate over what the agent says, a read at a time."""
-        return self.arrivals
+    def close(self, *, keep: bool = False) -> None:
+        """Push no more frames; the agent keeps its session in any case."""
+        self._connection.leave()
+
+    async def clear_away(self) -> None:
+        """Do nothing: the agent's tools leave nothing behind."""
+        await trio.lowlevel.checkpoint()

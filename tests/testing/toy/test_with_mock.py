@@ -122,6 +122,7 @@ async def test_a_deaf_agent_is_cut_at_the_end_of_the_grace_and_not_used_again(
     autojump_clock: MockClock,
 ) -> None:
     async def script(it: Talk) -> None:
+        await it.expect(Say("hi"))
         it.says(Hello("s1"), TextDelta("half", "m1"))
         await it.gate("at work")
 

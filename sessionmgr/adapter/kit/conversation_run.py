@@ -1,0 +1,173 @@
+"""The base class of a driver: one run's side of a conversation whose frames are pushed.
+
+The connection's reader calls `feed`, which hands the frames of one read to the subclass and emits
+the events of that read in one go. What has to wait (an approval, a request of ours) runs in tasks
+of the driver's own nursery, which `play` opens and which is cancelled when the conversation is
+over. A crash of the subclass ends this run alone: `play` raises it.
+
+    class EchoDriver(ConversationRun[Told, Frame]):
+        async def begin(self) -> None:
+            await self.conversation.send(Say(self.run.prompt))
+
+        def take(self, frames: Sequence[Frame]) -> None:
+            for frame in frames:
+                self.emit(*normalise(frame, self._state))
+                if isinstance(frame, TurnEnded):
+                    self.over()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessionmgr.adapter.connections import Conversation
+    from sessionmgr.adapter.run_context import RunContext
+    from sessionmgr.model import Event
+
+Told = TypeVar("Told")
+Frame = TypeVar("Frame")
+Task: TypeAlias = Callable[..., Awaitable[None]]
+
+
+class ConversationRun(Generic[Told, Frame]):
+    """One run's side of a conversation. A subclass says how it begins, and what frames mean."""
+
+    def __init__(self, run: RunContext) -> None:
+        self.run: Final = run
+        self.is_broken = False
+        """Whether the frames ended before the conversation was over."""
+        self._conversation: Conversation[Told] | None = None
+        self._nursery: trio.Nursery | None = None
+        self._deferred: Final[list[tuple[Task, tuple[object, ...]]]] = []
+        self._events: list[Event] | None = None
+        """The events of the read that is being taken."""
+        self._blobs: Final[list[bytes]] = []
+        self._over: Final = trio.Event()
+        self._crash: Exception | None = None
+
+    # --- what a subclass implements --------------------------------------------------------------
+
+    async def begin(self) -> None:
+        """Send the prompt, and whatever comes before it. It runs beside the reading."""
+        raise NotImplementedError
+
+    def take(self, frames: Sequence[Frame]) -> None:
+        """Take the frames of one read: emit events, start tasks, note the end. It never waits."""
+        raise NotImplementedError
+
+    def lost(self) -> None:
+        """Note that the frames ended before the conversation was over."""
+        self.over()
+
+    def leave(self) -> None:
+        """Release all who wait for this conversation; it is over, or its run is cancelled."""
+        return
+
+    def keeps(self) -> bool:
+        """Whether the provider may keep the session loaded for the next run."""
+        return False
+
+    # --- what it has ----------------------------------------------------------------------------
+
+    @property
+    def conversation(self) -> Conversation[Told]:
+        """The conversation, once `play` has it."""
+        assert self._conversation is not None, "it is not played yet"
+        return self._conversation
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the conversation is over: what comes now is not taken any more."""
+        return self._over.is_set()
+
+    def over(self) -> None:
+        """End the conversation: `play` cancels the tasks that are left, and returns."""
+        self._over.set()
+
+    def emit(self, *events: Event, blobs: Sequence[bytes] = ()) -> None:
+        """Emit events: at once, or, while a read is taken, together with that read's others.
+
+        `blobs` are the images that the events name by their sha256.
+        """
+        if self._events is None:
+            self.run.emit_nowait(*events, blobs=blobs)
+        else:
+            self._events.extend(events)
+            self._blobs.extend(blobs)
+
+    def start(self, task: Task, *args: object) -> None:
+        """Run a task beside the reading; one that is started before `play` begins with it."""
+        if self._nursery is not None:
+            self._nursery.start_soon(task, *args)
+        elif not self.is_over:
+            self._deferred.append((task, args))
+
+    async def play(self, conversation: Conversation[Told]) -> None:
+        """Have the run's prompt answered, to the end of the conversation, and close it.
+
+        Raises:
+            Exception: What the subclass has raised, here or in `feed`.
+        """
+        self._conversation = conversation
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                nursery.start_soon(self._begin)
+                for task, args in self._deferred:
+                    nursery.start_soon(task, *args)
+                await self._over.wait()
+                nursery.cancel_scope.cancel()  # who still asks is not waited for
+        finally:
+            self._nursery = None
+            self._over.set()
+            try:
+                self.leave()
+            finally:
+                conversation.close(keep=self.keeps())
+        if self._crash is not None:
+            raise self._crash
+
+    async def _begin(self) -> None:
+        await trio.lowlevel.checkpoint()
+        if not self.is_over:  # what has come meanwhile may have ended it
+            await self.begin()
+
+    # --- the connection's side -------------------------------------------------------------------
+
+    def feed(self, frames: Sequence[Frame], size: int) -> None:
+        """Take the frames of one read, and emit the events of it in one go."""
+        if self.is_over:
+            return
+        try:
+            self._take(frames, size)
+        except Exception as crash:  # noqa: BLE001  # of this run and not of the reader: see `play`
+            self._crash = crash
+            self._over.set()
+
+    def _take(self, frames: Sequence[Frame], size: int) -> None:
+        events = self._events = []
+        try:
+            self.take(frames)
+        finally:
+            self._events = None
+            if events:
+                self.run.emit_nowait(*events, size=size, blobs=self._blobs)
+            else:
+                self.run.alive()
+            self._blobs.clear()
+
+    def end(self) -> None:
+        """Note that no more frames will come."""
+        if not self.is_over:
+            self.is_broken = True
+            self.lost()
+
+    async def room(self) -> None:
+        """Wait until nearly all that was emitted is stored."""
+        await self.run.room()

@@ -1,11 +1,12 @@
-"""A child that is talked with in lines, from its start to the proof that nothing of it is left.
+"""A child process that speaks in lines, from its start to the proof that its tree is empty.
 
-It ends as it likes to be ended: it is told so in its own language, its input is closed, and after
-that come the steps of the ladder. Whoever owns it may be cancelled; the end is seen through.
+It is stopped as it likes to be stopped: it is told so in its own language, its input is closed, and
+then come the steps of the ladder. Its owner may be cancelled at any time; the end is seen through.
 """
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -15,24 +16,23 @@ from sessionmgr.process import Pump
 from sessionmgr.process.ladder import Ladder, end_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from sessionmgr.process import Tail
+    from sessionmgr.process.command import Command
     from sessionmgr.process.facts import ExitFacts
-    from sessionmgr.process.launcher import ChildTree
+    from sessionmgr.process.launcher import ChildTree, Launcher
     from sessionmgr.wire import Line
 
-POLITE: Final = 3.0
-"""Seconds to end once it is told to."""
-LADDER: Final = Ladder(polite=POLITE, term=2.0)
+LADDER: Final = Ladder(polite=3.0, term=2.0)
 HURRIED: Final = Ladder(polite=0.0, term=0.2, linger=0.2)
-"""For one that has had its time to obey, and has not."""
+"""For a child that has had its time to end, and has not."""
 LAST_MOMENTS: Final = 1.0
 """Seconds from the end of its output to its own."""
 
 
-class ChildTalk:
-    """One child. `take` gets its lines, a read at a time; `over` is called when it is gone."""
+class StdioChild:
+    """One child. `take` gets the lines of each read; `over` is called once nothing more comes."""
 
     def __init__(
         self,
@@ -40,12 +40,14 @@ class ChildTalk:
         *,
         room: Callable[[], Awaitable[None]],
         over: Callable[[], None],
+        ladder: Ladder | None = None,
     ) -> None:
         self.facts: ExitFacts | None = None
         """How it ended, when it has."""
         self.hurried = False
         """Whether it has had its time to end already."""
         self._over: Final = over
+        self._ladder: Final = ladder or LADDER
         self._closed: Final = trio.Event()
         self._ended: Final = trio.Event()
         self._parting: Final = trio.Event()
@@ -53,7 +55,7 @@ class ChildTalk:
 
     @property
     def tail(self) -> Tail:
-        """The last of what it complained."""
+        """The end of what it wrote to stderr."""
         return self._pump.tail
 
     @property
@@ -61,15 +63,31 @@ class ChildTalk:
         """Whether it is gone."""
         return self._ended.is_set()
 
+    @asynccontextmanager
+    async def running(self, launcher: Launcher, command: Command) -> AsyncGenerator[None, None]:
+        """Start the child, and own it for the length of the block.
+
+        Raises:
+            ProcessError: It could not be started.
+        """
+        tree = await launcher.spawn(command)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.run, tree)
+            try:
+                yield
+            finally:
+                with trio.CancelScope(shield=True):
+                    await self.part()
+
     async def run(self, tree: ChildTree) -> None:
-        """Talk with it until it is gone, whoever is cancelled."""
+        """Serve its pipes until it is gone, whoever is cancelled."""
         with trio.CancelScope(shield=True):
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._serve, tree)
                     await self._wait_for_the_end(tree)
                     self._closed.set()
-                    ladder = HURRIED if self.hurried else LADDER
+                    ladder = HURRIED if self.hurried else self._ladder
                     self.facts = await end_tree(tree, ladder)
                     with trio.move_on_after(LAST_MOMENTS):
                         await self._pump.stdout_ended.wait()
@@ -81,17 +99,17 @@ class ChildTalk:
                 await tree.aclose()
 
     async def _wait_for_the_end(self, tree: ChildTree) -> None:
-        """Wait until it has gone, or says nothing any more, or has had its time to go."""
+        """Wait until it has gone, or has closed its output, or has had its time to go."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._until_silent, nursery.cancel_scope, tree)
             await self._parting.wait()
-            with trio.move_on_after(0.0 if self.hurried else POLITE):
+            with trio.move_on_after(0.0 if self.hurried else self._ladder.polite):
                 await tree.wait_exit()
             nursery.cancel_scope.cancel()
 
     async def _until_silent(self, scope: trio.CancelScope, tree: ChildTree) -> None:
         await self._pump.stdout_ended.wait()
-        # Who says nothing any more is about to end. If not, it is of no use.
+        # A child that has closed its output is about to end. If it does not, it is of no use.
         with trio.move_on_after(LAST_MOMENTS):
             await tree.wait_exit()
         scope.cancel()
@@ -102,23 +120,26 @@ class ChildTalk:
         )
 
     def write(self, line: bytes) -> bool:
-        """Have a line written; False if there is no room. That it has gone is told by `over`."""
+        """Have a line written; False if there is no room. That it is gone is told by `over`."""
         try:
             return self._pump.outbox.send(line)
-        except InputFull:  # it does not read: what is told of its silence tells of that
+        except InputFull:  # it does not read; the timeouts of silence end that
             return False
 
     async def part(self) -> None:
-        """Have it end: nothing more is said to it. Wait until nothing of it is left."""
+        """Send nothing more, and wait until nothing of it is left."""
         await trio.lowlevel.checkpoint()
         self._pump.outbox.close()
         self._parting.set()
         await self._ended.wait()
 
     def close(self) -> None:
-        """Say that it is of no use any more."""
+        """Note that it is of no use any more."""
         self._closed.set()
 
     async def wait_closed(self) -> None:
         """Wait until it is of no use any more."""
         await self._closed.wait()
+
+
+ChildTalk = StdioChild

@@ -10,7 +10,7 @@ import trio
 from sessionmgr.adapter import ApprovalRequest, RunContext
 from sessionmgr.adapter.kit.conversation_run import ConversationRun
 from sessionmgr.testing.toy.frames import (
-    Frame,
+    AnyFrame,
     More,
     Question,
     Say,
@@ -20,7 +20,6 @@ from sessionmgr.testing.toy.frames import (
     Withdrawn,
 )
 from sessionmgr.testing.toy.normalise import State, normalise
-from sessionmgr.wire import NoFrame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +67,7 @@ TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
 }
 
 
-class ToyDriver(ConversationRun[Told, Frame | NoFrame]):
+class ToyDriver(ConversationRun[Told, AnyFrame]):
     """One run's turn."""
 
     def __init__(self, run: RunContext) -> None:
@@ -93,7 +92,7 @@ class ToyDriver(ConversationRun[Told, Frame | NoFrame]):
         self._step(Step.ASK)
         await self.conversation.send(Say(self.run.prompt))
 
-    def take(self, frames: Sequence[Frame | NoFrame]) -> None:
+    def take(self, frames: Sequence[AnyFrame]) -> None:
         """Emit what the frames say, and act on those that are about the conversation itself."""
         for frame in frames:
             self.emit(*normalise(frame, self._state))

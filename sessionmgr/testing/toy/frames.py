@@ -6,11 +6,13 @@ a type that we do not know comes out of the decoder as what it is, not as an err
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from sessionmgr.model import Json, encode_json
+from sessionmgr.wire import Line, NoFrame, read_frames
 
 
 class Hello(msgspec.Struct, frozen=True, tag_field="type", tag="hello"):
@@ -135,7 +137,15 @@ class Cancel(msgspec.Struct, frozen=True, tag_field="type", tag="cancel"):
 
 Told: TypeAlias = Open | Say | More | Answer | Cancel
 
-DECODER: Final = msgspec.json.Decoder[Frame](Frame)
+AnyFrame: TypeAlias = Frame | NoFrame
+"""What a line may be: one of these frames, or none."""
+
+_DECODER: Final = msgspec.json.Decoder[Frame](Frame)
+
+
+def read(lines: Sequence[Line]) -> list[AnyFrame]:
+    """Return what the lines of a read say."""
+    return read_frames(lines, _DECODER)
 
 
 def encode(message: Told) -> bytes:

@@ -16,7 +16,7 @@ from sessionmgr.model import (
     Usage,
 )
 from sessionmgr.testing.toy.frames import (
-    Frame,
+    AnyFrame,
     Hello,
     Question,
     Text,
@@ -31,7 +31,6 @@ from sessionmgr.testing.toy.frames import (
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event
-    from sessionmgr.wire import NoFrame
 
 
 class State:
@@ -41,7 +40,7 @@ class State:
         self.tools: dict[str, ToolBegan] = {}
 
 
-def normalise(frame: Frame | NoFrame, state: State) -> list[Event]:
+def normalise(frame: AnyFrame, state: State) -> list[Event]:
     """Return the events that a frame is; none if it is not about what happens in the run."""
     match frame:
         case Hello(session=session, version=version, model=model):

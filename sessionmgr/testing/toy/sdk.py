@@ -1,6 +1,6 @@
-"""The connection to a toy agent: a child that is spawned, told lines, and read.
+"""The connection to a toy agent: a child that is spawned, sent lines, and read.
 
-A mock puts another `connect` in the place of this one; all else of the adapter is then as it is.
+A mock SDK puts another `connect` in the place of this one; the rest of the adapter is as it is.
 """
 
 from __future__ import annotations
@@ -11,33 +11,18 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec import UNSET
 
+from sessionmgr.adapter.kit.stdio_connection import StdioConnection, StdioConversation
 from sessionmgr.adapter.question import Allow
-from sessionmgr.process import Pump
-from sessionmgr.process.ladder import Ladder, end_tree, open_tree
-from sessionmgr.testing.toy.frames import (
-    DECODER,
-    Answer,
-    Cancel,
-    Frame,
-    Open,
-    encode,
-)
-from sessionmgr.wire import NoFrame, read_frames
+from sessionmgr.process.ladder import Ladder
+from sessionmgr.testing.toy.frames import Answer, AnyFrame, Cancel, Open, Told, encode, read
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator
 
     from sessionmgr.adapter.connections import ConnectionSpec, Driver
     from sessionmgr.adapter.question import Decision
-    from sessionmgr.process import Tail
-    from sessionmgr.process.facts import ExitFacts
-    from sessionmgr.process.launcher import ChildTree
-    from sessionmgr.testing.toy.frames import Told
-    from sessionmgr.wire import Line
 
 LADDER: Final = Ladder(polite=0.5, term=1.0)
-LAST_MOMENTS: Final = 1.0
-"""Seconds from the end of an agent's output to its own."""
 
 
 @asynccontextmanager
@@ -48,115 +33,33 @@ async def connect(spec: ConnectionSpec) -> AsyncGenerator[ToyConnection, None]:
         ProcessError: It could not be started.
     """
     connection = ToyConnection()
-    async with (
-        open_tree(spec.launcher, spec.command, ladder=LADDER, polite=part) as tree,
-        trio.open_nursery() as nursery,
-    ):
-        nursery.start_soon(connection.run, tree)
+    async with connection.running(spec.launcher, spec.command):
         yield connection
-        nursery.cancel_scope.cancel()
 
 
-async def part(tree: ChildTree) -> None:
-    """Ask an agent to end, in its own language: it does when its input has."""
-    if tree.stdin is not None:
-        await tree.stdin.aclose()
-
-
-class ToyConnection:
-    """One agent. It has one conversation after the other."""
+class ToyConnection(StdioConnection[Told, AnyFrame]):
+    """One agent. It has one conversation after the other, and ends when its input does."""
 
     def __init__(self) -> None:
-        self.facts: ExitFacts | None = None
-        """How it ended, when it has."""
-        self._driver: Driver[Frame | NoFrame] | None = None
-        self._closed = trio.Event()
-        self._pump: Final = Pump(self._take, room=self._room)
+        super().__init__(read, encode, ladder=LADDER)
 
-    @property
-    def tail(self) -> Tail:
-        """The last of what it complained."""
-        return self._pump.tail
-
-    async def run(self, tree: ChildTree) -> None:
-        """Talk with the agent until it is gone."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._serve, tree)
-            await self._pump.stdout_ended.wait()
-            # Who says nothing any more is about to end. If not, it is of no use.
-            with trio.move_on_after(LAST_MOMENTS):
-                await tree.wait_exit()
-            self.facts = await end_tree(tree, LADDER)
-        self._closed.set()
-        if self._driver is not None:
-            self._driver.end()
-
-    async def _serve(self, tree: ChildTree) -> None:
-        await self._pump.run(
-            stdin=tree.stdin, stdout=tree.stdout, stderr=tree.stderr, exited=tree.wait_exit
-        )
-
-    async def wait_closed(self) -> None:
-        """Wait until the agent is gone."""
-        await self._closed.wait()
-
-    async def open(self, spec: Open, driver: Driver[Frame | NoFrame]) -> ToyConversation:
-        """Begin a session, or go on with one; the agent says hello."""
-        await trio.lowlevel.checkpoint()
-        self._driver = driver
-        if self._closed.is_set():
-            driver.end()
+    async def open(self, spec: Open, driver: Driver[AnyFrame]) -> ToyConversation:
+        """Open a session, a new one or one that was; the agent says hello."""
+        self.attach(driver)
         self.tell(spec)
-        return ToyConversation(self)
-
-    def leave(self) -> None:
-        """Push no more frames."""
-        self._driver = None
-
-    def tell(self, message: Told) -> None:
-        """Have a message written. That the agent has gone is told by the end of its events."""
-        self._pump.outbox.send(encode(message))
-
-    def _take(self, lines: Sequence[Line]) -> None:
-        if self._driver is not None:  # what it says to nobody is not listened to
-            size = sum(len(line) if isinstance(line, bytes) else 0 for line in lines)
-            self._driver.feed(read_frames(lines, DECODER), size)
-
-    async def _room(self) -> None:
         await trio.lowlevel.checkpoint()
-        if self._driver is not None:
-            await self._driver.room()
+        return ToyConversation(self, driver)
 
 
-class ToyConversation:
+class ToyConversation(StdioConversation[Told, AnyFrame]):
     """One session of the agent's."""
-
-    def __init__(self, connection: ToyConnection) -> None:
-        self._connection: Final = connection
-
-    async def send(self, message: Told) -> None:
-        """Say something."""
-        self._connection.tell(message)
-        await trio.lowlevel.checkpoint()
 
     async def interrupt(self) -> None:
         """Ask the agent to end the turn."""
-        await trio.lowlevel.checkpoint()
-        self._connection.tell(Cancel())
+        await self.send(Cancel())
 
     async def answer(self, question: str, decision: Decision) -> None:
         """Answer a question."""
-        await trio.lowlevel.checkpoint()
         allow = isinstance(decision, Allow)
         changed = decision.tool_input if isinstance(decision, Allow) else UNSET
-        self._connection.tell(
-            Answer(id=question, allow=allow, input=changed, reason=decision.reason)
-        )
-
-    def close(self, *, keep: bool = False) -> None:
-        """Push no more frames; the agent keeps its session in any case."""
-        self._connection.leave()
-
-    async def clear_away(self) -> None:
-        """Do nothing: the agent's tools leave nothing behind."""
-        await trio.lowlevel.checkpoint()
+        await self.send(Answer(id=question, allow=allow, input=changed, reason=decision.reason))

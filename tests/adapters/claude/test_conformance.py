@@ -49,7 +49,6 @@ class TestClaudePlayed(AdapterConformance):
     @pytest.fixture(autouse=True)
     def _in_a_hurry(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Wait for the deaf as they are waited for in earnest, but not as long."""
-        monkeypatch.setattr(stdio_child, "POLITE", 0.5)
         monkeypatch.setattr(stdio_child, "LADDER", Ladder(polite=0.5, term=0.5))
 
 

@@ -16,7 +16,7 @@ from sessionmgr.wire import Notification, Request
 from sessionmgr_adapters.claude import frames as claude, normalise as of_claude
 from sessionmgr_adapters.claude.spending import Spending
 from sessionmgr_adapters.claude.state import State as ClaudeState
-from sessionmgr_adapters.codex import frames as codex, normalise as of_codex
+from sessionmgr_adapters.codex import decode as codex_lines, normalise as of_codex
 from sessionmgr_adapters.codex.state import State as CodexState
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -107,9 +107,11 @@ def test_codex_may_say_what_it_likes(frames: list[Json]) -> None:
     for frame in frames:
         match frame:
             case {"method": str(method), "id": int(id_) | str(id_), "params": params}:
-                codex.asking_of(Request(id_, method, json.dumps(params).encode()))
+                codex_lines.asking_of(Request(id_, method, json.dumps(params).encode()))
             case {"method": str(method), "params": params}:
-                notice = codex.notice_of(Notification(method, json.dumps(params).encode()))
+                notice = codex_lines.notice_of(Notification(method, json.dumps(params).encode()))
+                at_once = codex_lines.read_notice(json.dumps(frame).encode())
+                assert at_once is None or at_once == notice
                 keep(of_codex.normalise(notice, state))
             case _:
                 pass

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.model import Json
-from sessionmgr_adapters.codex.frames import decoded
+from sessionmgr_adapters.codex.decode import decoded
 from sessionmgr_adapters.codex.overrides import found_in
 
 if TYPE_CHECKING:

@@ -1,22 +1,18 @@
 """What a Codex app-server says, as frames: answers, requests, and notices of what happens.
 
-A message is taken apart twice: its envelope by `sessionmgr.wire.json_rpc`, its parameters here, by
-its method. The frames are open: a method that we do not know, and parameters of another shape than
-we know, are carried as they came.
+The frames are open: `decode` carries a method that we do not know, and parameters of another shape
+than we know, as they came.
 """
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias, TypeVar
+from typing import TypeAlias
 
 import msgspec
 
 from sessionmgr.model import Json
-from sessionmgr.model.json import Unreadable, parse_json
-from sessionmgr.wire import Id, NoFrame, Notification, Request, Untyped
-from sessionmgr_adapters.codex.items import Item, read_item
-
-T = TypeVar("T")
+from sessionmgr.wire import Id, NoFrame
+from sessionmgr_adapters.codex.items import Item
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -138,21 +134,23 @@ class ItemEnded(msgspec.Struct, frozen=True, kw_only=True):
     item: Item
 
 
-class _Delta(_Notice, frozen=True, kw_only=True):
+class Delta(_Notice, frozen=True, kw_only=True):
+    """More of something that streams."""
+
     turn_id: str = ""
     item_id: str = ""
     delta: str = ""
 
 
-class MessageDelta(_Delta, frozen=True, kw_only=True):
+class MessageDelta(Delta, frozen=True, kw_only=True):
     """More of a message."""
 
 
-class ReasoningDelta(_Delta, frozen=True, kw_only=True):
+class ReasoningDelta(Delta, frozen=True, kw_only=True):
     """More of what the model thinks."""
 
 
-class OutputDelta(_Delta, frozen=True, kw_only=True):
+class OutputDelta(Delta, frozen=True, kw_only=True):
     """More of what a command prints; not all of it is told."""
 
 
@@ -294,105 +292,3 @@ Notice: TypeAlias = (
     | Unknown
 )
 Frame: TypeAlias = Hello | Answer | Asking | Notice | NoFrame
-
-_QUIET: Final = (
-    *("thread/readState/changed", "thread/archived", "thread/deleted", "thread/unarchived"),
-    *("thread/reverted", "thread/name/updated", "thread/section/changed", "thread/goal/updated"),
-    *("thread/goal/cleared", "thread/attachment/updated", "thread/prediction/updated"),
-    *("thread/queue/changed", "thread/project/updated", "thread/environment/connected"),
-    *("thread/environment/disconnected", "thread/compacted", "turn/diff/updated"),
-    *("turn/moderationMetadata", "hook/started", "hook/completed", "skills/changed"),
-    *("project/changed", "account/updated", "account/login/completed", "app/list/updated"),
-    *("account/gatewayOAuth/changed", "remoteControl/status/changed", "fs/changed"),
-    *("mcpServer/startupStatus/updated", "mcpServer/oauthLogin/completed"),
-    *("item/plan/delta", "item/reasoning/summaryPartAdded", "item/mcpToolCall/progress"),
-    *("item/fileChange/outputDelta", "item/fileChange/patchUpdated"),
-    *("item/commandExecution/terminalInteraction", "model/verification"),
-    *("item/autoApprovalReview/started", "item/autoApprovalReview/completed"),
-    *("modelProvider/authRecoveryStarted", "modelProvider/authRecoveryCompleted"),
-    "model/safetyBuffering/updated",
-)
-_NOTICES: Final[dict[str, type[Notice]]] = {
-    "error": Failing,
-    "turn/started": TurnStarted,
-    "turn/completed": TurnEnded,
-    "turn/plan/updated": PlanChanged,
-    "thread/started": ThreadStarted,
-    "thread/status/changed": StatusChanged,
-    "thread/closed": ThreadClosed,
-    "thread/tokenUsage/updated": TokensUsed,
-    "thread/settings/updated": SettingsChanged,
-    "item/agentMessage/delta": MessageDelta,
-    "item/reasoning/summaryTextDelta": ReasoningDelta,
-    "item/reasoning/textDelta": ReasoningDelta,
-    "item/commandExecution/outputDelta": OutputDelta,
-    "serverRequest/resolved": Resolved,
-    "account/rateLimits/updated": LimitsChanged,
-    "model/rerouted": Rerouted,
-    "warning": Warned,
-    "guardianWarning": Warned,
-    "configWarning": Warned,
-    "deprecationNotice": Warned,
-    **dict.fromkeys(_QUIET, Quiet),
-}
-
-
-class _ItemNotice(msgspec.Struct, rename="camel"):
-    item: msgspec.Raw
-    thread_id: str = ""
-    turn_id: str = ""
-
-
-_REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-_DECODERS: Final = {method: msgspec.json.Decoder(of) for method, of in _NOTICES.items()}
-_ITEM: Final = msgspec.json.Decoder(_ItemNotice)
-_ITEMS: Final[dict[str, type[ItemStarted | ItemEnded]]] = {
-    "item/started": ItemStarted,
-    "item/completed": ItemEnded,
-}
-
-
-def notice_of(message: Notification) -> Notice | Untyped:
-    """Return what a notification says."""
-    method, params = message.method, message.params or b"{}"
-    try:
-        if method in _ITEMS:
-            told = _ITEM.decode(params)
-            item = read_item(bytes(told.item))
-            return _ITEMS[method](thread_id=told.thread_id, turn_id=told.turn_id, item=item)
-        if method in _DECODERS:
-            return _DECODERS[method].decode(params)
-    except _REFUSALS as refusal:
-        value: dict[str, Json] = {"method": method, "params": _json(params)}
-        return Untyped(value, str(refusal))
-    value_ = _json(params)
-    return Unknown(method, value_, thread_of(value_) or "")
-
-
-def asking_of(message: Request) -> Asking:
-    """Return what a request of theirs asks."""
-    params = _json(message.params or b"{}")
-    id_ = message.id if message.id is not None else ""
-    return Asking(id_, message.method, params if isinstance(params, dict) else {})
-
-
-def thread_of(params: Json) -> str | None:
-    """Return which thread something is about."""
-    match params:
-        case {"threadId": str(name)} | {"conversationId": str(name)}:
-            return name
-        case _:
-            return None
-
-
-def decoded(data: bytes, of: type[T]) -> T | None:
-    """Return the result of a call as the type it should have; None if it has another shape."""
-    try:
-        return msgspec.json.decode(data, type=of)
-    except _REFUSALS:
-        return None
-
-
-def _json(data: bytes) -> Json:
-    value = parse_json(data)
-    return None if isinstance(value, Unreadable) else value

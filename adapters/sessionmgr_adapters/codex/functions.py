@@ -14,8 +14,8 @@ from sessionmgr.adapter.kit.failures import config_invalid
 from sessionmgr.adapter.kit.tool import FunctionTool, outcome_of
 from sessionmgr.model import Failure, Json
 from sessionmgr_adapters.codex.calling import refused
+from sessionmgr_adapters.codex.decode import decoded
 from sessionmgr_adapters.codex.failures import unreadable
-from sessionmgr_adapters.codex.frames import decoded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

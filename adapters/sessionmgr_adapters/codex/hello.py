@@ -8,7 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from sessionmgr.wire import ErrorResponse
-from sessionmgr_adapters.codex.frames import Hello, Refusal, decoded
+from sessionmgr_adapters.codex.decode import decoded
+from sessionmgr_adapters.codex.frames import Hello, Refusal
 
 if TYPE_CHECKING:
     from sessionmgr.wire import Response

@@ -118,8 +118,10 @@ def started(state: State) -> list[Event]:
 def _events(frame: Frame, state: State) -> list[Event]:
     match frame:
         case MessageDelta():
-            name = state.name(frame.item_id)
-            parent = parent_of(frame.thread_id, state)
+            name, thread = state.name(frame.item_id), frame.thread_id
+            if thread == state.thread:  # nearly always, and one argument less is a fifth less
+                return [MessageStreamed(delta=frame.delta, message_id=name)]
+            parent = parent_of(thread, state)
             return [MessageStreamed(delta=frame.delta, message_id=name, parent_tool_call_id=parent)]
         case ReasoningDelta():
             parent = parent_of(frame.thread_id, state)

@@ -8,6 +8,7 @@ at once than the server is known to answer.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -28,8 +29,10 @@ from sessionmgr.wire import (
 from sessionmgr.wire.json_rpc import decode
 from sessionmgr_adapters.codex.calling import OVERLOADED
 from sessionmgr_adapters.codex.conversation import CodexConversation
+from sessionmgr_adapters.codex.decode import asking_of, decoded, notice_of, read_notice, thread_of
 from sessionmgr_adapters.codex.frames import (
     Answer,
+    Delta,
     Frame,
     Hello,
     Refusal,
@@ -38,10 +41,6 @@ from sessionmgr_adapters.codex.frames import (
     ThreadRef,
     ThreadStarted,
     TurnStarted,
-    asking_of,
-    decoded,
-    notice_of,
-    thread_of,
 )
 from sessionmgr_adapters.codex.hello import hello_of, introduced
 from sessionmgr_adapters.codex.launch import OPENING
@@ -259,15 +258,23 @@ class CodexConnection:
     # --- what comes ------------------------------------------------------------------------------
 
     def _take(self, lines: Sequence[Line]) -> None:
-        batches: dict[int, tuple[CodexConversation, list[Frame]]] = {}
+        reads: defaultdict[CodexConversation, list[Frame]] = defaultdict(list)
+        owner = self._threads.owner
         for line in lines:
-            for message in decode(line):
-                for conversation, frame in self._routed(message):
-                    batch = batches.setdefault(id(conversation), (conversation, []))
-                    batch[1].append(frame)
-        size = sum(len(line) if isinstance(line, bytes) else 0 for line in lines)
-        for conversation, frames in batches.values():
-            conversation.take(frames, size // len(batches))
+            notice = read_notice(line)
+            if isinstance(notice, Delta) and (streams := owner(notice.thread_id)) is not None:
+                reads[streams].append(notice)
+                continue
+            for conversation, frame in self._heard(line, notice):
+                reads[conversation].append(frame)
+        size = sum([len(line) for line in lines if isinstance(line, bytes)])
+        for conversation, frames in reads.items():
+            conversation.take(frames, size // len(reads))
+
+    def _heard(self, line: Line, notice: Notice | None) -> list[tuple[CodexConversation, Frame]]:
+        if notice is not None:
+            return self._told(notice)
+        return [each for message in decode(line) for each in self._routed(message)]
 
     def _routed(self, message: Message | NoFrame) -> list[tuple[CodexConversation, Frame]]:
         match message:
@@ -281,17 +288,19 @@ class CodexConnection:
                     return []
                 return [(conversation, asking)]
             case Notification():
-                frame = notice_of(message)
-                if isinstance(frame, Untyped):
-                    thread = _thread_in(frame)
-                elif isinstance(frame, ThreadStarted):
-                    thread = frame.thread.id
-                else:
-                    thread = frame.thread_id
-                self._note(thread, frame)
-                return [*self._about(thread, frame), *self._adopted(frame)]
+                return self._told(notice_of(message))
             case _:
                 return self._about("", message)
+
+    def _told(self, frame: Notice | Untyped) -> list[tuple[CodexConversation, Frame]]:
+        if isinstance(frame, Untyped):
+            thread = _thread_in(frame)
+        elif isinstance(frame, ThreadStarted):
+            thread = frame.thread.id
+        else:
+            thread = frame.thread_id
+        self._note(thread, frame)
+        return [*self._about(thread, frame), *self._adopted(frame)]
 
     def _note(self, thread: str, frame: Frame) -> None:
         """Take note of what is about a thread and not about a run."""

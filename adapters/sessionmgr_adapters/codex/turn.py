@@ -24,17 +24,18 @@ from sessionmgr.model import (
 from sessionmgr_adapters.codex.calling import DEADLINE, Caller, refused
 from sessionmgr_adapters.codex.configured import ConfigUnreadableError, told
 from sessionmgr_adapters.codex.conversation import CodexConversation
+from sessionmgr_adapters.codex.decode import decoded
 from sessionmgr_adapters.codex.failures import unreadable
 from sessionmgr_adapters.codex.frames import (
     Answer,
     Asking,
+    Delta,
     Hello,
     Resolved,
     Settings,
     SettingsChanged,
     TurnEnded,
     TurnStarted,
-    decoded,
 )
 from sessionmgr_adapters.codex.functions import unoffered
 from sessionmgr_adapters.codex.hello import credential_of
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter import RunContext
     from sessionmgr.adapter.connections import PulledConversation as Conversation
+    from sessionmgr.model import Event
     from sessionmgr_adapters.codex.frames import Frame, Turn as TurnFrame
     from sessionmgr_adapters.codex.options import CodexOptions
     from sessionmgr_adapters.codex.orders import Told
@@ -257,22 +259,24 @@ class Turn:
         self._over.set()
 
     def _take(self, frames: Sequence[Frame]) -> None:
+        events: list[Event] = []
         for frame in frames:
-            events = normalise(frame, self.state)
-            if events:
-                self._run.emit_nowait(*events)
-            else:
-                self._run.alive()
-            self._heed(frame)
+            events += normalise(frame, self.state)
+            if not isinstance(frame, Delta):
+                events += self._heed(frame)
+        if events:
+            self._run.emit_nowait(*events)
+        else:
+            self._run.alive()
         self._leavings.note()
 
-    def _heed(self, frame: Frame) -> None:
+    def _heed(self, frame: Frame) -> list[Event]:
         match frame:
             case Hello():
                 self._greeting = frame
                 self._hello.set()
             case Answer():
-                self._answered(frame)
+                return self._answered(frame)
             case Asking():
                 self._start(self._host.serve, frame)
             case Resolved(request_id=id_):
@@ -288,15 +292,17 @@ class Turn:
                     self._start(self._wind_up)
             case _:
                 pass
+        return []
 
-    def _answered(self, answer: Answer) -> None:
+    def _answered(self, answer: Answer) -> list[Event]:
         # At once, and not by who waits: what comes next may be about the same thread and turn.
+        self._caller.settle(answer)
         if answer.refusal is None:
             if answer.method in OPENING:
                 self._open(answer)
             elif answer.method == "turn/start":
-                self._begun(answer)
-        self._caller.settle(answer)
+                return self._begun(answer)
+        return []
 
     def _open(self, answer: Answer) -> None:
         opened = decoded(answer.result, _Opened)
@@ -305,12 +311,11 @@ class Turn:
             state.thread, state.model, state.cwd = opened.thread.id, opened.model, opened.cwd
             self._found = InForce(opened.approval_policy, opened.sandbox, opened.approvals_reviewer)
 
-    def _begun(self, answer: Answer) -> None:
+    def _begun(self, answer: Answer) -> list[Event]:
         begun = decoded(answer.result, _Begun)
         if begun is not None:
             self.state.turn = begun.turn.id
-        if not self.state.started:
-            self._run.emit_nowait(*started(self.state))
+        return [] if self.state.started else started(self.state)
 
     def _start(self, task: Callable[..., Awaitable[None]], *args: object) -> None:
         assert self._nursery is not None

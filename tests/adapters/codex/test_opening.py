@@ -11,10 +11,7 @@ from sessionmgr.model import (
     FailureKind,
     Json,
 )
-from sessionmgr_adapters.codex.frames import (
-    Answer,
-    Hello,
-)
+from sessionmgr_adapters.codex.frames import Answer, Hello
 from sessionmgr_adapters.codex.orders import Call
 from tests.adapters.codex.mocked import (
     HELLO,

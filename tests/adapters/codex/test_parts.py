@@ -13,6 +13,7 @@ from sessionmgr.model import Event, Json, ToolCallFailed, ToolCallStarted
 from sessionmgr.process import secrets
 from sessionmgr.wire import ErrorResponse, Notification, Request, Response, Untyped
 from sessionmgr_adapters.codex.calls import bare
+from sessionmgr_adapters.codex.decode import asking_of, notice_of
 from sessionmgr_adapters.codex.frames import (
     Asking,
     Hello,
@@ -23,8 +24,6 @@ from sessionmgr_adapters.codex.frames import (
     ThreadRef,
     ThreadStarted,
     Unknown,
-    asking_of,
-    notice_of,
 )
 from sessionmgr_adapters.codex.hello import credential_of, hello_of, introduced
 from sessionmgr_adapters.codex.items import (

@@ -18,17 +18,9 @@ from sessionmgr.model import (
 )
 from sessionmgr.wire import Notification, Request, Response
 from sessionmgr.wire.json_rpc import decode
+from sessionmgr_adapters.codex.decode import asking_of, notice_of, thread_of
 from sessionmgr_adapters.codex.failures import failure_of_end
-from sessionmgr_adapters.codex.frames import (
-    Asking,
-    Frame,
-    ItemEnded,
-    TokensUsed,
-    TurnEnded,
-    asking_of,
-    notice_of,
-    thread_of,
-)
+from sessionmgr_adapters.codex.frames import Asking, Frame, ItemEnded, TokensUsed, TurnEnded
 from sessionmgr_adapters.codex.items import AgentMessage
 from sessionmgr_adapters.codex.normalise import normalise
 from sessionmgr_adapters.codex.questions import APPROVALS, CALL, approval_request

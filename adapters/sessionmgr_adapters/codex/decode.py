@@ -1,0 +1,175 @@
+"""Lines of a Codex app-server to frames.
+
+`read_notice` decodes a notice in one pass, envelope and parameters together: that is nearly every
+line of a text that streams. `sessionmgr.wire.json_rpc` takes the envelope off all other lines, and
+`notice_of` and `asking_of` decode what is in it.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
+
+import msgspec
+
+from sessionmgr.model.json import Unreadable, parse_json
+from sessionmgr.wire import Untyped
+from sessionmgr_adapters.codex.frames import (
+    Asking,
+    Failing,
+    ItemEnded,
+    ItemStarted,
+    LimitsChanged,
+    MessageDelta,
+    OutputDelta,
+    PlanChanged,
+    Quiet,
+    ReasoningDelta,
+    Rerouted,
+    Resolved,
+    SettingsChanged,
+    StatusChanged,
+    ThreadClosed,
+    ThreadStarted,
+    TokensUsed,
+    TurnEnded,
+    TurnStarted,
+    Unknown,
+    Warned,
+)
+from sessionmgr_adapters.codex.items import read_item
+
+if TYPE_CHECKING:
+    from sessionmgr.model import Json
+    from sessionmgr.wire import Line, Notification, Request
+    from sessionmgr_adapters.codex.frames import Notice
+
+T = TypeVar("T")
+
+_QUIET: Final = (
+    *("thread/readState/changed", "thread/archived", "thread/deleted", "thread/unarchived"),
+    *("thread/reverted", "thread/name/updated", "thread/section/changed", "thread/goal/updated"),
+    *("thread/goal/cleared", "thread/attachment/updated", "thread/prediction/updated"),
+    *("thread/queue/changed", "thread/project/updated", "thread/environment/connected"),
+    *("thread/environment/disconnected", "thread/compacted", "turn/diff/updated"),
+    *("turn/moderationMetadata", "hook/started", "hook/completed", "skills/changed"),
+    *("project/changed", "account/updated", "account/login/completed", "app/list/updated"),
+    *("account/gatewayOAuth/changed", "remoteControl/status/changed", "fs/changed"),
+    *("mcpServer/startupStatus/updated", "mcpServer/oauthLogin/completed"),
+    *("item/plan/delta", "item/reasoning/summaryPartAdded", "item/mcpToolCall/progress"),
+    *("item/fileChange/outputDelta", "item/fileChange/patchUpdated"),
+    *("item/commandExecution/terminalInteraction", "model/verification"),
+    *("item/autoApprovalReview/started", "item/autoApprovalReview/completed"),
+    *("modelProvider/authRecoveryStarted", "modelProvider/authRecoveryCompleted"),
+    "model/safetyBuffering/updated",
+)
+_NOTICES: Final[dict[str, type[Notice]]] = {
+    "error": Failing,
+    "turn/started": TurnStarted,
+    "turn/completed": TurnEnded,
+    "turn/plan/updated": PlanChanged,
+    "thread/started": ThreadStarted,
+    "thread/status/changed": StatusChanged,
+    "thread/closed": ThreadClosed,
+    "thread/tokenUsage/updated": TokensUsed,
+    "thread/settings/updated": SettingsChanged,
+    "item/agentMessage/delta": MessageDelta,
+    "item/reasoning/summaryTextDelta": ReasoningDelta,
+    "item/reasoning/textDelta": ReasoningDelta,
+    "item/commandExecution/outputDelta": OutputDelta,
+    "serverRequest/resolved": Resolved,
+    "account/rateLimits/updated": LimitsChanged,
+    "model/rerouted": Rerouted,
+    "warning": Warned,
+    "guardianWarning": Warned,
+    "configWarning": Warned,
+    "deprecationNotice": Warned,
+    **dict.fromkeys(_QUIET, Quiet),
+}
+
+
+class _ItemNotice(msgspec.Struct, rename="camel"):
+    item: msgspec.Raw
+    thread_id: str = ""
+    turn_id: str = ""
+
+
+_REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_DECODERS: Final = {method: msgspec.json.Decoder(of) for method, of in _NOTICES.items()}
+_ITEM: Final = msgspec.json.Decoder(_ItemNotice)
+_ITEMS: Final[dict[str, type[ItemStarted | ItemEnded]]] = {
+    "item/started": ItemStarted,
+    "item/completed": ItemEnded,
+}
+
+
+class _Envelope(Protocol):
+    @property
+    def params(self) -> Notice: ...
+
+
+def _one_pass() -> msgspec.json.Decoder[_Envelope]:
+    """Return the decoder of whole lines, by their method."""
+    envelopes = [
+        msgspec.defstruct("_Said", [("params", of)], tag_field="method", tag=method, frozen=True)
+        for method, of in _NOTICES.items()
+    ]
+    return cast("msgspec.json.Decoder[_Envelope]", msgspec.json.Decoder(reduce(or_, envelopes)))
+
+
+_ONE_PASS: Final = _one_pass()
+
+
+def read_notice(line: Line) -> Notice | None:
+    """Return the notice that a line is; None if `sessionmgr.wire.json_rpc` must look at it."""
+    try:
+        return _ONE_PASS.decode(cast("bytes", line)).params
+    except (*_REFUSALS, TypeError):  # TypeError: the line was too long
+        return None
+
+
+def notice_of(message: Notification) -> Notice | Untyped:
+    """Return what a notification says."""
+    method, params = message.method, message.params or b"{}"
+    try:
+        if method in _ITEMS:
+            told = _ITEM.decode(params)
+            item = read_item(bytes(told.item))
+            return _ITEMS[method](thread_id=told.thread_id, turn_id=told.turn_id, item=item)
+        if method in _DECODERS:
+            return _DECODERS[method].decode(params)
+    except _REFUSALS as refusal:
+        value: dict[str, Json] = {"method": method, "params": _json(params)}
+        return Untyped(value, str(refusal))
+    value_ = _json(params)
+    return Unknown(method, value_, thread_of(value_) or "")
+
+
+def asking_of(message: Request) -> Asking:
+    """Return what a request of theirs asks."""
+    params = _json(message.params or b"{}")
+    id_ = message.id if message.id is not None else ""
+    return Asking(id_, message.method, params if isinstance(params, dict) else {})
+
+
+def thread_of(params: Json) -> str | None:
+    """Return which thread something is about."""
+    match params:
+        case {"threadId": str(name)} | {"conversationId": str(name)}:
+            return name
+        case _:
+            return None
+
+
+def decoded(data: bytes, of: type[T]) -> T | None:
+    """Return the result of a call as the type it should have; None if it has another shape."""
+    try:
+        return msgspec.json.decode(data, type=of)
+    except _REFUSALS:
+        return None
+
+
+def _json(data: bytes) -> Json:
+    value = parse_json(data)
+    return None if isinstance(value, Unreadable) else value

@@ -28,6 +28,7 @@ from sessionmgr.errors import ProcessError
 from sessionmgr.model import Failure, FailureKind
 from sessionmgr_adapters.codex import sdk
 from sessionmgr_adapters.codex.configured import ConfigUnreadableError
+from sessionmgr_adapters.codex.exec import Meters, OneShot
 from sessionmgr_adapters.codex.failures import failure_of_end, last_words
 from sessionmgr_adapters.codex.launch import (
     ENVIRONMENT,
@@ -40,12 +41,11 @@ from sessionmgr_adapters.codex.launch import (
     one_shot_spec,
 )
 from sessionmgr_adapters.codex.login import health_of
-from sessionmgr_adapters.codex.one_shot import Meters, OneShot
 from sessionmgr_adapters.codex.options import CodexOptions
 from sessionmgr_adapters.codex.paths import placeless
 from sessionmgr_adapters.codex.policy import PERMISSIONS
 from sessionmgr_adapters.codex.prompts import Prompts, is_recorded
-from sessionmgr_adapters.codex.races import TRIES, has_lost, notice, wait
+from sessionmgr_adapters.codex.start_retry import TRIES, has_lost, notice, wait
 from sessionmgr_adapters.codex.turn import Asked, Turn
 
 if TYPE_CHECKING:

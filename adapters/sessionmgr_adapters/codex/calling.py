@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from sessionmgr_adapters.codex.failures import request_failure
 from sessionmgr_adapters.codex.frames import Answer, Refusal
-from sessionmgr_adapters.codex.orders import Call
-from sessionmgr_adapters.codex.races import is_half_made
+from sessionmgr_adapters.codex.outgoing import Call
+from sessionmgr_adapters.codex.start_retry import is_half_made
 
 if TYPE_CHECKING:
     from sessionmgr.adapter.connections import PulledConversation as Conversation
     from sessionmgr.model import Failure, FailureKind, Json
     from sessionmgr_adapters.codex.frames import Frame
-    from sessionmgr_adapters.codex.orders import Told
+    from sessionmgr_adapters.codex.outgoing import Told
 
     Talk: TypeAlias = Conversation[Told, Frame]
 

@@ -8,7 +8,7 @@ import trio
 
 from sessionmgr.adapter.kit.arrivals import Arrivals
 from sessionmgr_adapters.codex.frames import Asking, Frame, TurnEnded, TurnStarted
-from sessionmgr_adapters.codex.orders import Call, Reply
+from sessionmgr_adapters.codex.outgoing import Call, Reply
 from sessionmgr_adapters.codex.questions import question_of, verdict
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter.question import Decision
     from sessionmgr.model import Json
-    from sessionmgr_adapters.codex.orders import Told
+    from sessionmgr_adapters.codex.outgoing import Told
     from sessionmgr_adapters.codex.sdk import CodexConnection
 
 

@@ -21,8 +21,8 @@ from sessionmgr_adapters.codex.configured import (
     of_projects,
     of_user,
 )
+from sessionmgr_adapters.codex.exec.launch import OneShotSpec, make_spec as one_shot
 from sessionmgr_adapters.codex.functions import described
-from sessionmgr_adapters.codex.one_shot.launch import OneShotSpec, make_spec as one_shot
 from sessionmgr_adapters.codex.overrides import put_together
 from sessionmgr_adapters.codex.policy import FULL, POLICIES, READ_ONLY, REVIEWER, Bounds
 from sessionmgr_adapters.codex.rules import loose_rules

@@ -33,7 +33,6 @@ from sessionmgr.model import (
     TurnCompleted,
     Usage,
 )
-from sessionmgr_adapters.codex.calls import ended_call, is_call, started_call
 from sessionmgr_adapters.codex.failures import agent_failure, retry_failure
 from sessionmgr_adapters.codex.frames import (
     Answer,
@@ -74,6 +73,7 @@ from sessionmgr_adapters.codex.items import (
     begins_agents,
 )
 from sessionmgr_adapters.codex.limits import limits_told
+from sessionmgr_adapters.codex.tool_items import ended_call, is_call, started_call
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event

@@ -11,8 +11,8 @@ from msgspec import UNSET, UnsetType
 from sessionmgr.adapter import Allow, ApprovalRequest, Deny
 from sessionmgr.adapter.kit.paths import as_seen_from
 from sessionmgr.model import Json
-from sessionmgr_adapters.codex.calls import PATCH, SHELL, bare, tool_input
 from sessionmgr_adapters.codex.items import FileChange, McpToolCall
+from sessionmgr_adapters.codex.tool_items import PATCH, SHELL, bare, tool_input
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

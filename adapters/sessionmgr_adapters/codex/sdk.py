@@ -42,11 +42,11 @@ from sessionmgr_adapters.codex.frames import (
     ThreadStarted,
     TurnStarted,
 )
-from sessionmgr_adapters.codex.hello import hello_of, introduced
+from sessionmgr_adapters.codex.initialize import hello_of, introduced
 from sessionmgr_adapters.codex.launch import OPENING
-from sessionmgr_adapters.codex.orders import Call, Reply
+from sessionmgr_adapters.codex.outgoing import Call, Reply
 from sessionmgr_adapters.codex.requests import FULL, Requests
-from sessionmgr_adapters.codex.stock import Stock
+from sessionmgr_adapters.codex.thread_cache import Stock
 from sessionmgr_adapters.codex.threads import Threads, called_in
 
 if TYPE_CHECKING:

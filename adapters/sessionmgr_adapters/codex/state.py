@@ -9,7 +9,7 @@ from sessionmgr_adapters.codex.agents import Agents
 if TYPE_CHECKING:
     from sessionmgr.model import Event, Json
     from sessionmgr_adapters.codex.frames import Limits, TokenCounts, TokenUsage
-    from sessionmgr_adapters.codex.hello import Credential
+    from sessionmgr_adapters.codex.initialize import Credential
     from sessionmgr_adapters.codex.items import KnownItem
 
 

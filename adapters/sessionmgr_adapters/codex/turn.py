@@ -22,6 +22,7 @@ from sessionmgr.model import (
     PolicyViolation,
 )
 from sessionmgr_adapters.codex.calling import DEADLINE, Caller, refused
+from sessionmgr_adapters.codex.cleanup import CLEANING, Leavings
 from sessionmgr_adapters.codex.configured import ConfigUnreadableError, told
 from sessionmgr_adapters.codex.conversation import CodexConversation
 from sessionmgr_adapters.codex.decode import decoded
@@ -38,9 +39,8 @@ from sessionmgr_adapters.codex.frames import (
     TurnStarted,
 )
 from sessionmgr_adapters.codex.functions import unoffered
-from sessionmgr_adapters.codex.hello import credential_of
+from sessionmgr_adapters.codex.initialize import credential_of
 from sessionmgr_adapters.codex.launch import OPENING, opening, text_input, turn_params
-from sessionmgr_adapters.codex.leavings import CLEANING, Leavings
 from sessionmgr_adapters.codex.normalise import normalise, started
 from sessionmgr_adapters.codex.policy import (
     FULL,
@@ -53,7 +53,7 @@ from sessionmgr_adapters.codex.policy import (
     too_wide,
 )
 from sessionmgr_adapters.codex.prompts import Prompts, said_anew
-from sessionmgr_adapters.codex.serving import Host
+from sessionmgr_adapters.codex.request_handler import Host
 from sessionmgr_adapters.codex.state import State
 from sessionmgr_adapters.codex.version import too_old, version_in
 
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from sessionmgr.model import Event
     from sessionmgr_adapters.codex.frames import Frame, Turn as TurnFrame
     from sessionmgr_adapters.codex.options import CodexOptions
-    from sessionmgr_adapters.codex.orders import Told
+    from sessionmgr_adapters.codex.outgoing import Told
     from sessionmgr_adapters.codex.policy import Policy
 
     Talk: TypeAlias = Conversation[Told, Frame]

@@ -28,7 +28,7 @@ from sessionmgr_adapters.codex.frames import (
     TurnStarted,
 )
 from sessionmgr_adapters.codex.items import AgentMessage, CommandExecution, UserMessage
-from sessionmgr_adapters.codex.orders import Call, Reply, Told
+from sessionmgr_adapters.codex.outgoing import Call, Reply, Told
 
 Talk = MockConversation[Told, Frame]
 NUMBERS: Final = count(1)

@@ -18,6 +18,7 @@ from sessionmgr.model import (
     TurnCompleted,
 )
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered
+from sessionmgr_adapters.codex.cleanup import SETTLING
 from sessionmgr_adapters.codex.frames import (
     Asking,
     Failing,
@@ -34,8 +35,7 @@ from sessionmgr_adapters.codex.frames import (
     TurnStarted,
 )
 from sessionmgr_adapters.codex.items import SubAgentActivity
-from sessionmgr_adapters.codex.leavings import SETTLING
-from sessionmgr_adapters.codex.orders import Call
+from sessionmgr_adapters.codex.outgoing import Call
 from tests.adapters.codex.mocked import (
     COMMAND,
     Talk,

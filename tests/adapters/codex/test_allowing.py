@@ -14,7 +14,7 @@ from sessionmgr.model import FailureKind, Json
 from sessionmgr.testing.mock_sdk import Answered
 from sessionmgr_adapters.codex.frames import Asking, ItemStarted
 from sessionmgr_adapters.codex.items import FileChange, FileUpdate
-from sessionmgr_adapters.codex.orders import Call
+from sessionmgr_adapters.codex.outgoing import Call
 from sessionmgr_adapters.codex.questions import COMMAND, EDIT, ELICITATION, PERMISSIONS, verdict
 from tests.adapters.codex.mocked import (
     Talk,

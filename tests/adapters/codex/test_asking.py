@@ -15,7 +15,7 @@ from sessionmgr.testing.mock_sdk import Answered, MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter, CodexOptions, CodexTool
 from sessionmgr_adapters.codex.frames import Asking, ItemStarted, Resolved
 from sessionmgr_adapters.codex.items import FileChange, FileUpdate
-from sessionmgr_adapters.codex.orders import Reply
+from sessionmgr_adapters.codex.outgoing import Reply
 from tests.adapters.codex.mocked import (
     COMMAND,
     Talk,

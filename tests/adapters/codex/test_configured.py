@@ -16,7 +16,7 @@ from sessionmgr_adapters.codex.configured import (
     of_user,
     told,
 )
-from sessionmgr_adapters.codex.orders import Call
+from sessionmgr_adapters.codex.outgoing import Call
 from tests.adapters.codex.mocked import HELLO, Talk, greeted, refusal, result
 from tests.adapters.codex.playing import failure, play
 

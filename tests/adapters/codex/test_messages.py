@@ -12,7 +12,7 @@ from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter
 from sessionmgr_adapters.codex.frames import ItemStarted
 from sessionmgr_adapters.codex.items import UserMessage
-from sessionmgr_adapters.codex.orders import Call
+from sessionmgr_adapters.codex.outgoing import Call
 from tests.adapters.codex.mocked import (
     TURN,
     Talk,

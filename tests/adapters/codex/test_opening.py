@@ -12,7 +12,7 @@ from sessionmgr.model import (
     Json,
 )
 from sessionmgr_adapters.codex.frames import Answer, Hello
-from sessionmgr_adapters.codex.orders import Call
+from sessionmgr_adapters.codex.outgoing import Call
 from tests.adapters.codex.mocked import (
     HELLO,
     Talk,
@@ -27,7 +27,7 @@ from tests.adapters.codex.mocked import (
     thread_of,
 )
 from tests.adapters.codex.playing import failure, play
-from tests.adapters.codex.test_races import BEHIND, MIGRATION
+from tests.adapters.codex.test_start_retry import BEHIND, MIGRATION
 
 
 async def test_a_version_that_is_too_old_is_refused_by_name() -> None:

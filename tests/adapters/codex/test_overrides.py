@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from sessionmgr.model import Json
-from sessionmgr_adapters.codex.orders import Call
+from sessionmgr_adapters.codex.outgoing import Call
 from sessionmgr_adapters.codex.overrides import put_together
 from tests.adapters.codex.mocked import Talk, greeted, refusal
 from tests.adapters.codex.playing import play

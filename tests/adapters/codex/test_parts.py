@@ -12,7 +12,6 @@ from sessionmgr.adapter import Allow, Decision, Deny
 from sessionmgr.model import Event, Json, ToolCallFailed, ToolCallStarted
 from sessionmgr.process import secrets
 from sessionmgr.wire import ErrorResponse, Notification, Request, Response, Untyped
-from sessionmgr_adapters.codex.calls import bare
 from sessionmgr_adapters.codex.decode import asking_of, notice_of
 from sessionmgr_adapters.codex.frames import (
     Asking,
@@ -25,7 +24,7 @@ from sessionmgr_adapters.codex.frames import (
     ThreadStarted,
     Unknown,
 )
-from sessionmgr_adapters.codex.hello import credential_of, hello_of, introduced
+from sessionmgr_adapters.codex.initialize import credential_of, hello_of, introduced
 from sessionmgr_adapters.codex.items import (
     AgentMessage,
     CollabAgentToolCall,
@@ -40,6 +39,7 @@ from sessionmgr_adapters.codex.normalise import normalise
 from sessionmgr_adapters.codex.policy import PERMISSIONS, POLICIES, Bounds, InForce, too_wide
 from sessionmgr_adapters.codex.questions import approval_request, question_of, verdict
 from sessionmgr_adapters.codex.state import State
+from sessionmgr_adapters.codex.tool_items import bare
 from sessionmgr_adapters.codex.version import too_old, version_in
 
 

@@ -12,7 +12,7 @@ from sessionmgr.model import FailureKind, Json
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter
-from sessionmgr_adapters.codex.orders import Call
+from sessionmgr_adapters.codex.outgoing import Call
 from sessionmgr_adapters.codex.prompts import Prompts, is_recorded, stands_in
 from tests.adapters.codex.mocked import (
     HELLO,

@@ -32,7 +32,7 @@ from sessionmgr_adapters.codex.frames import (
     Window,
 )
 from sessionmgr_adapters.codex.items import AgentMessage, ContextCompaction
-from sessionmgr_adapters.codex.orders import Call
+from sessionmgr_adapters.codex.outgoing import Call
 from tests.adapters.codex.mocked import (
     TURN,
     Talk,

@@ -14,7 +14,7 @@ from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter, CodexOptions, CodexTool
 from sessionmgr_adapters.codex.frames import TurnError
-from sessionmgr_adapters.codex.orders import Call
+from sessionmgr_adapters.codex.outgoing import Call
 from tests.adapters.codex.mocked import (
     HELLO,
     TURN,

@@ -3,7 +3,7 @@
 import pytest
 
 from sessionmgr.model import FailureKind as Kind
-from sessionmgr_adapters.codex.one_shot.complaints import (
+from sessionmgr_adapters.codex.exec.errors import (
     cleaned,
     retried,
     start_kind,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sessionmgr.model import Json
     from sessionmgr.wire import ErrorResponse
     from sessionmgr_adapters.codex.frames import SettingsChanged
-    from sessionmgr_adapters.codex.orders import Call
+    from sessionmgr_adapters.codex.outgoing import Call
 
     Ask: TypeAlias = Callable[[str, dict[str, Json]], Awaitable[Response | ErrorResponse]]
 

@@ -1,8 +1,8 @@
 """What a run has used, out of what its thread has used."""
 
 from sessionmgr.model import Usage
-from sessionmgr_adapters.codex.one_shot.frames import Counts
-from sessionmgr_adapters.codex.one_shot.spending import Meters
+from sessionmgr_adapters.codex.exec.frames import Counts
+from sessionmgr_adapters.codex.exec.spending import Meters
 
 
 def counts(tokens: int) -> Counts:

@@ -25,9 +25,8 @@ from sessionmgr.model import (
     ToolCallStarted,
     TurnCompleted,
 )
-from sessionmgr_adapters.codex.calls import PATCH, SHELL, bare
-from sessionmgr_adapters.codex.one_shot.complaints import cleaned, retried, turn_failure
-from sessionmgr_adapters.codex.one_shot.frames import (
+from sessionmgr_adapters.codex.exec.errors import cleaned, retried, turn_failure
+from sessionmgr_adapters.codex.exec.frames import (
     AgentCall,
     AgentMessage,
     Error,
@@ -47,6 +46,7 @@ from sessionmgr_adapters.codex.one_shot.frames import (
     TurnStarted,
     WebSearch,
 )
+from sessionmgr_adapters.codex.tool_items import PATCH, SHELL, bare
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.model import Event, Json, Permission
     from sessionmgr.wire import NoFrame
-    from sessionmgr_adapters.codex.one_shot.frames import Counts, Frame, Item
+    from sessionmgr_adapters.codex.exec.frames import Counts, Frame, Item
 
     Call: TypeAlias = Execution | FileChange | McpCall | AgentCall | WebSearch
 

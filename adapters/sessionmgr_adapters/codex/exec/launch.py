@@ -14,7 +14,7 @@ import msgspec
 
 from sessionmgr.model import Json, encode_json
 from sessionmgr.process import Command, checked_resume_id
-from sessionmgr_adapters.codex.one_shot.profile import parted, require_free
+from sessionmgr_adapters.codex.exec.profile import parted, require_free
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

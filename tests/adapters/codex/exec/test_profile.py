@@ -9,11 +9,11 @@ from hypothesis import given, strategies as st
 from sessionmgr.errors import ProfileRefused
 from sessionmgr.manager import Manager
 from sessionmgr.model import FailureKind, Json
-from sessionmgr_adapters.codex.one_shot.launch import PROFILE
-from sessionmgr_adapters.codex.one_shot.profile import linked, parted, require_free
+from sessionmgr_adapters.codex.exec.launch import PROFILE
+from sessionmgr_adapters.codex.exec.profile import linked, parted, require_free
 from sessionmgr_adapters.codex.overrides import put_together
-from tests.adapters.codex.one_shot.test_launch import spec
-from tests.adapters.codex.one_shot.test_play import BEGIN, DONE, manager as manager, played
+from tests.adapters.codex.exec.test_launch import spec
+from tests.adapters.codex.exec.test_run import BEGIN, DONE, manager as manager, played
 
 SECRETS = ["Token abc123", "k3y-0123456789", "tok-1", "pass-1"]
 SETTINGS: dict[str, Json] = {

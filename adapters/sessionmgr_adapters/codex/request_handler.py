@@ -16,7 +16,7 @@ from sessionmgr.model import (
     PolicyViolation,
 )
 from sessionmgr_adapters.codex.functions import called, told, tool_named
-from sessionmgr_adapters.codex.orders import Reply
+from sessionmgr_adapters.codex.outgoing import Reply
 from sessionmgr_adapters.codex.policy import POLICIES
 from sessionmgr_adapters.codex.questions import (
     APPROVALS,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sessionmgr.model import Json
-from sessionmgr_adapters.codex.one_shot.launch import OneShotSpec, toml
+from sessionmgr_adapters.codex.exec.launch import OneShotSpec, toml
 from tests.adapter.no_launcher import NoLauncher
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.model import FailureKind
-from sessionmgr_adapters.codex.one_shot.frames import read
-from sessionmgr_adapters.codex.one_shot.normalise import State, normalise
+from sessionmgr_adapters.codex.exec.frames import read
+from sessionmgr_adapters.codex.exec.normalise import State, normalise
 
 VARIABLE = "SESSIONMGR_RECORDINGS"
 FAILED = {

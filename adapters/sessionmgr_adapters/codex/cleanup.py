@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.model import ToolCallFailed
-from sessionmgr_adapters.codex.calls import is_call, tool_input, tool_name
 from sessionmgr_adapters.codex.conversation import CodexConversation
 from sessionmgr_adapters.codex.items import CommandExecution
 from sessionmgr_adapters.codex.normalise import parent_of
+from sessionmgr_adapters.codex.tool_items import is_call, tool_input, tool_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable

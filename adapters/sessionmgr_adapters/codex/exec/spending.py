@@ -9,7 +9,7 @@ from sessionmgr.model import Provenance, TokenUsageUpdated, Usage
 from sessionmgr.model.ledger import UsageLedger, UsageReport
 
 if TYPE_CHECKING:
-    from sessionmgr_adapters.codex.one_shot.frames import Counts
+    from sessionmgr_adapters.codex.exec.frames import Counts
 
 KEPT: Final = 4096
 """Threads whose meter is remembered."""

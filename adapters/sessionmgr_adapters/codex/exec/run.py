@@ -26,13 +26,13 @@ from sessionmgr.model import (
 )
 from sessionmgr.process import PrivateFiles, Pump
 from sessionmgr.process.ladder import Ladder, end_tree, open_tree
-from sessionmgr_adapters.codex.one_shot.complaints import cleaned, start_kind, turn_failure
-from sessionmgr_adapters.codex.one_shot.frames import read
-from sessionmgr_adapters.codex.one_shot.launch import ANSWER, PROFILE
-from sessionmgr_adapters.codex.one_shot.normalise import State, normalise
-from sessionmgr_adapters.codex.one_shot.profile import linked
+from sessionmgr_adapters.codex.exec.errors import cleaned, start_kind, turn_failure
+from sessionmgr_adapters.codex.exec.frames import read
+from sessionmgr_adapters.codex.exec.launch import ANSWER, PROFILE
+from sessionmgr_adapters.codex.exec.normalise import State, normalise
+from sessionmgr_adapters.codex.exec.profile import linked
 from sessionmgr_adapters.codex.paths import placeless
-from sessionmgr_adapters.codex.races import has_lost, notice, wait
+from sessionmgr_adapters.codex.start_retry import has_lost, notice, wait
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from sessionmgr.process.facts import ExitFacts
     from sessionmgr.process.launcher import ChildTree
     from sessionmgr.wire import Line
-    from sessionmgr_adapters.codex.one_shot.launch import OneShotSpec
-    from sessionmgr_adapters.codex.one_shot.spending import Meters
+    from sessionmgr_adapters.codex.exec.launch import OneShotSpec
+    from sessionmgr_adapters.codex.exec.spending import Meters
 
 POLITE: Final = 2.0
 TERM: Final = 1.0

@@ -23,8 +23,8 @@ from sessionmgr.model import (
     ToolCallStarted,
 )
 from sessionmgr.testing.player import Recording
-from sessionmgr_adapters.codex.one_shot.frames import read
-from sessionmgr_adapters.codex.one_shot.normalise import State, normalise
+from sessionmgr_adapters.codex.exec.frames import read
+from sessionmgr_adapters.codex.exec.normalise import State, normalise
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "codex"
 RECORDED = sorted(

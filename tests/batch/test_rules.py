@@ -145,6 +145,7 @@ async def test_a_pattern_of_a_tool_can_allow_everything(tmp_path: Path) -> None:
         ("[rules]", "", "there is no 'rules'"),
         ("[[rule", "", "invalid TOML"),
         ("", "", "no rules"),
+        ("rule = [{tool = 'x', decision = 'allow'}, {tool = 3}]", "", "tool: expected"),
     ],
 )
 def test_wrong_rules_are_told_by_their_place(

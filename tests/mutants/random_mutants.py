@@ -38,8 +38,9 @@ TESTS: Final = {
     "manager": ["tests/manager"],
     "batch": ["tests/batch", "tests/manager/test_batch_needs.py"],
 }
-PATIENCE: Final = 300.0
-"""Seconds for the tests of one mutant."""
+PATIENCE: Final = 120.0
+"""Seconds for the tests of one mutant, and so many times more than they took without it."""
+TIMES: Final = 8
 
 
 class Drawn(NamedTuple):
@@ -75,7 +76,7 @@ class Copy:
             shutil.copy(ROOT / name, root / name)
         compileall.compile_dir(root, quiet=1)
 
-    async def failed(self, drawn: Drawn, tests: Sequence[str]) -> str | None:
+    async def failed(self, drawn: Drawn, tests: Sequence[str], seconds: float) -> str | None:
         """Make the change, run tests; return the first that fails, None if all pass."""
         file = self.root / drawn.path
         source, times = file.read_text(encoding="utf-8"), file.stat()
@@ -88,7 +89,7 @@ class Copy:
         command += ["-o", "faulthandler_timeout=60", "--hypothesis-profile=brief", f"@{chosen}"]
         try:
             path = os.pathsep.join([str(self.root), str(self.root / "adapters")])
-            code, said = await run(command, self.root, PATIENCE, path)
+            code, said = await run(command, self.root, PATIENCE + TIMES * seconds, path)
         finally:
             file.write_text(source, encoding="utf-8")
             os.utime(file, (times.st_atime, times.st_mtime))
@@ -103,7 +104,8 @@ async def judge(copy: Copy, drawn: Drawn, reach: Reach) -> bool:
     began = time.monotonic()
     tests = [each for each in reach.tests(drawn.path, drawn.change.within) if exists(each)]
     package = next(name for name, path in UNDER.items() if drawn.path.startswith(path))
-    killer = await copy.failed(drawn, tests or TESTS[package])
+    usual = sum(reach.seconds[each] for each in tests)
+    killer = await copy.failed(drawn, tests or TESTS[package], usual)
     seconds = time.monotonic() - began
     said = drawn.change.said_of((copy.root / drawn.path).read_text(encoding="utf-8"))
     verdict = "SURVIVED" if killer is None else f"killed by {killer[:90]}"

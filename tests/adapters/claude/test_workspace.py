@@ -82,6 +82,11 @@ def test_what_cannot_be_understood_is_told_with_its_file(
     assert NAME in str(told.value)
 
 
+def test_a_file_may_be_as_large_as_the_bound_says(tmp_path: Path) -> None:
+    said = '{"tier": "full"}'
+    assert workspace_of(say(tmp_path, said + " " * (LARGEST - len(said)))).tier == "full"
+
+
 async def test_a_run_there_fails_before_anything_starts(
     autojump_clock: MockClock, tmp_path: Path
 ) -> None:

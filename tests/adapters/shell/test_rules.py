@@ -267,6 +267,7 @@ def outcome(argv: list[str], cwd: Path) -> tuple[int, bytes]:
         "function echo { id; }\necho",
         "sort *",
         "sort [-]*",
+        "nice -n * echo",  # where files are called 5 and id
     ],
 )
 def test_a_script_does_not_get_round_a_denial(cwd: Path, script: str) -> None:

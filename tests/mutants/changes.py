@@ -80,6 +80,8 @@ class _Finder:
         left = [getattr(node, name, None) for name in ("annotation", "returns")]
         for name in ("decorator_list", "type_params", "bases"):
             left += getattr(node, name, [])
+        if isinstance(node, ast.ClassDef):
+            left += node.keywords  # that it is frozen, say
         for child in ast.iter_child_nodes(node):
             if child not in left:
                 yield from self._in(child, within)

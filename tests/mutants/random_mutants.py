@@ -99,12 +99,13 @@ class Copy:
         return found[1] if found else "timed out" if code is None else said.strip()[-200:]
 
 
-async def judge(copy: Copy, drawn: Drawn, reach: Reach) -> bool:
+async def judge(copy: Copy, drawn: Drawn, reach: Reach, first: Sequence[str]) -> bool:
     """Say of a mutant whether tests notice it."""
     began = time.monotonic()
-    tests = [each for each in reach.tests(drawn.path, drawn.change.within) if exists(each)]
+    tests = [*first]
+    tests += [each for each in reach.tests(drawn.path, drawn.change.within) if exists(each)]
     package = next(name for name, path in UNDER.items() if drawn.path.startswith(path))
-    usual = sum(reach.seconds[each] for each in tests)
+    usual = sum(reach.seconds.get(each, 1.0) for each in tests)
     killer = await copy.failed(drawn, tests or TESTS[package], usual)
     seconds = time.monotonic() - began
     said = drawn.change.said_of((copy.root / drawn.path).read_text(encoding="utf-8"))
@@ -119,11 +120,11 @@ def exists(test: str) -> bool:
     return (ROOT / test.partition("::")[0]).exists()
 
 
-async def judge_all(chosen: Sequence[Drawn], reach: Reach) -> int:
+async def judge_all(chosen: Sequence[Drawn], reach: Reach, first: Sequence[str]) -> int:
     """Judge one after the other; return how many survive."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
         copy = Copy(Path(directory))
-        return [await judge(copy, each, reach) for each in chosen].count(False)
+        return [await judge(copy, each, reach, first) for each in chosen].count(False)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -137,6 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--in", dest="part", default="", metavar="PATTERN", help="a pattern that is in the path"
     )
     parser.add_argument("--at", type=int, help="only changes of this line")
+    parser.add_argument("--first", action="append", default=[], help="tests to run before others")
     options = parser.parse_args(arguments)
     known = list(all_changes(options.under or list(UNDER), options.part))
     known = [each for each in known if options.at in {None, each.change.line}]
@@ -144,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     reach = Reach({}, {})
     if options.reach is not None:
         reach = msgspec.json.decode(options.reach.read_bytes(), type=Reach)
-    survivors = trio.run(judge_all, chosen, reach)
+    survivors = trio.run(judge_all, chosen, reach, options.first)
     print(f"{len(chosen) - survivors} of {len(chosen)} mutants killed")
     return 1 if survivors else 0
 

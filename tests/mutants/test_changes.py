@@ -45,6 +45,7 @@ def test_a_mistake_is_made(source: str, mutants: list[str]) -> None:
         "__slots__ = ('a',)",
         "def f(a: Literal[True]) -> Literal[False]: ...",
         "assert a < b",
+        "class A(Struct, frozen=True): ...",
         "if TYPE_CHECKING:\n    f()",
         "async def f():\n    await trio.lowlevel.checkpoint()",
     ],

@@ -9,8 +9,8 @@ from sessionmgr.model import (
     FailureKind,
     Json,
 )
-from sessionmgr_adapters.claude.failures import complaint_kind, failure_of
-from sessionmgr_adapters.claude.frames import Assistant, Message, Result
+from sessionmgr_adapters.claude.failures import complaint_kind, failure_of, retry_failure
+from sessionmgr_adapters.claude.frames import Assistant, Message, Result, System
 
 
 def failed(**fields: object) -> Failure:
@@ -56,3 +56,20 @@ def test_an_error_without_a_status_is_worth_another_try() -> None:
 )
 def test_last_words_say_why_a_start_came_to_nothing(words: str, kind: FailureKind | None) -> None:
     assert complaint_kind(words) is kind
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "kind", "message"),
+    [
+        (429, None, FailureKind.RATE_LIMITED, "the API gave status 429 (unknown)"),
+        (529, "rate_limit", FailureKind.OVERLOADED, "the API gave status 529 (rate_limit)"),
+        (None, "overloaded", FailureKind.OVERLOADED, "the API gave no answer (overloaded)"),
+        (500, "server_error", FailureKind.PROVIDER_ERROR, "the API gave status 500 (server_error)"),
+    ],
+)
+def test_a_retry_says_what_it_is_made_for(
+    status: int | None, error: str | None, kind: FailureKind, message: str
+) -> None:
+    failure = retry_failure(System(subtype="api_retry", error_status=status, error=error))
+    assert (failure.kind, failure.message, failure.provider_code) == (kind, message, error)
+    assert failure.retryable

@@ -83,6 +83,7 @@ async def test_only_what_is_new_and_about_tools_is_read(tmp_path: Path) -> None:
     with path.open("a") as record:
         record.write(line("assistant", call("old"), timestamp="2020-01-01T00:00:00.000Z"))
         record.write(line("assistant", call("beside"), isSidechain=True))
+        record.write(line("assistant", call("odd"), timestamp=5))
         record.write(line("assistant", {"type": "text", "text": "words"}))
         record.write('{"type":"assistant","message":"none"}\n[1]\nno json\n{"type":"mode"}\n')
         record.write(line("user", came_of("t1"), {"type": "text", "text": "words"}))

@@ -9,20 +9,36 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sessionmgr.adapter import Allow, Decision, Deny
-from sessionmgr.model import Event, Json, ToolCallFailed, ToolCallStarted
+from sessionmgr.model import (
+    Event,
+    Json,
+    MessageStreamed,
+    RateLimitUpdated,
+    ToolCallFailed,
+    ToolCallStarted,
+)
 from sessionmgr.process import secrets
 from sessionmgr.wire import ErrorResponse, Notification, Request, Response, Untyped
 from sessionmgr_adapters.codex.decode import asking_of, notice_of
 from sessionmgr_adapters.codex.frames import (
     Asking,
+    Failing,
     Hello,
     ItemEnded,
     ItemStarted,
+    Limits,
+    LimitsChanged,
     MessageDelta,
     Quiet,
+    ThreadClosed,
     ThreadRef,
     ThreadStarted,
+    Turn,
+    TurnEnded,
+    TurnError,
+    TurnStarted,
     Unknown,
+    Window,
 )
 from sessionmgr_adapters.codex.initialize import credential_of, hello_of, introduced
 from sessionmgr_adapters.codex.items import (
@@ -136,6 +152,50 @@ def test_what_an_agent_of_an_agent_says_is_told_as_its_callers() -> None:
     )
     assert event.parent_tool_call_id == "c"
     assert known.text == ""
+
+
+def test_a_message_whose_start_was_not_told_has_its_own_name() -> None:
+    [event] = normalise(MessageDelta(thread_id="t", item_id="m", delta="x"), state())
+    assert isinstance(event, MessageStreamed)
+    assert (event.message_id, event.delta) == ("m", "x")
+
+
+def test_retries_of_an_agent_are_counted_anew_in_its_next_turn() -> None:
+    known = state()
+    failing = Failing(thread_id="child", error=TurnError(message="busy"), will_retry=True)
+    attempts: list[object] = []
+    for turn in ("first", "second"):
+        normalise(TurnStarted(thread_id="child", turn=Turn(id=turn)), known)
+        for _ in range(2):
+            attempts += [getattr(each, "attempt", None) for each in normalise(failing, known)]
+        normalise(TurnEnded(thread_id="child", turn=Turn(id=turn)), known)
+    assert attempts == [1, 2, 1, 2]
+
+
+def test_an_agent_whose_thread_was_closed_has_nothing_left_to_give_back() -> None:
+    known = state()
+    normalise(TurnStarted(thread_id="child", turn=Turn(id="u1")), known)
+    assert list(known.agents.loaded) == ["child"]
+    normalise(ThreadClosed(thread_id="child"), known)
+    assert (list(known.agents.loaded), list(known.agents.working)) == ([], [])
+
+
+def limits_of(known: State, limits: Limits) -> list[tuple[str, float | None]]:
+    events = normalise(LimitsChanged(rate_limits=limits), known)
+    return [(e.bucket, e.utilisation) for e in events if isinstance(e, RateLimitUpdated)]
+
+
+def test_news_of_a_limit_leaves_the_others_of_the_same_account_as_they_were() -> None:
+    known = state()
+    first = Limits(limit_id="codex", primary=Window(used_percent=10), secondary=Window())
+    assert limits_of(known, first) == [("codex/primary", 0.1), ("codex/secondary", 0.0)]
+    assert limits_of(known, Limits(primary=Window(used_percent=20))) == [
+        ("codex/primary", 0.2),
+        ("codex/secondary", 0.0),
+    ]
+    assert limits_of(known, Limits(limit_id="codex")) == []
+    other = Limits(limit_id="other", primary=Window(used_percent=30))
+    assert limits_of(known, other) == [("other/primary", 0.3)]
 
 
 @pytest.mark.parametrize(

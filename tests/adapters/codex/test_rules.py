@@ -53,6 +53,11 @@ def test_rules_that_allow_something_are_found(tmp_path: Path, rules: str, allows
         file.unlink()
 
 
+def test_what_codex_cannot_read_either_allows_nothing(tmp_path: Path) -> None:
+    (tmp_path / "home" / "rules" / "default.rules").mkdir(parents=True)
+    assert loose_rules(tmp_path / "home", tmp_path / "work") is None
+
+
 @pytest.mark.parametrize(
     ("mode", "ruled", "runs"),
     [

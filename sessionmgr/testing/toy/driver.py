@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum, auto
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from sessionmgr.adapter import ApprovalRequest, RunContext
 from sessionmgr.adapter.kit.conversation_run import ConversationRun
+from sessionmgr.adapter.kit.follow_ups import FollowUps
+from sessionmgr.adapter.kit.request_handler import RequestHandler
 from sessionmgr.testing.toy.frames import (
     AnyFrame,
     More,
@@ -76,8 +79,8 @@ class ToyDriver(ConversationRun[Told, AnyFrame]):
         self.ended: TurnEnded | None = None
         """How the turn ended, if it has."""
         self._state: Final = State()
-        self._questions: Final[dict[str, trio.CancelScope]] = {}
-        self._offers: Final[dict[str, Offer]] = {}
+        self._questions: Final = RequestHandler(self)
+        self._follow_ups: Final = FollowUps(run)
 
     def _step(self, step: Step) -> None:
         self.phase = TRANSITIONS[self.phase][step]
@@ -97,12 +100,14 @@ class ToyDriver(ConversationRun[Told, AnyFrame]):
         for frame in frames:
             self.emit(*normalise(frame, self._state))
             match frame:
-                case Question():
-                    self.start(self._ask, frame)
-                case Withdrawn(id=id_) if id_ in self._questions:
-                    self._questions[id_].cancel()
-                case Took(id=id_, taken=taken) if id_ in self._offers:
-                    self._offers[id_].settle(taken=taken)
+                case Question(id=id_):
+                    self._questions.ask(id_, _request(frame))
+                case Withdrawn(id=id_):
+                    self._questions.withdraw(id_)
+                case Took(id=id_, taken=True):
+                    self._follow_ups.hear(id_)
+                case Took(id=id_):
+                    self._follow_ups.refuse(id_)
                 case TurnEnded() if not self.is_over:
                     self.ended = frame
                     self._step(Step.TURN_ENDED)
@@ -115,8 +120,7 @@ class ToyDriver(ConversationRun[Told, AnyFrame]):
 
     def leave(self) -> None:
         """Let nobody wait any more to hear what became of a message."""
-        for offer in self._offers.values():
-            offer.settle(taken=False)
+        self._follow_ups.end()
 
     async def interrupt(self) -> None:
         """Ask the agent to end its turn; frames are taken until it has."""
@@ -127,40 +131,18 @@ class ToyDriver(ConversationRun[Told, AnyFrame]):
         if not self.is_over:
             await self.conversation.interrupt()
 
-    async def _ask(self, question: Question) -> None:
-        """Ask about a question, beside the reading: it may be withdrawn, and others may come."""
-        with trio.CancelScope() as scope:
-            self._questions[question.id] = scope
-            decision = await self.run.ask(
-                ApprovalRequest(
-                    tool_name=question.name,
-                    tool_input=question.input,
-                    tool_call_id=question.id,
-                    effect=question.effect,
-                )
-            )
-            await self.conversation.answer(question.id, decision)
-        del self._questions[question.id]
-
     async def add(self, content: str, message_id: str) -> bool:
         """Offer another message, and say whether it was taken."""
         if self.phase is not Phase.ASKED:
             return False
-        offer = self._offers[message_id] = Offer()
-        await self.conversation.send(More(message_id, content))
-        await offer.settled.wait()
-        return offer.taken
+        more = partial(self.conversation.send, More(message_id, content))
+        return await self._follow_ups.offer(message_id, content, more)
 
 
-class Offer:
-    """A message of which it is not known yet whether the turn takes it."""
-
-    def __init__(self) -> None:
-        self.settled: Final = trio.Event()
-        self.taken = False
-
-    def settle(self, *, taken: bool) -> None:
-        """Note what became of it."""
-        if not self.settled.is_set():
-            self.taken = taken
-            self.settled.set()
+def _request(question: Question) -> ApprovalRequest:
+    return ApprovalRequest(
+        tool_name=question.name,
+        tool_input=question.input,
+        tool_call_id=question.id,
+        effect=question.effect,
+    )

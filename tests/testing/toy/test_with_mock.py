@@ -9,6 +9,7 @@ import trio.testing
 from trio.testing import MockClock
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
+from sessionmgr.adapter.kit.request_handler import FULL, LIMIT
 from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.manager.session_handle import SessionHandle
 from sessionmgr.model import FailureKind, Reason, RunStatus
@@ -344,3 +345,27 @@ async def test_what_a_script_asserts_in_vain_ends_the_test(autojump_clock: MockC
     with pytest.raises(AssertionError, match="the adapter sent"):
         async with stage(MockSdk(script)) as session, session.start("hi") as run:
             await run.result()
+
+
+async def test_a_question_too_many_is_denied_and_the_others_are_asked(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        await it.expect(Say("hi"))
+        it.says(Hello("s1"), *(Question(f"q{number}", "ls") for number in range(LIMIT + 1)))
+        assert await it.heard() == Answered(f"q{LIMIT}", Deny(reason=FULL, by="limit"))
+        sdk.open_gate("refused")
+        answered = {(await it.heard()) for _ in range(LIMIT)}
+        assert answered == {Answered(f"q{number}", Allow()) for number in range(LIMIT)}
+        it.says(Question("q0", "ls"))  # a name may be used again
+        await it.expect(Answered("q0", Allow()))
+        it.says(TurnEnded())
+
+    sdk: Mock = MockSdk(script)
+
+    async def approve(request: ApprovalRequest) -> Decision:
+        await sdk.pass_gate("refused")
+        return Allow()
+
+    async with stage(sdk) as session, session.start("hi", approve=approve) as run:
+        assert (await run.result()).status is RunStatus.COMPLETED

@@ -1,0 +1,125 @@
+"""The messages that a run is sent while its turn is on, and what becomes of each.
+
+A message is offered to the provider, which takes or refuses it. What was taken may still have to
+reach the model: it is heard when it has. When the conversation is over, what was only offered is
+refused, and becomes a run of its own; what was taken and not heard is reported as dropped.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum, auto
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.model import MessageSent
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from sessionmgr.adapter.run_context import RunContext
+
+
+class Fate(StrEnum):
+    """How far a message has come."""
+
+    OFFERED = auto()
+    TAKEN = auto()
+    HEARD = auto()
+    REFUSED = auto()
+    DROPPED = auto()
+
+
+class Step(StrEnum):
+    """What happens to it."""
+
+    TAKE = auto()
+    HEAR = auto()
+    REFUSE = auto()
+    END = auto()
+
+
+TRANSITIONS: Final[dict[Fate, dict[Step, Fate]]] = {
+    Fate.OFFERED: {
+        Step.TAKE: Fate.TAKEN,
+        Step.HEAR: Fate.HEARD,
+        Step.REFUSE: Fate.REFUSED,
+        Step.END: Fate.REFUSED,
+    },
+    Fate.TAKEN: {Step.HEAR: Fate.HEARD, Step.END: Fate.DROPPED},
+    Fate.HEARD: {},
+    Fate.REFUSED: {},
+    Fate.DROPPED: {},
+}
+"""Providers repeat themselves: a step that is not in the table changes nothing."""
+
+
+class _FollowUp:
+    def __init__(self, content: str) -> None:
+        self.content: Final = content
+        self.fate = Fate.OFFERED
+        self.is_settled: Final = trio.Event()
+
+    def step(self, step: Step) -> None:
+        self.fate = TRANSITIONS[self.fate].get(step, self.fate)
+        if self.fate is not Fate.OFFERED:
+            self.is_settled.set()
+
+
+class FollowUps:
+    """The follow-ups of one run, by our names for them."""
+
+    def __init__(self, run: RunContext) -> None:
+        self._run: Final = run
+        self._messages: Final[dict[str, _FollowUp]] = {}
+        self._has_ended = False
+
+    async def offer(
+        self, message_id: str, content: str, send: Callable[[], Awaitable[object]]
+    ) -> bool:
+        """Offer a message with `send`, and say whether it is this run's now."""
+        if self._has_ended:
+            return False
+        message = self._messages[message_id] = _FollowUp(content)
+        await send()
+        await message.is_settled.wait()
+        return message.fate is not Fate.REFUSED
+
+    @property
+    def offered(self) -> list[str]:
+        """The messages of which it is not known whether they are taken."""
+        return [name for name, each in self._messages.items() if each.fate is Fate.OFFERED]
+
+    @property
+    def unheard(self) -> dict[str, str]:
+        """The contents of the messages that were taken and have not reached the model."""
+        taken = (item for item in self._messages.items() if item[1].fate is Fate.TAKEN)
+        return {name: each.content for name, each in taken}
+
+    def take(self, message_id: str) -> None:
+        """Note that the provider has taken a message."""
+        self._step(message_id, Step.TAKE)
+
+    def hear(self, message_id: str) -> None:
+        """Note that a message has reached the model."""
+        self._step(message_id, Step.HEAR)
+
+    def refuse(self, message_id: str) -> None:
+        """Note that the provider has refused a message."""
+        self._step(message_id, Step.REFUSE)
+
+    def end(self) -> None:
+        """Refuse what was only offered, and report what was taken and not heard as dropped."""
+        self._has_ended = True
+        dropped = self.unheard
+        for each in self._messages.values():
+            each.step(Step.END)
+        for name, content in dropped.items():
+            self._run.emit_nowait(
+                MessageSent(message_id=name, content=content, follow_up=True, state="dropped")
+            )
+
+    def _step(self, message_id: str, step: Step) -> None:
+        message = self._messages.get(message_id)
+        if message is not None:
+            message.step(step)

@@ -1,0 +1,74 @@
+"""The handler of a provider's requests in one run: each is answered in a task of its own.
+
+A request may be withdrawn before it is answered, and others may come meanwhile. Not more than
+`limit` are open at once; one that comes then is refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from sessionmgr.adapter.question import Deny
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from sessionmgr.adapter.kit.conversation_run import ConversationRun
+    from sessionmgr.adapter.question import ApprovalRequest
+
+LIMIT: Final = 64
+FULL: Final = "too many questions are open at once"
+
+
+class RequestHandler:
+    """The requests of one conversation that are not answered yet, by the provider's names."""
+
+    def __init__(self, driver: ConversationRun[Any, Any], *, limit: int = LIMIT) -> None:
+        self._driver: Final = driver
+        self._limit: Final = limit
+        self._open: Final[dict[str, trio.CancelScope]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def ask(self, name: str, request: ApprovalRequest) -> None:
+        """Put a question to whoever decides for the run, and answer it with the decision."""
+
+        async def answer() -> None:
+            decision = await self._driver.run.ask(request)
+            await self._driver.conversation.answer(name, decision)
+
+        async def refuse() -> None:
+            await self._driver.conversation.answer(name, Deny(reason=FULL, by="limit"))
+
+        self.serve(name, answer, refuse)
+
+    def serve(
+        self,
+        name: str,
+        answer: Callable[[], Awaitable[None]],
+        refuse: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Answer a request beside the reading; `refuse` it where too many are open."""
+        if len(self._open) >= self._limit:
+            self._driver.start(refuse)
+            return
+        scope = self._open[name] = trio.CancelScope()
+        self._driver.start(self._serve, name, scope, answer)
+
+    def withdraw(self, name: str) -> None:
+        """Drop a request: the provider wants no answer to it any more."""
+        if name in self._open:
+            self._open[name].cancel()
+
+    async def _serve(
+        self, name: str, scope: trio.CancelScope, answer: Callable[[], Awaitable[None]]
+    ) -> None:
+        try:
+            with scope:
+                await answer()
+        finally:
+            if self._open.get(name) is scope:  # a provider may use a name again
+                del self._open[name]

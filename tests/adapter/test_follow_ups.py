@@ -1,0 +1,86 @@
+"""What becomes of the messages to a running turn, for every order of what may happen to one."""
+
+from collections.abc import Callable
+
+import pytest
+import trio
+from hypothesis import given, strategies as st
+from trio.testing import MockClock
+
+from sessionmgr.adapter import ProviderAdapter, RunContext
+from sessionmgr.adapter.kit.follow_ups import TRANSITIONS, Fate, FollowUps, Step
+from sessionmgr.manager import open_manager
+from sessionmgr.model import MessageSent
+
+
+async def told_of(play: Callable[[FollowUps, trio.Nursery], None]) -> tuple[list[bool], list[str]]:
+    """Return which offers were taken, and which messages were reported as dropped."""
+    taken: list[bool] = []
+
+    class Sender(ProviderAdapter):
+        name = "sender"
+
+        async def run(self, run: RunContext) -> None:
+            follow_ups = FollowUps(run)
+
+            async def offer(name: str) -> None:
+                taken.append(
+                    await follow_ups.offer(name, f"text of {name}", trio.lowlevel.checkpoint)
+                )
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(offer, "a")
+                await trio.testing.wait_all_tasks_blocked()
+                play(follow_ups, nursery)
+                follow_ups.end()
+            await offer("late")
+            assert follow_ups.offered == []
+            await run.finish()
+
+    async with open_manager(adapters={"sender": Sender}) as manager:
+        session = await manager.open_session("sender")
+        run = await session.submit("hi")
+        events = [event async for event in run]
+    dropped = [
+        each.content for each in events if isinstance(each, MessageSent) and each.state == "dropped"
+    ]
+    return taken, dropped
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_taken", "is_dropped"),
+    [
+        ((), False, False),
+        ((Step.REFUSE,), False, False),
+        ((Step.TAKE,), True, True),
+        ((Step.HEAR,), True, False),
+        ((Step.TAKE, Step.HEAR), True, False),
+        ((Step.HEAR, Step.REFUSE), True, False),
+        ((Step.TAKE, Step.REFUSE), True, True),
+        ((Step.REFUSE, Step.HEAR), False, False),
+    ],
+)
+async def test_a_message_is_taken_or_not_and_dropped_if_it_was_taken_and_not_heard(
+    autojump_clock: MockClock, steps: tuple[Step, ...], is_taken: bool, is_dropped: bool
+) -> None:
+    def play(follow_ups: FollowUps, nursery: trio.Nursery) -> None:
+        happens = {
+            Step.TAKE: follow_ups.take,
+            Step.HEAR: follow_ups.hear,
+            Step.REFUSE: follow_ups.refuse,
+        }
+        for step in steps:
+            happens[step]("a")
+            happens[step]("another's")
+
+    taken, dropped = await told_of(play)
+    assert taken == [is_taken, False]
+    assert dropped == (["text of a"] if is_dropped else [])
+
+
+@given(steps=st.lists(st.sampled_from(Step)))
+def test_after_the_end_nothing_is_open_whatever_came_before(steps: list[Step]) -> None:
+    fate = Fate.OFFERED
+    for step in [*steps, Step.END]:
+        fate = TRANSITIONS[fate].get(step, fate)
+    assert TRANSITIONS[fate] == {}

@@ -24,6 +24,8 @@ SERVED_BY: Final = "SESSIONMGR_BENCHMARKS_PYTHON"
 INSTALL: Final = ".ci/agents installs it, or SESSIONMGR_AGENTS says where it is installed"
 HI: Final = "hi"
 PIECES: Final = 3_000
+LAPS: Final = 15
+"""How often a turn is begun with a first event, or cancelled."""
 
 
 def scripted(*moves: dict[str, object]) -> str:

@@ -20,7 +20,7 @@ from benchmarks.process.suite import PROCESS
 from benchmarks.report import as_json, conditions, table, verdicts
 from benchmarks.stage import Stage
 from benchmarks.store.suite import STORE
-from benchmarks.suite import Suite, UnknownNameError, cast, choose
+from benchmarks.suite import Suite, UnknownNameError, cast, choose, only
 from benchmarks.wire.suite import WIRE
 
 SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, FLEET, BATCH, CLI, CLAUDE, CODEX)
@@ -71,9 +71,9 @@ def main(arguments: Sequence[str]) -> int:
     described = parser()
     asked = described.parse_args(arguments)
     try:
-        suites = [
-            each.only(asked.only) if asked.only else each for each in choose(asked.names, SUITES)
-        ]
+        suites = choose(asked.names, SUITES)
+        if asked.only:
+            suites = only(suites, asked.only)
     except UnknownNameError as error:
         described.error(str(error))
     return run(
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
 def run(suites: Sequence[Suite], *, rounds: int, smoke: bool, plain_json: bool) -> int:
     """Measure the suites, print what was found and return the exit status."""
     goals = [goal for suite in suites for goal in suite.goals]
-    notes = list(dict.fromkeys(note for suite in suites for note in suite.notes))
+    notes = list(dict.fromkeys(note for suite in suites if suite.goals for note in suite.notes))
     at_once = os.cpu_count() or 1 if smoke else 1  # only a smoke may disturb itself
     stage = Stage(cast(suites), rounds, smoke, sys.stderr, at_once)
     stopped = False

@@ -26,15 +26,7 @@ class Suite:
     notes: tuple[str, ...] = ()
 
     def only(self, ids: Sequence[str]) -> "Suite":
-        """Return the suite with these goals alone.
-
-        Raises:
-            UnknownNameError: There is no goal of that name.
-        """
-        known = list(dict.fromkeys(each.id for each in self.goals))
-        for each in ids:
-            if each not in known:
-                raise UnknownNameError("goal", each, known)
+        """Return the suite with these goals alone."""
         goals = tuple(each for each in self.goals if each.id in ids)
         return Suite(self.name, goals, self.contestants, self.notes)
 
@@ -55,6 +47,19 @@ def choose(names: Sequence[str], suites: Sequence[Suite]) -> list[Suite]:
         if name not in by_name:
             raise UnknownNameError("benchmark", name, list(by_name))
     return [by_name[name] for name in dict.fromkeys(names or by_name)]
+
+
+def only(suites: Sequence[Suite], ids: Sequence[str]) -> list[Suite]:
+    """Return the suites with these goals alone.
+
+    Raises:
+        UnknownNameError: None of them has a goal of that name.
+    """
+    known = list(dict.fromkeys(goal.id for suite in suites for goal in suite.goals))
+    for each in ids:
+        if each not in known:
+            raise UnknownNameError("goal", each, known)
+    return [suite.only(ids) for suite in suites]
 
 
 def cast(suites: Sequence[Suite]) -> list[Contestant]:

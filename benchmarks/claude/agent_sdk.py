@@ -5,7 +5,7 @@ from importlib import import_module
 from statistics import median
 from typing import Any, cast
 
-from benchmarks.agent import HI, PIECES, SLOW_TEXT, Scene, long_text
+from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text
 from benchmarks.claude.scene import set_scene
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
@@ -46,7 +46,7 @@ async def _turns(effort: Effort) -> Figures:
     sdk = _sdk()
     first, warm, interrupted = Laps(), Laps(), Laps()
     with set_scene() as scene:
-        for _ in range(effort.repeats(5)):
+        for _ in range(effort.repeats(LAPS)):
             with first.lap():
                 client = sdk.ClaudeSDKClient(_options(sdk, scene))
                 await client.connect()
@@ -58,7 +58,7 @@ async def _turns(effort: Effort) -> Figures:
             for _ in range(effort.population(200)):
                 with warm.lap():
                     await _turn(client, HI)
-            for _ in range(effort.repeats(5)):
+            for _ in range(effort.repeats(LAPS)):
                 await client.query(SLOW_TEXT)
                 await _until(client, sdk.types.StreamEvent)
                 with interrupted.lap():

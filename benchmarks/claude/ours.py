@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from benchmarks.agent import HI, PIECES, SLOW_TEXT, Scene, long_text, scripted
+from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text, scripted
 from benchmarks.claude.scene import set_scene
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu, rss_kib
 from benchmarks.process.stopwatch import Laps
@@ -74,7 +74,7 @@ def turns(effort: Effort) -> Figures:
 
 async def _turns(effort: Effort) -> Figures:
     first, warm, interrupted, cancelled = Laps(), Laps(), Laps(), Laps()
-    repeats = effort.repeats(5)
+    repeats = effort.repeats(LAPS)
     async with standing(repeats + 1) as (stand, *others):
         for other in others:
             with first.lap():
@@ -85,11 +85,11 @@ async def _turns(effort: Effort) -> Figures:
         for _ in range(effort.population(200)):
             with warm.lap():
                 await stand.turn()
-        for prompt, sign, laps in (
-            (SLOW_TEXT, "message_streamed", interrupted),
-            (IN_A_TOOL, "tool_call_started", cancelled),
+        for prompt, sign, laps, times in (
+            (SLOW_TEXT, "message_streamed", interrupted, repeats),
+            (IN_A_TOOL, "tool_call_started", cancelled, effort.repeats(5)),
         ):
-            for _ in range(repeats):
+            for _ in range(times):
                 run = await stand.submit(prompt)
                 await _until(run, sign)
                 with laps.lap():

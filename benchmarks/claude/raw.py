@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import trio
 
-from benchmarks.agent import HI, PIECES, SLOW_TEXT, Scene, long_text
+from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text
 from benchmarks.claude.scene import set_scene
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
@@ -104,7 +104,7 @@ def turns(effort: Effort) -> Figures:
 async def _turns(effort: Effort) -> Figures:
     first, warm, interrupted = Laps(), Laps(), Laps()
     with set_scene() as scene:
-        for _ in range(effort.repeats(5)):
+        for _ in range(effort.repeats(LAPS)):
             with first.lap():
                 one = child(scene, *IN_FRAMES)
                 it = await one.__aenter__()
@@ -120,7 +120,7 @@ async def _turns(effort: Effort) -> Figures:
             for _ in range(effort.population(200)):
                 with warm.lap():
                     await it.turn(HI)
-            for _ in range(effort.repeats(5)):
+            for _ in range(effort.repeats(LAPS)):
                 await it.ask(SLOW_TEXT)
                 await it.until("stream_event")
                 with interrupted.lap():

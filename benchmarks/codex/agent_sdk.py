@@ -6,7 +6,7 @@ from importlib import import_module
 from statistics import median
 from typing import Any, cast
 
-from benchmarks.agent import HI, PIECES, SLOW_TEXT, Scene, long_text
+from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text
 from benchmarks.codex.scene import set_scene
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.process.stopwatch import Laps
@@ -41,7 +41,7 @@ async def _turns(effort: Effort) -> Figures:
     imported = (time.perf_counter() - began) * 1000
     first, warm, interrupted = Laps(), Laps(), Laps()
     with set_scene() as scene:
-        for _ in range(effort.repeats(5)):
+        for _ in range(effort.repeats(LAPS)):
             with first.lap():
                 client = _client(sdk, scene)
                 turn = await (await _thread(sdk, client, scene)).turn(HI)
@@ -53,7 +53,7 @@ async def _turns(effort: Effort) -> Figures:
             for _ in range(effort.population(100)):
                 with warm.lap():
                     await thread.run(HI)
-            for _ in range(effort.repeats(5)):
+            for _ in range(effort.repeats(LAPS)):
                 turn = await thread.turn(SLOW_TEXT)
                 heard = turn.stream()
                 async for event in heard:

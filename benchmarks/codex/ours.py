@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from benchmarks.agent import HI, PIECES, SLOW_TEXT, Scene, long_text, scripted
+from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text, scripted
 from benchmarks.codex.scene import set_scene
 from benchmarks.codex.weight import AT_ONCE, tree_mib
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
@@ -74,7 +74,7 @@ def turns(effort: Effort) -> Figures:
 
 async def _turns(effort: Effort) -> Figures:
     first, warm, interrupted, cancelled = Laps(), Laps(), Laps(), Laps()
-    repeats = effort.repeats(5)
+    repeats = effort.repeats(LAPS)
     async with standing() as stand:
         session = await stand.session()
         await stand.turn(session)
@@ -87,11 +87,11 @@ async def _turns(effort: Effort) -> Figures:
         for _ in range(effort.population(100)):
             with warm.lap():
                 await stand.turn(session)
-        for prompt, sign, laps in (
-            (SLOW_TEXT, "message_streamed", interrupted),
-            (IN_A_TOOL, "tool_call_started", cancelled),
+        for prompt, sign, laps, times in (
+            (SLOW_TEXT, "message_streamed", interrupted, repeats),
+            (IN_A_TOOL, "tool_call_started", cancelled, effort.repeats(5)),
         ):
-            for _ in range(repeats):
+            for _ in range(times):
                 run = await stand.submit(session, prompt)
                 await _until(run, sign)
                 with laps.lap():

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import trio
 
-from benchmarks.agent import HI, PIECES, SLOW_TEXT, Scene, long_text
+from benchmarks.agent import HI, LAPS, PIECES, SLOW_TEXT, Scene, long_text
 from benchmarks.codex.scene import set_scene
 from benchmarks.codex.weight import AT_ONCE, private_mib
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
@@ -102,7 +102,7 @@ def turns(effort: Effort) -> Figures:
 async def _turns(effort: Effort) -> Figures:
     first, warm, interrupted = Laps(), Laps(), Laps()
     with set_scene() as scene:
-        for _ in range(effort.repeats(5)):
+        for _ in range(effort.repeats(LAPS)):
             async with AsyncExitStack() as stack:
                 with first.lap():
                     it = await stack.enter_async_context(server(scene))
@@ -115,7 +115,7 @@ async def _turns(effort: Effort) -> Figures:
             for _ in range(effort.population(100)):
                 with warm.lap():
                     await it.turn(thread)
-            for _ in range(effort.repeats(5)):
+            for _ in range(effort.repeats(LAPS)):
                 turn = await it.begin(thread, SLOW_TEXT)
                 await it.until("item/agentMessage/delta")
                 with interrupted.lap():

@@ -1,28 +1,89 @@
-"""What an adapter is: an actor that knows one provider, and plays runs on it."""
+"""An adapter: the supervised actor that plays runs on one provider.
+
+The manager sends it messages. Its handlers do no I/O and never wait: each starts a task in the
+adapter's nursery of run tasks, so that nothing delays the start of a run.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import trio
 
 from sessionmgr.adapter.health import Health
 from sessionmgr.adapter.options import Options
 from sessionmgr.adapter.permission_map import HARMLESS, PermissionMap
+from sessionmgr.errors import OtpError, SupervisorStopping
 from sessionmgr.model import Capabilities
-from sessionmgr.otp import Actor
+from sessionmgr.otp import NOREPLY, Actor, Call, Cast, Run
 from sessionmgr.process.environment import Declared
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from sessionmgr.adapter.run_context import RunContext, RunSpec
+    from sessionmgr.adapter.run_control import Course
+    from sessionmgr.otp import Caller, Continue, DynamicSupervisor, TaskSupervisor
+
+log: Final = logging.getLogger("sessionmgr.adapter")
+
+
+class StartRun(Cast):
+    """Start a run's task, unless the manager has taken this start back."""
+
+    course: Course
+    run: RunContext
+    gone: Callable[[], None]
+    """Called when the task has ended, also if it was stopped before it began."""
+
+
+class Interrupt(Cast):
+    """Ask the provider to end a run."""
+
+    course: Course
+
+
+class Append(Call[None]):
+    """Give a message to the turn that runs."""
+
+    run: RunContext
+    content: str
+    message_id: str
+    limit: float
+    """How many seconds it may take."""
+    tell: Callable[[bool], None]
+    """Called at once with the provider's answer: what it does with the message comes after it."""
+
+
+class Release(Cast):
+    """Release what is kept for a provider session's next run."""
+
+    provider_session_id: str
+
+
+class AskHealth(Call[Health]):
+    """Check whether a run could be started now."""
+
+    limit: float
+    """How many seconds it may take."""
 
 
 class ProviderAdapter(Actor):
     """Plays runs on one provider.
 
-    Only `name`, `capabilities` and `run` are needed. The nursery in which runs are played, their
-    ends, clocks and crashes, and the way of their events into the record are the port's work.
+    Only `name`, `capabilities` and `run` are needed. The nursery of run tasks, their ends, timeouts
+    and crashes, and the way of their events into the record are the port's work. An adapter that
+    handles messages of its own passes all others on to `super()`.
     """
+
+    mailbox: ClassVar[int] = 65_536
+    """Maximum number of waiting messages: each session sends one when its run starts."""
+    connections: DynamicSupervisor
+    """The supervisor of its connections; there from `init` on, as is"""
+    run_tasks: TaskSupervisor
+    """its nursery of run tasks."""
 
     name: ClassVar[str]
     """What users call the provider."""
@@ -66,6 +127,50 @@ class ProviderAdapter(Actor):
         """Say whether a run could be started now."""
         return Health()
 
+    async def handle_cast(self, message: Cast, /) -> Continue | None:
+        """Start a run's task or its interruption, or release a session."""
+        match message:
+            case StartRun(course=course, run=run, gone=gone):
+                if course.context is run:  # else the branch has sent it anew
+                    self._start(course, run, gone)
+            case Interrupt(course=course):
+                course.ask_to_end()
+            case Release(provider_session_id=provider_session_id):
+                try:
+                    self.release(provider_session_id)
+                except Exception:  # what it keeps ends with the branch, or when idle for too long
+                    log.exception("event=release_crashed provider=%s", self.name)
+            case _:
+                return await super().handle_cast(message)
+        return None
+
+    async def handle_call(self, message: object, caller: Caller, /) -> object:
+        """Start a task that answers."""
+        match message:
+            case Append(limit=limit):
+                self._answer(caller, limit, partial(self._append, message))
+            case AskHealth(limit=limit):
+                self._answer(caller, limit, self.health)
+            case _:
+                return await super().handle_call(message, caller)
+        return NOREPLY
+
+    def _start(self, course: Course, run: RunContext, gone: Callable[[], None]) -> None:
+        try:
+            self.run_tasks.launch(Run(course.play, (self, run, self.run_tasks), None, gone))
+        except OtpError:  # it is being restarted, and the branch sends the start again
+            return
+        course.launched = True
+
+    async def _append(self, message: Append) -> None:
+        message.tell(await self.append(message.run, message.content, message.message_id))
+
+    def _answer(self, caller: Caller, limit: float, ask: Callable[[], Awaitable[object]]) -> None:
+        try:
+            self.run_tasks.launch(Run(_answer, (caller, limit, ask), None))
+        except OtpError as error:
+            caller.fail(error)
+
     @classmethod
     def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
         """Check whether a run with these options could start: program installed and logged in.
@@ -101,3 +206,17 @@ class ProviderAdapter(Actor):
     def can_append(cls) -> bool:
         """Whether it can give a message to a turn that runs."""
         return cls.append is not ProviderAdapter.append
+
+
+async def _answer(caller: Caller, limit: float, ask: Callable[[], Awaitable[object]]) -> None:
+    """Answer a call with what `ask` returns or raises, within `limit` seconds."""
+    try:
+        with trio.fail_after(limit):
+            answer = await ask()
+    except Exception as error:  # the caller's, like an exception of a function  # noqa: BLE001
+        caller.fail(error)
+    except BaseException:  # the nursery stops
+        caller.fail(SupervisorStopping("the adapter"))
+        raise
+    else:
+        caller.reply(answer)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 import trio
 
+from sessionmgr.adapter.adapter import Interrupt
 from sessionmgr.adapter.lazy_event import Latch
 from sessionmgr.adapter.validate_events import checked, checked_blobs, size_of_text
-from sessionmgr.errors import OtpError, RunCancelled, RunCrashed
+from sessionmgr.errors import MailboxFull, OtpError, RunCancelled, RunCrashed
 from sessionmgr.model import Cause, Failure, Kind, StallSuspected, new_id
 from sessionmgr.otp import Run
 
@@ -107,10 +108,12 @@ class Course:
         "_played",
         "_scope",
         "claimed_at",
+        "context",
         "dispatched_at",
         "grace",
         "intake",
         "last_sign",
+        "launched",
         "moved",
         "over",
         "provider",
@@ -140,6 +143,10 @@ class Course:
         self.seen = False
         """Whether there ever was a sign of life."""
         self.over: Final = Latch()
+        self.context: RunContext | None = None
+        """The run as the adapter to which its start was sent sees it."""
+        self.launched = False
+        """Whether the adapter has launched its task."""
         self._scope = trio.CancelScope()
         self.moved: Callable[[str], None] = _stand_still
         """Hears which step of the run's phase table was taken."""
@@ -259,16 +266,26 @@ class Course:
         self.intake.put(TaskEnded(self, error))
 
     def _say_farewell(self) -> None:
-        """Have the provider end the run, if it is on and there is a way to ask; else cut it."""
+        """Have the adapter interrupt the run if it is on and there is a way; else cut it."""
+        if self._played is None:
+            return
+        adapter = self._played[0]
+        if adapter.can_interrupt() and adapter.ref.alive:
+            try:
+                adapter.ref.cast(Interrupt(self))
+            except MailboxFull:
+                self.cut()
+        else:  # or its branch of the tree is going down, and takes the run with it
+            self.cut()
+
+    def ask_to_end(self) -> None:
+        """Start the task that asks the provider, if the run is still on."""
         if self._played is None:
             return
         adapter, context, beside = self._played
-        if adapter.can_interrupt():
-            try:
-                self._farewell = beside.launch(Run(self._end_politely, (adapter, context), None))
-            except OtpError:
-                self.cut()  # its branch of the tree is going down, and takes the run with it
-        else:
+        try:
+            self._farewell = beside.launch(Run(self._end_politely, (adapter, context), None))
+        except OtpError:
             self.cut()
 
     async def _call_off(self) -> BaseException | None:

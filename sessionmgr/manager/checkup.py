@@ -11,18 +11,18 @@ from sessionmgr.adapter.health import Health
 from sessionmgr.adapter.options import settle
 from sessionmgr.errors import (
     AdapterBroken,
+    CallTimeout,
     ManagerClosing,
     OptionInvalid,
     OtpError,
     ProviderDown,
-    RunCrashed,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from sessionmgr.manager.keeping import Keeping
-    from sessionmgr.manager.provider_tree import ProviderTree
+    from sessionmgr.manager.provider_branch import ProviderBranch
     from sessionmgr.manager.tables import Tables
 
 
@@ -37,58 +37,55 @@ async def check_up(
     """
     names = sorted({*tables.adapters, *installed()} if providers is None else set(providers))
     found: dict[str, Health] = {}
-    trees: list[ProviderTree] = []
+    branches: list[ProviderBranch] = []
     for name in names:
         try:
-            trees.append(keeping.know(name))
+            branches.append(keeping.know(name))
         except AdapterBroken as error:
             found[name] = Health(state="fail", detail=str(error))
 
     if not tables.open:
         raise ManagerClosing
 
-    async def ask(tree: ProviderTree) -> None:
+    async def ask(branch: ProviderBranch) -> None:
         try:
-            await keeping.bring_up(tree.name)
+            await keeping.bring_up(branch.name)
         except (ProviderDown, ManagerClosing) as error:
-            found[tree.name] = Health(state="fail", detail=str(error))
+            found[branch.name] = Health(state="fail", detail=str(error))
         else:
-            found[tree.name] = await _ask(tree, tables.clocks.of("start"))
+            found[branch.name] = await _ask(branch, tables.clocks.of("start"))
 
     async with trio.open_nursery() as nursery:
-        for tree in trees:
-            nursery.start_soon(ask, tree)
+        for branch in branches:
+            nursery.start_soon(ask, branch)
     return {name: found[name] for name in names}
 
 
-async def _ask(tree: ProviderTree, patience: float) -> Health:
+async def _ask(branch: ProviderBranch, patience: float) -> Health:
     try:
-        ready = _readiness(tree)
+        ready = _readiness(branch)
     except Exception as error:  # an adapter may raise anything  # noqa: BLE001
         return Health(state="fail", detail=f"its check failed: {type(error).__name__}: {error}")
     if ready != Health():  # else the adapter reports nothing about a program or a login
         return ready
     try:
-        asked = await tree.ask_health()
-        with trio.move_on_after(patience or float("inf")):
-            return _checked(await asked.result())
-        asked.cancel()
-    except RunCrashed as error:
-        why = error.__cause__
-        return Health(state="fail", detail=f"its check failed: {type(why).__name__}: {why}")
+        return _checked(await branch.ask_health(patience or float("inf")))
+    except (CallTimeout, trio.TooSlowError):
+        return Health(state="fail", detail=f"it did not say how it is within {patience:g} s")
     except OtpError as error:
         return Health(state="fail", detail=f"it went down meanwhile: {error}")
-    return Health(state="fail", detail=f"it did not say how it is within {patience:g} s")
+    except Exception as error:  # an adapter may raise anything  # noqa: BLE001
+        return Health(state="fail", detail=f"its check failed: {type(error).__name__}: {error}")
 
 
-def _readiness(tree: ProviderTree) -> Health:
+def _readiness(branch: ProviderBranch) -> Health:
     """Check the program of a run without options in this manager's environment."""
-    adapter = tree.adapter_class
+    adapter = branch.adapter_class
     try:
         options = settle(adapter.name, adapter.options, {}, {})
     except OptionInvalid:
         return Health()  # this provider requires options
-    return adapter.readiness(options, tree.environment({}).variables, "/")
+    return adapter.readiness(options, branch.environment({}).variables, "/")
 
 
 def _checked(said: object) -> Health:

@@ -263,8 +263,7 @@ class Keeper:
             case effect.WindDown(entry=entry):
                 self._tables.tower.wind_down(entry)
             case effect.Launch(entry=entry):
-                if not (self._is_within_budgets(entry) and self._tables.launch_now(entry)):
-                    self._beside(partial(self._launch, entry))
+                self._launch(entry)
             case effect.Next(entry=entry):
                 self._next(entry)
 
@@ -297,16 +296,21 @@ class Keeper:
             live.take_turn(entry)
             live.intake.put(news.Dispatching(entry))
 
-    async def _launch(self, entry: RunEntry) -> None:
-        if entry.course.stop is not None or not await self._tables.launch(entry):
-            why = self._tables.why_down(entry.run.provider)
-            self._live.intake.put(news.NotLaunched(entry, why))
+    def _launch(self, entry: RunEntry) -> None:
+        if self._is_within_budgets(entry):
+            self._tables.launch(entry)
+        else:
+            self._live.intake.put(news.NotLaunched(entry, "its budget is used up"))
 
     async def _steer(self, sent: news.FollowUpSent) -> None:
         sent.delivery.begun = True
-        fate = await self._tables.steer(sent.entry, sent.content, sent.message_id)
-        sent.delivery.fate = fate
-        self._live.intake.put(news.FollowUpFate(sent, fate))
+        tell = partial(self._delivered, sent)
+        await self._tables.steer(sent.entry, sent.content, sent.message_id, tell)
+
+    def _delivered(self, sent: news.FollowUpSent, fate: news.Fate) -> None:
+        if sent.delivery.fate is None:  # the first answer counts
+            sent.delivery.fate = fate
+            self._live.intake.put(news.FollowUpFate(sent, fate))
 
 
 def _explains(entry: RunEntry) -> tuple[object, ...]:

@@ -30,7 +30,7 @@ from sessionmgr.errors import (
 from sessionmgr.manager.identity import describe_holder, is_alive, is_gone
 from sessionmgr.manager.keeper import Keeper
 from sessionmgr.manager.live import Live
-from sessionmgr.manager.provider_tree import ProviderTree
+from sessionmgr.manager.provider_branch import ProviderBranch
 from sessionmgr.manager.reconciler import LEASE_MS, Reconciler
 from sessionmgr.model import Session
 from sessionmgr.model.value import known_part
@@ -61,7 +61,7 @@ class Keeping:
         self._fences: Final[dict[str, int]] = {}
         self._one_at_a_time: Final[dict[str, trio.Lock]] = {}
 
-    def know(self, provider: str) -> ProviderTree:
+    def know(self, provider: str) -> ProviderBranch:
         """Return a provider, found by its name.
 
         Raises:
@@ -71,8 +71,8 @@ class Keeping:
         tables = self._tables
         if provider not in tables.providers:
             adapter = find_adapter(provider, tables.adapters)
-            tables.providers[provider] = ProviderTree(
-                adapter, tables.launcher, tables.environ, tables.keep_blob
+            tables.providers[provider] = ProviderBranch(
+                adapter, tables.launcher, tables.environ, tables.keep_blob, tables.tower.watch
             )
         return tables.providers[provider]
 
@@ -88,7 +88,7 @@ class Keeping:
         else:
             await self._bring_up(provider, tree)
 
-    async def _bring_up(self, provider: str, tree: ProviderTree) -> None:
+    async def _bring_up(self, provider: str, tree: ProviderBranch) -> None:
         async with self._alone(f"provider {provider}"):
             if tree.is_up:
                 return

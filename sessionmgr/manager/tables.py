@@ -17,6 +17,7 @@ from sessionmgr.manager.budget import Account
 from sessionmgr.manager.clocks import DEFAULTS, Clocks
 from sessionmgr.manager.lifetime import Lifetime
 from sessionmgr.manager.live import Live
+from sessionmgr.manager.news import NotLaunched
 from sessionmgr.manager.tower import Tower
 from sessionmgr.model import Kind, new_id
 from sessionmgr.model.moment import written
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.identity import Presence
     from sessionmgr.manager.launching import LateLauncher
     from sessionmgr.manager.news import Fate
-    from sessionmgr.manager.provider_tree import ProviderTree
+    from sessionmgr.manager.provider_branch import ProviderBranch
     from sessionmgr.model import Json, Session
     from sessionmgr.store.contract import Store
 
@@ -100,7 +101,7 @@ class Tables:
         """Who is asked in sessions that are paused, for when they go on here."""
         self.secret_options: Final[dict[str, dict[str, Json]]] = {}
         """Options of paused runs with secrets withheld from the snapshot, by snapshot."""
-        self.providers: Final[dict[str, ProviderTree]] = {}
+        self.providers: Final[dict[str, ProviderBranch]] = {}
         self.orphans: Final = Intake[Live]()
         """Live sessions whose keeper has died."""
         self.tower: Final = Tower()
@@ -209,21 +210,13 @@ class Tables:
         """Put bytes into the store, and return their name."""
         return await self.store.put_blob(data)
 
-    def launch_now(self, entry: RunEntry) -> bool:
-        """Start a run's task, if that can be done without waiting for anything."""
-        tree = self.providers.get(entry.run.provider)
-        if tree is None or not tree.launch_now(entry):
-            return False
-        self.tower.watch(entry)
-        return True
-
-    async def launch(self, entry: RunEntry) -> bool:
-        """Start a run's task; False if the provider is not there."""
-        tree = self.providers.get(entry.run.provider)
-        if tree is None or not await tree.launch(entry):
-            return False
-        self.tower.watch(entry)
-        return True
+    def launch(self, entry: RunEntry) -> None:
+        """Have a run's task started; its session hears of it if that fails."""
+        branch = self.providers.get(entry.run.provider)
+        if branch is None:
+            entry.live.intake.put(NotLaunched(entry, self.why_down(entry.run.provider)))
+        else:
+            branch.launch(entry)
 
     def release(self, live: Live) -> None:
         """Release what a session's provider keeps for its next run."""
@@ -252,7 +245,12 @@ class Tables:
         tree = self.providers.get(provider)
         return f"{provider} is not there" if tree is None else tree.why_down
 
-    async def steer(self, entry: RunEntry, content: str, message_id: str) -> Fate:
-        """Give a message to the turn that runs, and say what became of it."""
-        tree = self.providers.get(entry.run.provider)
-        return "dropped" if tree is None else await tree.steer(entry, content, message_id)
+    async def steer(
+        self, entry: RunEntry, content: str, message_id: str, tell: Callable[[Fate], None]
+    ) -> None:
+        """Give a message to the turn that runs, and tell its fate."""
+        branch = self.providers.get(entry.run.provider)
+        if branch is None:
+            tell("dropped")
+        else:
+            await branch.steer(entry, content, message_id, tell)

@@ -132,8 +132,10 @@ class ScriptedProvider(ProviderAdapter):
             self._note(run, "over")
 
     async def handle_cast(self, message: Cast, /) -> Continue | None:
-        """Crash, which is all that it is ever told."""
-        raise ScriptedCrash(message.why if isinstance(message, Die) else repr(message))
+        """Crash if a script says so."""
+        if isinstance(message, Die):
+            raise ScriptedCrash(message.why)
+        return await super().handle_cast(message)
 
     def _crash(self, why: str) -> None:
         self.ref.cast(Die(why))

@@ -54,7 +54,11 @@ SYNC: dict[str, Callable[[Manager, SessionHandle, RunHandle], object]] = {
 
 async def held(house: House) -> tuple[Manager, SessionHandle, RunHandle]:
     session = await house.manager.open_session("actor")
-    return house.manager, session, await session.submit(play(Hang()))
+    run = await session.submit(play(Hang()))
+    async for event in run:
+        if event.type == "run_started":
+            break
+    return house.manager, session, run
 
 
 @pytest.mark.parametrize("what", ASYNC)

@@ -1,0 +1,344 @@
+"""A provider's branch of the supervision tree: its adapter, its connections, its run tasks.
+
+The adapter is an actor. The manager holds its `Ref` and sends it messages; the adapter launches a
+task for each in its nursery of run tasks. If the adapter dies, its connections and run tasks are
+stopped and started with it (rest_for_one): its runs end as crashed, and no others. A message that
+it had not handled by then is not lost: the branch watches the nursery, which ends with the adapter
+and before it takes work again, and sends those starts anew.
+
+A branch that gives up is down. It is started again on demand after a back-off, longer each time.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import trio
+from msgspec.structs import replace
+
+from sessionmgr.adapter.adapter import Append, AskHealth, ProviderAdapter, Release, StartRun
+from sessionmgr.adapter.run_context import RunContext
+from sessionmgr.adapter.run_control import Stop
+from sessionmgr.errors import (
+    CapabilityMissing,
+    MailboxFull,
+    OtpError,
+    ProviderDown,
+    SupervisorNotRunning,
+)
+from sessionmgr.manager.news import Narrowed, NotLaunched
+from sessionmgr.manager.plan import negotiate_wish
+from sessionmgr.manager.run_state import Step
+from sessionmgr.manager.status import ProviderStatus
+from sessionmgr.model import UNSUPPORTED, Cause
+from sessionmgr.otp import DynamicSupervisor, Supervisor, TaskSupervisor, child
+from sessionmgr.process.environment import build_environment, secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from sessionmgr.adapter.health import Health
+    from sessionmgr.adapter.options import Options
+    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.manager.news import Fate
+    from sessionmgr.model import Capabilities, Support
+    from sessionmgr.otp import Actor, Ref
+    from sessionmgr.process.launcher import Launcher
+
+log: Final = logging.getLogger("sessionmgr.manager")
+
+FIRST_PAUSE: Final = 5.0
+LONGEST_PAUSE: Final = 300.0
+SOON: Final = 0.02
+"""Seconds between two looks at a branch that is being restarted."""
+LONGEST_WAIT: Final = 300.0
+"""Maximum number of seconds that a run without a start clock waits for a branch's restart."""
+
+
+class Environment(NamedTuple):
+    """The environment of a provider's programs, and the secrets in it."""
+
+    variables: dict[str, str]
+    secrets: tuple[str, ...]
+
+
+class ProviderBranch:
+    """A provider, up or down."""
+
+    def __init__(
+        self,
+        adapter: type[ProviderAdapter],
+        launcher: Launcher,
+        environ: Mapping[str, str],
+        keep_blob: Callable[[bytes], Awaitable[str]],
+        watch: Callable[[RunEntry], None],
+    ) -> None:
+        self.adapter_class: Final = adapter
+        self.is_up = False
+        self.capabilities = adapter.capabilities
+        """The provider's capabilities, as far as they are known."""
+        self._reported: dict[str, Support] = {}
+        """The support that the provider itself has reported since the branch was started."""
+        self._launcher: Final = launcher
+        self._keep_blob: Final = keep_blob
+        self._environ: Final = environ
+        self._watch: Final = watch
+        """Starts the timeouts of a run that was sent to the adapter."""
+        self._plain: Environment | None = None
+        self._runs = TaskSupervisor(name="runs")
+        self._connections = DynamicSupervisor(name="connections")
+        self._actors: tuple[Ref[ProviderAdapter], Ref[Actor]] | None = None
+        """The present adapter and its nursery of run tasks, while both take messages."""
+        self._sent: Final[dict[RunEntry, None]] = {}
+        """Runs whose start was sent to the adapter, until their tasks have ended."""
+        self._waiting: Final[dict[RunEntry, float]] = {}
+        """Runs that wait for the restart of the branch, and until when."""
+        self._pause = 0.0
+        self._down_until = 0.0
+        self._why = ""
+
+    @property
+    def name(self) -> str:
+        """The provider's name."""
+        return self.adapter_class.name
+
+    def offered(self, options: Options) -> Capabilities:
+        """Return the capabilities for a run with these options, as far as they are known."""
+        offers = self.adapter_class.offers(options)
+        if offers is self.adapter_class.capabilities:
+            return self.capabilities
+        return offers.narrowed(self._reported)
+
+    def environment(self, job: Mapping[str, str]) -> Environment:
+        """Build the environment of the provider's programs.
+
+        Raises:
+            VariableRefused: The job sets a variable that may not be passed on.
+        """
+        if job:
+            return self._build(job)
+        if self._plain is None:
+            self._plain = self._build(job)
+        return self._plain
+
+    def _build(self, job: Mapping[str, str]) -> Environment:
+        declared = self.adapter_class.declares({**self._environ, **job})
+        env = build_environment(self._environ, declared, job)
+        return Environment(env, secrets(env, declared))
+
+    # --- up and down -----------------------------------------------------------------------------
+
+    def require_up(self) -> None:
+        """Make sure that it is up, or may be tried again.
+
+        Raises:
+            ProviderDown: It gave up, not long ago.
+        """
+        left = self._down_until - trio.current_time()
+        if not self.is_up and left > 0:
+            raise ProviderDown(self.name, self._why, left)
+
+    async def live(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Run the branch until it is stopped or gives up."""
+        self._runs = TaskSupervisor(name="runs")
+        self._connections = DynamicSupervisor(name="connections")
+        adapter = replace(child(self.adapter_class, id="adapter"), target=self._make_adapter)
+        branch = Supervisor(
+            adapter, self._connections, self._runs, strategy="rest_for_one", name=self.name
+        )
+        try:
+            async with branch:
+                self._connect(branch)
+                self.is_up = True
+                task_status.started()
+                await self._look_after(branch)
+        except OtpError as error:
+            self.go_down(str(error))
+            raise
+        finally:
+            self.is_up = False
+            self._disconnect()
+            for entry in list(self._waiting):
+                self._refuse(entry)
+            # The next incarnation may be another version of the provider.
+            self._reported.clear()
+            self.capabilities = self.adapter_class.capabilities
+
+    def _make_adapter(self) -> ProviderAdapter:
+        """Make an incarnation of the adapter, and give it its connections and its nursery."""
+        adapter = self.adapter_class()
+        adapter.connections, adapter.run_tasks = self._connections, self._runs
+        return adapter
+
+    async def _look_after(self, branch: Supervisor) -> None:
+        """Send the starts that the adapter lost with its end to the next incarnation."""
+        while True:
+            assert self._actors is not None
+            _, run_tasks = self._actors
+            await run_tasks.wait()  # they end with the adapter, with the connections, or alone
+            self._disconnect()
+            while not all(row.state == "running" for row in branch.which_children()):
+                self._refuse_late()
+                await trio.sleep(SOON)
+            self._connect(branch)
+
+    def _connect(self, branch: Supervisor) -> None:
+        self._actors = branch.ref("adapter", ProviderAdapter), branch.ref("runs")
+        waiting = list(self._waiting)
+        self._waiting.clear()
+        for entry in waiting:
+            self.launch(entry)
+
+    def _disconnect(self) -> None:
+        """Take back the starts that the adapter has not handled."""
+        self._actors = None
+        for entry in [entry for entry in self._sent if not entry.course.launched]:
+            del self._sent[entry]
+            entry.course.context = None
+            self._put_off(entry)
+
+    def _put_off(self, entry: RunEntry) -> None:
+        """Have a run wait for the restart of the branch."""
+        limit = entry.clocks.of("start") or LONGEST_WAIT
+        self._waiting[entry] = trio.current_time() + limit
+
+    def _refuse_late(self) -> None:
+        """End the runs that are to end, or whose time to wait is over."""
+        now = trio.current_time()
+        for entry, until in list(self._waiting.items()):
+            if entry.course.stop is not None or now >= until:
+                self._refuse(entry)
+
+    def _refuse(self, entry: RunEntry) -> None:
+        self._waiting.pop(entry, None)
+        entry.live.intake.put(NotLaunched(entry, self.why_down))
+
+    def go_down(self, why: str) -> None:
+        """Note that it gave up, and how long it is not tried again."""
+        self._pause = min(max(FIRST_PAUSE, 2 * self._pause), LONGEST_PAUSE)
+        self._down_until = trio.current_time() + self._pause
+        self._why = why
+        log.error("event=provider_down provider=%s retry_in=%g why=%s", self.name, self._pause, why)
+
+    def status(self, *, running: int, queued: int) -> ProviderStatus:
+        """Return its status, with the given numbers of runs."""
+        left = max(0.0, self._down_until - trio.current_time())
+        state: Literal["up", "down", "idle"] = "up" if self.is_up else "down" if left else "idle"
+        return ProviderStatus(
+            state=state,
+            running=running,
+            queued=queued,
+            retry_in=left if state == "down" else None,
+            why=None if state == "up" else self._why or None,
+        )
+
+    @property
+    def why_down(self) -> str:
+        """The reason why a run could not be started."""
+        return f"{self.name} is down: {self._why or 'it was stopped'}"
+
+    # --- messages to the adapter -----------------------------------------------------------------
+
+    def launch(self, entry: RunEntry) -> None:
+        """Have the adapter start a run's task; the session hears of it if that fails.
+
+        While the branch is being restarted, the run waits for it.
+        """
+        if not self.is_up or entry.course.stop is not None:
+            self._refuse(entry)
+        elif self._actors is None or not all(ref.alive for ref in self._actors):
+            self._put_off(entry)
+        else:
+            self._send(entry, self._actors[0])
+
+    def _send(self, entry: RunEntry, adapter: Ref[ProviderAdapter]) -> None:
+        live, course = entry.live, entry.course
+        if entry.spec.provider_session_id is None:
+            entry.spec = replace(entry.spec, provider_session_id=live.provider_session_id)
+        run = RunContext(
+            course,
+            entry.spec,
+            self._launcher,
+            self._connections,
+            partial(self._narrow, entry),
+            self._keep_blob,
+            lambda text: live.redactor.text.redact(text),  # more secrets may become known
+        )
+        try:
+            adapter.cast(StartRun(course, run, partial(self._gone, entry)))
+        except MailboxFull:
+            self._refuse(entry)
+            return
+        self._sent[entry] = None
+        course.context = run
+        course.last_sign = trio.current_time()
+        if course.dispatched_at is None:  # else this is its second start, and its clocks run
+            course.dispatched_at = course.last_sign
+            entry.move(Step.START)
+            self._watch(entry)
+
+    def _gone(self, entry: RunEntry) -> None:
+        """Note the end of a run's task; one that was stopped before it began cannot report it."""
+        del self._sent[entry]
+        entry.course.context = None
+        if not entry.course.over.is_set():
+            entry.course.end_task()
+            self._refuse(entry)
+
+    def _narrow(self, entry: RunEntry, live: Mapping[str, Support]) -> None:
+        """Note the capabilities that the provider itself has reported to a run."""
+        self._reported.update(live)
+        self.capabilities = self.adapter_class.capabilities.narrowed(self._reported)
+        model = entry.wish.model or entry.live.session.model
+        negotiation = negotiate_wish(self.offered(entry.spec.options), entry.wish, model)
+        if negotiation == entry.negotiation:
+            return
+        entry.live.intake.put(Narrowed(entry, negotiation))
+        if negotiation.missing:
+            detail = str(CapabilityMissing(self.name, negotiation))
+            entry.course.end(Stop(cause=Cause.CAPABILITY, detail=detail))
+
+    def can_append(self) -> bool:
+        """Whether a message can be given to a running turn, as far as is known."""
+        is_unsupported = self._reported.get("steer") is UNSUPPORTED
+        return self.adapter_class.can_append() and not is_unsupported
+
+    async def steer(
+        self, entry: RunEntry, content: str, message_id: str, tell: Callable[[Fate], None]
+    ) -> None:
+        """Give a message to the turn that runs, and tell its fate."""
+        run = entry.course.context
+        if run is None or self._actors is None or not self.can_append():
+            tell("dropped")
+            return
+        limit = entry.clocks.of("close") or 5.0
+        message = Append(
+            run, content, message_id, limit, lambda taken: tell("sent" if taken else "dropped")
+        )
+        try:
+            await self._actors[0].call(message, timeout=limit)
+        except Exception:  # the provider may have taken it all the same
+            log.exception("event=append_crashed run=%s", entry.id)
+            tell("unknown")
+
+    def release(self, provider_session_id: str) -> None:
+        """Have the adapter release what it keeps for a provider session's next run."""
+        if self._actors is None:
+            return  # its connections are gone
+        try:
+            self._actors[0].cast(Release(provider_session_id))
+        except MailboxFull:  # the rest ends with the branch, or when idle for too long
+            log.warning("event=release_lost provider=%s", self.name)
+
+    async def ask_health(self, limit: float) -> Health:
+        """Ask the adapter whether a run could be started now.
+
+        Raises:
+            CallTimeout: It did not answer within `limit` seconds.
+            OtpError: It is not there, or ended before it answered.
+        """
+        if self._actors is None:
+            raise SupervisorNotRunning(self.name)
+        return await self._actors[0].call(AskHealth(limit), timeout=limit)

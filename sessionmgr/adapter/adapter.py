@@ -160,7 +160,7 @@ class ProviderAdapter(Actor):
             self.run_tasks.launch(Run(course.play, (self, run, self.run_tasks), None, gone))
         except OtpError:  # it is being restarted, and the branch sends the start again
             return
-        course.launched = True
+        course.recall = None
 
     async def _append(self, message: Append) -> None:
         message.tell(await self.append(message.run, message.content, message.message_id))

@@ -113,11 +113,11 @@ class Course:
         "grace",
         "intake",
         "last_sign",
-        "launched",
         "moved",
         "over",
         "provider",
         "questions",
+        "recall",
         "run_id",
         "seen",
         "session_id",
@@ -145,8 +145,8 @@ class Course:
         self.over: Final = Latch()
         self.context: RunContext | None = None
         """The run as the adapter to which its start was sent sees it."""
-        self.launched = False
-        """Whether the adapter has launched its task."""
+        self.recall: Callable[[], None] | None = None
+        """Takes its start back; None once the adapter has launched its task."""
         self._scope = trio.CancelScope()
         self.moved: Callable[[str], None] = _stand_still
         """Hears which step of the run's phase table was taken."""
@@ -206,7 +206,11 @@ class Course:
         if not self.claim(stop):
             return False
         self.intake.put(Stopped(self))
-        self._say_farewell()
+        recall, self.recall = self.recall, None
+        if recall is None:
+            self._say_farewell()
+        else:
+            recall()
         return True
 
     @property

@@ -194,25 +194,32 @@ class ProviderBranch:
     def _disconnect(self) -> None:
         """Take back the starts that the adapter has not handled."""
         self._actors = None
-        for entry in [entry for entry in self._sent if not entry.course.launched]:
+        for entry in [entry for entry in self._sent if entry.course.recall is not None]:
             del self._sent[entry]
             entry.course.context = None
             self._put_off(entry)
 
     def _put_off(self, entry: RunEntry) -> None:
         """Have a run wait for the restart of the branch."""
+        entry.course.recall = partial(self._recall, entry)
         limit = entry.clocks.of("start") or LONGEST_WAIT
         self._waiting[entry] = trio.current_time() + limit
 
     def _refuse_late(self) -> None:
-        """End the runs that are to end, or whose time to wait is over."""
+        """End the runs whose time to wait is over."""
         now = trio.current_time()
-        for entry, until in list(self._waiting.items()):
-            if entry.course.stop is not None or now >= until:
-                self._refuse(entry)
+        for entry in [entry for entry, until in self._waiting.items() if now >= until]:
+            self._refuse(entry)
+
+    def _recall(self, entry: RunEntry) -> None:
+        """Take back the start of a run that is to end."""
+        self._sent.pop(entry, None)
+        entry.course.context = None
+        self._refuse(entry)
 
     def _refuse(self, entry: RunEntry) -> None:
         self._waiting.pop(entry, None)
+        entry.course.recall = None
         entry.live.intake.put(NotLaunched(entry, self.why_down))
 
     def go_down(self, why: str) -> None:
@@ -272,7 +279,7 @@ class ProviderBranch:
             self._refuse(entry)
             return
         self._sent[entry] = None
-        course.context = run
+        course.context, course.recall = run, partial(self._recall, entry)
         course.last_sign = trio.current_time()
         if course.dispatched_at is None:  # else this is its second start, and its clocks run
             course.dispatched_at = course.last_sign

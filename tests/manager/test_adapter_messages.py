@@ -1,0 +1,142 @@
+"""What the manager says to an adapter is not lost with it, and no handler delays an end."""
+
+from typing import ClassVar
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sessionmgr.adapter import Health, ProviderAdapter, RunContext
+from sessionmgr.manager import Clocks
+from sessionmgr.model import FailureKind, RunStarted, RunStatus
+from sessionmgr.otp import Cast, Continue, Ref, child
+from tests.manager.house import open_house
+
+
+class Nap(Cast, frozen=True):
+    """Handle nothing else for some time, then crash."""
+
+    seconds: float
+
+
+class Busy(ProviderAdapter):
+    """Has a message of its own, whose handler waits."""
+
+    name = "busy"
+    refs: ClassVar[list[Ref[ProviderAdapter]]] = []
+    prompts: ClassVar[list[str]] = []
+
+    async def init(self) -> Continue | None:
+        self.refs.append(self.ref)  # type: ignore[arg-type]
+        return await super().init()
+
+    async def run(self, run: RunContext) -> None:
+        self.prompts.append(run.prompt)
+        await run.emit(RunStarted(provider_session_id="p"))
+        if run.prompt == "wait":
+            await trio.sleep_forever()
+        if run.prompt == "connect":
+            for _ in range(5):
+                await run.connections.start_child(child(_break_down))
+            await trio.sleep_forever()
+        await run.finish()
+
+    async def append(self, run: RunContext, content: str, message_id: str) -> bool:
+        await trio.sleep_forever()
+
+    async def handle_cast(self, message: Cast, /) -> Continue | None:
+        if isinstance(message, Nap):
+            await trio.sleep(message.seconds)
+            raise LookupError("woken")
+        return await super().handle_cast(message)
+
+
+async def _break_down() -> None:
+    raise LookupError("no connection")
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    Busy.refs.clear()
+    Busy.prompts.clear()
+
+
+async def test_starts_that_an_adapter_did_not_handle_before_its_crash_are_sent_to_the_next(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(others={"busy": Busy}) as house:
+        session = await house.manager.open_session("busy")
+        await (await session.submit("first")).result()
+        Busy.refs[-1].cast(Nap(1))
+        sessions = [await house.manager.open_session("busy") for _ in range(3)]
+        runs = [await each.submit(f"{n}") for n, each in enumerate(sessions)]
+        await trio.sleep(0.5)
+        assert Busy.prompts == ["first"]
+        for run in runs:
+            assert (await run.result()).status is RunStatus.COMPLETED
+        assert sorted(Busy.prompts) == ["0", "1", "2", "first"]
+        assert len(Busy.refs) == 2
+
+
+async def test_a_run_whose_start_waits_in_a_mailbox_can_be_cancelled(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(others={"busy": Busy}) as house:
+        session = await house.manager.open_session("busy")
+        await (await session.submit("first")).result()
+        Busy.refs[-1].cast(Nap(1000))
+        run = await session.submit("second")
+        await trio.sleep(1)
+        run.cancel()
+        assert (await run.result()).status is RunStatus.CANCELLED
+        assert trio.current_time() == 1  # at once
+        assert Busy.prompts == ["first"]
+
+
+async def test_a_start_that_waits_for_too_long_in_a_mailbox_has_its_run_time_out(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(others={"busy": Busy}) as house:
+        session = await house.manager.open_session("busy", clocks=Clocks(start=30))
+        await (await session.submit("first")).result()
+        Busy.refs[-1].cast(Nap(1000))
+        result = await (await session.submit("second")).result()
+        assert result.status is RunStatus.TIMED_OUT
+        assert trio.current_time() == pytest.approx(30)
+
+
+async def test_a_start_that_comes_while_the_connections_fail_waits_for_their_restart(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(others={"busy": Busy}) as house:
+        bad = await house.manager.open_session("busy")
+        good = await house.manager.open_session("busy")
+        first = await bad.submit("connect")
+        second = await good.submit("a")
+        failure = (await first.result()).failure
+        assert failure is not None
+        assert failure.kind is FailureKind.ADAPTER_CRASHED
+        assert (await second.result()).status is RunStatus.COMPLETED
+        assert (await (await good.submit("b")).result()).status is RunStatus.COMPLETED
+        assert len(Busy.refs) == 1  # the adapter itself goes on
+
+
+async def test_a_message_that_the_provider_does_not_answer_ends_with_the_manager_s_patience(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(others={"busy": Busy}) as house:
+        session = await house.manager.open_session("busy", clocks=Clocks(close=3))
+        run = await session.submit("wait")
+        await trio.sleep(1)
+        follow_up = await run.append("more")
+        assert follow_up.state == "unknown"
+        assert trio.current_time() == pytest.approx(4)
+        run.cancel()
+
+
+async def test_an_adapter_that_is_busy_does_not_say_how_it_is(autojump_clock: MockClock) -> None:
+    async with open_house(others={"busy": Busy}, clocks=Clocks(start=5)) as house:
+        assert await house.manager.health(["busy"]) == {"busy": Health()}
+        Busy.refs[-1].cast(Nap(1000))
+        health = (await house.manager.health(["busy"]))["busy"]
+        assert health == Health(state="fail", detail="it did not say how it is within 5 s")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
+from sessionmgr.adapter.kit.json_rpc_peer import FULL, JsonRpcPeer
 from sessionmgr.adapter.kit.stdio_child import ChildTalk
 from sessionmgr.model import encode_json
 from sessionmgr.process.stragglers import kill_stragglers
@@ -45,7 +46,6 @@ from sessionmgr_adapters.codex.frames import (
 from sessionmgr_adapters.codex.initialize import hello_of, introduced
 from sessionmgr_adapters.codex.launch import OPENING
 from sessionmgr_adapters.codex.outgoing import Call, Reply
-from sessionmgr_adapters.codex.requests import FULL, Requests
 from sessionmgr_adapters.codex.thread_cache import Stock
 from sessionmgr_adapters.codex.threads import Threads, called_in
 
@@ -105,7 +105,7 @@ class CodexConnection:
 
     def __init__(self) -> None:
         self.talk: Final = ChildTalk(self._take, room=self._room, over=self._is_over)
-        self._requests: Final = Requests[_Theirs](self.talk.write)
+        self._requests: Final = JsonRpcPeer[_Theirs](self.talk.write, version=False)
         self._calls: Final[dict[Id, _Theirs]] = {}
         self._conversations: Final[list[CodexConversation]] = []
         self._threads: Final = Threads()

@@ -1,0 +1,127 @@
+"""Requests to a JSON-RPC peer: each has an answer in time, and not too many are open at once."""
+
+import math
+
+import msgspec
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from sessionmgr.adapter.kit.json_rpc_peer import BUSY, DEADLINE, JsonRpcPeer
+from sessionmgr.model import Json
+from sessionmgr.wire import ErrorResponse, Notification, Response
+
+
+class Line:
+    """What is written to a peer; it may be full."""
+
+    def __init__(self) -> None:
+        self.written: list[dict[str, Json]] = []
+        self.is_full = False
+
+    def write(self, line: bytes) -> bool:
+        if not self.is_full:
+            self.written.append(msgspec.json.decode(line))
+        return not self.is_full
+
+    @property
+    def ids(self) -> list[Json]:
+        return [each["id"] for each in self.written]
+
+
+async def asked(peer: JsonRpcPeer[str], found: list[object], deadline: float = DEADLINE) -> None:
+    found.append(await peer.ask("look", {"at": 1}, deadline=deadline))
+
+
+async def test_a_request_gets_its_own_answer_in_any_order(autojump_clock: MockClock) -> None:
+    line, first, second = Line(), list[object](), list[object]()
+    peer = JsonRpcPeer[str](line.write)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(asked, peer, first)
+        await wait_all_tasks_blocked()
+        nursery.start_soon(asked, peer, second)
+        await wait_all_tasks_blocked()
+        assert line.written[0] == {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "look",
+            "params": {"at": 1},
+        }
+        assert peer.settle(Response(2, b"true")) is None
+        assert peer.settle(ErrorResponse(1, -1, "no")) is None
+        assert peer.settle(Response(7, b"true")) is None  # nobody has asked
+    assert first == [ErrorResponse(1, -1, "no")]
+    assert second == [Response(2, b"true")]
+
+
+async def test_an_answer_that_does_not_come_in_time_is_an_error(autojump_clock: MockClock) -> None:
+    found: list[object] = []
+    peer = JsonRpcPeer[str](Line().write)
+    await asked(peer, found, deadline=5)
+    assert found == [ErrorResponse(1, None, "there was no answer within 5 seconds")]
+    assert peer.settle(Response(1, b"1")) is None  # it comes too late, and does no harm
+
+
+async def test_no_more_are_in_flight_than_may_be(autojump_clock: MockClock) -> None:
+    line, found = Line(), list[object]()
+    peer = JsonRpcPeer[str](line.write, in_flight=2)
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(asked, peer, found, math.inf)
+        for wanted in (2, 3, 4, 5, 5):
+            await wait_all_tasks_blocked()
+            assert len(line.written) == wanted
+            peer.settle(Response(len(found) + 1, b"1"))
+    assert len(found) == 5
+
+
+async def test_what_is_asked_for_another_comes_back_with_its_ticket(
+    autojump_clock: MockClock,
+) -> None:
+    line = Line()
+    peer = JsonRpcPeer[str](line.write, in_flight=1)
+    await peer.slot()
+    assert peer.send("look", None, "of run 1") == 1
+    found = peer.settle(Response(1, b"1"))
+    assert found is not None
+    assert (found.method, found.ticket) == ("look", "of run 1")
+    await peer.slot()  # its place is free again
+    line.is_full = True
+    assert peer.send("look", None, "of run 2") is None
+    await peer.slot()
+    peer.give_back()
+    await peer.slot()
+
+
+async def test_a_peer_that_does_not_read_is_busy(autojump_clock: MockClock) -> None:
+    line, found = Line(), list[object]()
+    line.is_full = True
+    peer = JsonRpcPeer[str](line.write)
+    await asked(peer, found)
+    assert isinstance(found[0], ErrorResponse)
+    assert found[0].code == BUSY
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(peer.say_later, Response(9, b"1"))
+        await trio.sleep(1)
+        line.is_full = False
+    assert line.ids == [9]
+
+
+async def test_what_is_insisted_on_is_asked_again_while_the_peer_is_busy(
+    autojump_clock: MockClock,
+) -> None:
+    line = Line()
+    peer = JsonRpcPeer[str](line.write)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(peer.insist, "stop", None)
+        for number in (1, 2):
+            await wait_all_tasks_blocked()
+            peer.settle(ErrorResponse(number, BUSY, "later"))
+            await trio.sleep(1)
+        peer.settle(ErrorResponse(3, -32600, "never"))
+    assert line.ids == [1, 2, 3]
+
+
+def test_a_version_is_left_out_where_it_is_not_wanted() -> None:
+    line = Line()
+    assert JsonRpcPeer[str](line.write, version=False).say(Notification("initialized", b"{}"))
+    assert line.written == [{"method": "initialized", "params": {}}]

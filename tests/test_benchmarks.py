@@ -207,7 +207,7 @@ def test_every_goal_of_the_manager_has_a_contestant_for_each_figure() -> None:
     names = {each.name for each in MANAGER.contestants}
     assert len(names) == len(MANAGER.contestants)
     assert {each.name for each in MANAGER.entrants()} == names
-    wanted = {*(f"G-E{n}" for n in range(1, 9)), "G-E10", "G-M2", "G-lin", "run"}
+    wanted = {*(f"G-E{n}" for n in range(1, 9)), "G-E10", "G-M2", "G-lin", "G-R", "run"}
     assert wanted <= {each.id for each in MANAGER.goals}
 
 

@@ -10,6 +10,7 @@ from benchmarks.manager.whole import managed
 from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.manager import Manager, RunHandle
 from sessionmgr.model import MessageReceived, RunStarted, RunStatus
+from sessionmgr.testing.scripted import scripted
 
 RUNS: Final = 2_000
 """How many there are in one process, at least."""
@@ -35,6 +36,35 @@ def runs(effort: Effort, at_once: int) -> Figures:
     adopt_gc_policy()
     at_once = min(at_once, effort.population(at_once) if at_once > 1 else 1)
     return trio.run(_runs, effort, at_once)
+
+
+def scripted_runs(effort: Effort, at_once: int) -> Figures:
+    """The same on the scripted provider, which answers at once with what it was told."""
+    adopt_gc_policy()
+    return trio.run(_scripted_runs, effort, effort.population(at_once))
+
+
+async def _scripted_runs(effort: Effort, at_once: int) -> Figures:
+    watch = Stopwatch(cpu)
+    rounds = max(effort.operations(RUNS) // at_once, 1)
+    async with managed(scripted("scripted"), sqlite=False) as manager:
+        await _scripted_together(manager, at_once, Stopwatch(cpu))  # warm
+        for _ in range(rounds):
+            await _scripted_together(manager, at_once, watch)
+    return {"run": watch.micros / (rounds * at_once)}
+
+
+async def _scripted_together(manager: Manager, at_once: int, watch: Stopwatch) -> None:
+    async def one() -> None:
+        session = await manager.open_session("scripted")
+        async with session.start("hello") as run:
+            result = await run.result()
+        assert result.text == "hello"
+
+    with watch:
+        async with trio.open_nursery() as nursery:
+            for _ in range(at_once):
+                nursery.start_soon(one)
 
 
 async def _runs(effort: Effort, at_once: int) -> Figures:

@@ -48,6 +48,7 @@ CONTESTANTS: Final = (
     *(_ours(f"sessions_{size}", "sessions:parked", size) for size in SESSIONS),
     *_others(OTP, *(f"trio.population_{size}" for size in EVENTS)),
     *(_ours(f"runs_{size}", "sessions:runs", size) for size in AT_ONCE),
+    _ours("scripted_100", "sessions:scripted_runs", 100),
 )
 
 
@@ -137,6 +138,13 @@ GOALS: Final[tuple[Goal, ...]] = (
         tuple(figure(f"ours.sessions_{size}/start") for size in SESSIONS),
         tuple(figure(f"trio.population_{size}/start") for size in EVENTS),
         0.30,
+    ),
+    _ratio(
+        "G-R",
+        "run on `scripted`, start to terminal, 100 at once ÷ nursery + 1 child",
+        "ours.scripted_100/run",
+        "trio.nursery/one_child",
+        12,
     ),
     *(
         _ratio(

@@ -1,4 +1,4 @@
-"""The adapter: what Claude Code can do, and how a run is played on it."""
+"""The adapter: the capabilities of Claude Code, and the start and end of a run on it."""
 
 from __future__ import annotations
 
@@ -28,16 +28,23 @@ from sessionmgr.errors import ProcessError
 from sessionmgr.model import PermissionMode
 from sessionmgr.model.permission import Fidelity
 from sessionmgr_adapters.claude import sdk
-from sessionmgr_adapters.claude.ending import end_run
-from sessionmgr_adapters.claude.fallback import PATIENCE, Missed, Way, missed_by, notice
+from sessionmgr_adapters.claude.claude_process import ClaudeProcess
+from sessionmgr_adapters.claude.driver import ClaudeDriver
+from sessionmgr_adapters.claude.fallback import (
+    PATIENCE,
+    LaunchStrategy,
+    StartFailure,
+    notice,
+    start_failure_of,
+)
+from sessionmgr_adapters.claude.finish import end_run
+from sessionmgr_adapters.claude.images import blocks_of
 from sessionmgr_adapters.claude.launch import BYPASS, ENVIRONMENT, ClaudeSpec, make_spec
 from sessionmgr_adapters.claude.login import health_of
 from sessionmgr_adapters.claude.options import ClaudeOptions
-from sessionmgr_adapters.claude.pictures import blocks_of
+from sessionmgr_adapters.claude.phases import Phase
 from sessionmgr_adapters.claude.plain import PlainRun
 from sessionmgr_adapters.claude.refusals import refusal
-from sessionmgr_adapters.claude.seat import Seat
-from sessionmgr_adapters.claude.turn import Turn
 from sessionmgr_adapters.claude.workspace import WorkspaceInvalidError
 
 if TYPE_CHECKING:
@@ -49,7 +56,7 @@ if TYPE_CHECKING:
     from sessionmgr.model import Json
     from sessionmgr_adapters.claude.sdk import ClaudeConnection
 
-    Pool: TypeAlias = ConnectionPool[ClaudeSpec, Seat]
+    Pool: TypeAlias = ConnectionPool[ClaudeSpec, ClaudeProcess]
 
 # Its own `acceptEdits` lets commands through that move and delete files, so edits are granted by
 # us; and its own `plan` asks before it writes, so what is asked is denied by us.
@@ -63,11 +70,11 @@ PERMISSIONS: Final = PermissionMap(
     }
 )
 AFTER_A_CUT: Final = 2.0
-"""Seconds for a child that did not obey to be gone, before its run is left."""
+"""Seconds for a process that did not obey to be gone, before its run ends."""
 
 
 class ClaudeAdapter(ProviderAdapter):
-    """Plays runs on Claude Code; `ClaudeOptions` says how."""
+    """Runs on Claude Code; `ClaudeOptions` are its settings."""
 
     name = "claude"
     display_name = "Claude Code"
@@ -101,26 +108,26 @@ class ClaudeAdapter(ProviderAdapter):
     resume_command = "claude --resume {id}"
     environment = ENVIRONMENT
     connect: ClassVar[Connect[ClaudeSpec, ClaudeConnection]] = staticmethod(sdk.connect)
-    """The seam: a mock SDK is put here."""
+    """The seam that a mock SDK replaces."""
     patience: ClassVar[float] = PATIENCE
-    """Seconds for a child that is to be kept to say its first word."""
+    """Seconds for a kept process to say its first word."""
 
     def __init__(self) -> None:
         super().__init__()
         self._pool: Pool = ConnectionPool(self._connect)
-        self._turns: Final[dict[str, Turn]] = {}
-        self._seats: Final[dict[str, Seat]] = {}
+        self._drivers: Final[dict[str, ClaudeDriver]] = {}
+        self._processes: Final[dict[str, ClaudeProcess]] = {}
         self._plain: Final[dict[str, PlainRun]] = {}
 
     # --- a run -----------------------------------------------------------------------------------
 
     @classmethod
     def fault(cls, spec: RunSpec) -> str | None:
-        """Say why a run would not be begun."""
+        """Return why a run would be refused."""
         return refusal(spec, spec.options) if isinstance(spec.options, ClaudeOptions) else None
 
     async def run(self, run: RunContext) -> None:
-        """Have a prompt answered, and tell what happens."""
+        """Have the prompt answered, and report what happens."""
         why_not = refusal(run, _options(run))
         try:
             prompt = await blocks_of(run.prompt, run.images, run.cwd)
@@ -136,30 +143,30 @@ class ClaudeAdapter(ProviderAdapter):
             await run.fail(config_invalid(str(error)))
 
     async def _play_in_frames(self, run: RunContext, prompt: Json) -> None:
-        """Play a run on a child that is kept, or as well as it can be had."""
+        """Run on a kept process; where that does not start well, on its fallbacks."""
         keep = _options(run).keep
-        # What a child may spend counts from its start: it serves no other run.
-        way = Way(is_own=not keep or run.budget.usd is not None, is_last=not keep)
+        # Claude Code counts a budget from the start of its process, which serves no other run.
+        strategy = LaunchStrategy(is_own=not keep or run.budget.usd is not None, is_last=not keep)
         while True:
-            missed = await self._play(run, prompt, way)
-            match missed:
+            failure = await self._play(run, prompt, strategy)
+            match failure:
                 case None:
                     return
-                case Missed.WAS_DEAD:
+                case StartFailure.WAS_DEAD:
                     continue
-                case Missed.KNOWS_NO_FRAMES:
-                    run.emit_nowait(*way.notes, notice(missed))
+                case StartFailure.KNOWS_NO_FRAMES:
+                    run.emit_nowait(*strategy.notes, notice(failure))
                     await self._play_plainly(run)
                     return
-                case Missed.HUNG | Missed.DIED:
-                    way = Way(is_own=True, is_last=True, notes=[notice(missed)])
+                case StartFailure.HUNG | StartFailure.DIED:
+                    strategy = LaunchStrategy(is_own=True, is_last=True, notes=[notice(failure)])
 
     async def _play_plainly(self, run: RunContext) -> None:
-        """Play a run on a child of its own that prints text; none else may have its session."""
+        """Run on a process of its own that prints text, once no other has its session."""
         spec = _spec(run)
-        seat = self._seats.get(spec.session)
-        if seat is not None:
-            async with self._pool.lease(seat.spec, run.connections) as lease:
+        process = self._processes.get(spec.session)
+        if process is not None:
+            async with self._pool.lease(process.spec, run.connections) as lease:
                 lease.abandon()
             await lease.connection.gone.wait()
         plain = self._plain[run.run_id] = PlainRun(run, spec, _options(run))
@@ -168,101 +175,103 @@ class ClaudeAdapter(ProviderAdapter):
         finally:
             del self._plain[run.run_id]
 
-    async def _play(self, run: RunContext, prompt: Json, way: Way) -> Missed | None:
-        """Play a run on a child and tell how it ended, unless that has missed it."""
-        seat: Seat | None = None
+    async def _play(
+        self, run: RunContext, prompt: Json, strategy: LaunchStrategy
+    ) -> StartFailure | None:
+        """Run on one process and report the end, unless it did not start well."""
+        process: ClaudeProcess | None = None
         try:
-            async with self._lease(run, _spec(run), way) as lease:
-                seat = lease.connection
-                missed = await self._sit(run, lease, prompt, way)
-            is_left = way.is_own or way.is_renamed or missed is not None
+            async with self._lease(run, _spec(run), strategy) as lease:
+                process = lease.connection
+                failure = await self._drive(run, lease, prompt, strategy)
+            is_left = strategy.is_own or strategy.is_renamed or failure is not None
             if is_left or (lease.is_abandoned and run.cancelling is not None):
-                await seat.gone.wait()  # and all that it has started with it
-            facts = seat.connection.facts
-            if way.is_own and missed is None and facts is not None:
+                await process.gone.wait()  # and all that it has started
+            facts = process.connection.facts
+            if strategy.is_own and failure is None and facts is not None:
                 run.emit_nowait(process_exited(facts))
-            return missed
+            return failure
         except BaseException:
-            if seat is not None:
-                seat.connection.hurried = True  # it has had its time
+            if process is not None:
+                process.connection.hurried = True  # its grace is over
                 with trio.move_on_after(AFTER_A_CUT, shield=True):
-                    await seat.gone.wait()
+                    await process.gone.wait()
             raise
 
-    async def _sit(
-        self, run: RunContext, lease: Lease[Seat], prompt: Json, way: Way
-    ) -> Missed | None:
-        seat = lease.connection
-        was_used = seat.runs > 0
-        conversation = await seat.connection.open(seat.spec)
-        patience = math.inf if way.is_last else self.patience
-        turn = Turn(run, seat, conversation, _options(run), way.notes, patience)
-        self._turns[run.run_id] = turn
+    async def _drive(
+        self, run: RunContext, lease: Lease[ClaudeProcess], prompt: Json, strategy: LaunchStrategy
+    ) -> StartFailure | None:
+        process = lease.connection
+        was_used = process.runs > 0
+        patience = math.inf if strategy.is_last else self.patience
+        driver = ClaudeDriver(run, process, _options(run), prompt, strategy, patience)
+        conversation = await process.connection.open(process.spec, driver)
+        self._drivers[run.run_id] = driver
         try:
-            await turn.play(prompt)
+            await driver.play(conversation)
         finally:
-            del self._turns[run.run_id]
-        is_fit = not (turn.is_broken or turn.is_deaf or turn.leaves_work or run.was_silent)
-        way.is_renamed = turn.state.session_id != seat.spec.session
-        if seat.hello is None or not is_fit or way.is_own or way.is_renamed:
+            del self._drivers[run.run_id]
+        strategy.is_renamed = driver.state.session_id != process.spec.session
+        is_fit = not (driver.has_failed or driver.leaves_work or run.was_silent)
+        if process.info is None or not is_fit or strategy.is_own or strategy.is_renamed:
             lease.abandon()
-        if turn.is_deaf:
-            seat.connection.hurried = True
+        if driver.phase is Phase.SILENT:
+            process.connection.hurried = True
         if run.cancelling is not None:
-            return None  # whoever stopped the run says how it ends
-        missed = missed_by(turn, was_used=was_used)
-        if way.is_last and missed is not Missed.KNOWS_NO_FRAMES:
-            missed = None  # there is nothing else to try
-        if missed is None:
-            await end_run(run, turn, is_own=way.is_own)
-        return missed
+            return None  # the component that stopped the run ends it
+        failure = start_failure_of(driver, was_used=was_used)
+        if strategy.is_last and failure is not StartFailure.KNOWS_NO_FRAMES:
+            failure = None  # there is nothing else to try
+        if failure is None:
+            await end_run(driver, is_own=strategy.is_own)
+        return failure
 
     @asynccontextmanager
     async def _lease(
-        self, run: RunContext, spec: ClaudeSpec, way: Way
-    ) -> AsyncGenerator[Lease[Seat], None]:
-        """Use the child of the run's session if it fits; else end that, and start one."""
+        self, run: RunContext, spec: ClaudeSpec, strategy: LaunchStrategy
+    ) -> AsyncGenerator[Lease[ClaudeProcess], None]:
+        """Lease the process of the run's session if it fits; else end that, and start one."""
         while True:
             async with self._pool.lease(spec, run.connections) as lease:
-                seat = lease.connection
-                if seat.spec is spec or (not way.is_own and seat.fits(spec)):
+                process = lease.connection
+                if process.spec is spec or (not strategy.is_own and process.fits(spec)):
                     yield lease
                     return
                 lease.abandon()
-            await seat.gone.wait()
+            await process.gone.wait()
 
     @asynccontextmanager
-    async def _connect(self, spec: ClaudeSpec) -> AsyncGenerator[Seat, None]:
-        """Start a child, once the one that served its session before is gone."""
-        before = self._seats.get(spec.session)
+    async def _connect(self, spec: ClaudeSpec) -> AsyncGenerator[ClaudeProcess, None]:
+        """Start a process, once the one that served its session before is gone."""
+        before = self._processes.get(spec.session)
         if before is not None:
             await before.gone.wait()
-        seat: Seat | None = None
+        process: ClaudeProcess | None = None
         try:
             async with type(self).connect(spec) as connection:
-                seat = self._seats[spec.session] = Seat(spec, connection)
-                yield seat
+                process = self._processes[spec.session] = ClaudeProcess(spec, connection)
+                yield process
         finally:
-            if seat is not None:
-                seat.gone.set()
-                if self._seats.get(spec.session) is seat:
-                    del self._seats[spec.session]
+            if process is not None:
+                process.gone.set()
+                if self._processes.get(spec.session) is process:
+                    del self._processes[spec.session]
 
     async def interrupt(self, run: RunContext) -> None:
         """Ask the agent to end its turn; `run` reads on until it has."""
-        turn, plain = self._turns.get(run.run_id), self._plain.get(run.run_id)
+        driver, plain = self._drivers.get(run.run_id), self._plain.get(run.run_id)
         if plain is not None:
             plain.ended.set()
-        if turn is not None:
-            await turn.interrupt()
+        if driver is not None:
+            await driver.interrupt()
 
     async def append(self, run: RunContext, content: str, message_id: str) -> bool:
-        """Give another message to the run, and wait to hear whether it was taken."""
-        turn = self._turns.get(run.run_id)
-        return turn is not None and await turn.add(content, message_id)
+        """Offer another message to the run; return whether it was taken."""
+        driver = self._drivers.get(run.run_id)
+        return driver is not None and await driver.add(content, message_id)
 
     def release(self, provider_session_id: str) -> None:
-        """End the child that is kept for a session."""
+        """End the process that is kept for a session."""
         self._pool.retire(provider_session_id)
 
     @classmethod
@@ -280,7 +289,7 @@ class ClaudeAdapter(ProviderAdapter):
 
 
 def _spec(run: RunContext) -> ClaudeSpec:
-    """Say what a run needs: a session of its own for each try, unless it goes on with one."""
+    """Return what a run needs: a new session for each attempt, unless it resumes one."""
     return make_spec(run, _options(run), str(uuid.uuid4()))
 
 

@@ -201,14 +201,16 @@ def _tool_ended(block: ToolResult | ServerToolResult, parent: Parent, state: Sta
     call = state.tools.pop(block.tool_use_id, None)
     failed = isinstance(block, ToolResult) and block.is_error
     ended = ToolCallFailed if failed else ToolCallCompleted
+    output, images = state.images.extract(block.content)
     return [
         ended(
             tool_call_id=block.tool_use_id,
             tool_name=call.name if call else "",
             tool_input=call.input if call else None,
-            tool_output=state.gallery.hang(block.content),
+            tool_output=output,
             parent_tool_call_id=parent,
-        )
+        ),
+        *images,
     ]
 
 

@@ -23,10 +23,10 @@ from sessionmgr.model import (
 from sessionmgr.process import PrivateFiles, Pump
 from sessionmgr.process.ladder import Ladder, end_tree, open_tree
 from sessionmgr_adapters.claude.allowed import allowed_of
+from sessionmgr_adapters.claude.claude_process import version_failure
 from sessionmgr_adapters.claude.failures import complaint_kind
 from sessionmgr_adapters.claude.fallback import OF_FRAMES
-from sessionmgr_adapters.claude.literal import misreading
-from sessionmgr_adapters.claude.seat import too_old
+from sessionmgr_adapters.claude.prompt_escaping import misreading
 from sessionmgr_adapters.claude.version import version_of
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class PlainRun:
 
     async def _version_failure(self) -> Failure | None:
         spec = self._spec
-        return too_old(await version_of(spec.launcher, self._options.command, spec.command))
+        return version_failure(await version_of(spec.launcher, self._options.command, spec.command))
 
     async def _talk(self, tree: ChildTree, pump: Pump) -> None:
         async with trio.open_nursery() as nursery:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessionmgr.adapter import ApprovalRequest
 from sessionmgr.adapter.kit.paths import as_seen_from
-from sessionmgr_adapters.claude.guarded import is_guarded
+from sessionmgr_adapters.claude.protected_paths import is_protected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,7 @@ def approval_request(ask: Ask, directories: Sequence[str]) -> ApprovalRequest:
         ask.decision_reason_type == SAFETY_CHECK
         # Claude Code resolves these against the directory in which its last command ended.
         or any(not PurePath(each).is_absolute() for each in said)
-        or any(is_guarded(each, directories) for each in (*said, *paths))
+        or any(is_protected(each, directories) for each in (*said, *paths))
     ):
         effect = "other"
     return ApprovalRequest(

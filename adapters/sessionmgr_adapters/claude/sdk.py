@@ -1,34 +1,36 @@
-"""The connection to Claude Code: a child that is spawned, told lines, and read.
+"""The connection to Claude Code: a child process that is spawned, written to, and read.
 
-It is the seam that a mock takes the place of. It ends as it likes to be ended: it is told so, and
-its input is closed after that. Closing alone would have it finish its turn first, and a kill alone
-would leave its tools behind, but for the guard that owns the tree.
+This is the seam that a mock SDK replaces. A process ends when it is told to in its own words and
+its input is closed after that. Closing the input alone would have it finish its turn first, and
+a kill alone would leave its tools behind, but for the guard that owns the tree.
 """
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 import trio
 
-from sessionmgr.adapter.kit.arrivals import Arrivals
+from sessionmgr.adapter.connections import Driver
 from sessionmgr.adapter.kit.stdio_child import ChildTalk
 from sessionmgr.adapter.question import Allow
 from sessionmgr.process import PrivateFiles
 from sessionmgr.wire import NoFrame
 from sessionmgr_adapters.claude.frames import Frame, HostRequest, System, read
-from sessionmgr_adapters.claude.orders import HostReply, Request, encode
+from sessionmgr_adapters.claude.outgoing import ControlRequest, ControlResponse, encode
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from sessionmgr.adapter.question import Decision
     from sessionmgr.model import Json
     from sessionmgr.wire import Line
     from sessionmgr_adapters.claude.launch import ClaudeSpec
-    from sessionmgr_adapters.claude.orders import Told
+    from sessionmgr_adapters.claude.outgoing import Outgoing
+
+Receiver: TypeAlias = Driver[Frame | NoFrame]
 
 
 @asynccontextmanager
@@ -56,54 +58,59 @@ class ClaudeConnection(ChildTalk):
     """One Claude Code. It has one conversation after the other, all of the same session."""
 
     def __init__(self) -> None:
-        super().__init__(self._take, room=self._room, over=self._is_over)
-        # What it says before anybody listens is the beginning of the first conversation.
-        self._first: ClaudeConversation | None = ClaudeConversation(self)
-        self._conversation: ClaudeConversation | None = self._first
+        super().__init__(self._take, room=self._room, over=self._tell_end)
+        self._driver: Receiver | None = None
+        self._opened: Final = trio.Event()
+        self._early: Final[list[tuple[Sequence[Frame | NoFrame], int]]] = []
+        """The read that came before the first conversation, and belongs to it."""
 
     async def part(self) -> None:
         """Have it end, and wait until nothing of it is left."""
-        self.tell(Request(id="end", subtype="end_session", fields={"reason": "done"}))
+        self.tell(ControlRequest(id="end", subtype="end_session", fields={"reason": "done"}))
         await super().part()
 
-    async def open(self, spec: ClaudeSpec) -> ClaudeConversation:
-        """Begin to listen to it, and talk."""
+    async def open(self, spec: ClaudeSpec, driver: Receiver) -> ClaudeConversation:
+        """Open a conversation; its frames are pushed into the driver from now on."""
         await trio.lowlevel.checkpoint()
-        first, self._first = self._first, None
-        if first is not None:
-            return first
-        self._conversation = ClaudeConversation(self)
+        self._driver = driver
+        self._opened.set()
+        for frames, size in self._early:
+            driver.feed(frames, size)
+        self._early.clear()
         if self.has_ended:
-            self._conversation.arrivals.close()
-        return self._conversation
+            driver.end()
+        return ClaudeConversation(self, driver)
 
-    def leave(self, conversation: ClaudeConversation) -> None:
-        """Listen no more; what is begun then is begun for nobody."""
-        if self._conversation is conversation:
-            self._conversation = None
+    def leave(self, driver: Receiver) -> None:
+        """Push no more frames into a driver."""
+        if self._driver is driver:
+            self._driver = None
 
-    def tell(self, message: Told) -> bool:
-        """Have a message written. That it has gone is told by the end of its events."""
+    def tell(self, message: Outgoing) -> bool:
+        """Write a message; False if there is no room. Its loss shows as the end of the frames."""
         return self.write(encode(message))
 
     def _take(self, lines: Sequence[Line]) -> None:
         if not lines:
             return
         frames = read(lines)
-        if self._conversation is not None:
-            size = sum(len(line) if isinstance(line, bytes) else 0 for line in lines)
-            self._conversation.arrivals.put(frames, size)
+        size = sum([len(line) if isinstance(line, bytes) else 0 for line in lines])
+        if self._driver is not None:
+            self._driver.feed(frames, size)
+        elif not self._opened.is_set():
+            self._early.append((frames, size))
         elif any(map(_begins_something, frames)):
-            self.close()  # nobody has asked for it: it is not to be used any more
+            self.close()  # no run has asked for it: the process is not used any more
 
-    def _is_over(self) -> None:
-        if self._conversation is not None:
-            self._conversation.arrivals.close()
+    def _tell_end(self) -> None:
+        if self._driver is not None:
+            self._driver.end()
 
     async def _room(self) -> None:
-        await trio.lowlevel.checkpoint()
-        if self._conversation is not None:
-            await self._conversation.arrivals.room()
+        if self._driver is not None:
+            await self._driver.room()
+        else:  # one read is held at most; between two conversations there is no wait
+            await self._opened.wait()
 
 
 def _begins_something(frame: Frame | NoFrame) -> bool:
@@ -115,38 +122,36 @@ def _begins_something(frame: Frame | NoFrame) -> bool:
 
 
 class ClaudeConversation:
-    """A run's time with a Claude Code."""
+    """One run's use of a Claude Code."""
 
-    def __init__(self, connection: ClaudeConnection) -> None:
-        self.arrivals: Final = Arrivals[Frame | NoFrame]()
+    def __init__(self, connection: ClaudeConnection, driver: Receiver) -> None:
         self._connection: Final = connection
+        self._driver: Final = driver
         self._interrupts = 0
 
-    async def send(self, message: Told) -> None:
-        """Say something: at once, so that what is said after it comes after it."""
+    async def send(self, message: Outgoing) -> None:
+        """Send a message; it is written in the order of these calls."""
         self._connection.tell(message)
         await trio.lowlevel.checkpoint()
 
     async def interrupt(self) -> None:
-        """Ask it to end the turn, and to forget what waits for the next."""
+        """Ask it to end the turn, and to drop the messages that wait for the next."""
         self._interrupts += 1
         fields: dict[str, Json] = {"cancel_queued": True}
         id_ = f"interrupt-{self._interrupts}"
-        self._connection.tell(Request(id=id_, subtype="interrupt", fields=fields))
-        await trio.lowlevel.checkpoint()
+        await self.send(ControlRequest(id=id_, subtype="interrupt", fields=fields))
 
     async def answer(self, question: str, decision: Decision) -> None:
         """Answer whether a tool may be used."""
+        await self.send(ControlResponse(id=question, response=verdict(decision)))
+
+    def close(self, *, keep: bool = False) -> None:
+        """Push no more frames; Claude Code keeps its session in any case."""
+        self._connection.leave(self._driver)
+
+    async def clear_away(self) -> None:
+        """Do nothing: what is left behind ends with the process."""
         await trio.lowlevel.checkpoint()
-        self._connection.tell(HostReply(id=question, response=verdict(decision)))
-
-    def events(self) -> AsyncIterator[Sequence[Frame | NoFrame]]:
-        """Iterate over what it says, a read at a time."""
-        return self.arrivals
-
-    def close(self) -> None:
-        """Listen no more."""
-        self._connection.leave(self)
 
 
 def verdict(decision: Decision) -> dict[str, Json]:

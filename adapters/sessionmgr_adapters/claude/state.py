@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from sessionmgr_adapters.claude.pictures import Gallery
+from sessionmgr_adapters.claude.images import ImageCollector
 from sessionmgr_adapters.claude.spending import Spending
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class State:
         self.credential: Credential = "unknown"
         self.started = False
         self.compacting = False
-        self.gallery: Final = Gallery()
+        self.images: Final = ImageCollector()
         self.tools: Final[dict[str, ToolUse | ServerToolUse]] = {}
         """Calls without a result."""
         self._called: Final[set[str]] = set()

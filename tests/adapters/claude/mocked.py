@@ -29,9 +29,9 @@ from sessionmgr_adapters.claude.frames import (
     User,
 )
 from sessionmgr_adapters.claude.launch import ClaudeSpec
-from sessionmgr_adapters.claude.orders import Request, Say, Told
+from sessionmgr_adapters.claude.outgoing import ControlRequest, Outgoing, UserMessage
 
-Talk = MockConversation[Told, Frame | NoFrame]
+Talk = MockConversation[Outgoing, Frame | NoFrame]
 NUMBERS: Final = count(1)
 ACCOUNT: Final[dict[str, Json]] = {"apiKeySource": "ANTHROPIC_API_KEY", "tokenSource": "none"}
 HELLO: Final[dict[str, Json]] = {
@@ -94,16 +94,16 @@ def result(*uuids: str, **fields: object) -> Result:
     return Result(**{**known, **fields, "user_message_uuids": list(uuids)})  # type: ignore[arg-type]
 
 
-async def heard_prompt(it: Talk, hello: Json = None) -> Say:
+async def heard_prompt(it: Talk, hello: Json = None) -> UserMessage:
     """Answer requests until the prompt comes."""
     while True:
         match await it.heard():
-            case Request(id=id_):
+            case ControlRequest(id=id_):
                 reply = Reply(
                     subtype="success", request_id=id_, response=HELLO if hello is None else hello
                 )
                 it.says(ControlReply(response=reply))
-            case Say() as say:
+            case UserMessage() as say:
                 return say
             case heard:
                 raise AssertionError(f"before its prompt came {heard!r}")
@@ -117,11 +117,11 @@ async def agent_of_frames(it: Talk) -> None:
         if heard == INTERRUPTED:
             it.says(idle())
             return
-        assert isinstance(heard, Say), heard
+        assert isinstance(heard, UserMessage), heard
         prompt = heard
 
 
-async def took_turns(it: Talk, prompt: Say) -> bool:
+async def took_turns(it: Talk, prompt: UserMessage) -> bool:
     """Answer a prompt and what else is said meanwhile; False if that came to a bad end."""
     it.says(running(), Lifecycle(command_uuid=prompt.uuid, state="queued"))
     it.says(Lifecycle(command_uuid=prompt.uuid, state="started"), init(session_of(it)))
@@ -136,7 +136,7 @@ async def took_turns(it: Talk, prompt: Say) -> bool:
     return True
 
 
-async def obey(it: Talk, order: str, turn: list[Say]) -> bool:
+async def obey(it: Talk, order: str, turn: list[UserMessage]) -> bool:
     """Follow one order; False ends all."""
     verb, _, rest = order.partition(" ")
     match verb:
@@ -160,7 +160,7 @@ async def obey(it: Talk, order: str, turn: list[Say]) -> bool:
     return True
 
 
-def stop(it: Talk, turn: list[Say]) -> None:
+def stop(it: Talk, turn: list[UserMessage]) -> None:
     uuids = [each.uuid for each in turn]
     it.says(
         result(
@@ -173,7 +173,7 @@ def stop(it: Talk, turn: list[Say]) -> None:
     )
 
 
-async def ask(it: Talk, name: str, turn: list[Say]) -> bool:
+async def ask(it: Talk, name: str, turn: list[UserMessage]) -> bool:
     """Ask, and hear what else is said meanwhile."""
     id_ = f"t{next(NUMBERS)}"
     it.says(tool(id_, name, {"n": 1}))
@@ -198,8 +198,8 @@ async def ask(it: Talk, name: str, turn: list[Say]) -> bool:
     return True
 
 
-def hear(it: Talk, heard: object, turn: list[Say]) -> None:
+def hear(it: Talk, heard: object, turn: list[UserMessage]) -> None:
     """Take another message; it is answered in a turn of its own."""
-    assert isinstance(heard, Say), heard
+    assert isinstance(heard, UserMessage), heard
     turn.append(heard)
     it.says(Lifecycle(command_uuid=heard.uuid, state="queued"))

@@ -14,7 +14,7 @@ from sessionmgr_adapters.claude import ClaudeAdapter, ClaudeOptions
 from sessionmgr_adapters.claude.frames import (
     Frame,
 )
-from sessionmgr_adapters.claude.orders import Say, Told
+from sessionmgr_adapters.claude.outgoing import Outgoing, UserMessage
 from tests.adapters.claude.mocked import (
     HELLO,
     Talk,
@@ -27,7 +27,7 @@ from tests.adapters.claude.mocked import (
     text,
 )
 
-Mock = MockSdk[Told, Frame | NoFrame]
+Mock = MockSdk[Outgoing, Frame | NoFrame]
 
 
 Script = Callable[[Talk], Awaitable[None]]
@@ -47,7 +47,7 @@ async def ran(session: SessionHandle, prompt: str = "hi", **options: object) -> 
     return await run.result()
 
 
-async def answer(it: Talk, words: str = "well", hello: Json = None) -> Say:
+async def answer(it: Talk, words: str = "well", hello: Json = None) -> UserMessage:
     """Answer one prompt, and nothing else."""
     prompt = await heard_prompt(it, hello)
     it.says(running(), init(session_of(it)), *text(words), result(prompt.uuid), idle())

@@ -13,7 +13,7 @@ from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk, with_sdk
 from sessionmgr_adapters.claude import ClaudeAdapter
 from sessionmgr_adapters.claude.frames import ConversationReset, System
 from sessionmgr_adapters.claude.launch import ClaudeSpec
-from sessionmgr_adapters.claude.orders import Request, Say
+from sessionmgr_adapters.claude.outgoing import ControlRequest, UserMessage
 from tests.adapters.claude.mocked import (
     Talk,
     heard_prompt,
@@ -41,7 +41,9 @@ async def test_what_can_be_changed_is_changed_in_the_child_that_is_there(
         run = await session.submit("two", model="haiku", effort="high")
         await run.result()
         assert len(sdk.connections) == 1
-        asked = [each for each in sdk.conversations[1].heard_so_far if isinstance(each, Request)]
+        asked = [
+            each for each in sdk.conversations[1].heard_so_far if isinstance(each, ControlRequest)
+        ]
         assert [(each.subtype, each.fields) for each in asked] == [
             ("set_model", {"model": "haiku"}),
             ("apply_flag_settings", {"settings": {"effortLevel": "high"}}),
@@ -220,7 +222,9 @@ async def test_who_pays_is_looked_at_again_where_a_child_was_kept(
         failure = (await ran(session, billing="subscription")).failure
         assert failure is not None
         assert failure.kind is FailureKind.BILLING
-        assert [each for each in sdk.conversations[1].heard_so_far if isinstance(each, Say)] == []
+        assert [
+            each for each in sdk.conversations[1].heard_so_far if isinstance(each, UserMessage)
+        ] == []
 
 
 async def test_a_child_that_has_changed_its_mode_is_brought_back_to_the_one_that_is_asked_for(
@@ -236,7 +240,9 @@ async def test_a_child_that_has_changed_its_mode_is_brought_back_to_the_one_that
     async with stage(sdk) as session:
         await ran(session)
         await ran(session)
-        asked = [each for each in sdk.conversations[1].heard_so_far if isinstance(each, Request)]
+        asked = [
+            each for each in sdk.conversations[1].heard_so_far if isinstance(each, ControlRequest)
+        ]
     assert [(each.subtype, each.fields) for each in asked] == [
         ("set_permission_mode", {"mode": "default"})
     ]

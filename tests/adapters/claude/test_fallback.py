@@ -13,7 +13,7 @@ from sessionmgr.model import ErrorOccurred, FailureKind, RunStatus
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude import ClaudeAdapter, ClaudeOptions
 from sessionmgr_adapters.claude.fallback import PATIENCE
-from sessionmgr_adapters.claude.orders import Say
+from sessionmgr_adapters.claude.outgoing import UserMessage
 from tests.adapters.claude.mocked import Talk, heard_prompt
 from tests.adapters.claude.scene import Mock, answer, ran, stage
 
@@ -96,7 +96,7 @@ async def test_two_that_die_are_a_failure(autojump_clock: MockClock) -> None:
 
 
 async def test_what_has_said_a_word_is_not_asked_twice(autojump_clock: MockClock) -> None:
-    asked: list[Say] = []
+    asked: list[UserMessage] = []
 
     async def script(it: Talk) -> None:
         asked.append(await heard_prompt(it))

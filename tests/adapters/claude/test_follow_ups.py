@@ -21,7 +21,7 @@ from sessionmgr_adapters.claude.frames import (
     System,
     User,
 )
-from sessionmgr_adapters.claude.orders import Say
+from sessionmgr_adapters.claude.outgoing import UserMessage
 from tests.adapters.claude.mocked import (
     ACCOUNT,
     Talk,
@@ -54,7 +54,7 @@ async def test_an_older_one_tells_only_by_echoes_what_it_has_taken(
         await it.gate("in a tool")
         it.says(tool_result("t1", "done"))
         more = await it.heard()
-        assert isinstance(more, Say)  # it was held until the tool had its result
+        assert isinstance(more, UserMessage)  # it was held until the tool had its result
         it.says(User(message=Message(content="more"), uuid=more.uuid, is_replay=True))
         unnamed = result(prompt.uuid)
         it.says(*text_of("both"), Assistant(message=Message(content="well")))
@@ -81,7 +81,7 @@ async def test_a_message_is_held_while_the_context_is_shortened(autojump_clock: 
         metadata = CompactMetadata(trigger="auto")
         it.says(System(subtype="compact_boundary", compact_metadata=metadata))
         more = await it.heard()
-        assert isinstance(more, Say)
+        assert isinstance(more, UserMessage)
         assert more.priority == "later"
         it.says(Lifecycle(command_uuid=more.uuid, state="queued"))
         it.says(result(prompt.uuid, is_error=True, result="not well"))
@@ -211,7 +211,7 @@ async def test_a_command_that_an_older_one_does_by_itself_is_over_with_its_resul
         await heard_prompt(it, OLD)
         it.says(running(), System(subtype="init", session_id="s", version="2.1.197"))
         await it.gate("at work")
-        assert isinstance(await it.heard(), Say)
+        assert isinstance(await it.heard(), UserMessage)
         it.says(*text_of("well"), Result(subtype="success", num_turns=1))
         it.says(*text_of("0 $"), Result(subtype="success", num_turns=0), idle())
 

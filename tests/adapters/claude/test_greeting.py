@@ -11,7 +11,7 @@ from sessionmgr_adapters.claude.frames import (
     ControlReply,
     Reply,
 )
-from sessionmgr_adapters.claude.orders import Request, Say
+from sessionmgr_adapters.claude.outgoing import ControlRequest, UserMessage
 from tests.adapters.claude.mocked import (
     ACCOUNT,
     HELLO,
@@ -41,7 +41,7 @@ async def test_what_is_not_as_it_should_be_is_refused_before_anything_is_asked(
 ) -> None:
     async def script(it: Talk) -> None:
         heard = await it.heard()
-        assert isinstance(heard, Request)
+        assert isinstance(heard, ControlRequest)
         it.says(
             ControlReply(response=Reply(subtype="success", request_id=heard.id, response=hello))
         )
@@ -88,7 +88,7 @@ async def test_a_change_that_is_refused_ends_the_run(
     autojump_clock: MockClock, subtype: str, kind: FailureKind, wishes: dict[str, str]
 ) -> None:
     async def script(it: Talk) -> None:
-        while isinstance(heard := await it.heard(), Request):
+        while isinstance(heard := await it.heard(), ControlRequest):
             refused = heard.subtype == subtype
             it.says(
                 ControlReply(
@@ -101,7 +101,7 @@ async def test_a_change_that_is_refused_ends_the_run(
                     )
                 )
             )
-        assert isinstance(heard, Say)
+        assert isinstance(heard, UserMessage)
         mode = "plan" if subtype == "set_permission_mode" else "default"  # by its own choice
         it.says(running(), init(session_of(it), mode), result(heard.uuid), idle())
 
@@ -116,7 +116,7 @@ async def test_a_change_that_is_refused_ends_the_run(
 
 @pytest.mark.parametrize("version", ["2.1.197", "2.1.100"])
 async def test_an_older_one_is_asked_for_its_version_by_another_way(version: str) -> None:
-    asked: list[Say] = []
+    asked: list[UserMessage] = []
 
     async def script(it: Talk) -> None:
         asked.append(await answer(it, hello={"account": ACCOUNT}))

@@ -11,10 +11,10 @@ from sessionmgr.wire import NoFrame
 from sessionmgr_adapters.claude import ClaudeAdapter
 from sessionmgr_adapters.claude.frames import Frame
 from sessionmgr_adapters.claude.launch import ClaudeSpec
-from sessionmgr_adapters.claude.orders import Request, Told
+from sessionmgr_adapters.claude.outgoing import ControlRequest, Outgoing
 from tests.adapters.claude.mocked import HELLO, Talk, heard_prompt, idle, result, text
 
-Sdk = MockSdk[Told, Frame | NoFrame]
+Sdk = MockSdk[Outgoing, Frame | NoFrame]
 
 
 async def agent(it: Talk) -> None:
@@ -46,7 +46,7 @@ def requested(sdk: Sdk) -> list[tuple[str, dict[str, Json]]]:
         (each.subtype, each.fields)
         for conversation in sdk.conversations
         for each in conversation.heard_so_far
-        if isinstance(each, Request)
+        if isinstance(each, ControlRequest)
     ]
 
 

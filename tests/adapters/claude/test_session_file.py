@@ -12,7 +12,7 @@ from sessionmgr.manager import RunHandle, open_manager
 from sessionmgr.model import AnyEvent, Json, RunStatus
 from sessionmgr.model.moment import written
 from sessionmgr.testing.mock_sdk import MockSdk
-from sessionmgr_adapters.claude import ClaudeAdapter, ClaudeOptions, turn
+from sessionmgr_adapters.claude import ClaudeAdapter, ClaudeOptions, driver
 from sessionmgr_adapters.claude.session_file import SessionFile, is_kept, path_of
 from tests.adapters.claude.dialect import HELLO, INIT, SESSION
 from tests.adapters.claude.mocked import (
@@ -110,7 +110,7 @@ def _told(event: AnyEvent) -> tuple[str, str]:
 async def test_what_tools_do_in_silence_is_told_from_it_and_never_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turn, "SILENCE", 0.02)
+    monkeypatch.setattr(driver, "SILENCE", 0.02)
     started: list[str] = []
 
     async def script(it: Talk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -11,8 +12,10 @@ from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk
 from sessionmgr_adapters.claude.blocks import TextBlock
 from sessionmgr_adapters.claude.frames import (
     Assistant,
+    ControlReply,
     Message,
     Origin,
+    Reply,
     Result,
     System,
     Task,
@@ -201,6 +204,84 @@ async def test_a_result_of_another_kind_than_success_is_none(autojump_clock: Moc
     assert done.failure is not None
     assert (done.status, done.failure.kind) == (RunStatus.FAILED, K.BUDGET_EXCEEDED)
     assert done.reason == "budget"
+
+
+def confirmed(*queued: str) -> ControlReply:
+    response: Json = {"still_queued": [*queued], "cancelled": []}
+    reply = Reply(subtype="success", request_id="interrupt-1", response=response)
+    return ControlReply(response=reply)
+
+
+@pytest.mark.parametrize("queued", [(), ("another",)])
+async def test_a_confirmed_interrupt_is_over_with_the_result_of_the_turn(
+    autojump_clock: MockClock, queued: tuple[str, ...]
+) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)), confirmed())  # to nothing that was asked
+        await it.gate("at work")
+        await it.expect(INTERRUPTED)
+        it.says(confirmed(*queued))
+        await trio.sleep(0.5)
+        it.says(result(prompt.uuid, subtype="error_during_execution", is_error=True))
+        await trio.sleep(0.5)
+        it.says(idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        await sdk.reached("at work")
+        began = trio.current_time()
+        run.cancel()
+        sdk.open_gate("at work")
+        assert (await run.result()).status is RunStatus.CANCELLED
+        assert trio.current_time() - began == pytest.approx(1.0 if queued else 0.5)
+        assert not sdk.connections[0].is_closed  # it is used again
+
+
+async def test_a_confirmed_interrupt_waits_for_what_is_in_the_background(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        tasks = System(subtype="background_tasks_changed", tasks=[Task(task_id="b1")])
+        it.says(running(), init(session_of(it)), tasks)
+        await it.gate("at work")
+        await it.expect(INTERRUPTED)
+        it.says(confirmed(), result(prompt.uuid, subtype="error_during_execution", is_error=True))
+        await trio.sleep(0.5)
+        it.says(System(subtype="background_tasks_changed"), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        await sdk.reached("at work")
+        began = trio.current_time()
+        run.cancel()
+        sdk.open_gate("at work")
+        assert (await run.result()).status is RunStatus.CANCELLED
+        assert trio.current_time() - began == pytest.approx(0.5)
+
+
+async def test_a_turn_that_begins_after_a_confirmed_interrupt_is_interrupted_too(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)))
+        await it.gate("at work")
+        await it.expect(INTERRUPTED)
+        it.says(confirmed(), running(), init(session_of(it)))
+        await it.expect(INTERRUPTED)
+        it.says(confirmed(), result(prompt.uuid, subtype="error_during_execution", is_error=True))
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        await sdk.reached("at work")
+        run.cancel()
+        sdk.open_gate("at work")
+        assert (await run.result()).status is RunStatus.CANCELLED
 
 
 async def test_what_goes_on_after_an_interrupt_is_interrupted_too(

@@ -17,7 +17,7 @@ from sessionmgr.model import (
 )
 from sessionmgr.process.ladder import Ladder
 from sessionmgr.testing.model_server import Call, Say, Script, Think, prompt_with
-from sessionmgr_adapters.claude import turn
+from sessionmgr_adapters.claude import driver
 from tests.real.claude.house import PATIENCE, House
 
 
@@ -193,7 +193,7 @@ for line in sys.stdin:
 async def test_what_tools_do_in_silence_is_told_from_the_sessions_own_record(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turn, "SILENCE", 0.2)
+    monkeypatch.setattr(driver, "SILENCE", 0.2)
     work = house.place("with_a.dot")
     program = house.work.parent / "holds-back"
     program.write_text(HOLDS_BACK.format(program=house.program, python=sys.executable))

@@ -9,51 +9,51 @@ import pytest
 from sessionmgr.adapter import Allow, Deny
 from sessionmgr.adapter.question import by_mode
 from sessionmgr.model import PermissionMode
+from sessionmgr_adapters.claude.delivery import Deliveries
 from sessionmgr_adapters.claude.frames import Ask
-from sessionmgr_adapters.claude.letters import Letters
-from sessionmgr_adapters.claude.orders import HostReply, Request, Say, encode
+from sessionmgr_adapters.claude.outgoing import ControlRequest, ControlResponse, UserMessage, encode
 from sessionmgr_adapters.claude.questions import approval_request
 from sessionmgr_adapters.claude.sdk import verdict
 
 
-def test_letters_are_settled_by_name_or_once_they_were_taken() -> None:
-    letters = Letters()
+def test_deliveries_are_settled_by_name_or_once_they_were_taken() -> None:
+    deliveries = Deliveries()
     seen: list[bool] = []
 
     def look() -> None:
-        seen.append(letters.are_open)
+        seen.append(deliveries.are_open)
 
-    letters.send("prompt", alone=True)
-    letters.send("more")
-    letters.settle(["prompt"])
+    deliveries.send("prompt", alone=True)
+    deliveries.send("more")
+    deliveries.answer(["prompt"])
     look()
-    letters.live("more", "queued")
-    letters.settle(None)
+    deliveries.report("more", "queued")
+    deliveries.answer(None)
     look()  # it was not taken yet
-    letters.echo("more")
-    letters.settle(None)
+    deliveries.echo("more")
+    deliveries.answer(None)
     look()
-    letters.live("more", "started")
-    letters.live("unknown", "started")
+    deliveries.report("more", "started")
+    deliveries.report("unknown", "started")
     look()
     assert seen == [True, True, False, False]
 
 
 def test_commands_that_the_agent_does_by_itself_are_settled_one_after_the_other() -> None:
-    letters = Letters()
-    letters.send("prompt", alone=True)
-    letters.send("/one", commands=True)
-    letters.send("words")
-    letters.send("/two", commands=True)
-    letters.settle(None, of_model=False)  # of the prompt, which was taken
-    letters.settle(None, of_model=False)
-    letters.settle(None)  # of nothing that we know
-    letters.settle(None, of_model=False)
-    letters.settle(None, of_model=False)
-    assert letters.are_open
-    letters.echo("words")
-    letters.settle(None)
-    assert not letters.are_open
+    deliveries = Deliveries()
+    deliveries.send("prompt", alone=True)
+    deliveries.send("/one", commands=True)
+    deliveries.send("words")
+    deliveries.send("/two", commands=True)
+    deliveries.answer(None, of_model=False)  # of the prompt, which was taken
+    deliveries.answer(None, of_model=False)
+    deliveries.answer(None)  # of nothing that we know
+    deliveries.answer(None, of_model=False)
+    deliveries.answer(None, of_model=False)
+    assert deliveries.are_open
+    deliveries.echo("words")
+    deliveries.answer(None)
+    assert not deliveries.are_open
 
 
 def test_decisions_are_put_in_its_words() -> None:
@@ -64,17 +64,17 @@ def test_decisions_are_put_in_its_words() -> None:
 
 
 def test_orders_are_lines_of_json() -> None:
-    assert encode(Say(content="/x", uuid="u", priority="now")) == (
+    assert encode(UserMessage(content="/x", uuid="u", priority="now")) == (
         b'{"type":"user","message":{"role":"user","content":"/x"},"uuid":"u",'
         b'"priority":"now","client_composed":true}\n'
     )
-    assert b"client_composed" not in encode(Say(content="/x", uuid="u", is_text=False))
-    assert encode(Request(id="1", subtype="interrupt", fields={"cancel_queued": True})) == (
+    assert b"client_composed" not in encode(UserMessage(content="/x", uuid="u", is_text=False))
+    assert encode(ControlRequest(id="1", subtype="interrupt", fields={"cancel_queued": True})) == (
         b'{"type":"control_request","request_id":"1",'
         b'"request":{"subtype":"interrupt","cancel_queued":true}}\n'
     )
-    assert b'"error":"no"' in encode(HostReply(id="1", error="no"))
-    assert b'"response":{"a":1}' in encode(HostReply(id="1", response={"a": 1}))
+    assert b'"error":"no"' in encode(ControlResponse(id="1", error="no"))
+    assert b'"response":{"a":1}' in encode(ControlResponse(id="1", response={"a": 1}))
 
 
 def test_paths_are_seen_from_the_directories_that_they_are_in(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude import ClaudeOptions, ClaudeTool
 from sessionmgr_adapters.claude.frames import Ask, ControlReply, HostRequest, Reply
 from sessionmgr_adapters.claude.functions import PLANS, Functions
-from sessionmgr_adapters.claude.orders import HostReply, Request, Say
-from sessionmgr_adapters.claude.planning import plan_verdict
+from sessionmgr_adapters.claude.outgoing import ControlRequest, ControlResponse, UserMessage
+from sessionmgr_adapters.claude.plan_mode import plan_verdict
 from tests.adapters.claude.contexts import add, spec
 from tests.adapters.claude.mocked import HELLO, Talk, idle, init, result, running, session_of
 from tests.adapters.claude.scene import Mock, stage
@@ -49,8 +49,8 @@ class Settings:
         self.verdicts: list[Json] = []
 
     async def __call__(self, it: Talk) -> None:
-        while not isinstance(heard := await it.heard(), Say):
-            assert isinstance(heard, Request)
+        while not isinstance(heard := await it.heard(), UserMessage):
+            assert isinstance(heard, ControlRequest)
             known: dict[str, Json] = {"claude_code_version": self.version}
             answer: Json = {**HELLO, **known, "current_permission_mode": "plan"}
             if heard.subtype == "get_settings":
@@ -66,7 +66,7 @@ class Settings:
             ask = Ask(subtype="hook_callback", callback_id=PLANS, input=event)
             it.says(HostRequest(request_id=f"h{number}", request=ask))
             answered = await it.heard()
-            assert isinstance(answered, HostReply)
+            assert isinstance(answered, ControlResponse)
             self.verdicts.append(answered.response)
         it.says(result(heard.uuid), idle())
 
@@ -125,7 +125,7 @@ async def test_one_that_cannot_be_kept_to_it_is_not_asked(
         failure = (await planned(session)).failure
     assert failure is not None
     assert failure.kind is FailureKind.PERMISSION_REFUSED
-    assert not [each for each in sdk.conversations[0].heard_so_far if isinstance(each, Say)]
+    assert not [each for each in sdk.conversations[0].heard_so_far if isinstance(each, UserMessage)]
 
 
 @pytest.mark.parametrize(

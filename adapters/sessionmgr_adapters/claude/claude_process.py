@@ -1,4 +1,4 @@
-"""A child of Claude Code as the adapter knows it: what it was brought to, and what it has used."""
+"""One process of Claude Code: its configuration, its usage, and whether a run may use it."""
 
 from __future__ import annotations
 
@@ -23,54 +23,54 @@ _REACH: Final = {"plan": 0, "dontAsk": 0, "default": 1, "manual": 1, "acceptEdit
 _ALL: Final = 9
 
 
-class Hello(msgspec.Struct, frozen=True, kw_only=True):
-    """What a child says of itself before anything is asked of it."""
+class ProcessInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process says of itself when it is initialized."""
 
     version: str | None = None
     credential: Credential = "unknown"
     is_paid_by_use: bool = False
-    """Whether somebody other than a subscription pays."""
+    """Whether usage is paid for, not covered by a subscription."""
     mode: str | None = None
 
 
-class Seat:
-    """One child, from its start to its end; runs of its session sit on it in turn."""
+class ClaudeProcess:
+    """One process from its start to its end; it serves the runs of its session in turn."""
 
     def __init__(self, spec: ClaudeSpec, connection: ClaudeConnection) -> None:
         self.spec: Final = spec
         self.connection: Final = connection
         self.spending: Final = Spending(resumed=spec.resumes is not None)
-        self.hello: Hello | None = None
+        self.info: ProcessInfo | None = None
         self.model = spec.model
         self.effort = spec.effort
         self.mode = spec.mode
         self.denies_in_plan = True
-        """Whether what would be asked about in a plan is denied before, since it might not be."""
+        """Whether a plan denies by a hook what Claude Code might not ask about."""
         self.runs = 0
         self.requests = 0
         self.gone: Final = trio.Event()
-        """Set when nothing is left of it."""
+        """Set when nothing is left of the process."""
 
     async def wait_closed(self) -> None:
-        """Wait until it is of no use any more."""
+        """Wait until the process is of no more use."""
         await self.connection.wait_closed()
 
     def fits(self, spec: ClaudeSpec) -> bool:
-        """Whether it can serve a run that wants `spec`."""
+        """Whether the process can serve a run that needs `spec`."""
         unset = spec.effort is None and self.effort is not None
         return self.spec.serves(spec) and not unset
 
 
-def hello_of(reply: Json) -> Hello:
-    """Read the answer to `initialize`; what an older one does not say is not known."""
+def info_of(reply: Json) -> ProcessInfo:
+    """Read the reply to `initialize`; older versions say less."""
     if not isinstance(reply, dict):
-        return Hello()
+        return ProcessInfo()
     account = reply.get("account")
     known = account if isinstance(account, dict) else {}
     key, token, cloud = (known.get(name) for name in ("apiKeySource", "tokenSource", "apiProvider"))
     has_key = key not in (None, "none")
     has_token = token not in (None, "none")
-    is_ours = token == "ANTHROPIC_AUTH_TOKEN"  # of somebody's gateway
+    is_ours = token == "ANTHROPIC_AUTH_TOKEN"  # of a gateway
     is_elsewhere = cloud not in (None, "firstParty")
     credential: Credential = "unknown"
     if has_key:
@@ -78,7 +78,7 @@ def hello_of(reply: Json) -> Hello:
     elif has_token and not is_ours and not is_elsewhere:
         credential = "subscription"
     version, mode = reply.get("claude_code_version"), reply.get("current_permission_mode")
-    return Hello(
+    return ProcessInfo(
         version=version if isinstance(version, str) else None,
         credential=credential,
         is_paid_by_use=has_key or is_ours or is_elsewhere,
@@ -86,13 +86,13 @@ def hello_of(reply: Json) -> Hello:
     )
 
 
-def too_old(version: str) -> Failure | None:
-    """Return the failure that a version is which we cannot talk to."""
+def version_failure(version: str) -> Failure | None:
+    """Return the failure of a version that is too old."""
     return outdated("Claude Code", version, OLDEST)
 
 
-def not_as_billed(hello: Hello, billing: str | None) -> Failure | None:
-    """Return the failure that it is when somebody else would pay than was declared."""
+def billing_failure(hello: ProcessInfo, billing: str | None) -> Failure | None:
+    """Return the failure of a credential that is billed otherwise than declared."""
     is_as_declared = {
         None: True,
         "api": hello.is_paid_by_use,
@@ -108,8 +108,8 @@ def not_as_billed(hello: Hello, billing: str | None) -> Failure | None:
     )
 
 
-def too_wide(asked: str, found: str | None) -> Failure | None:
-    """Return the failure that it is when more is allowed than was asked for."""
+def mode_failure(asked: str, found: str | None) -> Failure | None:
+    """Return the failure of a mode that allows more than was asked for."""
     if found is None or _REACH.get(found, _ALL) <= _REACH.get(asked, _ALL):
         return None
     return Failure(

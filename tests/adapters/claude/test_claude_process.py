@@ -9,28 +9,28 @@ import pytest
 
 from sessionmgr.process import Command, open_launcher
 from sessionmgr_adapters.claude import ClaudeAdapter
-from sessionmgr_adapters.claude.seat import numbers, too_old, too_wide
+from sessionmgr_adapters.claude.claude_process import mode_failure, numbers, version_failure
 from sessionmgr_adapters.claude.version import version_of
 
 
 def test_versions_are_compared_by_their_numbers() -> None:
     assert numbers("2.1.327 (Claude Code)") == (2, 1, 327)
     assert numbers(None) is None
-    assert too_old("2.1.197") is None
-    assert too_old("2.10.0") is None
+    assert version_failure("2.1.197") is None
+    assert version_failure("2.10.0") is None
     for old in ("2.1.196", "1.9.999", ""):
-        failure = too_old(old)
+        failure = version_failure(old)
         assert failure is not None
         assert "2.1.197" in failure.message
 
 
 def test_a_mode_that_nobody_knows_is_as_wide_as_any() -> None:
-    assert too_wide("default", "plan") is None
-    assert too_wide("default", None) is None
-    assert too_wide("bypassPermissions", "default") is None
+    assert mode_failure("default", "plan") is None
+    assert mode_failure("default", None) is None
+    assert mode_failure("bypassPermissions", "default") is None
     for wide in ("acceptEdits", "auto", "bypassPermissions", "new"):
-        assert too_wide("default", wide) is not None
-    assert too_wide("plan", "default") is not None
+        assert mode_failure("default", wide) is not None
+    assert mode_failure("plan", "default") is not None
 
 
 async def test_a_program_is_asked_for_its_version_where_it_does_not_say(tmp_path: Path) -> None:

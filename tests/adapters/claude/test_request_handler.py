@@ -14,7 +14,7 @@ from sessionmgr_adapters.claude.frames import (
     HostRequest,
     HostRequestWithdrawn,
 )
-from sessionmgr_adapters.claude.orders import HostReply
+from sessionmgr_adapters.claude.outgoing import ControlResponse
 from tests.adapters.claude.contexts import add
 from tests.adapters.claude.mocked import (
     Talk,
@@ -35,7 +35,7 @@ async def test_what_it_asks_of_its_host_is_answered(autojump_clock: MockClock) -
     async def fails(event: dict[str, Json]) -> dict[str, Json]:
         raise ValueError("of little use")
 
-    answers: list[HostReply] = []
+    answers: list[ControlResponse] = []
 
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
@@ -50,7 +50,7 @@ async def test_what_it_asks_of_its_host_is_answered(autojump_clock: MockClock) -
         for number, each in enumerate(asks):
             it.says(HostRequest(request_id=str(number), request=each))
             heard = await it.heard()
-            assert isinstance(heard, HostReply)
+            assert isinstance(heard, ControlResponse)
             answers.append(heard)
         question = Ask(subtype="can_use_tool", tool_name="mcp__sessionmgr__add", tool_use_id="t")
         it.says(HostRequest(request_id="q", request=question))

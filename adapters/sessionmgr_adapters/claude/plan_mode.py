@@ -10,16 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.model import Failure, FailureKind
+from sessionmgr_adapters.claude.claude_process import numbers
 from sessionmgr_adapters.claude.questions import effect_of
-from sessionmgr_adapters.claude.seat import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sessionmgr.model import Json
+    from sessionmgr_adapters.claude.claude_process import ClaudeProcess
+    from sessionmgr_adapters.claude.driver import ClaudeDriver
     from sessionmgr_adapters.claude.functions import Functions
-    from sessionmgr_adapters.claude.seat import Seat
-    from sessionmgr_adapters.claude.turn import Turn
 
 PLAN: Final = "plan"
 ASKS_BELOW_SINCE: Final = (2, 1, 327)
@@ -38,20 +38,20 @@ _DECIDES: Final = ("PreToolUse", "PermissionRequest")
 """Hooks that may allow a call."""
 
 
-async def keep_to_plan(turn: Turn, seat: Seat) -> Failure | None:
+async def keep_to_plan(driver: ClaudeDriver) -> Failure | None:
     """Have a child ask whatever it would do unasked; return why that cannot be, if it cannot."""
-    reply = await turn.request("get_settings")
+    reply = await driver.request("get_settings")
     if reply.subtype != "success":
         return _refused(f"get_settings: {reply.error or 'without a reason'}")
     found = reply.response.get("effective") if isinstance(reply.response, dict) else None
-    seat.denies_in_plan = not isinstance(found, dict) or _may_allow_by_hook(found)
+    driver.process.denies_in_plan = not isinstance(found, dict) or _may_allow_by_hook(found)
     settings: dict[str, Json] = {
         # Without it some do in plan mode what a model of theirs finds harmless, and ask nobody.
         "useAutoModeDuringPlan": False,
         "permissions": {"ask": [*_ALWAYS, *_to_ask(_allowed(found))]},
         "sandbox": {"autoAllowBashIfSandboxed": False},
     }
-    reply = await turn.request("apply_flag_settings", settings=settings)
+    reply = await driver.request("apply_flag_settings", settings=settings)
     if reply.subtype == "success":
         return None
     return _refused(f"apply_flag_settings: {reply.error or 'without a reason'}", reply.error_code)
@@ -85,11 +85,11 @@ def _to_ask(rules: Iterable[str]) -> Iterable[str]:
     return [each for each in rules if effect_of(each.partition("(")[0]) not in {"read", "network"}]
 
 
-def denies(event: Json, seat: Seat) -> bool:
+def denies(event: Json, process: ClaudeProcess) -> bool:
     """Whether a call would perhaps not be asked about, though it was to be."""
-    version = numbers(seat.hello.version if seat.hello else None) or ()
+    version = numbers(process.info.version if process.info else None) or ()
     is_below = isinstance(event, dict) and event.get("agent_id") is not None
-    return seat.denies_in_plan or (is_below and version < ASKS_BELOW_SINCE)
+    return process.denies_in_plan or (is_below and version < ASKS_BELOW_SINCE)
 
 
 def plan_verdict(event: Json, functions: Functions, *, denies: bool) -> dict[str, Json]:

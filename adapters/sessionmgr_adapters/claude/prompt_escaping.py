@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from sessionmgr.model import Failure, FailureKind
-from sessionmgr_adapters.claude.seat import numbers
+from sessionmgr_adapters.claude.claude_process import numbers
 
 LITERAL_SINCE: Final = (2, 1, 248)
 """From then on a prompt can be told to be a text, whatever it says."""
@@ -34,7 +34,7 @@ def misreading(text: str) -> str | None:
     return None
 
 
-def not_literal(text: str, version: str | None) -> Failure | None:
+def literal_failure(text: str, version: str | None) -> Failure | None:
     """Return the failure that a prompt is which a version would take for something else."""
     found = numbers(version)
     wrong = misreading(text)

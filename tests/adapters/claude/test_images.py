@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from pathlib import Path
 
 import pytest
 
 from sessionmgr.adapter.kit.images import LARGEST, MOST, ImageRefusedError, media_type_of
-from sessionmgr.model import (
-    Json,
-)
-from sessionmgr_adapters.claude.pictures import Gallery, blocks_of
+from sessionmgr.model import ImageReceived, Json
+from sessionmgr_adapters.claude.images import ImageCollector, blocks_of
 
 PNG = b"\x89PNG\r\n\x1a\n and more"
 
@@ -48,17 +47,21 @@ def image(data: str) -> Json:
 
 
 def test_images_that_tools_show_are_taken_out_once() -> None:
-    gallery = Gallery()
+    images = ImageCollector()
     shown = base64.b64encode(PNG).decode()
-    found = gallery.hang([image(shown), image(shown), {"type": "text", "text": "x"}, image("???")])
-    (picture,) = gallery.fresh
-    assert picture.data == PNG
-    assert str(found).count(picture.sha256) == 2
+    found, (event,) = images.extract(
+        [image(shown), image(shown), {"type": "text", "text": "x"}, image("???")]
+    )
+    assert images.take() == [PNG]
+    sha256 = hashlib.sha256(PNG).hexdigest()
+    assert event == ImageReceived(media_type="image/png", blob=sha256, bytes=len(PNG))
+    assert str(found).count(sha256) == 2
     assert shown not in str(found)
-    assert gallery.hang("text") == "text"
+    assert images.extract("text") == ("text", [])
     many: list[Json] = [image(base64.b64encode(PNG + bytes([n])).decode()) for n in range(20)]
-    named = str(gallery.hang([*many, image(shown)]))
-    kept = {each.sha256 for each in gallery.fresh}
-    assert len(kept) == 10
-    assert all(each in named for each in kept)
-    assert named.count("'blob': None") == 11  # nobody is sent for what was not kept
+    output, events = images.extract([*many, image(shown)])
+    kept = {hashlib.sha256(each).hexdigest() for each in images.take()}
+    assert len(kept) == len(events) == 9  # ten in all
+    assert all(each in str(output) for each in {*kept, sha256})
+    assert str(output).count("'blob': None") == 11  # a client must not look for what is not kept
+    assert images.take() == []

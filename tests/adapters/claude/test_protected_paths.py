@@ -11,7 +11,7 @@ from sessionmgr.adapter import Allow
 from sessionmgr.model import Json
 from sessionmgr.testing.mock_sdk import Answered, MockSdk
 from sessionmgr_adapters.claude.frames import Ask, HostRequest
-from sessionmgr_adapters.claude.orders import Told
+from sessionmgr_adapters.claude.outgoing import Outgoing
 from tests.adapters.claude.mocked import (
     Talk,
     heard_prompt,
@@ -26,7 +26,7 @@ from tests.adapters.claude.scene import Mock, stage
 
 async def is_granted(cwd: Path, path: str, why: str | None = None) -> bool:
     """Whether a run that accepts edits accepts this one, where there is nobody to ask."""
-    answers: list[Told | object] = []
+    answers: list[Outgoing | object] = []
 
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)

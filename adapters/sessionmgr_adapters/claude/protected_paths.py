@@ -27,14 +27,14 @@ WORKTREES: Final = (".claude", "worktrees")
 """Where Claude Code keeps copies of a project to work in: but for that, they are like any other."""
 
 
-def is_guarded(path: str, directories: Sequence[str]) -> bool:
+def is_protected(path: str, directories: Sequence[str]) -> bool:
     """Whether a path is of what is guarded; what leads to a directory to work in is not judged."""
     pure = PurePath(path)
     inside = [pure.relative_to(each).parts for each in directories if pure.is_relative_to(each)]
-    return any(map(_is_guarded, inside or [pure.parts]))
+    return any(map(_is_protected, inside or [pure.parts]))
 
 
-def _is_guarded(parts: tuple[str, ...]) -> bool:
+def _is_protected(parts: tuple[str, ...]) -> bool:
     folded = tuple(each.casefold() for each in parts)
     while folded[: len(WORKTREES)] == WORKTREES:
         folded = folded[len(WORKTREES) + 1 :]

@@ -13,7 +13,7 @@ import msgspec
 from sessionmgr.model import Json, encode_json
 
 
-class Say(msgspec.Struct, frozen=True, kw_only=True):
+class UserMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt, or another message while a turn is on. Its uuid is how it is heard of again."""
 
     content: Json
@@ -23,7 +23,7 @@ class Say(msgspec.Struct, frozen=True, kw_only=True):
     """Whether `/` and `@` in it are characters, and no commands."""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class ControlRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request of ours, which is answered by its id."""
 
     id: str
@@ -31,7 +31,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
 
 
-class HostReply(msgspec.Struct, frozen=True, kw_only=True):
+class ControlResponse(msgspec.Struct, frozen=True, kw_only=True):
     """An answer to a request of Claude Code's."""
 
     id: str
@@ -39,17 +39,17 @@ class HostReply(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
-Told: TypeAlias = Say | Request | HostReply
+Outgoing: TypeAlias = UserMessage | ControlRequest | ControlResponse
 
 
-def encode(told: Told) -> bytes:
+def encode(told: Outgoing) -> bytes:
     """Return the line that says it."""
     return encode_json(_line(told)) + b"\n"
 
 
-def _line(told: Told) -> dict[str, Json]:
+def _line(told: Outgoing) -> dict[str, Json]:
     match told:
-        case Say():
+        case UserMessage():
             message: dict[str, Json] = {"role": "user", "content": told.content}
             line: dict[str, Json] = {"type": "user", "message": message, "uuid": told.uuid}
             if told.priority is not None:
@@ -57,10 +57,10 @@ def _line(told: Told) -> dict[str, Json]:
             if told.is_text:
                 line["client_composed"] = True
             return line
-        case Request():
+        case ControlRequest():
             request: dict[str, Json] = {"subtype": told.subtype, **told.fields}
             return {"type": "control_request", "request_id": told.id, "request": request}
-        case HostReply():
+        case ControlResponse():
             body: dict[str, Json] = {"subtype": "success", "request_id": told.id}
             if told.error is None:
                 body["response"] = told.response

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sessionmgr_adapters.claude.literal import misreading, not_literal
+from sessionmgr_adapters.claude.prompt_escaping import literal_failure, misreading
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,9 @@ def test_commands_and_files_are_seen(text: str, what: str | None) -> None:
 
 def test_only_who_can_be_told_is_given_such_a_text() -> None:
     for text in ("/clear", "@a.txt"):
-        assert not_literal(text, "2.1.248") is None
-        assert not_literal(text, "2.1.327 (Claude Code)") is None
+        assert literal_failure(text, "2.1.248") is None
+        assert literal_failure(text, "2.1.327 (Claude Code)") is None
         for version in ("2.1.247", "2.1.197", None):
-            failure = not_literal(text, version)
+            failure = literal_failure(text, version)
             assert failure is not None
             assert "slash_commands" in failure.message

@@ -1,0 +1,359 @@
+"""One run's conversation with Claude Code: configured, prompted, and read to the end of the run.
+
+`phases.py` holds the life cycle. A run is done when each message has its answer, the agent says
+that it is idle, and no task goes on in the background. `idle` alone is not enough, because a shell
+in the background does not keep the agent busy; a result alone is not either, because another
+message may be next.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import trio
+
+from sessionmgr.adapter.kit.conversation_run import ConversationRun
+from sessionmgr.adapter.kit.future import Future
+from sessionmgr.model import ErrorOccurred, PolicyViolation
+from sessionmgr.wire import NoFrame
+from sessionmgr.wire.noise import Noise
+from sessionmgr_adapters.claude.claude_process import mode_failure
+from sessionmgr_adapters.claude.configure import configure
+from sessionmgr_adapters.claude.frames import (
+    ControlReply,
+    Frame,
+    HostRequest,
+    HostRequestWithdrawn,
+    Lifecycle,
+    Reply,
+    Result,
+    StreamEvent,
+    System,
+    User,
+)
+from sessionmgr_adapters.claude.normalise import normalise
+from sessionmgr_adapters.claude.outbound import Outbound
+from sessionmgr_adapters.claude.outgoing import ControlRequest, Outgoing
+from sessionmgr_adapters.claude.phases import TRANSITIONS, Output, Phase, Step
+from sessionmgr_adapters.claude.prompt_escaping import literal_failure
+from sessionmgr_adapters.claude.request_handler import RequestHandler
+from sessionmgr_adapters.claude.session_file import SILENCE, SessionFile, path_of
+from sessionmgr_adapters.claude.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessionmgr.adapter import RunContext
+    from sessionmgr.model import Failure, Json
+    from sessionmgr_adapters.claude.claude_process import ClaudeProcess
+    from sessionmgr_adapters.claude.fallback import LaunchStrategy
+    from sessionmgr_adapters.claude.options import ClaudeOptions
+
+Read: TypeAlias = Frame | NoFrame
+
+LAST_WORD: Final = 2.0
+"""Seconds for the agent to say that it is idle, once all messages are answered; and to take up
+work again, once a task in the background has ended."""
+
+
+class Activity(Enum):
+    """What the agent does, as far as it says."""
+
+    WORKING = auto()
+    TURN_ENDED = auto()
+    IDLE = auto()
+
+
+class ClaudeDriver(ConversationRun[Outgoing, Read]):
+    """One run on one process."""
+
+    def __init__(
+        self,
+        run: RunContext,
+        process: ClaudeProcess,
+        options: ClaudeOptions,
+        prompt: Json,
+        strategy: LaunchStrategy,
+        patience: float,
+    ) -> None:
+        super().__init__(run)
+        self.process: Final = process
+        self.options: Final = options
+        self.state: Final = State(process.spending)
+        self.state.session_id = process.spec.session
+        self.phase = Phase.CONFIGURING
+        self.output = Output.NONE
+        self.result: Result | None = None
+        """The last result."""
+        self.failure: Failure | None = None
+        """Why the run fails, whatever the agent says."""
+        self._prompt: Final = prompt
+        self._strategy: Final = strategy
+        self._patience: Final = patience
+        self._outbound: Final = Outbound(self)
+        self._requests: Final = RequestHandler(self)
+        self._replies: Final[dict[str, Future[Reply]]] = {}
+        self._first_word: Final = trio.Event()
+        """Set when a frame has come after the prompt."""
+        self._activity = Activity.WORKING
+        self._quiet: trio.CancelScope | None = None
+        """Around the wait for the agent's last word."""
+        self._reads = 0
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether a frame has come after the prompt."""
+        return self._first_word.is_set()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the process ended, or was silent, in the middle of the run."""
+        return self.phase in {Phase.LOST, Phase.SILENT}
+
+    @property
+    def leaves_work(self) -> bool:
+        """Whether the agent is left in the middle of something.
+
+        What a tool has started may outlive the interrupt that ends the tool.
+        """
+        is_cut_short = self.phase is Phase.STOPPED and self.state.used_tools
+        is_waited_for = bool(self._replies) or bool(self.state.tasks) or self._outbound.is_open
+        return is_cut_short or is_waited_for
+
+    def _step(self, step: Step) -> None:
+        """Go on to another phase; what comes after the end changes nothing."""
+        if self.is_over:
+            return
+        self.phase = TRANSITIONS[self.phase][step]
+        if not TRANSITIONS[self.phase]:
+            self.over()
+
+    # --- from the start to the first word --------------------------------------------------------
+
+    async def begin(self) -> None:
+        """Configure the process, send the prompt, and wait for the first word."""
+        self.start(self._watch_file)
+        with trio.move_on_after(self._patience) as scope:
+            self.failure = await configure(self)
+        if scope.cancelled_caught:
+            self._step(Step.GIVE_UP)
+            return
+        if self.is_over:
+            return
+        if self.failure is not None or self.run.cancelling is not None:
+            self._step(Step.REFUSE)
+            return
+        self.tell_notes()
+        info = self.process.info
+        assert info is not None
+        self.state.credential, self.state.version = info.credential, info.version
+        self.process.runs += 1
+        self._step(Step.PROMPT)
+        await self._outbound.send_prompt(self._prompt)
+        with trio.move_on_after(self._patience) as scope:
+            await self._first_word.wait()
+        if scope.cancelled_caught:
+            self._step(Step.GIVE_UP)
+
+    def tell_notes(self) -> None:
+        """Report how the run came to this process, once that is of use: it is a sign of life."""
+        notes = self._strategy.notes
+        if notes:
+            self.emit(*notes)
+            notes.clear()
+
+    def leave(self) -> None:
+        """Release all who wait for an acknowledgement."""
+        self._outbound.close()
+
+    def lost(self) -> None:
+        """Note that the frames have ended before the run."""
+        self._step(Step.LOSE)
+
+    # --- what comes ------------------------------------------------------------------------------
+
+    def take(self, frames: Sequence[Read]) -> None:
+        """Take the frames of one read."""
+        self._hear()
+        if self.output is not Output.FRAMES:
+            self._note_output(frames)
+        state = self.state
+        for frame in frames:
+            events = normalise(frame, state)
+            if events:
+                self.emit(*events)
+            if type(frame) is not StreamEvent:
+                self._heed(frame)
+        if state.images.blobs:
+            self.emit(blobs=state.images.take())
+        if self._outbound.can_release:
+            self.start(self._outbound.release)
+        self._look_whether_over()
+
+    def _hear(self) -> None:
+        self._reads += 1
+        if self._first_word.is_set() or self.phase is Phase.CONFIGURING:
+            return
+        self._first_word.set()
+        self._step(Step.HEAR)
+
+    def _note_output(self, frames: Sequence[Read]) -> None:
+        if not all(isinstance(each, Noise) for each in frames):
+            self.output = Output.FRAMES
+        elif frames:
+            self.output = Output.NOISE
+
+    async def _watch_file(self) -> None:
+        """Report tool calls from the session's file while the agent is silent."""
+        await trio.lowlevel.checkpoint()
+        spec = self.process.spec
+        path = path_of(spec.session, spec.command.cwd, spec.command.env)
+        if path is None:
+            return
+        file = SessionFile(path)
+        while True:
+            reads = self._reads
+            await trio.sleep(SILENCE)
+            if reads != self._reads or self.phase is Phase.CONFIGURING:
+                continue
+            events = [each for frame in await file.news() for each in normalise(frame, self.state)]
+            if events:
+                self._hear()
+                self.emit(*events, blobs=self.state.images.take())
+                await self.room()
+
+    def _heed(self, frame: Read) -> None:
+        match frame:
+            case System():
+                self._heed_system(frame)
+            case Lifecycle(command_uuid=name, state=state):
+                self._outbound.report(name, state)
+            case User(is_replay=True, uuid=name):
+                self._outbound.echo(name)
+            case Result():
+                self._end_turn(frame)
+            case ControlReply(response=reply) if reply.request_id in self._replies:
+                self._replies.pop(reply.request_id).set(reply)
+            case ControlReply(response=Reply(response={"still_queued": []})):
+                self._confirm_interrupt()
+            case HostRequest():
+                self.start(self._requests.serve, frame)
+            case HostRequestWithdrawn(request_id=request_id):
+                self._requests.withdraw(request_id)
+            case _:
+                pass
+
+    def _heed_system(self, frame: System) -> None:
+        if frame.permission_mode is not None:
+            self.process.mode = frame.permission_mode
+        if frame.subtype == "init":
+            self._begin_turn(frame)
+        elif frame.subtype != "session_state_changed":
+            return
+        elif frame.state == "idle":
+            self._activity = Activity.IDLE
+        else:
+            self._note_work()
+
+    def _begin_turn(self, init: System) -> None:
+        self._note_work()
+        if self.phase is Phase.STOPPING:  # older versions go on with what was queued
+            self.start(self.conversation.interrupt)
+        self._outbound.begin_turn(init.capabilities)
+        wide = mode_failure(self.run.permission.effective, init.permission_mode)
+        if wide is not None and self.failure is None:
+            self.failure = wide
+            self.emit(PolicyViolation(rule="permission_mode", detail=wide.message))
+            self.start(self.interrupt)
+
+    def _end_turn(self, result: Result) -> None:
+        self._activity = Activity.TURN_ENDED
+        self.result = result
+        self._outbound.end_turn(result)
+        failure = self.state.failure
+        if failure is not None and self._outbound.is_open:
+            self.emit(ErrorOccurred(failure=failure))  # and there is more to come
+
+    # --- when it is over -------------------------------------------------------------------------
+
+    def _note_work(self) -> None:
+        self._activity = Activity.WORKING
+        self._step(Step.WORK)
+        self._end_wait_for_quiet()
+
+    def _look_whether_over(self) -> None:
+        if self.is_over or self.phase is Phase.CONFIGURING or self._outbound.is_open:
+            return
+        has_tasks = bool(self.state.tasks)
+        if self._is_settled(has_tasks=has_tasks):
+            self._step(Step.SETTLE)
+        elif has_tasks:
+            self._step(Step.TASKS)
+        if self._activity is not Activity.WORKING and not has_tasks:
+            self._wait_for_quiet()
+
+    def _is_settled(self, *, has_tasks: bool) -> bool:
+        is_idle = self._activity is Activity.IDLE
+        match self.phase:
+            case Phase.STOPPING:
+                return is_idle
+            case Phase.ENDING:
+                return is_idle or (self._activity is Activity.TURN_ENDED and not has_tasks)
+            case _:
+                return is_idle and self.result is not None and not has_tasks
+
+    def _wait_for_quiet(self) -> None:
+        if self._quiet is None and not self.is_over:
+            self._quiet = trio.CancelScope()
+            self.start(self._end_when_quiet, self._quiet)
+
+    async def _end_when_quiet(self, scope: trio.CancelScope) -> None:
+        """Give the agent some time to say that it is idle, or to take up what a task came to."""
+        with scope:
+            await trio.sleep(LAST_WORD)
+        if self._quiet is scope:
+            self._quiet = None
+            if not (self._outbound.is_open or self.state.tasks):
+                self._step(Step.QUIET)
+
+    def _end_wait_for_quiet(self) -> None:
+        if self._quiet is not None:
+            self._quiet.cancel()
+            self._quiet = None
+
+    async def interrupt(self) -> None:
+        """Ask the agent to end its turn; the reading finds out when it has."""
+        self._outbound.drop_held()
+        self._step(Step.INTERRUPT)
+        if self.is_over:
+            await trio.lowlevel.checkpoint()
+            return
+        await self.conversation.interrupt()
+        self._look_whether_over()
+
+    def _confirm_interrupt(self) -> None:
+        if self.phase in {Phase.STOPPING, Phase.ENDING}:
+            self._step(Step.CONFIRM)
+
+    # --- messages and requests of ours -----------------------------------------------------------
+
+    async def add(self, content: str, message_id: str) -> bool:
+        """Offer another message; return whether it belongs to this run now."""
+        await trio.lowlevel.checkpoint()
+        if self.is_over or self.phase in {Phase.CONFIGURING, Phase.STOPPING, Phase.ENDING}:
+            return False
+        info = self.process.info
+        version = info.version if info else None
+        if not self.options.slash_commands and literal_failure(content, version) is not None:
+            return False  # as a run of its own it says why
+        self._end_wait_for_quiet()
+        return await self._outbound.add(content, message_id)
+
+    async def request(self, subtype: str, **fields: Json) -> Reply:
+        """Send a request to Claude Code and wait for its reply."""
+        self.process.requests += 1
+        id_ = f"{subtype}-{self.process.requests}"
+        future = self._replies[id_] = Future()
+        await self.conversation.send(ControlRequest(id=id_, subtype=subtype, fields=fields))
+        return await future.wait()

@@ -1,0 +1,148 @@
+"""The messages of one run to Claude Code: its prompt, and further ones while its turn is on.
+
+A message at the wrong time is held back: while the context is compacted; and with older versions,
+which lose track of it, while a tool call has no result yet. Newer versions wait for that
+themselves. Whether a message belongs to the run is known once the agent has acknowledged it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.adapter.kit.future import Future
+from sessionmgr.model import MessageSent
+from sessionmgr_adapters.claude.delivery import Deliveries, uuid_of
+from sessionmgr_adapters.claude.outgoing import UserMessage
+from sessionmgr_adapters.claude.prompt_escaping import is_command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessionmgr.model import Json
+    from sessionmgr_adapters.claude.driver import ClaudeDriver
+    from sessionmgr_adapters.claude.frames import Result
+
+LIFECYCLE: Final = "msg_lifecycle_v1"
+
+
+class Outbound:
+    """The messages of one run, and what is known of them."""
+
+    def __init__(self, driver: ClaudeDriver) -> None:
+        self._driver: Final = driver
+        self._deliveries: Final = Deliveries()
+        self._held: Final[list[UserMessage]] = []
+        self._offers: Final[dict[str, Future[bool]]] = {}
+        """Whether the agent has acknowledged a message; False if it will not."""
+        self._promised: Final[dict[str, str]] = {}
+        """The ids of held messages that were accepted for this run, by their uuids."""
+        self._reports_deliveries: bool | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a message was sent, or is to be, that is not answered."""
+        return self._deliveries.are_open or bool(self._held)
+
+    # --- out -------------------------------------------------------------------------------------
+
+    async def send_prompt(self, prompt: Json) -> None:
+        """Send the prompt of the run."""
+        message = self._message(str(uuid.uuid4()), prompt)
+        self._deliveries.send(message.uuid, alone=True)
+        await self._driver.conversation.send(message)
+
+    async def add(self, content: str, message_id: str) -> bool:
+        """Offer another message; return whether it belongs to this run now."""
+        at = self._driver.options.follow_up
+        message = self._message(uuid_of(message_id), content, None if at == "next" else at)
+        offer = self._offers[message.uuid] = Future()
+        if not self._must_hold:
+            await self._send(message)
+            return await offer.wait()
+        self._held.append(message)
+        with trio.move_on_after(self._driver.run.grace / 2):  # the caller waits for all of it
+            return await offer.wait()
+        self._promised[message.uuid] = message_id
+        return True
+
+    @property
+    def can_release(self) -> bool:
+        """Whether a message is held that may be sent now."""
+        return bool(self._held) and not self._must_hold
+
+    async def release(self) -> None:
+        """Send the held messages, as long as they may be sent."""
+        await trio.lowlevel.checkpoint()
+        while self.can_release:
+            await self._send(self._held.pop(0))
+
+    def drop_held(self) -> None:
+        """Drop the held messages; report those that were accepted for this run."""
+        for message in self._held:
+            self._offers[message.uuid].set(False)
+            message_id = self._promised.get(message.uuid)
+            if message_id is not None:
+                dropped = MessageSent(
+                    message_id=message_id,
+                    content=str(message.content),
+                    follow_up=True,
+                    state="dropped",
+                )
+                self._driver.emit(dropped)
+        self._held.clear()
+
+    def close(self) -> None:
+        """Release all who wait for an acknowledgement: none will come."""
+        self.drop_held()
+        for offer in self._offers.values():
+            offer.set(False)
+
+    def _message(self, name: str, content: Json, priority: str | None = None) -> UserMessage:
+        is_text = not self._driver.options.slash_commands
+        return UserMessage(content=content, uuid=name, priority=priority, is_text=is_text)
+
+    @property
+    def _must_hold(self) -> bool:
+        state = self._driver.state
+        return state.compacting or (not self._reports_deliveries and bool(state.tools))
+
+    async def _send(self, message: UserMessage) -> None:
+        commands = not message.is_text and is_command(str(message.content))
+        self._deliveries.send(message.uuid, commands=commands)
+        await self._driver.conversation.send(message)
+        if self._reports_deliveries is False:
+            self._acknowledge(message.uuid)  # an older version says no more before it is taken
+
+    # --- what the agent says of it ---------------------------------------------------------------
+
+    def begin_turn(self, capabilities: Sequence[str]) -> None:
+        """Note at the start of a turn whether the agent reports deliveries."""
+        if self._reports_deliveries is None:
+            self._reports_deliveries = LIFECYCLE in capabilities
+        if not self._reports_deliveries:
+            for name in self._offers:
+                self._acknowledge(name)
+
+    def report(self, name: str, state: str) -> None:
+        """Note what the agent says of a message."""
+        self._reports_deliveries = True
+        self._deliveries.report(name, state)
+        self._acknowledge(name)
+
+    def echo(self, name: str) -> None:
+        """Note that a message came back."""
+        self._deliveries.echo(name)
+        self._acknowledge(name)
+
+    def end_turn(self, result: Result) -> None:
+        """Note a result; one of a turn that no message has asked for answers none."""
+        is_unasked = result.origin is not None and result.user_message_uuids is None
+        answered = [] if is_unasked else result.user_message_uuids
+        self._deliveries.answer(answered, of_model=bool(result.num_turns))
+
+    def _acknowledge(self, name: str) -> None:
+        if name in self._offers:
+            self._offers[name].set(True)

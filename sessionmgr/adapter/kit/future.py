@@ -1,0 +1,33 @@
+"""A value that arrives later: a reply to a request of ours, or what became of a message."""
+
+from __future__ import annotations
+
+from typing import Final, Generic, TypeVar
+
+import trio
+
+T = TypeVar("T")
+
+
+class Future(Generic[T]):
+    """A value that is set once; tasks can wait for it."""
+
+    def __init__(self) -> None:
+        self._values: Final[list[T]] = []
+        self._arrived: Final = trio.Event()
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the value has arrived."""
+        return bool(self._values)
+
+    def set(self, value: T) -> None:
+        """Set the value and wake all who wait. The first value stands; later ones are ignored."""
+        if not self._values:
+            self._values.append(value)
+            self._arrived.set()
+
+    async def wait(self) -> T:
+        """Wait for the value."""
+        await self._arrived.wait()
+        return self._values[0]

@@ -1,0 +1,34 @@
+"""The phase table of a driver, and its picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sessionmgr_adapters.claude
+from sessionmgr.model.diagram import mermaid
+from sessionmgr_adapters.claude.phases import TRANSITIONS, Phase, Step
+
+README = Path(sessionmgr_adapters.claude.__file__).with_name("README.md")
+
+
+def test_the_picture_in_the_readme_is_that_of_the_table() -> None:
+    assert f"```mermaid\n{mermaid(TRANSITIONS)}\n```" in README.read_text(encoding="utf-8")
+
+
+def test_each_phase_can_be_reached_and_left_or_is_an_end() -> None:
+    reached = {to for steps in TRANSITIONS.values() for to in steps.values()}
+    assert set(TRANSITIONS) == set(Phase)
+    assert reached | {Phase.CONFIGURING} == set(Phase)
+    ends = {phase for phase, steps in TRANSITIONS.items() if not steps}
+    assert ends == {Phase.DONE, Phase.STOPPED, Phase.LOST, Phase.SILENT}
+
+
+def test_frames_that_end_lose_a_run_in_whatever_phase_it_is() -> None:
+    on = [steps for steps in TRANSITIONS.values() if steps]
+    assert all(steps[Step.LOSE] is Phase.LOST for steps in on)
+    assert all(steps[Step.INTERRUPT] in {Phase.STOPPED, Phase.STOPPING} for steps in on)
+
+
+def test_an_agent_that_has_answered_is_not_given_up_on() -> None:
+    patient = {phase for phase, steps in TRANSITIONS.items() if Step.GIVE_UP in steps}
+    assert patient == {Phase.CONFIGURING, Phase.PROMPTED, Phase.STOPPING, Phase.ENDING}

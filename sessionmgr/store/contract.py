@@ -44,10 +44,6 @@ class Journal(Protocol):
         """Store a new session, without events."""
         ...
 
-    async def close_session(self, session_id: str, *, at: int) -> None:
-        """Note that the session is closed; late events are still stored."""
-        ...
-
     async def session(self, session_id: str) -> StoredSession:
         """Return the session as it stands."""
         ...

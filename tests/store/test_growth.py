@@ -76,7 +76,9 @@ def page(
     run_id: str | None = None,
     types: list[str] | None = None,
 ) -> Callable[[], object]:
-    return lambda: reading.events(connection, LONG, after, None, run_id, types, 500)
+    return lambda: reading.events(
+        connection, LONG, after=after, run_id=run_id, types=types, limit=500
+    )
 
 
 def test_a_page_at_the_end_costs_what_a_page_at_the_start_costs(
@@ -111,11 +113,14 @@ def test_no_read_or_append_looks_at_a_whole_table(path: Path) -> None:
         connection.set_trace_callback(statements.append)
         for run_id in (None, "run_1"):
             for types in (None, ["message_streamed", "run_failed"]):
-                reading.events(connection, LONG, 100, 5000, run_id, types, 10)
+                reading.events(
+                    connection, LONG, after=100, until=5000, run_id=run_id, types=types, limit=10
+                )
         reading.session(connection, LONG)
         reading.run(connection, "run_1")
-        reading.runs(connection, LONG, ["running", "completed"], None, 10, 50)
-        reading.runs(connection, None, ["pending", "running"], None, 10, None)
+        statuses = ["running", "completed"]
+        reading.runs(connection, session_id=LONG, statuses=statuses, limit=10, cursor=50)
+        reading.runs(connection, statuses=["pending", "running"], limit=10)
         reading.resolve(connection, "run_1", None)
         connection.execute("BEGIN")
         journal.append(connection, append(LONG, EVENTS + 1, "run_new", ["run_completed"]))

@@ -119,8 +119,8 @@ async def carry_out(store: Store, step: Step, last: Last) -> object:
             await store.create_session(new)
             return None
         case "close", str(session_id), int(at):
-            await store.close_session(session_id, at=at)
-            return None
+            closing = batch(last[0] + 1, "session_closed", session_id=session_id, at=at)
+            return await store.append(replace(closing, fence=last[1], closes=True))
         case "append", *_:
             return await append(store, step, last)
         case "prune", int(before), (str() | None) as session_id:
@@ -252,7 +252,7 @@ async def carry_out_the_rest(store: Store, step: Step) -> object:
 
 async def last_of(store: Store, step: Step) -> Last:
     """Return the last number and the fence of the session that is appended to."""
-    if step[0] != "append":
+    if step[0] not in {"append", "close"}:
         return 0, 0
     try:
         session = await store.session(str(step[1]))

@@ -79,13 +79,6 @@ class MemoryJournal:
             raise IdTaken("session", new.session_id)
         return found
 
-    async def close_session(self, session_id: str, *, at: int) -> None:
-        """Note that the session is closed, if it is not yet."""
-        await checkpoint()
-        session = self._find(session_id)
-        if session.closed is None:
-            session.closed = at
-
     async def session(self, session_id: str) -> StoredSession:
         """Return the session as it stands."""
         await checkpoint()

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    Literal,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    cast,
+)
 
 import outcome
 import trio
@@ -18,10 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from sqlite3 import Connection
+    from types import CoroutineType
 
     from sessionmgr.store.bells import Key
     from sessionmgr.store.sqlite.connection import Options
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 Executor: TypeAlias = Literal["thread", "inline"]
@@ -84,7 +96,7 @@ class Ground:
         if self._closed:
             raise StoreClosed(str(self.path))
 
-    async def _write(
+    async def write(
         self,
         work: Callable[[Connection], T],
         *,
@@ -92,6 +104,7 @@ class Ground:
         size: int = 0,
         rings: Sequence[tuple[Key, int]] = (),
     ) -> T:
+        """Have something written, with what else is to be written now, in one transaction."""
         self._check_open()
         await self._room.take(rows, size)
         if self._closed:
@@ -108,20 +121,45 @@ class Ground:
                 for key, number in job.rings:
                     self._bells.ring(key, number)
 
-    async def _read(self, work: Callable[[Connection], T]) -> T:
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Have something read, on one state of the file."""
         self._check_open()
         return cast("T", await self._reading.do(Job(work)))
 
     async def _look(self, awaited: Mapping[Key, int]) -> Sequence[tuple[Key, int]]:
-        return await self._read(lambda connection: self._glance.look(connection, awaited))
+        return await self.read(lambda connection: self._glance.look(connection, awaited))
 
     async def _wait(self, key: Key, after: int, read: Callable[[Connection], int]) -> int:
         """Wait until `key` passes `after`; `read` says how far it is."""
         # Listen first: what is committed while we read rings already.
         with self._bells.listen(key, after) as waiter:
-            waiter.ring(await self._read(read))
+            waiter.ring(await self.read(read))
             return await self._watch.wait(waiter)
 
 
 def _nothing(jobs: Sequence[Job]) -> None:
     """Nobody but the reader wants to know that something was read."""
+
+
+def reads(
+    query: Callable[Concatenate[Connection, P], T],
+) -> Callable[Concatenate[Ground, P], CoroutineType[Any, Any, T]]:
+    """Make a method of a query: with its parameters, but for the connection."""
+
+    async def method(self: Ground, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.read(lambda connection: query(connection, *args, **kwargs))
+
+    method.__doc__ = query.__doc__
+    return method  # type: ignore[return-value]  # what it returns is one
+
+
+def writes(
+    change: Callable[Concatenate[Connection, P], T],
+) -> Callable[Concatenate[Ground, P], CoroutineType[Any, Any, T]]:
+    """Make a method of a change, likewise."""
+
+    async def method(self: Ground, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.write(lambda connection: change(connection, *args, **kwargs))
+
+    method.__doc__ = change.__doc__
+    return method  # type: ignore[return-value]  # what it returns is one

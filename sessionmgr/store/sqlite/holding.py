@@ -25,7 +25,7 @@ def _owner(columns: list[Any]) -> Owner:
 
 
 def acquire(
-    connection: Connection, name: str, owner: Owner, now: int, ttl: int, over: Lease | None
+    connection: Connection, name: str, owner: Owner, now: int, ttl: int, over: Lease | None = None
 ) -> Lease:
     """Take the lease, unless an owner other than `over` holds one: then return that one."""
     known, last, expires, *held_by = connection.execute(
@@ -48,7 +48,7 @@ def acquire(
     return Lease(name=name, owner=owner, fence=fence, expires=now + ttl)
 
 
-def renew(connection: Connection, name: str, fence: int, now: int, ttl: int) -> Lease:
+def renew(connection: Connection, name: str, fence: int, *, now: int, ttl: int) -> Lease:
     """Hold the lease until `now + ttl`."""
     found = connection.execute(
         f"SELECT fence, expires, {OWNER} FROM leases WHERE name = ?", (name,)
@@ -67,7 +67,7 @@ def release(connection: Connection, name: str, fence: int) -> None:
     )
 
 
-def leases(connection: Connection, prefix: str) -> list[Lease]:
+def leases(connection: Connection, prefix: str = "") -> list[Lease]:
     """Return the leases that are held, by name."""
     rows = connection.execute(
         f"SELECT name, fence, expires, {OWNER} FROM leases"
@@ -116,7 +116,7 @@ def request(connection: Connection, request_id: str) -> StoredRequest:
     return found
 
 
-def requests(connection: Connection, after: int, limit: int) -> list[StoredRequest]:
+def requests(connection: Connection, *, after: int = 0, limit: int = 100) -> list[StoredRequest]:
     """Return requests that nobody has completed, with numbers above `after`."""
     condition = " WHERE result IS NULL AND number > ? ORDER BY number LIMIT ?"
     return _requests(connection, condition, after, limit)

@@ -31,30 +31,22 @@ PRUNED_RUNS: Final = 50
 """So many rows, of so many runs, one step of `prune` drops at once; appends go in between."""
 
 
-def create_session(connection: Connection, new: NewSession) -> None:
+def create_session(connection: Connection, session: NewSession) -> None:
     """Store a new session, unless the very same is there."""
     made = connection.execute(
         "INSERT INTO sessions (session_id, provider, created, fence, last, first_body) VALUES"
         " (?, ?, ?, coalesce((SELECT fence FROM leases WHERE name = ?), 0), 0, ?)"
         " ON CONFLICT (session_id) DO NOTHING",
-        (new.session_id, new.provider, new.at, new.session_id, new.body),
+        (session.session_id, session.provider, session.at, session.session_id, session.body),
     )
     if made.rowcount:
         return
     found = connection.execute(
-        "SELECT provider, created, first_body FROM sessions WHERE session_id = ?", (new.session_id,)
+        "SELECT provider, created, first_body FROM sessions WHERE session_id = ?",
+        (session.session_id,),
     ).fetchone()
-    if found != (new.provider, new.at, new.body):
-        raise IdTaken("session", new.session_id)
-
-
-def close_session(connection: Connection, session_id: str, at: int) -> None:
-    """Note that the session is closed, if it is not yet."""
-    changed = connection.execute(
-        "UPDATE sessions SET closed = coalesce(closed, ?) WHERE session_id = ?", (at, session_id)
-    )
-    if not changed.rowcount:
-        raise UnknownId("session", session_id)
+    if found != (session.provider, session.at, session.body):
+        raise IdTaken("session", session.session_id)
 
 
 def append(connection: Connection, append: Append) -> Appended:

@@ -71,11 +71,12 @@ def session(connection: Connection, session_id: str) -> StoredSession:
 
 def sessions(
     connection: Connection,
-    provider: str | None,
-    state: str | None,
-    since: int | None,
-    limit: int,
-    cursor: int | None,
+    *,
+    provider: str | None = None,
+    state: str | None = None,
+    since: int | None = None,
+    limit: int = 100,
+    cursor: int | None = None,
 ) -> Page[StoredSession]:
     """Return sessions, the newest first."""
     where = Where()
@@ -103,11 +104,12 @@ def run(connection: Connection, run_id: str) -> StoredRun:
 
 def runs(
     connection: Connection,
-    session_id: str | None,
-    statuses: Collection[str] | None,
-    provider: str | None,
-    limit: int,
-    cursor: int | None,
+    *,
+    session_id: str | None = None,
+    statuses: Collection[str] | None = None,
+    provider: str | None = None,
+    limit: int = 100,
+    cursor: int | None = None,
 ) -> Page[StoredRun]:
     """Return runs, the newest first."""
     where = Where()
@@ -160,7 +162,7 @@ def _cursor(rows: Sequence[Sequence[Any]], limit: int) -> int | None:
     return rows[limit - 1][0] if len(rows) > limit else None
 
 
-def resolve(connection: Connection, prefix: str, kind: Kind | None) -> str:
+def resolve(connection: Connection, prefix: str, kind: Kind | None = None) -> str:
     """Return the one id that begins with `prefix`."""
     found: list[str] = []
     for name in ("session", "run", "snapshot"):
@@ -177,11 +179,12 @@ def resolve(connection: Connection, prefix: str, kind: Kind | None) -> str:
 def events(
     connection: Connection,
     session_id: str,
-    after: int,
-    until: int | None,
-    run_id: str | None,
-    types: Collection[str] | None,
-    limit: int,
+    *,
+    after: int = 0,
+    until: int | None = None,
+    run_id: str | None = None,
+    types: Collection[str] | None = None,
+    limit: int = 1000,
 ) -> EventPage:
     """Return events with numbers above `after`, up to `until`."""
     key, last = find_session(connection, session_id)

@@ -27,18 +27,24 @@ def blob(connection: Connection, sha256: str) -> bytes:
     return body
 
 
-def put_snapshot(connection: Connection, new: Snapshot) -> None:
+def put_snapshot(connection: Connection, snapshot: Snapshot) -> None:
     """Store a snapshot, unless the very same is there."""
-    find_session(connection, new.session_id)
-    found = _snapshots(connection, "snapshot_id", new.snapshot_id)
+    find_session(connection, snapshot.session_id)
+    found = _snapshots(connection, "snapshot_id", snapshot.snapshot_id)
     if not found:
         connection.execute(
             "INSERT INTO snapshots (snapshot_id, session_id, run_id, at, body)"
             " VALUES (?, ?, ?, ?, ?)",
-            (new.snapshot_id, new.session_id, new.run_id, new.at, new.body),
+            (
+                snapshot.snapshot_id,
+                snapshot.session_id,
+                snapshot.run_id,
+                snapshot.at,
+                snapshot.body,
+            ),
         )
-    elif found != [new]:
-        raise IdTaken("snapshot", new.snapshot_id)
+    elif found != [snapshot]:
+        raise IdTaken("snapshot", snapshot.snapshot_id)
 
 
 def snapshot(connection: Connection, snapshot_id: str) -> Snapshot:
@@ -67,19 +73,34 @@ def _snapshots(connection: Connection, column: str, value: str) -> list[Snapshot
     ]
 
 
-def put_note(
-    connection: Connection, shelf: Literal["backoffs", "meta"], key: str, body: bytes | None
+def put_backoff(connection: Connection, key: str, body: bytes | None) -> None:
+    """Set the state of a back-off, or with None forget it."""
+    _put(connection, "backoffs", key, body)
+
+
+def backoffs(connection: Connection) -> dict[str, bytes]:
+    """Return the states of all back-offs."""
+    return dict(connection.execute("SELECT key, body FROM backoffs").fetchall())
+
+
+def put_meta(connection: Connection, key: str, body: bytes | None) -> None:
+    """Set a note about the store itself, or with None forget it."""
+    _put(connection, "meta", key, body)
+
+
+def meta(connection: Connection, key: str) -> bytes | None:
+    """Return a note about the store itself."""
+    found = connection.execute("SELECT body FROM meta WHERE key = ?", (key,)).fetchone()
+    return None if found is None else bytes(found[0])
+
+
+def _put(
+    connection: Connection, table: Literal["backoffs", "meta"], key: str, body: bytes | None
 ) -> None:
-    """Set a note, or with None forget it."""
     if body is None:
-        connection.execute(f"DELETE FROM {shelf} WHERE key = ?", (key,))
+        connection.execute(f"DELETE FROM {table} WHERE key = ?", (key,))
     else:
-        connection.execute(f"REPLACE INTO {shelf} (key, body) VALUES (?, ?)", (key, body))
-
-
-def notes(connection: Connection, shelf: Literal["backoffs", "meta"]) -> dict[str, bytes]:
-    """Return all notes of a shelf."""
-    return dict(connection.execute(f"SELECT key, body FROM {shelf}").fetchall())
+        connection.execute(f"REPLACE INTO {table} (key, body) VALUES (?, ?)", (key, body))
 
 
 def costs(connection: Connection, ids: Collection[str]) -> dict[str, Costs]:

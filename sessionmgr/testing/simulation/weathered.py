@@ -2,42 +2,67 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar
 
-from sessionmgr.store import Store
 from sessionmgr.store.row import Appended, appended
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Sequence
 
-    from sessionmgr.store import (
-        Append,
-        Costs,
-        EventPage,
-        Lease,
-        NewSession,
-        Owner,
-        Page,
-        Pruned,
-        Removed,
-        Request,
-        Snapshot,
-        StoredRequest,
-        StoredRun,
-        StoredSession,
-    )
-    from sessionmgr.store.contract import Kind
+    from sessionmgr.store import Append, Store
     from sessionmgr.testing.simulation.record import Record
     from sessionmgr.testing.simulation.weather import Weather
 
+P = ParamSpec("P")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
-class WeatheredStore(Store):
+
+class Through(Protocol[P, T_co]):
+    """A method of the store, with its parameters."""
+
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T_co:
+        """Call it."""
+        ...
+
+
+class WeatheredStore:
     """A way to a store on which calls are held up, refused, or lose their answers."""
 
     def __init__(self, base: Store, weather: Weather, record: Record) -> None:
         self._base: Final = base
         self._weather: Final = weather
         self._record: Final = record
+        self.wait = self._waiting(base.wait)
+        self.wait_request = self._waiting(base.wait_request)
+        self.wait_result = self._waiting(base.wait_result)
+        self.session = self._heard(base.session)
+        self.sessions = self._heard(base.sessions)
+        self.run = self._heard(base.run)
+        self.runs = self._heard(base.runs)
+        self.resolve = self._heard(base.resolve)
+        self.events = self._heard(base.events)
+        self.prune = self._heard(base.prune)
+        self.remove = self._heard(base.remove)
+        self.put_blob = self._heard(base.put_blob)
+        self.blob = self._heard(base.blob)
+        self.snapshot = self._heard(base.snapshot)
+        self.snapshots = self._heard(base.snapshots)
+        self.put_backoff = self._heard(base.put_backoff)
+        self.backoffs = self._heard(base.backoffs)
+        self.put_meta = self._heard(base.put_meta)
+        self.meta = self._heard(base.meta)
+        self.costs = self._heard(base.costs)
+        self.leases = self._heard(base.leases)
+        self.requests = self._heard(base.requests)
+        self.create_session = self._done(base.create_session)
+        self.put_snapshot = self._done(base.put_snapshot)
+        self.acquire = self._done(base.acquire)
+        self.renew = self._done(base.renew)
+        self.release = self._done(base.release)
+        self.submit = self._done(base.submit)
+        self.take = self._done(base.take)
+        self.complete = self._done(base.complete)
 
     async def append(self, append: Append) -> Appended:
         """Store a batch, and note that it is stored."""
@@ -60,241 +85,32 @@ class WeatheredStore(Store):
         await self._weather.leave()
         return [hit[append.batch] or outcomes[append.batch] for append in appends]
 
-    async def wait(self, session_id: str, *, after: int) -> int:
-        """Wait until the session has an event above `after`."""
-        await self._weather.enter()
-        with self._weather.breakable():
-            return await self._base.wait(session_id, after=after)
+    def _heard(self, call: Callable[P, Coroutine[Any, Any, T]]) -> Through[P, T]:
+        """Let a question through; its answer always comes."""
 
-    async def wait_request(self, *, after: int) -> int:
-        """Wait until there is a request above `after`."""
-        await self._weather.enter()
-        with self._weather.breakable():
-            return await self._base.wait_request(after=after)
+        async def through(*args: P.args, **kwargs: P.kwargs) -> T:
+            await self._weather.enter()
+            return await call(*args, **kwargs)
 
-    async def wait_result(self, request_id: str) -> bytes:
-        """Wait until the request is completed."""
-        await self._weather.enter()
-        with self._weather.breakable():
-            return await self._base.wait_result(request_id)
+        return through
 
-    async def create_session(self, session: NewSession) -> None:
-        """Store a new session."""
-        await self._weather.enter()
-        await self._base.create_session(session)
-        await self._weather.leave()
+    def _waiting(self, call: Callable[P, Coroutine[Any, Any, T]]) -> Through[P, T]:
+        """Let a wait through, which may break."""
 
-    async def close_session(
-        self,
-        session_id: str,
-        *,
-        at: int,
-    ) -> None:
-        """Note that the session is closed."""
-        await self._weather.enter()
-        await self._base.close_session(session_id, at=at)
-        await self._weather.leave()
+        async def through(*args: P.args, **kwargs: P.kwargs) -> T:
+            await self._weather.enter()
+            with self._weather.breakable():
+                return await call(*args, **kwargs)
 
-    async def session(self, session_id: str) -> StoredSession:
-        """Return the session."""
-        await self._weather.enter()
-        return await self._base.session(session_id)
+        return through
 
-    async def sessions(
-        self,
-        *,
-        provider: str | None = None,
-        state: Literal["open", "closed"] | None = None,
-        since: int | None = None,
-        limit: int = 100,
-        cursor: int | None = None,
-    ) -> Page[StoredSession]:
-        """Return sessions."""
-        await self._weather.enter()
-        return await self._base.sessions(
-            provider=provider, state=state, since=since, limit=limit, cursor=cursor
-        )
+    def _done(self, call: Callable[P, Coroutine[Any, Any, T]]) -> Through[P, T]:
+        """Let a change through, whose answer may be lost."""
 
-    async def run(self, run_id: str) -> StoredRun:
-        """Return the run."""
-        await self._weather.enter()
-        return await self._base.run(run_id)
+        async def through(*args: P.args, **kwargs: P.kwargs) -> T:
+            await self._weather.enter()
+            found = await call(*args, **kwargs)
+            await self._weather.leave()
+            return found
 
-    async def runs(
-        self,
-        *,
-        session_id: str | None = None,
-        statuses: Collection[str] | None = None,
-        provider: str | None = None,
-        limit: int = 100,
-        cursor: int | None = None,
-    ) -> Page[StoredRun]:
-        """Return runs."""
-        await self._weather.enter()
-        return await self._base.runs(
-            session_id=session_id, statuses=statuses, provider=provider, limit=limit, cursor=cursor
-        )
-
-    async def resolve(self, prefix: str, kind: Kind | None = None) -> str:
-        """Return the one id that begins so."""
-        await self._weather.enter()
-        return await self._base.resolve(prefix, kind)
-
-    async def events(
-        self,
-        session_id: str,
-        *,
-        after: int = 0,
-        until: int | None = None,
-        run_id: str | None = None,
-        types: Collection[str] | None = None,
-        limit: int = 1000,
-    ) -> EventPage:
-        """Return events."""
-        await self._weather.enter()
-        return await self._base.events(
-            session_id, after=after, until=until, run_id=run_id, types=types, limit=limit
-        )
-
-    async def prune(
-        self,
-        *,
-        before: int,
-        session_id: str | None = None,
-    ) -> Pruned:
-        """Drop what may be dropped."""
-        await self._weather.enter()
-        return await self._base.prune(before=before, session_id=session_id)
-
-    async def remove(self, *, before: int, session_id: str | None = None) -> Removed:
-        """Remove the sessions that may be removed."""
-        await self._weather.enter()
-        return await self._base.remove(before=before, session_id=session_id)
-
-    async def put_blob(self, data: bytes) -> str:
-        """Store bytes."""
-        await self._weather.enter()
-        return await self._base.put_blob(data)
-
-    async def blob(self, sha256: str) -> bytes:
-        """Return bytes."""
-        await self._weather.enter()
-        return await self._base.blob(sha256)
-
-    async def put_snapshot(self, snapshot: Snapshot) -> None:
-        """Store a snapshot."""
-        await self._weather.enter()
-        await self._base.put_snapshot(snapshot)
-        await self._weather.leave()
-
-    async def snapshot(self, snapshot_id: str) -> Snapshot:
-        """Return a snapshot."""
-        await self._weather.enter()
-        return await self._base.snapshot(snapshot_id)
-
-    async def snapshots(self, session_id: str) -> Sequence[Snapshot]:
-        """Return the session's snapshots."""
-        await self._weather.enter()
-        return await self._base.snapshots(session_id)
-
-    async def put_backoff(self, key: str, body: bytes | None) -> None:
-        """Set a back-off."""
-        await self._weather.enter()
-        await self._base.put_backoff(key, body)
-
-    async def backoffs(self) -> Mapping[str, bytes]:
-        """Return all back-offs."""
-        await self._weather.enter()
-        return await self._base.backoffs()
-
-    async def put_meta(self, key: str, body: bytes | None) -> None:
-        """Set a note."""
-        await self._weather.enter()
-        await self._base.put_meta(key, body)
-
-    async def meta(self, key: str) -> bytes | None:
-        """Return a note."""
-        await self._weather.enter()
-        return await self._base.meta(key)
-
-    async def costs(self, ids: Collection[str]) -> Mapping[str, Costs]:
-        """Return sums."""
-        await self._weather.enter()
-        return await self._base.costs(ids)
-
-    async def acquire(
-        self,
-        name: str,
-        owner: Owner,
-        *,
-        now: int,
-        ttl: int,
-        gone: Callable[[Owner], bool] = lambda _: False,
-        alive: Callable[[Owner], bool] = lambda _: False,
-    ) -> Lease:
-        """Take the lease."""
-        await self._weather.enter()
-        found = await self._base.acquire(name, owner, now=now, ttl=ttl, gone=gone, alive=alive)
-        await self._weather.leave()
-        return found
-
-    async def renew(
-        self,
-        name: str,
-        fence: int,
-        *,
-        now: int,
-        ttl: int,
-    ) -> Lease:
-        """Hold the lease."""
-        await self._weather.enter()
-        found = await self._base.renew(name, fence, now=now, ttl=ttl)
-        await self._weather.leave()
-        return found
-
-    async def release(self, name: str, fence: int) -> None:
-        """Give the lease back."""
-        await self._weather.enter()
-        await self._base.release(name, fence)
-        await self._weather.leave()
-
-    async def leases(self, prefix: str = "") -> Sequence[Lease]:
-        """Return the leases."""
-        await self._weather.enter()
-        return await self._base.leases(prefix)
-
-    async def submit(self, request: Request) -> int:
-        """Store a request."""
-        await self._weather.enter()
-        found = await self._base.submit(request)
-        await self._weather.leave()
-        return found
-
-    async def requests(
-        self,
-        *,
-        after: int = 0,
-        limit: int = 100,
-    ) -> Sequence[StoredRequest]:
-        """Return requests."""
-        await self._weather.enter()
-        return await self._base.requests(after=after, limit=limit)
-
-    async def take(
-        self,
-        request_id: str,
-        owner: Owner,
-        *,
-        gone: Callable[[Owner], bool] = lambda _: False,
-    ) -> bool:
-        """Take a request."""
-        await self._weather.enter()
-        found = await self._base.take(request_id, owner, gone=gone)
-        await self._weather.leave()
-        return found
-
-    async def complete(self, request_id: str, result: bytes) -> None:
-        """Note what came of a request."""
-        await self._weather.enter()
-        await self._base.complete(request_id, result)
-        await self._weather.leave()
+        return through

@@ -253,8 +253,7 @@ async def an_append_to_no_session_is_refused(store: Store) -> None:
 @APPENDING.of_one_store
 async def a_closed_session_still_takes_late_events(store: Store) -> None:
     await new_session(store)
-    await store.append(batch(1, "session_closed"))
-    await store.close_session(SESSION, at=5000)
+    await store.append(replace(batch(1, "session_closed"), closes=True))
     await store.append(batch(2, "process_exited"))
     assert numbers(await store.events(SESSION)) == [1, 2]
 

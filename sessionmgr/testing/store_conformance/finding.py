@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from sessionmgr.errors import AmbiguousId, IdTaken, UnknownId
 from sessionmgr.store.row import NewSession, Snapshot
 from sessionmgr.testing.store_conformance.batch import (
@@ -54,23 +56,12 @@ async def another_session_with_a_taken_id_is_refused(store: Store) -> None:
 
 
 @FINDING.of_one_store
-async def a_session_is_closed_once(store: Store) -> None:
-    await new_session(store)
-    await store.close_session(SESSION, at=7000)
-    await store.close_session(SESSION, at=9000)
-    session = await store.session(SESSION)
-    assert (session.state, session.closed) == ("closed", 7000)
-
-
-@FINDING.of_one_store
 async def what_is_not_there_is_unknown_by_name(store: Store) -> None:
     with refused(UnknownId) as caught:
         await store.session("ses_none")
     assert "ses_none" in str(caught[0])
     with refused(UnknownId):
         await store.run("run_none")
-    with refused(UnknownId):
-        await store.close_session("ses_none", at=1)
     assert isinstance(caught[0], LookupError)
 
 
@@ -89,8 +80,8 @@ async def sessions_are_listed_newest_first(store: Store) -> None:
 @FINDING.of_one_store
 async def sessions_are_filtered(store: Store) -> None:
     await _five_sessions(store)
-    await store.close_session("ses_1", at=9000)
-    await store.close_session("ses_4", at=9000)
+    for each in ("ses_1", "ses_4"):
+        await store.append(replace(batch(1, "session_closed", session_id=each), closes=True))
     closed = await store.sessions(state="closed")
     assert [each.session_id for each in closed.rows] == ["ses_4", "ses_1"]
     some = await store.sessions(provider="even", state="open", since=2000)

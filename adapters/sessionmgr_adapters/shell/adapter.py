@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import trio
 
 from sessionmgr.adapter import (
     NATIVE,
@@ -15,6 +17,7 @@ from sessionmgr.adapter import (
     RunContext,
     RunSpec,
 )
+from sessionmgr.adapter.kit.command_line import argv_of
 from sessionmgr.adapter.kit.exit_failure import exit_failure, start_failure
 from sessionmgr.adapter.kit.failures import config_invalid
 from sessionmgr.errors import ProcessError, ProgramNotFound
@@ -29,13 +32,9 @@ from sessionmgr.model import (
     ToolCallStarted,
 )
 from sessionmgr.process import Command
+from sessionmgr_adapters.shell.driver import TOOL, ShellRun
 from sessionmgr_adapters.shell.options import ShellOptions
-from sessionmgr_adapters.shell.performance import TOOL, Performance
 from sessionmgr_adapters.shell.rules import CommandRefusedError, Rules
-from sessionmgr_adapters.shell.words import argv_of
-
-if TYPE_CHECKING:
-    from sessionmgr.model import Json
 
 SHELL: Final = "/bin/sh"
 
@@ -62,7 +61,7 @@ class ShellAdapter(ProviderAdapter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._playing: dict[str, Performance] = {}
+        self._commands: dict[str, ShellRun] = {}
 
     @classmethod
     def fault(cls, spec: RunSpec) -> str | None:
@@ -79,33 +78,29 @@ class ShellAdapter(ProviderAdapter):
         """Run one command, to its end or to that of its time."""
         options = run.options
         assert isinstance(options, ShellOptions)
-        tool_input: Json = {"command": run.prompt}
-        performance = Performance(run, tool_input, options.success_exit_codes)
         directory = str(Path(run.cwd) / (options.cwd or ""))
-        await run.emit(
-            RunStarted(cwd=directory),
-            ToolCallStarted(
-                tool_call_id=performance.tool_call_id, tool_name=TOOL, tool_input=tool_input
-            ),
+        command = self._commands[run.run_id] = ShellRun(run, options.success_exit_codes)
+        started = ToolCallStarted(
+            tool_call_id=command.tool_call_id, tool_name=TOOL, tool_input=command.tool_input
         )
-        self._playing[run.run_id] = performance
+        await run.emit(RunStarted(cwd=directory), started)
         try:
-            command = _command(run, options, directory)
-            await performance.play(command, options.limit)
+            await command.run_command(_command(run, options, directory), options.limit)
         except CommandRefusedError as refusal:
-            await _refuse(run, performance.tool_call_id, str(refusal))
+            await _refuse(run, command, str(refusal))
         except (ProcessError, ValueError) as error:
-            await _not_started(run, performance.tool_call_id, error)
+            await _not_started(run, command, error)
         else:
-            await _end(run, performance)
+            await _end(run, command)
         finally:
-            del self._playing[run.run_id]
+            del self._commands[run.run_id]
 
     async def interrupt(self, run: RunContext) -> None:
         """Have the command end: TERM, then KILL; `run` goes on reading meanwhile."""
-        performance = self._playing.get(run.run_id)
-        if performance is not None:
-            await performance.end()
+        await trio.lowlevel.checkpoint()
+        command = self._commands.get(run.run_id)
+        if command is not None:
+            command.stop()
 
 
 def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
@@ -135,59 +130,45 @@ def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
     return Command(argv=tuple(argv), cwd=directory, env=dict(run.env), stdin=False)
 
 
-async def _end(run: RunContext, performance: Performance) -> None:
+async def _end(run: RunContext, command: ShellRun) -> None:
     if run.cancelling is not None:
-        return  # somebody else says how it ends
-    facts = performance.facts
-    assert facts is not None
-    if performance.went_well:
+        return  # whoever stopped the run says how it ends
+    assert command.facts is not None
+    if command.went_well:
         await run.finish(stop_reason="exit")
     else:
-        await run.fail(exit_failure(facts, performance.tail), stop_reason="exit")
+        await run.fail(exit_failure(command.facts, command.tail), stop_reason="exit")
 
 
-async def _refuse(run: RunContext, tool_call_id: str, why: str) -> None:
+async def _refuse(run: RunContext, command: ShellRun, why: str) -> None:
     """Tell that the command may not be run."""
-    tool_input: Json = {"command": run.prompt}
-    approval_id = f"{tool_call_id}.rule"
+    approval_id = f"{command.tool_call_id}.rule"
     await run.emit(
         ToolApprovalRequested(
             approval_id=approval_id,
-            tool_call_id=tool_call_id,
+            tool_call_id=command.tool_call_id,
             tool_name=TOOL,
-            tool_input=tool_input,
+            tool_input=command.tool_input,
             synthetic=True,
         ),
         ToolApprovalDenied(
             approval_id=approval_id,
-            tool_call_id=tool_call_id,
+            tool_call_id=command.tool_call_id,
             tool_name=TOOL,
-            tool_input=tool_input,
+            tool_input=command.tool_input,
             reason=why,
             by="options",
         ),
-        ToolCallFailed(
-            tool_call_id=tool_call_id, tool_name=TOOL, tool_input=tool_input, tool_output=why
-        ),
+        command.tool_ended(ToolCallFailed, why),
     )
     await run.fail(Failure(kind=FailureKind.PERMISSION_REFUSED, message=why, phase="start"))
 
 
-async def _not_started(run: RunContext, tool_call_id: str, error: Exception) -> None:
+async def _not_started(run: RunContext, command: ShellRun, error: Exception) -> None:
     """Tell that the command could not be started."""
-    if isinstance(error, ProgramNotFound):
-        # The prompt names the program: this provider's other jobs may find theirs.
-        failure = config_invalid(str(error))
-    elif isinstance(error, ProcessError):
+    if isinstance(error, ProcessError) and not isinstance(error, ProgramNotFound):
         failure = start_failure(error)
-    else:
+    else:  # the prompt names the program: this provider's other jobs may find theirs
         failure = config_invalid(str(error))
-    await run.emit(
-        ToolCallFailed(
-            tool_call_id=tool_call_id,
-            tool_name=TOOL,
-            tool_input={"command": run.prompt},
-            tool_output=failure.message,
-        )
-    )
+    await run.emit(command.tool_ended(ToolCallFailed, failure.message))
     await run.fail(failure)

@@ -17,7 +17,9 @@ from sessionmgr.adapter.kit.command_line import (
     MULTI_CALL,
     SHELLS,
     WRAPPERS,
+    NotPlainError,
     Plain,
+    Word,
     found_by,
     is_opaque,
     launches,
@@ -26,7 +28,6 @@ from sessionmgr.adapter.kit.command_line import (
     written,
 )
 from sessionmgr.process.program import NotStartedError, find
-from sessionmgr_adapters.shell.words import NotPlainError, Word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

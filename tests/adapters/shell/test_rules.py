@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sessionmgr.adapter.kit.command_line import split
 from sessionmgr_adapters.shell.rules import CommandRefusedError, Rules
-from sessionmgr_adapters.shell.words import split
 
 PATH = os.defpath.lstrip(":") + ":/usr/sbin:/sbin"
 

@@ -1,0 +1,159 @@
+"""One command, from its start to the end of its process tree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.adapter.kit.child_run import ChildRun
+from sessionmgr.adapter.kit.exit_failure import exit_failure, process_exited
+from sessionmgr.model import (
+    Cause,
+    ErrorOccurred,
+    Failure,
+    FailureKind,
+    MessageReceived,
+    MessageStreamed,
+    OutputReceived,
+    ToolCallCompleted,
+    ToolCallFailed,
+)
+from sessionmgr.process.ladder import Ladder
+from sessionmgr_adapters.shell.output import Output, Pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessionmgr.adapter import RunContext
+    from sessionmgr.model import Event, Json
+    from sessionmgr.model.event.tool import ToolCallEnded
+    from sessionmgr.process import Command
+    from sessionmgr.process.facts import ExitFacts
+    from sessionmgr.wire import Line
+
+TOOL: Final = "bash"
+LAST_WORDS: Final = 0.5
+"""Seconds of silence for what a dead command's children still write to its pipes."""
+_TERM: Final = 2.0
+_LINGER: Final = 0.5
+
+
+class ShellRun(ChildRun):
+    """One command. What it has written is emitted, whatever becomes of it."""
+
+    lingers = None  # a command may close its output and work on
+
+    def __init__(self, run: RunContext, success: Sequence[int]) -> None:
+        ladder = Ladder(
+            polite=0, term=min(_TERM, run.grace / 2), linger=min(_LINGER, run.grace / 8)
+        )
+        super().__init__(run, ladder=ladder, cut=ladder, decoder=Pieces(), grace=LAST_WORDS)
+        self.tool_call_id: Final = f"{run.run_id}.1"
+        self.tool_input: Final[Json] = {"command": run.prompt}
+        self._success: Final = frozenset(success)
+        self._out = Output()
+        self._err = Output()
+
+    @property
+    def went_well(self) -> bool:
+        """Whether it ended by itself, and as it should."""
+        return (
+            self.run.cancelling is None
+            and self.facts is not None
+            and self.facts.exit_code in self._success
+        )
+
+    async def run_command(self, command: Command, limit: float | None) -> None:
+        """Run the command, once the record says so, and not at all if the run ends by then.
+
+        Raises:
+            ProcessError: It could not be started.
+        """
+        try:
+            await self.run.recorded()
+            if self.is_stopped:
+                self._tell_not_started()
+            else:
+                await self.play(command, limit=limit)
+        except trio.Cancelled:
+            if not self.has_started:
+                self._tell_not_started()
+            raise
+
+    def _tell_not_started(self) -> None:
+        self.run.emit_nowait(self.tool_ended(ToolCallFailed, "it was not started"))
+
+    # --- its output ------------------------------------------------------------------------------
+
+    def take(self, lines: Sequence[Line]) -> None:
+        """Emit what it wrote to stdout, as it wrote it."""
+        self._stream("".join(self._out.take(each) for each in lines if isinstance(each, bytes)))
+
+    def _stream(self, text: str) -> None:
+        if text:
+            self.run.emit_nowait(MessageStreamed(delta=text, message_id=self.tool_call_id))
+        else:
+            self.run.alive()
+
+    def take_error(self, lines: Sequence[Line]) -> None:
+        """Emit what it wrote to stderr."""
+        text = "".join(self._err.take(each + b"\n") for each in lines if isinstance(each, bytes))
+        if text:
+            self.run.emit_nowait(OutputReceived(stream="stderr", text=text))
+        else:
+            self.run.alive()
+
+    # --- its end ---------------------------------------------------------------------------------
+
+    def ended(self, facts: ExitFacts) -> None:
+        """Emit how it ended, and all of its output once more as one message."""
+        if rest := self._out.close():
+            self._stream(rest)
+        events: list[Event] = [
+            _left_out(name, output.left_out)
+            for name, output in (("stdout", self._out), ("stderr", self._err))
+            if output.left_out
+        ]
+        tool_output: Json = {
+            "exit_code": facts.exit_code,
+            "signal": facts.signal,
+            "stderr": self.tail.text(self.run.redact),
+        }
+        how = ToolCallCompleted if self.went_well else ToolCallFailed
+        events.append(self.tool_ended(how, tool_output))
+        failure = self._failure(facts)
+        if failure is not None:
+            events.append(ErrorOccurred(failure=failure))
+        events += [
+            MessageReceived(content=self._out.text(), message_id=self.tool_call_id),
+            process_exited(facts),
+        ]
+        self.run.emit_nowait(*events)
+
+    def _failure(self, facts: ExitFacts) -> Failure | None:
+        """Return what went wrong, unless the run was to end."""
+        stop = self.run.cancelling
+        if stop is None:
+            return None if self.went_well else exit_failure(facts, self.tail)
+        if stop.cause is Cause.DEADLINE:
+            return Failure(kind=FailureKind.TIMED_OUT, message=stop.detail or stop.cause.value)
+        return None
+
+    def tool_ended(self, how: type[ToolCallEnded], tool_output: Json) -> ToolCallEnded:
+        """Return the event that ends the command as a call of a tool."""
+        return how(
+            tool_call_id=self.tool_call_id,
+            tool_name=TOOL,
+            tool_input=self.tool_input,
+            tool_output=tool_output,
+        )
+
+
+def _left_out(name: str, count: int) -> ErrorOccurred:
+    failure = Failure(
+        kind=FailureKind.PROVIDER_ERROR,
+        message=f"{name} grew past what is kept: the last {count} bytes are left out",
+        phase="turn",
+    )
+    return ErrorOccurred(failure=failure, severity="warning")

@@ -1,0 +1,174 @@
+"""The base class of a run that is one child process: started, read, and seen to its end.
+
+The run is over when the child has ended and its pipes have. It is stopped by `stop`, in its own
+language first if it has one; a child that has said its last word (`done`), or has closed its
+output, has a moment to end by itself. Whatever becomes of the run, `ended` is called with how the
+child ended, once nothing is left of its tree.
+
+    class EchoRun(ChildRun):
+        def take(self, lines: Sequence[Line]) -> None:
+            self.run.emit_nowait(*(event for line in lines for event in normalise(line)))
+
+    async def run(self, run: RunContext) -> None:
+        child = self._children[run.run_id] = EchoRun(run)
+        facts = await child.play(Command(argv=("echo-agent",), cwd=run.cwd, env=run.env))
+        ...  # run.finish() or run.fail(exit_failure(facts, child.tail))
+
+    async def interrupt(self, run: RunContext) -> None:
+        self._children[run.run_id].stop()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.adapter.kit.exit_failure import process_exited
+from sessionmgr.adapter.kit.stdio_child import HURRIED, LAST_MOMENTS
+from sessionmgr.process import Pump
+from sessionmgr.process.ladder import Ladder, end_tree, open_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from sessionmgr.adapter.run_context import RunContext
+    from sessionmgr.process import Command, Tail
+    from sessionmgr.process.facts import ExitFacts
+    from sessionmgr.process.launcher import ChildTree
+    from sessionmgr.wire import Line, LineDecoder
+
+LADDER: Final = Ladder(polite=2.0, term=2.0)
+GRACE: Final = 2.0
+"""Seconds of silence for what the child's own children still write when it has ended."""
+
+
+class ChildRun:
+    """One run and its child. A subclass says what the lines of its output mean."""
+
+    polite: Callable[[ChildTree], Awaitable[None]] | None = None
+    """Asks the child to end in its own language."""
+    lingers: float | None = LAST_MOMENTS
+    """Seconds for the child to end, once it has said its last word or closed its output; None for
+    one that may close its output and work on."""
+
+    def __init__(
+        self,
+        run: RunContext,
+        *,
+        ladder: Ladder = LADDER,
+        cut: Ladder = HURRIED,
+        decoder: LineDecoder | None = None,
+        grace: float = GRACE,
+    ) -> None:
+        self.run: Final = run
+        self.facts: ExitFacts | None = None
+        """How the child ended, when it has."""
+        self.has_started = False
+        self._ladder: Final = ladder
+        self._cut: Final = cut
+        self._decoder: Final = decoder
+        self._grace: Final = grace
+        self._is_stopped: Final = trio.Event()
+        self._is_done = trio.Event()
+        self._pump = self._make_pump()
+
+    def _make_pump(self) -> Pump:
+        return Pump(
+            self.take,
+            take_error=self.take_error,
+            room=self.run.room,
+            decoder=self._decoder,
+            grace=self._grace,
+        )
+
+    # --- what a subclass implements --------------------------------------------------------------
+
+    def take(self, lines: Sequence[Line]) -> None:
+        """Take the lines of one read; perhaps none, as a sign of life. It never waits."""
+        raise NotImplementedError
+
+    def take_error(self, lines: Sequence[Line]) -> None:
+        """Take what it wrote to stderr; the end of that is in `tail` in any case."""
+        self.run.alive()
+
+    def ended(self, facts: ExitFacts) -> None:
+        """Emit how the child ended, also where the run was cut."""
+        self.run.emit_nowait(process_exited(facts))
+
+    # --- what it has -----------------------------------------------------------------------------
+
+    @property
+    def tail(self) -> Tail:
+        """The end of what it wrote to stderr."""
+        return self._pump.tail
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it is to end."""
+        return self._is_stopped.is_set()
+
+    def stop(self) -> None:
+        """Have the child end; `play` reads on until it has."""
+        self._is_stopped.set()
+
+    def done(self) -> None:
+        """Note that the child has said its last word, and is about to end."""
+        self._is_done.set()
+
+    async def play(
+        self, command: Command, text: bytes = b"", *, limit: float | None = None
+    ) -> ExitFacts:
+        """Run a child to its end, with `text` as its input; return how it ended.
+
+        The run times out if the child is not done within `limit` seconds. It can be played again:
+        a child that found a file of its own locked, for instance, may be started once more.
+
+        Raises:
+            ProcessError: It could not be started.
+        """
+        self._pump, self._is_done = self._make_pump(), trio.Event()
+        tree: ChildTree | None = None
+        try:
+            async with open_tree(self.run.launcher, command, ladder=self._cut) as tree:
+                self.has_started = True
+                await self._serve(tree, text, limit)
+        finally:
+            if tree is not None:
+                with trio.CancelScope(shield=True):  # it is over: this does not wait
+                    self.facts = await tree.wait_empty()
+                    self.ended(self.facts)
+        assert self.facts is not None
+        return self.facts
+
+    async def _serve(self, tree: ChildTree, text: bytes, limit: float | None) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._stop_when_asked, tree)
+            if self.lingers is not None:
+                for last in (self._is_done, self._pump.stdout_ended):
+                    nursery.start_soon(self._stop_after, last, self.lingers, tree)
+            if limit is not None:
+                nursery.start_soon(self._watch, limit, tree)
+            if text:
+                self._pump.outbox.send(text)
+            self._pump.outbox.close()
+            await self._pump.run(
+                stdin=tree.stdin, stdout=tree.stdout, stderr=tree.stderr, exited=tree.wait_exit
+            )
+            await tree.wait_exit()  # it may have closed its pipes, and live on
+            nursery.cancel_scope.cancel()
+
+    async def _stop_when_asked(self, tree: ChildTree) -> None:
+        await self._is_stopped.wait()
+        await end_tree(tree, self._ladder, self.polite)
+
+    async def _stop_after(self, last: trio.Event, lingers: float, tree: ChildTree) -> None:
+        await last.wait()
+        await trio.sleep(lingers)
+        await end_tree(tree, self._ladder, self.polite)
+
+    async def _watch(self, limit: float, tree: ChildTree) -> None:
+        with trio.move_on_after(limit):
+            await tree.wait_exit()
+            return
+        self.run.time_out(f"the command took longer than its timeout of {limit:g} s")

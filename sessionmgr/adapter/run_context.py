@@ -70,6 +70,10 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
+UNLIMITED: Final = Budget()
+"""No limit; as nearly always, so one object serves for all."""
+
+
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What a run is to do, checked and complete."""
 
@@ -85,7 +89,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     resumed_from: str | None = None
     schema: Json = None
     max_turns: int | None = None
-    budget: Budget = Budget()
+    budget: Budget = UNLIMITED
     effort: str | None = None
     tools_allowed: tuple[str, ...] | None = None
     tools_denied: tuple[str, ...] = ()

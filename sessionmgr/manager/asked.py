@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 from msgspec.structs import fields
 
-from sessionmgr.adapter.run_context import Budget
+from sessionmgr.adapter.run_context import UNLIMITED, Budget
 from sessionmgr.errors import NotResumable
-from sessionmgr.manager.clocks import Clocks
+from sessionmgr.manager.clocks import NOTHING_SAID, Clocks
 from sessionmgr.manager.withheld import withhold
 from sessionmgr.model import Json
 from sessionmgr.model.value import known_part
@@ -139,11 +139,15 @@ def asked_before(kept: dict[str, Json]) -> Asked:
 
 def clocks_of(session: Session) -> Clocks:
     """Return the clocks that a session was opened with."""
+    if not session.clocks:
+        return NOTHING_SAID
     return msgspec.convert(known_part(session.clocks, Clocks), Clocks)
 
 
 def budget_of(session: Session) -> Budget:
     """Return the budget that a session was opened with."""
+    if not session.budget:
+        return UNLIMITED
     return msgspec.convert(known_part(session.budget, Budget), Budget)
 
 

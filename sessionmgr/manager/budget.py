@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.adapter.run_context import Budget
+from sessionmgr.adapter.run_context import UNLIMITED, Budget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,6 +43,8 @@ class Account:
 
     def left_of(self, budget: Budget) -> Budget:
         """Return the remainder of a budget; 0 for what is used up."""
+        if budget.usd is None and budget.tokens is None:
+            return UNLIMITED
         return Budget(
             usd=None if budget.usd is None else max(0.0, budget.usd - self._usd),
             tokens=None if budget.tokens is None else max(0, budget.tokens - self._tokens),
@@ -50,6 +52,8 @@ class Account:
 
     def why_spent(self, budget: Budget, whose: str) -> str | None:
         """Return a message if a budget is used up."""
+        if budget.usd is None and budget.tokens is None:
+            return None
         left = self.left_of(budget)
         if left.usd == 0:
             return f"the {whose}'s budget is used up: ${self._usd:.4f} of ${budget.usd:g}"
@@ -78,7 +82,9 @@ def tokens_of(usage: Usage) -> int:
 
 def tightest(budgets: Iterable[Budget]) -> Budget:
     """Return the minimum of each limit."""
-    found = list(budgets)
+    found = [each for each in budgets if each.usd is not None or each.tokens is not None]
+    if not found:
+        return UNLIMITED
     return Budget(
         usd=min((each.usd for each in found if each.usd is not None), default=None),
         tokens=min((each.tokens for each in found if each.tokens is not None), default=None),

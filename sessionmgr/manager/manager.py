@@ -23,6 +23,7 @@ from sessionmgr.manager.arguments import MANAGER, SESSION, require, require_wish
 from sessionmgr.manager.asked import as_json, budget_of, clocks_of
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.desk import Desk
+from sessionmgr.manager.directory import absolute
 from sessionmgr.manager.following_up import asked_in, wish_to_follow_up
 from sessionmgr.manager.identity import Presence
 from sessionmgr.manager.keeping import Keeping
@@ -162,11 +163,11 @@ class Manager(ProviderKnowledge, StoredRecords):
         session = Session(
             id=session_id or self._tables.new_id(Kind.SESSION),
             provider=provider,
-            cwd=str(Path(cwd).absolute()),  # noqa: ASYNC240  # asks for the working directory only
+            cwd=absolute(cwd),
             permission_mode=mode_of(permission_mode),
             model=model,
-            clocks=as_json(clocks or Clocks()),
-            budget=as_json(budget or Budget()),
+            clocks={} if clocks is None else as_json(clocks),
+            budget={} if budget is None else as_json(budget),
             created_at=self._tables.moment(),
             metadata=metadata or {},
         )
@@ -197,8 +198,8 @@ class Manager(ProviderKnowledge, StoredRecords):
             self._tables,
             self._keeping,
             session,
-            clocks=(clocks or Clocks()).over(clocks_of(session)),
-            budget=(budget or Budget()).over(budget_of(session)),
+            clocks=clocks_of(session) if clocks is None else clocks.over(clocks_of(session)),
+            budget=budget_of(session) if budget is None else budget.over(budget_of(session)),
             approve=approve,
             reopens=reopen,
             unstored=unstored,

@@ -11,7 +11,7 @@ import msgspec
 
 from sessionmgr.adapter.kit.structured_output import schema_fault
 from sessionmgr.adapter.options import settle
-from sessionmgr.adapter.run_context import Budget, RunSpec
+from sessionmgr.adapter.run_context import UNLIMITED, Budget, RunSpec
 from sessionmgr.errors import (
     BudgetUnenforceable,
     CapabilityMissing,
@@ -88,10 +88,10 @@ class RunWish(msgspec.Struct, frozen=True, kw_only=True):
     tools_allowed: Collection[str] | None = None
     tools_denied: Collection[str] = ()
     directories: Collection[str] = ()
-    budget: Budget = Budget()
-    session_budget: Budget = Budget()
+    budget: Budget = UNLIMITED
+    session_budget: Budget = UNLIMITED
     """For all runs of the session; this manager and the next one apply it."""
-    manager_budget: Budget = Budget()
+    manager_budget: Budget = UNLIMITED
     """For all runs of the manager."""
     clocks: Clocks = Clocks()
     env: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
@@ -249,6 +249,7 @@ def check_content(tables: Tables, provider: str, spec: RunSpec) -> None:
         raise WishInvalid(provider, fault)
 
 
+NOTHING_ASKED: Final = Negotiation()
 # What a wish takes of the provider by its mere being there.
 _NEEDS: Final = {
     "system_prompt": "system_prompt",
@@ -279,6 +280,8 @@ def negotiate_wish(offered: Capabilities, wish: RunWish, model: str | None) -> N
     takes += [need for limit, need in _KEPT_BY.items() if getattr(budget, limit) is not None]
     if model is not None:
         takes.append("model_choice")
+    if not (takes or wish.require or wish.prefer or wish.require_native):
+        return NOTHING_ASKED
     preferred = set(wish.prefer)
     return negotiate(
         offered,
@@ -318,6 +321,8 @@ def _negotiated(
     negotiation = negotiate_wish(offered, wish, model)
     if negotiation.missing:
         raise _missing(provider, negotiation, wish)
+    if not wish.prefer:
+        return wish, negotiation
     preferred = set(wish.prefer)
     default = RunWish(prompt=wish.prompt)
     lacking = {

@@ -262,7 +262,7 @@ class ProviderBranch:
 
     def _send(self, entry: RunEntry, adapter: Ref[ProviderAdapter]) -> None:
         live, course = entry.live, entry.course
-        if entry.spec.provider_session_id is None:
+        if entry.spec.provider_session_id is None and live.provider_session_id is not None:
             entry.spec = replace(entry.spec, provider_session_id=live.provider_session_id)
         run = RunContext(
             course,

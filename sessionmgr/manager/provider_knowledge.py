@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
 
 from sessionmgr.manager.checkup import check_up
+from sessionmgr.manager.directory import absolute
 from sessionmgr.manager.plan import Grant, RunWish, grant_of, readiness
 from sessionmgr.model import UNSUPPORTED, Negotiation, Session, negotiate
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from pathlib import Path
 
     from sessionmgr.adapter.health import Health
     from sessionmgr.manager.keeping import Keeping
@@ -47,7 +48,7 @@ class ProviderKnowledge:
         """Return a session that only serves to check a wish."""
         self._tables.require_here()
         self._keeping.know(provider)
-        return Session(id="", provider=provider, cwd=str(Path(cwd).absolute()))
+        return Session(id="", provider=provider, cwd=absolute(cwd))
 
     async def negotiate(
         self,

@@ -32,6 +32,8 @@ _KEYS: Final = Redactor().text
 
 def secrets_in(options: object) -> tuple[str, ...]:
     """Return the values in a run's options that must not be stored or shown."""
+    if not options:
+        return ()
     found = {secret for _, some in _held(options) for secret in some}
     return tuple(sorted(found, key=lambda each: (-len(each), each)))
 

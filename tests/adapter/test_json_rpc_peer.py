@@ -61,6 +61,17 @@ async def test_an_answer_that_does_not_come_in_time_is_an_error(autojump_clock: 
     assert peer.settle(Response(1, b"1")) is None  # it comes too late, and does no harm
 
 
+async def test_a_request_without_an_answer_leaves_room_for_the_next(
+    autojump_clock: MockClock,
+) -> None:
+    line, found = Line(), list[object]()
+    peer = JsonRpcPeer[str](line.write, in_flight=1)
+    with trio.fail_after(60):
+        for _ in range(3):
+            await asked(peer, found, deadline=5)
+    assert len(line.written) == len(found) == 3
+
+
 async def test_no_more_are_in_flight_than_may_be(autojump_clock: MockClock) -> None:
     line, found = Line(), list[object]()
     peer = JsonRpcPeer[str](line.write, in_flight=2)

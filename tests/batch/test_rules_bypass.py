@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sessionmgr.adapter import Allow, ApprovalRequest
+from sessionmgr.batch.asked_commands import may_begin_with
 from sessionmgr.batch.rules import Rule, Rules
 from sessionmgr.model import Json
 
@@ -135,6 +136,21 @@ DENIED = [
 @pytest.mark.parametrize("line", DENIED, ids=ascii)
 def test_a_command_that_is_denied_is_denied_however_it_is_written(line: str) -> None:
     assert not allows(NO_RM, bash(line))
+
+
+@pytest.mark.parametrize(
+    ("words", "may"),
+    [
+        ("git -C . -c alias.p=push p", True),
+        ("git --exec-path=x p", True),
+        ("git --no-pager -c alias.p=push p", True),
+        ("git -C -c status", False),
+        ("git -C . stash push", True),  # after an option, any later word may be it
+        ("git stash push", False),
+    ],
+)
+def test_a_configuration_before_the_command_of_git_may_make_it_any(words: str, may: bool) -> None:
+    assert may_begin_with(tuple(words.split()), ("git", "push")) is may
 
 
 READABLE = [

@@ -42,6 +42,16 @@ def test_what_it_says_of_itself_becomes_events() -> None:
     assert lines('{"type":"system","subtype":"task_updated","patch":{"status":"killed"}}') == []
 
 
+def test_how_full_the_context_is_is_said_by_the_agent_and_not_by_those_that_it_calls() -> None:
+    state = State()
+    said = b'{"type":"assistant","message":{"id":"m","content":[],"usage":{"input_tokens":%d}}%b}'
+    called = b',"parent_tool_use_id":"t"'
+    for tokens, parent in ((7, b""), (9, called)):
+        for frame in read([said % (tokens, parent)]):
+            normalise(frame, state)
+    assert state.context == 7
+
+
 def test_blocks_of_messages_become_events() -> None:
     search = '{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}'
     found = '{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}'

@@ -286,6 +286,26 @@ def test_what_is_shared_by_all_is_more_than_what_is_the_sessions(name: str) -> N
     assert too_wide(policy, wanted, InForce("never", {**wanted, name: False})) is not None
 
 
+@pytest.mark.parametrize(
+    ("found", "is_wider"),
+    [
+        ({"writableRoots": ["/a"]}, False),
+        ({"writableRoots": []}, False),
+        ({"writableRoots": ["/a", "/b"]}, True),
+        ({"writableRoots": None}, True),
+        ({"networkAccess": True}, True),
+        ({"networkAccess": None}, True),
+    ],
+)
+def test_more_directories_or_a_network_are_more_than_was_asked_for(
+    found: dict[str, Json], is_wider: bool
+) -> None:
+    policy = POLICIES["never, workspace-write"]
+    wanted = policy.sandbox_policy(Bounds(directories=("/a",), temporary=True))
+    known = InForce("never", {**wanted, **found})
+    assert (too_wide(policy, wanted, known) is not None) is is_wider
+
+
 # --- questions -----------------------------------------------------------------------------------
 
 COMMAND = "item/commandExecution/requestApproval"

@@ -304,6 +304,13 @@ def test_a_plain_script_does_what_it_would_do_without_a_list(cwd: Path, script: 
     assert outcome(["/bin/sh", "-c", checked], cwd) == outcome(["/bin/sh", "-c", script], cwd)
 
 
+def test_a_script_may_call_a_program_by_a_relative_path_unless_it_moves(cwd: Path) -> None:
+    listed = rules(cwd, allowed=["./echo", "cd"])
+    assert listed.check_script("> out\n./echo hi").endswith("/echo hi")
+    with pytest.raises(CommandRefusedError, match="is after a cd"):
+        listed.check_script("cd bin; ./echo hi")
+
+
 def test_the_commands_of_the_shell_itself_give_way_to_programs(cwd: Path) -> None:
     checked = rules(cwd, denied=["id"]).check_script("printf -v 'a[$(id)]' x")
     assert checked.split()[0] == program("printf")

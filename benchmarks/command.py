@@ -18,12 +18,13 @@ from benchmarks.manager.suite import MANAGER
 from benchmarks.otp.suite import OTP
 from benchmarks.process.suite import PROCESS
 from benchmarks.report import as_json, conditions, table, verdicts
+from benchmarks.shipped.suite import SHIPPED
 from benchmarks.stage import Stage
 from benchmarks.store.suite import STORE
 from benchmarks.suite import Suite, UnknownNameError, cast, choose, only
 from benchmarks.wire.suite import WIRE
 
-SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, FLEET, BATCH, CLI, CLAUDE, CODEX)
+SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, SHIPPED, FLEET, BATCH, CLI, CLAUDE, CODEX)
 ROUNDS: Final = 7
 
 EPILOG: Final = """

@@ -34,9 +34,12 @@ from benchmarks.manager.suite import MANAGER
 from benchmarks.otp.suite import OTP
 from benchmarks.process.suite import PROCESS, Excess
 from benchmarks.report import as_json, table, verdicts
+from benchmarks.shipped.frames import DIALECTS, TEXT, Dialect
+from benchmarks.shipped.suite import SHIPPED
 from benchmarks.stage import Stage
 from benchmarks.suite import Suite, UnknownNameError, cast, choose
 from benchmarks.wire.suite import WIRE
+from sessionmgr.model import MessageStreamed
 
 OURS = figure("ours/cost")
 THEIRS = figure("theirs/cost")
@@ -207,8 +210,22 @@ def test_every_goal_of_the_manager_has_a_contestant_for_each_figure() -> None:
     names = {each.name for each in MANAGER.contestants}
     assert len(names) == len(MANAGER.contestants)
     assert {each.name for each in MANAGER.entrants()} == names
-    wanted = {*(f"G-E{n}" for n in range(1, 9)), "G-E10", "G-M2", "G-lin", "G-R", "run"}
+    wanted = {"G-E3", "G-E4", "G-E5", "G-E7", "G-E8", "G-E10", "G-M2", "G-lin", "G-R", "run"}
     assert wanted <= {each.id for each in MANAGER.goals}
+
+
+def test_every_goal_of_the_shipped_adapters_has_a_contestant_for_each_figure() -> None:
+    assert {each.name for each in SHIPPED.entrants()} == {each.name for each in SHIPPED.contestants}
+    assert {"G-E1s", "G-E2s", "G-E6s"} == {each.id for each in SHIPPED.goals}
+
+
+@pytest.mark.parametrize("agent", DIALECTS, ids=lambda agent: agent.name)
+def test_a_line_that_is_played_is_a_piece_of_text(agent: Dialect) -> None:
+    assert agent.line.endswith(b"\n")
+    event = agent.normalise(agent.line)
+    assert isinstance(event, MessageStreamed)
+    assert event.delta == TEXT
+    assert event.message_id
 
 
 def test_every_goal_of_the_fleet_has_a_contestant_for_each_figure() -> None:
@@ -324,7 +341,7 @@ async def test_a_contestant_that_fails_fails_its_goals_and_no_others() -> None:
     [
         ("otp", "G-A1", "ours.call"),
         ("wire", "G-E2", "ours.pipe"),
-        ("manager", "G-E6", "ours.whole"),
+        ("shipped", "G-E6s", "claude.whole"),
         ("fleet", "G-F1", "trio.fleet_200"),
     ],
 )

@@ -8,39 +8,12 @@ from statistics import median
 from typing import Final
 
 from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
-from benchmarks.manager.claude import normalised
-from benchmarks.wire.frame import LENGTH, line_of, written
-from benchmarks.wire.ours import DECODER, EVENTS, chunks_of
-from sessionmgr.model import Event, MessageStreamed, encode_event
+from benchmarks.wire.frame import LENGTH, line_of
+from benchmarks.wire.ours import EVENTS
+from sessionmgr.model import MessageStreamed, encode_event
 
 BATCH: Final = 256
 AUTOCHECKPOINT: Final = 16_384
-
-
-def limit(effort: Effort) -> Figures:
-    """Split, decode, normalise to the very events that the manager takes."""
-    lines = effort.operations(EVENTS)
-    with written(lines) as path:
-        chunks = chunks_of(path)
-    costs: list[float] = []
-    for _ in range(1 + effort.repeats(BLOCKS)):
-        watch = Stopwatch(cpu)
-        with watch:
-            _normalise(chunks)
-        costs.append(watch.micros / lines)
-    return {"event": median(costs[1:])}
-
-
-def _normalise(chunks: list[bytes]) -> None:
-    tail, decode = b"", DECODER.decode
-    for chunk in chunks:
-        lines = (tail + chunk).split(b"\n")
-        tail = lines.pop()
-        events: list[Event] = []
-        for line in lines:
-            event = normalised(decode(line))
-            if event is not None:
-                events.append(event)
 
 
 def executemany(effort: Effort, events: int = EVENTS) -> Figures:

@@ -83,13 +83,13 @@ async def _session(manager: Manager, path: str, events: int, subscribers: int) -
     run = await session.submit(path)
     async with trio.open_nursery() as nursery:
         for _ in range(subscribers):
-            nursery.start_soon(_follow, manager, session.id, events)
+            nursery.start_soon(follow_text, manager, session.id, events)
         result = await run.result()
     if result.status is not RunStatus.COMPLETED:
         raise AssertionError(f"{result.status}: {result.failure}")
 
 
-async def _follow(manager: Manager, session_id: str, events: int) -> None:
+async def follow_text(manager: Manager, session_id: str, events: int) -> None:
     streamed, is_over = 0, False
     cursor = manager.subscribe(session_id)
     while not is_over:

@@ -8,7 +8,7 @@ from subprocess import PIPE
 from typing import Any, TypeAlias, cast
 
 from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
-from benchmarks.wire.frame import MEBI, Event, Streamed, normalised, written
+from benchmarks.wire.frame import LINE, MEBI, Event, Streamed, normalised, written
 from benchmarks.wire.ours import BATCHES, DECODER, EVENTS, READ
 
 Reading: TypeAlias = Callable[[asyncio.StreamReader, int], Awaitable[None]]
@@ -27,12 +27,12 @@ def readline_json(effort: Effort) -> Figures:
                 return Streamed(frame["session_id"], event["delta"]["text"])
         return None
 
-    return asyncio.run(_timed(effort, _by_line(decode)))
+    return asyncio.run(by_line(effort, LINE, decode))
 
 
 def readline_msgspec(effort: Effort) -> Figures:
     """The same, decoded as we do it."""
-    return asyncio.run(_timed(effort, _by_line(lambda line: normalised(DECODER.decode(line)))))
+    return asyncio.run(by_line(effort, LINE, lambda line: normalised(DECODER.decode(line))))
 
 
 def batches_msgspec(effort: Effort) -> Figures:
@@ -55,10 +55,12 @@ def batches_msgspec(effort: Effort) -> Figures:
             await queue.put([event for event in events if event is not None])
         await consumer
 
-    return asyncio.run(_timed(effort, read))
+    return asyncio.run(_timed(effort, LINE, read))
 
 
-def _by_line(decode: Callable[[bytes], Event | None]) -> Reading:
+async def by_line(effort: Effort, line: bytes, decode: Callable[[bytes], Event | None]) -> Figures:
+    """Take such lines with `readline`, and pass what is made of each through a `Queue`."""
+
     async def read(stdout: asyncio.StreamReader, lines: int) -> None:
         queue: asyncio.Queue[Event] = asyncio.Queue(_ROOM)
 
@@ -67,28 +69,28 @@ def _by_line(decode: Callable[[bytes], Event | None]) -> Reading:
                 await queue.get()
 
         consumer = asyncio.create_task(consume())
-        while line := await stdout.readline():
-            event = decode(line)
+        while said := await stdout.readline():
+            event = decode(said)
             if event is not None:
                 await queue.put(event)
         await consumer
 
-    return read
+    return await _timed(effort, line, read)
 
 
-async def _timed(effort: Effort, read: Reading) -> Figures:
+async def _timed(effort: Effort, line: bytes, read: Reading) -> Figures:
     lines = effort.operations(EVENTS)
-    await _once(read, max(lines // 10, 1), Stopwatch(cpu))  # warm
+    await _once(read, line, max(lines // 10, 1), Stopwatch(cpu))  # warm
     costs: list[float] = []
     for _ in range(effort.repeats(BLOCKS)):
         watch = Stopwatch(cpu)
-        await _once(read, lines, watch)
+        await _once(read, line, lines, watch)
         costs.append(watch.micros / lines)
     return {"event": median(costs)}
 
 
-async def _once(read: Reading, lines: int, watch: Stopwatch) -> None:
-    with written(lines) as path:
+async def _once(read: Reading, line: bytes, lines: int, watch: Stopwatch) -> None:
+    with written(lines, line) as path:
         child = await asyncio.create_subprocess_exec("cat", path, stdout=PIPE, limit=64 * MEBI)
         assert child.stdout is not None
         with watch:

@@ -1,0 +1,65 @@
+"""The goals of `research/performance.md`, part 3, for the adapters that ship."""
+
+from typing import Final
+
+from benchmarks.contestant import Contestant
+from benchmarks.goal import Goal, Ratio, figure
+from benchmarks.shipped.frames import DIALECTS
+from benchmarks.suite import Suite
+
+
+def _contestants(number: int, name: str) -> tuple[Contestant, ...]:
+    wanted = {
+        f"{name}.port": "ours:port",
+        f"{name}.whole": "ours:whole",
+        f"bare.{name}": "bare:limit",
+        f"asyncio.{name}": "bare:readline_json",
+    }
+    return tuple(
+        Contestant(each, f"benchmarks.shipped.{function}", (str(number),))
+        for each, function in wanted.items()
+    )
+
+
+CONTESTANTS: Final = (
+    *(each for number, agent in enumerate(DIALECTS) for each in _contestants(number, agent.name)),
+    Contestant("bare.executemany", "benchmarks.manager.bare:executemany"),
+)
+
+
+def _goals(name: str) -> tuple[Goal, ...]:
+    port = figure(f"{name}.port/event")
+    return (
+        Ratio(
+            "G-E1s",
+            f"{name}'s piece, child to port ÷ bare split + decode + normalise",
+            port,
+            (figure(f"bare.{name}/event"),),
+            1.35,
+        ),
+        Ratio(
+            "G-E2s",
+            f"{name}'s piece ÷ asyncio readline + json + Queue",
+            port,
+            (figure(f"asyncio.{name}/event"),),
+            1 / 5,
+        ),
+        Ratio(
+            "G-E6s",
+            f"{name}'s piece, whole way, 2 subscribers ÷ port + bare executemany",
+            figure(f"{name}.whole/event"),
+            (port, figure("bare.executemany/event")),
+            1.5,
+        ),
+    )
+
+
+SHIPPED: Final = Suite(
+    name="shipped",
+    goals=tuple(goal for agent in DIALECTS for goal in _goals(agent.name)),
+    contestants=CONTESTANTS,
+    notes=(
+        "shipped: 100 000 pieces as Claude Code and Codex stream them, played by a child to the",
+        "         adapters that ship; whole way: recorder, SQLite in WAL, cursors; all threads",
+    ),
+)

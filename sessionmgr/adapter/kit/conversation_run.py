@@ -61,6 +61,19 @@ class ConversationRun(Generic[Told, Frame]):
         """Take the frames of one read: emit events, start tasks, note the end. It never waits."""
         raise NotImplementedError
 
+    async def interrupt(self) -> None:
+        """Ask the provider to end the turn; frames are taken until it has."""
+        if self._conversation is None:
+            self.over()  # nothing was asked yet
+            await trio.lowlevel.checkpoint()
+        else:
+            await self._conversation.interrupt()
+
+    async def add(self, content: str, message_id: str) -> bool:
+        """Give another message to the turn, and say whether it was taken; see `FollowUps`."""
+        await trio.lowlevel.checkpoint()
+        return False
+
     def lost(self) -> None:
         """Note that the frames ended before the conversation was over."""
         self.over()

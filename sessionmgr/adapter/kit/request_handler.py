@@ -6,7 +6,7 @@ A request may be withdrawn before it is answered, and others may come meanwhile.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import trio
 
@@ -18,14 +18,17 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.kit.conversation_run import ConversationRun
     from sessionmgr.adapter.question import ApprovalRequest
 
+Told = TypeVar("Told")
+Frame = TypeVar("Frame")
+
 LIMIT: Final = 64
 FULL: Final = "too many questions are open at once"
 
 
-class RequestHandler:
+class RequestHandler(Generic[Told, Frame]):
     """The requests of one conversation that are not answered yet, by the provider's names."""
 
-    def __init__(self, driver: ConversationRun[Any, Any], *, limit: int = LIMIT) -> None:
+    def __init__(self, driver: ConversationRun[Told, Frame], *, limit: int = LIMIT) -> None:
         self._driver: Final = driver
         self._limit: Final = limit
         self._open: Final[dict[str, trio.CancelScope]] = {}

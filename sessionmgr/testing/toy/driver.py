@@ -8,24 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter import ApprovalRequest, RunContext
+from sessionmgr.adapter import ApprovalRequest
 from sessionmgr.adapter.kit.conversation_run import ConversationRun
 from sessionmgr.adapter.kit.follow_ups import FollowUps
 from sessionmgr.adapter.kit.request_handler import RequestHandler
-from sessionmgr.testing.toy.frames import (
-    AnyFrame,
-    More,
-    Question,
-    Say,
-    Told,
-    Took,
-    TurnEnded,
-    Withdrawn,
-)
+from sessionmgr.testing.toy import frames as toy
 from sessionmgr.testing.toy.normalise import State, normalise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from sessionmgr.adapter import RunContext
 
 
 class Phase(StrEnum):
@@ -33,7 +26,6 @@ class Phase(StrEnum):
 
     OPENED = auto()
     ASKED = auto()
-    INTERRUPTED = auto()
     ENDED = auto()
     LEFT = auto()
     """Over, and the agent has not said that its turn has ended."""
@@ -43,40 +35,29 @@ class Step(StrEnum):
     """What happens to it."""
 
     ASK = auto()
-    INTERRUPT = auto()
     TURN_ENDED = auto()
-    FRAMES_ENDED = auto()
+    LEAVE = auto()
 
 
 TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
     Phase.OPENED: {
         Step.ASK: Phase.ASKED,
-        Step.INTERRUPT: Phase.LEFT,
         Step.TURN_ENDED: Phase.ENDED,
-        Step.FRAMES_ENDED: Phase.LEFT,
+        Step.LEAVE: Phase.LEFT,
     },
-    Phase.ASKED: {
-        Step.INTERRUPT: Phase.INTERRUPTED,
-        Step.TURN_ENDED: Phase.ENDED,
-        Step.FRAMES_ENDED: Phase.LEFT,
-    },
-    Phase.INTERRUPTED: {
-        Step.INTERRUPT: Phase.INTERRUPTED,
-        Step.TURN_ENDED: Phase.ENDED,
-        Step.FRAMES_ENDED: Phase.LEFT,
-    },
+    Phase.ASKED: {Step.TURN_ENDED: Phase.ENDED, Step.LEAVE: Phase.LEFT},
     Phase.ENDED: {},
     Phase.LEFT: {},
 }
 
 
-class ToyDriver(ConversationRun[Told, AnyFrame]):
+class ToyDriver(ConversationRun[toy.Told, toy.AnyFrame]):
     """One run's turn."""
 
     def __init__(self, run: RunContext) -> None:
         super().__init__(run)
         self.phase = Phase.OPENED
-        self.ended: TurnEnded | None = None
+        self.ended: toy.TurnEnded | None = None
         """How the turn ended, if it has."""
         self._state: Final = State()
         self._questions: Final = RequestHandler(self)
@@ -90,25 +71,25 @@ class ToyDriver(ConversationRun[Told, AnyFrame]):
     async def begin(self) -> None:
         """Send the prompt, unless the run is to end already."""
         if self.run.cancelling is not None:
-            self._step(Step.INTERRUPT)
-            return
-        self._step(Step.ASK)
-        await self.conversation.send(Say(self.run.prompt))
+            self._step(Step.LEAVE)
+        else:
+            self._step(Step.ASK)
+            await self.conversation.send(toy.Say(self.run.prompt))
 
-    def take(self, frames: Sequence[AnyFrame]) -> None:
+    def take(self, frames: Sequence[toy.AnyFrame]) -> None:
         """Emit what the frames say, and act on those that are about the conversation itself."""
         for frame in frames:
             self.emit(*normalise(frame, self._state))
             match frame:
-                case Question(id=id_):
+                case toy.Question(id=id_):
                     self._questions.ask(id_, _request(frame))
-                case Withdrawn(id=id_):
+                case toy.Withdrawn(id=id_):
                     self._questions.withdraw(id_)
-                case Took(id=id_, taken=True):
+                case toy.Took(id=id_, taken=True):
                     self._follow_ups.hear(id_)
-                case Took(id=id_):
+                case toy.Took(id=id_):
                     self._follow_ups.refuse(id_)
-                case TurnEnded() if not self.is_over:
+                case toy.TurnEnded() if not self.is_over:
                     self.ended = frame
                     self._step(Step.TURN_ENDED)
                 case _:
@@ -116,30 +97,29 @@ class ToyDriver(ConversationRun[Told, AnyFrame]):
 
     def lost(self) -> None:
         """Note that the agent is gone, and its turn with it."""
-        self._step(Step.FRAMES_ENDED)
+        self._step(Step.LEAVE)
 
     def leave(self) -> None:
-        """Let nobody wait any more to hear what became of a message."""
+        """Let no follow-up wait any more."""
         self._follow_ups.end()
 
     async def interrupt(self) -> None:
-        """Ask the agent to end its turn; frames are taken until it has."""
+        """Ask the agent to end its turn; before it was asked, the run is over at once."""
         await trio.lowlevel.checkpoint()
-        if self.is_over:
-            return
-        self._step(Step.INTERRUPT)
-        if not self.is_over:
+        if self.phase is Phase.OPENED:
+            self._step(Step.LEAVE)
+        elif self.phase is Phase.ASKED:
             await self.conversation.interrupt()
 
     async def add(self, content: str, message_id: str) -> bool:
         """Offer another message, and say whether it was taken."""
         if self.phase is not Phase.ASKED:
             return False
-        more = partial(self.conversation.send, More(message_id, content))
-        return await self._follow_ups.offer(message_id, content, more)
+        send = partial(self.conversation.send, toy.More(message_id, content))
+        return await self._follow_ups.offer(message_id, content, send)
 
 
-def _request(question: Question) -> ApprovalRequest:
+def _request(question: toy.Question) -> ApprovalRequest:
     return ApprovalRequest(
         tool_name=question.name,
         tool_input=question.input,

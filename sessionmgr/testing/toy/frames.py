@@ -15,7 +15,15 @@ from sessionmgr.model import Json, encode_json
 from sessionmgr.wire import Line, NoFrame, read_frames
 
 
-class Hello(msgspec.Struct, frozen=True, tag_field="type", tag="hello"):
+def _tag(name: str) -> str:
+    return "".join(f"_{each.lower()}" if each.isupper() else each for each in name).lstrip("_")
+
+
+class _Message(msgspec.Struct, frozen=True, tag_field="type", tag=_tag):
+    """A message, whose `type` is its name: `ToolBegan` is `tool_began`."""
+
+
+class Hello(_Message, frozen=True):
     """The session is open."""
 
     session: str
@@ -23,21 +31,21 @@ class Hello(msgspec.Struct, frozen=True, tag_field="type", tag="hello"):
     model: str | None = None
 
 
-class TextDelta(msgspec.Struct, frozen=True, tag_field="type", tag="text_delta"):
+class TextDelta(_Message, frozen=True):
     """Some more text of a message."""
 
     text: str
     message: str
 
 
-class Text(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
+class Text(_Message, frozen=True):
     """A whole message."""
 
     text: str
     message: str
 
 
-class ToolBegan(msgspec.Struct, frozen=True, tag_field="type", tag="tool_began"):
+class ToolBegan(_Message, frozen=True):
     """A tool is at work."""
 
     id: str
@@ -45,7 +53,7 @@ class ToolBegan(msgspec.Struct, frozen=True, tag_field="type", tag="tool_began")
     input: Json = None
 
 
-class ToolEnded(msgspec.Struct, frozen=True, tag_field="type", tag="tool_ended"):
+class ToolEnded(_Message, frozen=True):
     """A tool is done."""
 
     id: str
@@ -53,7 +61,7 @@ class ToolEnded(msgspec.Struct, frozen=True, tag_field="type", tag="tool_ended")
     output: Json = None
 
 
-class Question(msgspec.Struct, frozen=True, tag_field="type", tag="question"):
+class Question(_Message, frozen=True):
     """The agent asks whether a tool may be used."""
 
     id: str
@@ -62,27 +70,27 @@ class Question(msgspec.Struct, frozen=True, tag_field="type", tag="question"):
     effect: Literal["read", "edit", "command", "network", "other"] = "other"
 
 
-class Withdrawn(msgspec.Struct, frozen=True, tag_field="type", tag="withdrawn"):
+class Withdrawn(_Message, frozen=True):
     """The question needs no answer any more."""
 
     id: str
 
 
-class Took(msgspec.Struct, frozen=True, tag_field="type", tag="took"):
+class Took(_Message, frozen=True):
     """Whether another message was taken into the turn."""
 
     id: str
     taken: bool
 
 
-class Tokens(msgspec.Struct, frozen=True, tag_field="type", tag="tokens"):
+class Tokens(_Message, frozen=True):
     """What was used since it was last told."""
 
     input: int = 0
     output: int = 0
 
 
-class TurnEnded(msgspec.Struct, frozen=True, tag_field="type", tag="turn_ended"):
+class TurnEnded(_Message, frozen=True):
     """The turn is over; with an error, it went wrong."""
 
     reason: str = "done"
@@ -90,39 +98,31 @@ class TurnEnded(msgspec.Struct, frozen=True, tag_field="type", tag="turn_ended")
 
 
 Frame: TypeAlias = (
-    Hello
-    | TextDelta
-    | Text
-    | ToolBegan
-    | ToolEnded
-    | Question
-    | Withdrawn
-    | Took
-    | Tokens
-    | TurnEnded
-)
+    Hello | TextDelta | Text | ToolBegan | ToolEnded | Tokens
+    | Question | Withdrawn | Took | TurnEnded
+)  # fmt: skip
 
 
-class Open(msgspec.Struct, frozen=True, tag_field="type", tag="open"):
+class Open(_Message, frozen=True):
     """Open a session, a new one or one that was."""
 
     session: str | None = None
 
 
-class Say(msgspec.Struct, frozen=True, tag_field="type", tag="say"):
+class Say(_Message, frozen=True):
     """A prompt: the turn begins."""
 
     text: str
 
 
-class More(msgspec.Struct, frozen=True, tag_field="type", tag="more"):
+class More(_Message, frozen=True):
     """Another message for the turn that is on."""
 
     id: str
     text: str
 
 
-class Answer(msgspec.Struct, frozen=True, tag_field="type", tag="answer"):
+class Answer(_Message, frozen=True):
     """The answer to a question, perhaps with another input than it wanted."""
 
     id: str
@@ -131,7 +131,7 @@ class Answer(msgspec.Struct, frozen=True, tag_field="type", tag="answer"):
     reason: str | None = None
 
 
-class Cancel(msgspec.Struct, frozen=True, tag_field="type", tag="cancel"):
+class Cancel(_Message, frozen=True):
     """End the turn."""
 
 

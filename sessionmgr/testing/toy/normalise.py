@@ -15,19 +15,7 @@ from sessionmgr.model import (
     ToolCallStarted,
     Usage,
 )
-from sessionmgr.testing.toy.frames import (
-    AnyFrame,
-    Hello,
-    Question,
-    Text,
-    TextDelta,
-    Tokens,
-    Took,
-    ToolBegan,
-    ToolEnded,
-    TurnEnded,
-    Withdrawn,
-)
+from sessionmgr.testing.toy import frames as toy
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event
@@ -37,32 +25,32 @@ class State:
     """What must be remembered from one frame to the next: the agent does not repeat itself."""
 
     def __init__(self) -> None:
-        self.tools: dict[str, ToolBegan] = {}
+        self.tools: dict[str, toy.ToolBegan] = {}
 
 
-def normalise(frame: AnyFrame, state: State) -> list[Event]:
+def normalise(frame: toy.AnyFrame, state: State) -> list[Event]:
     """Return the events that a frame is; none if it is not about what happens in the run."""
     match frame:
-        case Hello(session=session, version=version, model=model):
+        case toy.Hello(session=session, version=version, model=model):
             return [RunStarted(provider_session_id=session, cli_version=version, model=model)]
-        case TextDelta(text=text, message=message):
+        case toy.TextDelta(text=text, message=message):
             return [MessageStreamed(delta=text, message_id=message)]
-        case Text(text=text, message=message):
+        case toy.Text(text=text, message=message):
             return [MessageReceived(content=text, message_id=message)]
-        case ToolBegan(id=id_, name=name, input=tool_input):
+        case toy.ToolBegan(id=id_, name=name, input=tool_input):
             state.tools[id_] = frame
             return [ToolCallStarted(tool_call_id=id_, tool_name=name, tool_input=tool_input)]
-        case ToolEnded():
+        case toy.ToolEnded():
             return [_tool_ended(frame, state)]
-        case Tokens(input=read, output=written):
+        case toy.Tokens(input=read, output=written):
             return [TokenUsageUpdated(usage=Usage(input=read, output=written))]
-        case Question() | Withdrawn() | Took() | TurnEnded():
+        case toy.Question() | toy.Withdrawn() | toy.Took() | toy.TurnEnded():
             return []  # the adapter's business
         case _:
             return [told(frame)]
 
 
-def _tool_ended(frame: ToolEnded, state: State) -> Event:
+def _tool_ended(frame: toy.ToolEnded, state: State) -> Event:
     began = state.tools.pop(frame.id, None)
     ended = ToolCallCompleted if frame.ok else ToolCallFailed
     return ended(

@@ -1,21 +1,18 @@
-"""The toy agent: it does what its prompt says, and tells of it in JSON lines.
+"""The toy agent: it does what its prompt says, and reports it in JSON lines; see `frames.py`.
 
-    python program.py
-
-It reads and writes one JSON object a line; `frames.py` lists them. A prompt is a list of orders,
-with `;` between them:
+A prompt is a list of orders, with `;` between them:
 
     say TEXT          write a message, word by word
     use NAME          call a tool
     ask NAME          ask whether a tool may be used, and use it if so
     wait SECONDS      be silent; a cancel ends that
-    deaf SECONDS      be silent, and deaf
+    deaf SECONDS      be silent, and read nothing
     fail TEXT         end the turn with an error
-    exit CODE         be gone
+    exit CODE         end the process
     print TEXT        write a line that may be anything
-    complain TEXT     write a line on stderr
+    complain TEXT     write a line to stderr
 
-Anything else is answered by itself. This file needs the standard library only.
+Anything else is said. This file needs the standard library only.
 """
 
 from __future__ import annotations
@@ -25,12 +22,10 @@ import os
 import select
 import sys
 import time
-from typing import Any, Final
-
-END: Final = b""
+from typing import Any
 
 
-class Cancelled(Exception):
+class CancelledError(Exception):
     """The turn is to end."""
 
 
@@ -39,12 +34,11 @@ class Agent:
 
     def __init__(self) -> None:
         self.heard = b""
-        self.waiting: list[dict[str, Any]] = []
         self.more: list[str] = []
         self.count = 0
 
     def live(self) -> None:
-        """Do as told, until nobody tells anything any more."""
+        """Serve until the input ends."""
         while True:
             message = self.next(None)
             if message["type"] == "open":
@@ -57,15 +51,13 @@ class Agent:
 
     def next(self, seconds: float | None) -> dict[str, Any]:
         """Return the next message; after `seconds` without one, TimeoutError."""
-        if self.waiting:
-            return self.waiting.pop(0)
         until = None if seconds is None else time.monotonic() + seconds
         while b"\n" not in self.heard:
             left = None if until is None else max(0.0, until - time.monotonic())
             if not select.select([0], [], [], left)[0]:
                 raise TimeoutError
             data = os.read(0, 1 << 16)
-            if data == END:
+            if not data:
                 sys.exit(0)
             self.heard += data
         line, _, self.heard = self.heard.partition(b"\n")
@@ -79,38 +71,38 @@ class Agent:
             while self.more:
                 for order in self.more.pop(0).split(";"):
                     self.listen(0)
-                    error = self.obey(order.strip())
-                    if error is not None:
-                        tell("turn_ended", reason="error", error=error)
+                    verb, _, rest = order.strip().partition(" ")
+                    if verb == "fail":
+                        tell("turn_ended", reason="error", error=rest or "it failed")
                         return
+                    self.obey(verb, rest, order.strip())
                 self.listen(0)
-        except Cancelled:
+        except CancelledError:
             tell("turn_ended", reason="cancelled")
             return
         tell("tokens", input=len(prompt), output=self.count)
         tell("turn_ended", reason="done")
 
     def listen(self, seconds: float) -> None:
-        """Hear what is said in the middle of a turn."""
+        """Take what is sent in the middle of a turn, for so long."""
         until = time.monotonic() + seconds
         while True:
             try:
-                message = self.next(max(0.0, until - time.monotonic()))
+                self.hear(self.next(max(0.0, until - time.monotonic())))
             except TimeoutError:
                 return
-            self.hear(message)
 
     def hear(self, message: dict[str, Any]) -> None:
-        """Take in one message in the middle of a turn."""
+        """Take one message in the middle of a turn."""
         if message["type"] == "cancel":
-            raise Cancelled
+            raise CancelledError
         if message["type"] == "more":
             self.more.append(message["text"])
             tell("took", id=message["id"], taken=True)
 
-    def obey(self, order: str) -> str | None:
-        """Follow one order; return an error if that is the end of the turn."""
-        verb, _, rest = order.partition(" ")
+    def obey(self, verb: str, rest: str, order: str) -> None:
+        """Follow one order."""
+        self.count += 1
         match verb:
             case "use":
                 self.use(rest, {"n": self.count})
@@ -120,24 +112,17 @@ class Agent:
                 self.listen(float(rest))
             case "deaf":
                 time.sleep(float(rest))
-            case "fail":
-                return rest or "it failed"
             case "exit":
-                sys.stdout.flush()
                 os._exit(int(rest))
             case "print":
                 print(rest, flush=True)  # noqa: T201
             case "complain":
                 print(rest, file=sys.stderr, flush=True)  # noqa: T201
-            case "say":
-                self.say(rest)
             case _:
-                self.say(order)
-        return None
+                self.say(rest if verb == "say" else order)
 
     def say(self, text: str) -> None:
         """Write a message, word by word."""
-        self.count += 1
         message = f"m{self.count}"
         for place, word in enumerate(text.split(" ")):
             tell("text_delta", text=f" {word}" if place else word, message=message)
@@ -145,20 +130,14 @@ class Agent:
 
     def use(self, name: str, tool_input: Any) -> None:
         """Call a tool."""
-        self.count += 1
-        id_ = f"t{self.count}"
-        tell("tool_began", id=id_, name=name, input=tool_input)
-        tell("tool_ended", id=id_, ok=True, output=f"{name} is done")
+        tell("tool_began", id=f"t{self.count}", name=name, input=tool_input)
+        tell("tool_ended", id=f"t{self.count}", ok=True, output=f"{name} is done")
 
     def ask(self, name: str) -> None:
-        """Ask whether a tool may be used; whatever else is said meanwhile is heard."""
-        self.count += 1
+        """Ask whether a tool may be used; what else is sent meanwhile is taken."""
         id_ = f"q{self.count}"
         tell("question", id=id_, name=name, input={"n": self.count}, effect="command")
-        while True:
-            message = self.next(None)
-            if message["type"] == "answer" and message["id"] == id_:
-                break
+        while (message := self.next(None)).get("id") != id_:
             self.hear(message)
         if message["allow"]:
             self.use(name, message.get("input", {"n": self.count}))

@@ -10,7 +10,7 @@ from sessionmgr.manager import open_manager
 from sessionmgr.model import Json, RunResult, RunStatus
 from sessionmgr.testing.player import Entry, Recording, Write, command_of, recorder_of
 from sessionmgr.testing.toy import ToyAdapter
-from sessionmgr.testing.toy.adapter import agent
+from sessionmgr.testing.toy.adapter import AGENT
 
 PROMPT = "say one two; complain ouch; print noise; ask saw; three"
 
@@ -31,7 +31,7 @@ async def play(prompt: str, command: tuple[str, ...], cwd: Path) -> tuple[RunRes
 @pytest.fixture
 async def recorded(tmp_path: Path) -> Recording:
     file = tmp_path / "recorded.jsonl"
-    result, _ = await play(PROMPT, recorder_of(file, agent()), tmp_path)
+    result, _ = await play(PROMPT, recorder_of(file, AGENT), tmp_path)
     assert result.status is RunStatus.COMPLETED
     return Recording.read(file)
 
@@ -50,7 +50,7 @@ async def test_a_recording_holds_what_both_sides_said(recorded: Recording) -> No
 async def test_a_recording_plays_as_the_agent_did(
     recorded: Recording, tmp_path: Path, timed: bool
 ) -> None:
-    true, true_kinds = await play(PROMPT, agent(), tmp_path)
+    true, true_kinds = await play(PROMPT, AGENT, tmp_path)
     playbook = recorded.playbook(timed=timed)
     played, played_kinds = await play(PROMPT, command_of(playbook, tmp_path / "b.json"), tmp_path)
     assert played_kinds == true_kinds

@@ -4,7 +4,7 @@ import trio
 
 from sessionmgr.adapter import Allow
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation
-from sessionmgr.testing.toy import (
+from sessionmgr.testing.toy.frames import (
     Frame,
     Hello,
     More,

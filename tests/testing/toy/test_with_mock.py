@@ -14,7 +14,8 @@ from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.manager.session_handle import SessionHandle
 from sessionmgr.model import FailureKind, Reason, RunStatus
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation, MockSdk, with_sdk
-from sessionmgr.testing.toy import (
+from sessionmgr.testing.toy import ToyAdapter
+from sessionmgr.testing.toy.frames import (
     Frame,
     Hello,
     More,
@@ -28,7 +29,6 @@ from sessionmgr.testing.toy import (
     Took,
     ToolBegan,
     ToolEnded,
-    ToyAdapter,
     TurnEnded,
     Withdrawn,
 )

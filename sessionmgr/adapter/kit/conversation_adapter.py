@@ -1,0 +1,126 @@
+"""The base class of an adapter that plays each run as one conversation on a leased connection.
+
+It keeps the pool of connections and the drivers of the runs that are on, opens and plays the
+conversation of each run, abandons a connection that is not fit for another run, and says how a run
+ended whose connection did. A subclass says what a run needs, and how a turn that ended went.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+from sessionmgr.adapter.adapter import ProviderAdapter
+from sessionmgr.adapter.connections import Keyed, Living
+from sessionmgr.adapter.kit.connection_pool import ConnectionPool
+from sessionmgr.adapter.kit.conversation_run import ConversationRun
+from sessionmgr.adapter.kit.exit_failure import exit_failure, process_exited, start_failure
+from sessionmgr.errors import ProcessError
+from sessionmgr.model import UNSUPPORTED, Failure, FailureKind
+
+if TYPE_CHECKING:
+    from sessionmgr.adapter.connections import Connect, Conversation
+    from sessionmgr.adapter.run_context import RunContext
+    from sessionmgr.process import Tail
+    from sessionmgr.process.facts import ExitFacts
+
+
+class ChildConnection(Living, Protocol):
+    """A connection that is a child process, or another that ends without `facts`."""
+
+    @property
+    def facts(self) -> ExitFacts | None:
+        """How the child ended, when it has."""
+        ...
+
+    @property
+    def tail(self) -> Tail:
+        """The end of what it wrote to stderr."""
+        ...
+
+
+Spec = TypeVar("Spec", bound=Keyed)
+C = TypeVar("C", bound=ChildConnection)
+D = TypeVar("D", bound=ConversationRun[Any, Any])
+
+
+class ConversationAdapter(ProviderAdapter, Generic[Spec, C, D]):
+    """Plays runs as conversations; each connection serves up to `seats` of them at once."""
+
+    def __init__(self, connect: Connect[Spec, C], *, seats: int = 1) -> None:
+        super().__init__()
+        self._pool: Final = ConnectionPool(connect, seats=seats)
+        self._drivers: Final[dict[str, D]] = {}
+
+    # --- what a subclass implements --------------------------------------------------------------
+
+    def spec(self, run: RunContext) -> Spec:
+        """Return what the run's connection is made from: an idle one with its key is used."""
+        raise NotImplementedError
+
+    def drive(self, run: RunContext) -> D:
+        """Return the driver of a run."""
+        raise NotImplementedError
+
+    async def open(self, run: RunContext, connection: C, driver: D) -> Conversation[Any]:
+        """Open the run's session on a connection."""
+        raise NotImplementedError
+
+    async def finish(self, run: RunContext, driver: D) -> None:
+        """Say how a run has ended whose turn has: `run.finish` or `run.fail`."""
+        raise NotImplementedError
+
+    def is_fit(self, run: RunContext, driver: D) -> bool:
+        """Whether the connection may serve another run after this one."""
+        return True
+
+    # --- a run -----------------------------------------------------------------------------------
+
+    async def run(self, run: RunContext) -> None:
+        """Play one run: one conversation."""
+        try:
+            async with self._pool.lease(self.spec(run), run.connections) as lease:
+                driver = self._drivers[run.run_id] = self.drive(run)
+                try:
+                    await driver.play(await self.open(run, lease.connection, driver))
+                finally:
+                    del self._drivers[run.run_id]
+                if driver.is_broken or run.was_silent or not self.is_fit(run, driver):
+                    lease.abandon()
+                await self._end(run, driver, lease.connection)
+        except ProcessError as error:
+            await run.fail(start_failure(error))
+
+    async def _end(self, run: RunContext, driver: D, connection: C) -> None:
+        facts = connection.facts
+        if driver.is_broken and facts is not None:
+            run.emit_nowait(process_exited(facts))
+        if run.cancelling is not None:
+            return  # whoever stopped the run says how it ends
+        if not driver.is_broken:
+            await self.finish(run, driver)
+        elif facts is not None:  # exit code 0 is no success in the middle of a turn
+            await run.fail(exit_failure(facts, connection.tail))
+        else:
+            message = "the connection ended in the middle of a turn"
+            await run.fail(Failure(kind=FailureKind.PROTOCOL_ERROR, message=message, phase="turn"))
+
+    async def interrupt(self, run: RunContext) -> None:
+        """Ask the provider to end the turn; `run` goes on until it has."""
+        driver = self._drivers.get(run.run_id)
+        if driver is not None:
+            await driver.interrupt()
+
+    async def append(self, run: RunContext, content: str, message_id: str) -> bool:
+        """Give another message to the turn, and wait to hear whether it is taken."""
+        driver = self._drivers.get(run.run_id)
+        return driver is not None and await driver.add(content, message_id)
+
+    @classmethod
+    def can_interrupt(cls) -> bool:
+        """Whether its drivers can end a turn."""
+        return cls.capabilities.interrupt != UNSUPPORTED
+
+    @classmethod
+    def can_append(cls) -> bool:
+        """Whether its drivers can give a message to a turn that runs."""
+        return cls.capabilities.steer != UNSUPPORTED

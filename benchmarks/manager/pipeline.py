@@ -11,7 +11,7 @@ from benchmarks.wire.frame import written
 from benchmarks.wire.ours import EVENTS
 from sessionmgr.adapter import RunContext, RunSpec
 from sessionmgr.adapter.inbox import Intake
-from sessionmgr.adapter.run_control import Arrived, Course
+from sessionmgr.adapter.run_control import Arrived, RunControl
 from sessionmgr.manager.launching import LateLauncher
 from sessionmgr.model import Event, Fidelity, Permission, PermissionMode
 
@@ -33,10 +33,12 @@ def pipe(effort: Effort, hops: int) -> Figures:
 
 async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
     arrivals = Intake[object]()
-    course = Course(run_id="run_1", session_id="ses_1", provider="bare", intake=arrivals, grace=5.0)
+    control = RunControl(
+        run_id="run_1", session_id="ses_1", provider="bare", intake=arrivals, grace=5.0
+    )
     with written(lines) as path:
         spec = RunSpec(prompt=path, cwd="/", env={}, permission=PERMISSION)
-        run = RunContext(course, spec, LateLauncher())
+        run = RunContext(control, spec, LateLauncher())
         with watch:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(tell, run, (*CAT, path))

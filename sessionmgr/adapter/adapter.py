@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from sessionmgr.adapter.run_context import RunContext, RunSpec
-    from sessionmgr.adapter.run_control import Course
+    from sessionmgr.adapter.run_control import RunTask
     from sessionmgr.otp import Caller, Continue, DynamicSupervisor, TaskSupervisor
 
 log: Final = logging.getLogger("sessionmgr.adapter")
@@ -33,7 +33,7 @@ log: Final = logging.getLogger("sessionmgr.adapter")
 class StartRun(Cast):
     """Start a run's task, unless the manager has taken this start back."""
 
-    course: Course
+    task: RunTask
     run: RunContext
     gone: Callable[[], None]
     """Called when the task has ended, also if it was stopped before it began."""
@@ -42,7 +42,7 @@ class StartRun(Cast):
 class Interrupt(Cast):
     """Ask the provider to end a run."""
 
-    course: Course
+    task: RunTask
 
 
 class Append(Call[None]):
@@ -130,11 +130,11 @@ class ProviderAdapter(Actor):
     async def handle_cast(self, message: Cast, /) -> Continue | None:
         """Start a run's task or its interruption, or release a session."""
         match message:
-            case StartRun(course=course, run=run, gone=gone):
-                if course.context is run:  # else the branch has sent it anew
-                    self._start(course, run, gone)
-            case Interrupt(course=course):
-                course.ask_to_end()
+            case StartRun(task=task, run=run, gone=gone):
+                if task.context is run:  # else the branch has sent it anew
+                    self._start(task, run, gone)
+            case Interrupt(task=task):
+                task.interrupt()
             case Release(provider_session_id=provider_session_id):
                 try:
                     self.release(provider_session_id)
@@ -155,12 +155,12 @@ class ProviderAdapter(Actor):
                 return await super().handle_call(message, caller)
         return NOREPLY
 
-    def _start(self, course: Course, run: RunContext, gone: Callable[[], None]) -> None:
+    def _start(self, task: RunTask, run: RunContext, gone: Callable[[], None]) -> None:
         try:
-            self.run_tasks.launch(Run(course.play, (self, run, self.run_tasks), None, gone))
+            self.run_tasks.launch(Run(task.play, (self, run, self.run_tasks), None, gone))
         except OtpError:  # it is being restarted, and the branch sends the start again
             return
-        course.recall = None
+        task.launched()
 
     async def _append(self, message: Append) -> None:
         message.tell(await self.append(message.run, message.content, message.message_id))

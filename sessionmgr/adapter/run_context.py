@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from sessionmgr.adapter.question import ApprovalRequest, Decision
-    from sessionmgr.adapter.run_control import Course
+    from sessionmgr.adapter.run_control import RunControl
     from sessionmgr.model import Event, Support
     from sessionmgr.otp import DynamicSupervisor
     from sessionmgr.process.launcher import Launcher
@@ -103,13 +103,13 @@ class RunContext:
     """One run, as its adapter sees it."""
 
     __slots__ = (
-        *("_connections", "_course", "_keep_blob", "_launcher", "_narrow", "_redact"),
+        *("_connections", "_control", "_keep_blob", "_launcher", "_narrow", "_redact"),
         "_spec",
     )
 
     def __init__(
         self,
-        course: Course,
+        control: RunControl,
         spec: RunSpec,
         launcher: Launcher,
         connections: DynamicSupervisor | None = None,
@@ -117,7 +117,7 @@ class RunContext:
         keep_blob: Callable[[bytes], Awaitable[str]] | None = None,
         redact: Callable[[str], str] | None = None,
     ) -> None:
-        self._course = course
+        self._control = control
         self._spec = spec
         self._launcher = launcher
         self._connections = connections
@@ -128,12 +128,12 @@ class RunContext:
     @property
     def run_id(self) -> str:
         """Our name for the run."""
-        return self._course.run_id
+        return self._control.run_id
 
     @property
     def session_id(self) -> str:
         """Our name for the session."""
-        return self._course.session_id
+        return self._control.session_id
 
     @property
     def prompt(self) -> str:
@@ -239,12 +239,12 @@ class RunContext:
     @property
     def grace(self) -> float:
         """How many seconds it has to end by itself, once it is to end."""
-        return self._course.grace
+        return self._control.grace
 
     @property
     def cancelling(self) -> Stop | None:
         """Why the run is to end, once it is."""
-        return self._course.stop
+        return self._control.stop
 
     @property
     def was_silent(self) -> bool:
@@ -258,7 +258,7 @@ class RunContext:
 
     def alive(self) -> None:
         """Give a sign of life where there is nothing to tell."""
-        self._course.alive()
+        self._control.alive()
 
     def narrow(self, live: Mapping[str, Support]) -> None:
         """Tell what the provider itself says of its capabilities, by their names.
@@ -279,23 +279,23 @@ class RunContext:
         images that the events name by their sha256: they are stored before any of these events is
         visible.
         """
-        self._course.arrive(events, size, blobs)
+        self._control.arrive(events, size, blobs)
 
     async def room(self) -> None:
         """Wait until what was told has nearly all been stored."""
-        await self._course.intake.room()
+        await self._control.intake.room()
 
     async def emit(self, *events: Event, blobs: Sequence[bytes] = ()) -> None:
         """Tell what happened, in this order; `blobs` are the images that it names."""
-        self._course.arrive(events, None, blobs)
-        await self._course.intake.room()
+        self._control.arrive(events, None, blobs)
+        await self._control.intake.room()
 
     async def recorded(self) -> None:
         """Wait until what was told is stored: before an act that must not be repeated unknowingly.
 
         Whatever kills this process then, the record shows the act.
         """
-        await self._course.intake.recorded()
+        await self._control.intake.recorded()
 
     async def finish(self, *, stop_reason: str | None = None, structured: Json = None) -> None:
         """Tell that the run is done, and well. What has been claimed by others stays theirs."""
@@ -321,8 +321,8 @@ class RunContext:
         await self.room()
 
     def _end(self, stop: Stop, event: Event) -> None:
-        self._course.arrive((event,))  # first: what cannot be written is no end
-        self._course.claim(stop)
+        self._control.arrive((event,))  # first: what cannot be written is no end
+        self._control.claim(stop)
 
     def time_out(self, detail: str) -> None:
         """Have the run end because a deadline of the provider's own has passed.
@@ -330,7 +330,7 @@ class RunContext:
         As with a cancel, `interrupt` is called, and what has been claimed by others stays theirs.
         """
         require_text(detail)
-        self._course.end(Stop(cause=Cause.DEADLINE, detail=detail))
+        self._control.end(Stop(cause=Cause.DEADLINE, detail=detail))
 
     def redact(self, text: str) -> str:
         """Return a text without the run's secrets.
@@ -347,18 +347,18 @@ class RunContext:
         """
         request = msgspec.structs.replace(
             as_written(request),
-            approval_id=self._course.free_approval_id(request.approval_id),
+            approval_id=self._control.free_approval_id(request.approval_id),
             session_id=self.session_id,
             run_id=self.run_id,
-            provider=self._course.provider,
+            provider=self._control.provider,
             cwd=self.cwd,
         )
         directories = (self.cwd, *self._spec.directories)
         question = Question(request, by_mode(self.permission.asked, request, directories))
-        self._course.ask(question)
+        self._control.ask(question)
         try:
             await question.answered.wait()
         finally:
-            self._course.unask(question)
+            self._control.withdraw(question)
         assert question.decision is not None
         return question.decision

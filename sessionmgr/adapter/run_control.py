@@ -1,37 +1,28 @@
-"""The course of one run: who ended it first, and how it is wound down.
-
-Whoever wants a run to end claims it; the first claim stands, whatever else comes, and it is made in
-one step, past every queue. The claims of others make no difference any more, not even the
-provider's own "done".
-"""
+"""What the adapter of a run may do to it: emit events, ask, and end it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 import trio
 
-from sessionmgr.adapter.adapter import Interrupt
-from sessionmgr.adapter.lazy_event import Latch
 from sessionmgr.adapter.validate_events import checked, checked_blobs, size_of_text
-from sessionmgr.errors import MailboxFull, OtpError, RunCancelled, RunCrashed
-from sessionmgr.model import Cause, Failure, Kind, StallSuspected, new_id
-from sessionmgr.otp import Run
+from sessionmgr.model import Cause, Failure, Kind, new_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.inbox import Intake
     from sessionmgr.adapter.question import ApprovalRequest, Decision
     from sessionmgr.adapter.run_context import RunContext
-    from sessionmgr.model import Event, Json
+    from sessionmgr.model import Event
     from sessionmgr.otp import TaskSupervisor
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a run ends, and what is to be said about it."""
+    """Why a run ends: the cause, and the caller's own words or the failure beside it."""
 
     cause: Cause
     detail: str | None = None
@@ -39,19 +30,19 @@ class Stop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def require_text(detail: object) -> None:
-    """Make sure that what a caller says of an end can be written down.
+    """Make sure that a caller's own words about an end can be stored.
 
     Raises:
-        TypeError: It is no text.
+        TypeError: They are no text.
     """
     if not (detail is None or isinstance(detail, str)):
         raise TypeError(f"the detail of an end is a text, and not {detail!r}")
 
 
 class Arrived(msgspec.Struct, frozen=True):
-    """Events that an adapter has brought, in their order."""
+    """Events that an adapter has emitted, in their order."""
 
-    course: Course
+    run: RunControl
     events: tuple[Event, ...]
     size: int
     at: float
@@ -59,107 +50,77 @@ class Arrived(msgspec.Struct, frozen=True):
     """The images that these events name, to be stored with them."""
 
 
-class Stopped(msgspec.Struct, frozen=True):
-    """A run has been claimed by somebody other than its provider."""
-
-    course: Course
-
-
-class TaskEnded(msgspec.Struct, frozen=True):
-    """An adapter's `run` is over: it returned, was cut, or raised `error`."""
-
-    course: Course
-    error: BaseException | None = None
-
-
 class Question:
-    """A question that waits for its answer; `ruled` is what the permission mode says to it."""
+    """A provider's question that waits for its answer."""
 
     __slots__ = ("answered", "decision", "request", "ruled", "scope")
 
     def __init__(self, request: ApprovalRequest, ruled: Decision | None = None) -> None:
         self.request = request
         self.ruled = ruled
+        """The answer of the permission mode, if it has one."""
         self.answered = trio.Event()
         self.decision: Decision | None = None
         self.scope = trio.CancelScope()
-        """Around whoever is thinking about it."""
+        """The scope of the task that finds the answer."""
 
 
 class Asked(msgspec.Struct, frozen=True):
     """The provider has a question."""
 
-    course: Course
+    run: RunControl
     question: Question
 
 
 class Withdrawn(msgspec.Struct, frozen=True):
-    """The provider no longer wants to know."""
+    """The provider needs no answer to its question any more."""
 
-    course: Course
+    run: RunControl
     question: Question
 
 
-class Course:
-    """One run on its way from its dispatch to its end."""
+class RunControl:
+    """A run as far as its adapter can act on it. The manager's `RunState` is one."""
 
     __slots__ = (
-        "_farewell",
-        "_played",
-        "_scope",
-        "claimed_at",
-        "context",
-        "dispatched_at",
         "grace",
         "intake",
         "last_sign",
-        "moved",
-        "over",
         "provider",
         "questions",
-        "recall",
         "run_id",
         "seen",
         "session_id",
         "stop",
+        "stopped_at",
     )
 
     def __init__(
         self, *, run_id: str, session_id: str, provider: str, intake: Intake[object], grace: float
     ) -> None:
-        self.run_id = run_id
-        self.session_id = session_id
-        self.provider = provider
+        self.run_id: Final = run_id
+        self.session_id: Final = session_id
+        self.provider: Final = provider
         self.intake: Final = intake
-        self.grace = grace
-        """How long a provider has to end by itself when it is asked to."""
+        self.grace: Final = grace
+        """How many seconds a provider has to end by itself when it is interrupted."""
         self.stop: Stop | None = None
-        self.claimed_at = 0.0
-        """When that was said."""
-        self.questions: dict[str, Question] = {}
-        self.dispatched_at: float | None = None
-        """When its task was started, by trio's clock."""
+        """Why the run ends: the first reason wins."""
+        self.stopped_at = 0.0
+        """When that was said, by trio's clock."""
+        self.questions: Final[dict[str, Question]] = {}
         self.last_sign = 0.0
+        """When there was the last sign of life, by trio's clock."""
         self.seen = False
         """Whether there ever was a sign of life."""
-        self.over: Final = Latch()
-        self.context: RunContext | None = None
-        """The run as the adapter to which its start was sent sees it."""
-        self.recall: Callable[[], None] | None = None
-        """Takes its start back; None once the adapter has launched its task."""
-        self._scope = trio.CancelScope()
-        self.moved: Callable[[str], None] = _stand_still
-        """Hears which step of the run's phase table was taken."""
-        self._played: tuple[ProviderAdapter, RunContext, TaskSupervisor] | None = None
-        self._farewell: Run[None] | None = None
 
     def arrive(
         self, events: tuple[Event, ...], size: int | None = None, blobs: Sequence[bytes] = ()
     ) -> None:
-        """Take in events and the images that they name; a sign of life, too.
+        """Send events and the images that they name to the recorder; a sign of life, too.
 
         Raises:
-            TypeError: No adapter may tell this.
+            TypeError: An adapter may not emit this.
         """
         self.alive()
         events, written = checked(events)
@@ -180,167 +141,43 @@ class Course:
         return new_id(Kind.APPROVAL) if not wanted or wanted in self.questions else wanted
 
     def ask(self, question: Question) -> None:
-        """Take in a question."""
+        """Send a question to the recorder."""
         self.alive()
         self.questions[question.request.approval_id] = question
         self.intake.put(Asked(self, question))
 
-    def unask(self, question: Question) -> None:
-        """Forget a question; one without an answer is withdrawn."""
+    def withdraw(self, question: Question) -> None:
+        """Forget a question; if it has no answer, the recorder notes that none is needed."""
         self.questions.pop(question.request.approval_id, None)
         if not question.answered.is_set():
             question.scope.cancel()
             self.intake.put(Withdrawn(self, question))
 
     def claim(self, stop: Stop) -> bool:
-        """Say why the run ends; False if it has been said already."""
+        """Give the reason of the run's end, in one step; False if there is one already."""
         if self.stop is not None:
             return False
-        self.stop, self.claimed_at = stop, trio.current_time()
-        if not self.over.is_set():
-            self.moved("stop")
+        self.stop, self.stopped_at = stop, trio.current_time()
         return True
 
     def end(self, stop: Stop) -> bool:
-        """Have the run end, politely at first; False if it is ending already."""
-        if not self.claim(stop):
-            return False
-        self.intake.put(Stopped(self))
-        recall, self.recall = self.recall, None
-        if recall is None:
-            self._say_farewell()
-        else:
-            recall()
-        return True
+        """Have the run end, by an interrupt first if possible; False if it is ending already."""
+        return self.claim(stop)
 
-    @property
-    def was_asked_to_end(self) -> bool:
-        """Whether its provider has been asked, politely, to end it."""
-        return self._farewell is not None
 
-    def cut(self) -> None:
-        """Have the run end now."""
-        was_cut = self.is_cut
-        self._scope.cancel()
-        if not was_cut:
-            self.moved("grace_over")
+class RunTask(Protocol):
+    """A run's task: the adapter starts it, and its interruption, in the nursery of run tasks."""
 
-    @property
-    def is_cut(self) -> bool:
-        """Whether its task was cancelled."""
-        return self._scope.cancel_called
-
-    def end_task(self) -> None:
-        """Note that its task has ended, or will never begin."""
-        if not self.over.is_set():
-            self.over.set()
-            self.moved("task_over")
+    context: RunContext | None
+    """The run as the adapter to which its start was sent sees it."""
 
     async def play(
         self, adapter: ProviderAdapter, context: RunContext, beside: TaskSupervisor
     ) -> None:
-        """Be the run's task, from the dispatch on. What the adapter raises goes on its way.
+        """Be the task: call the adapter's `run`."""
 
-        `beside` is where a task is started that ends the run politely: few runs need one, and a
-        nursery for it would be a tenth of what a run costs.
-        """
-        self._played = (adapter, context, beside)
-        if self.stop is not None:  # claimed while it was on its way here
-            self._say_farewell()
-        try:
-            await self._play(adapter, context)
-        except BaseException as error:
-            self._leave(_the_one(error))
-            raise
-        self._leave(None)
+    def launched(self) -> None:
+        """Note that the adapter has started it."""
 
-    async def _play(self, adapter: ProviderAdapter, context: RunContext) -> None:
-        try:
-            with self._scope:
-                await adapter.run(context)
-        except BaseException:
-            await self._call_off()  # shielded  # noqa: ASYNC102
-            raise
-        crash = await self._call_off()
-        if crash is not None:
-            raise crash
-
-    def _leave(self, error: BaseException | None) -> None:
-        self.end_task()
-        self.intake.put(TaskEnded(self, error))
-
-    def _say_farewell(self) -> None:
-        """Have the adapter interrupt the run if it is on and there is a way; else cut it."""
-        if self._played is None:
-            return
-        adapter = self._played[0]
-        if adapter.can_interrupt() and adapter.ref.alive:
-            try:
-                adapter.ref.cast(Interrupt(self))
-            except MailboxFull:
-                self.cut()
-        else:  # or its branch of the tree is going down, and takes the run with it
-            self.cut()
-
-    def ask_to_end(self) -> None:
-        """Start the task that asks the provider, if the run is still on."""
-        if self._played is None:
-            return
-        adapter, context, beside = self._played
-        try:
-            self._farewell = beside.launch(Run(self._end_politely, (adapter, context), None))
-        except OtpError:
-            self.cut()
-
-    async def _call_off(self) -> BaseException | None:
-        """Let nothing go on beside the run when it is over; return what went wrong there."""
-        self._played = None  # nobody is to start anything any more
-        if self._farewell is None:
-            return None
-        self._farewell.cancel()
-        with trio.CancelScope(shield=True):  # noqa: ASYNC912  # its errors are waited for as well
-            try:
-                await self._farewell.result()
-            except RunCancelled:
-                return None
-            except RunCrashed as crash:
-                return crash.__cause__
-        return None
-
-    async def _end_politely(self, adapter: ProviderAdapter, context: RunContext) -> None:
-        try:
-            with trio.move_on_after(self.grace) as scope:
-                await adapter.interrupt(context)
-                await trio.sleep_forever()  # it reads on, and returns when it is done
-            if scope.cancelled_caught:
-                self._note_grace()
-        finally:
-            self.cut()
-
-    def _note_grace(self) -> None:
-        """Put on record that it has not ended by itself in its time, and is cut for that."""
-        assert self.stop is not None
-        evidence: dict[str, Json] = {
-            "clock": "close",
-            "limit": self.grace,
-            "ending": self.stop.cause.value,
-        }
-        silent = round(trio.current_time() - self.last_sign, 3)
-        stalled = StallSuspected(
-            state="close", silent_for=silent, evidence=evidence, synthetic=True
-        )
-        self.intake.put(Arrived(self, (stalled,), 0, self.last_sign))
-
-
-def _stand_still(_step: str) -> None:
-    pass
-
-
-def _the_one(error: BaseException) -> BaseException:
-    """Return the exception itself where a group holds only one, however deeply wrapped."""
-    if isinstance(error, BaseExceptionGroup):
-        inner = list(cast("BaseExceptionGroup[BaseException]", error).exceptions)
-        if len(inner) == 1:
-            return _the_one(inner[0])
-        return cast("BaseException", error)
-    return error
+    def interrupt(self) -> None:
+        """Start a task that asks the provider to end the run, if the run is still on."""

@@ -15,13 +15,13 @@ from sessionmgr.model import ErrorOccurred, Failure, FailureKind, StallSuspected
 if TYPE_CHECKING:
     from sessionmgr.adapter.question import Approve, Decision
     from sessionmgr.adapter.run_control import Question
-    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import Json
 
 log: Final = logging.getLogger("sessionmgr.manager")
 
 
-async def decide(entry: RunEntry, question: Question) -> None:
+async def decide(entry: RunState, question: Question) -> None:
     """Find the answer to a question and hand it in. One that is withdrawn needs none."""
     with question.scope:
         decision = question.ruled
@@ -32,7 +32,7 @@ async def decide(entry: RunEntry, question: Question) -> None:
         entry.live.intake.put(Decided(entry, question, decision))
 
 
-async def _ask(entry: RunEntry, question: Question, approve: Approve | None) -> Decision:
+async def _ask(entry: RunState, question: Question, approve: Approve | None) -> Decision:
     if approve is None:
         await trio.lowlevel.checkpoint()
         return Deny(reason="nobody is there to be asked", by="default")
@@ -51,7 +51,7 @@ async def _ask(entry: RunEntry, question: Question, approve: Approve | None) -> 
     return decision
 
 
-async def _answer(entry: RunEntry, question: Question, approve: Approve) -> Decision:
+async def _answer(entry: RunState, question: Question, approve: Approve) -> Decision:
     try:
         return _checked(await approve(question.request))
     except Exception as error:
@@ -70,7 +70,7 @@ class _Clock:
         self.has_struck = False
 
     async def strike(
-        self, entry: RunEntry, question: Question, late: Decision, asking: trio.CancelScope
+        self, entry: RunState, question: Question, late: Decision, asking: trio.CancelScope
     ) -> None:
         """Warn at half time, and decide at the end."""
         await trio.sleep(self._patience / 2)
@@ -82,7 +82,7 @@ class _Clock:
         asking.cancel()
 
 
-def _note(entry: RunEntry, question: Question, limit: float, waited: float) -> None:
+def _note(entry: RunState, question: Question, limit: float, waited: float) -> None:
     """Put on record that a question still waits, or has waited for too long."""
     request = question.request
     evidence: dict[str, Json] = {

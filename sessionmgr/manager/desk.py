@@ -21,7 +21,7 @@ from sessionmgr.model import Json, encode_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.session_handle import SessionHandle
     from sessionmgr.manager.tables import Tables
     from sessionmgr.store.row import Request, StoredRequest
@@ -52,7 +52,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 class Desk:
     """Serves the requests that concern this manager's runs."""
 
-    def __init__(self, tables: Tables, session_of: Callable[[RunEntry], SessionHandle]) -> None:
+    def __init__(self, tables: Tables, session_of: Callable[[RunState], SessionHandle]) -> None:
         self._tables: Final = tables
         self._session_of: Final = session_of
         self._begun: Final[set[str]] = set()
@@ -98,7 +98,7 @@ class Desk:
             self._begun.add(request.request_id)
             nursery.start_soon(self._see_to, request, entries)
 
-    def _about(self, target: str) -> list[RunEntry]:
+    def _about(self, target: str) -> list[RunState]:
         """Return the runs that a request is about: one, or all of a session."""
         entry = self._tables.runs.get(target)
         if entry is not None:
@@ -106,7 +106,7 @@ class Desk:
         live = self._tables.live.get(target)
         return list(live.entries.values()) if live is not None else []
 
-    async def _see_to(self, request: Request, entries: list[RunEntry]) -> None:
+    async def _see_to(self, request: Request, entries: list[RunState]) -> None:
         answer: dict[str, Json]
         with trio.CancelScope(shield=True) as scope:
             self._at_work.add(scope)
@@ -140,7 +140,7 @@ class Desk:
             else:
                 return
 
-    async def _do(self, kind: str, order: Order, entries: list[RunEntry]) -> dict[str, Json]:
+    async def _do(self, kind: str, order: Order, entries: list[RunState]) -> dict[str, Json]:
         runs = [RunHandle(self._tables, entry, self._session_of(entry)) for entry in entries]
         match kind:
             case "cancel":
@@ -159,9 +159,9 @@ class Desk:
                 await trio.lowlevel.checkpoint()
                 return {"ok": False, "error": f"there is no request {kind!r}"}
 
-    def _approve(self, order: Order, entries: list[RunEntry]) -> bool:
+    def _approve(self, order: Order, entries: list[RunState]) -> bool:
         for entry in entries:
-            for approval_id, question in list(entry.course.questions.items()):
+            for approval_id, question in list(entry.questions.items()):
                 if question.ruled is not None or approval_id not in entry.run.open_approvals:
                     continue  # it is none of his, or nobody has seen it yet
                 if order.approval_id in {None, approval_id}:

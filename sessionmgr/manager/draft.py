@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.manager.effect import Effect
-    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import AnyEvent, Run
     from sessionmgr.store.redaction import Redactor
 
@@ -89,9 +89,9 @@ class Draft:
         self.seq = last_seq
         self.at = at
         self.rows: list[EventRow] = []
-        self.folds: dict[RunEntry, Run] = {}
-        self._unfolded: dict[RunEntry, list[Event | UnknownEvent]] = {}
-        self.touched: dict[RunEntry, None] = {}
+        self.folds: dict[RunState, Run] = {}
+        self._unfolded: dict[RunState, list[Event | UnknownEvent]] = {}
+        self.touched: dict[RunState, None] = {}
         self.ledger: list[LedgerRow] = []
         self.effects: list[Effect] = []
         self.size = 0
@@ -113,7 +113,7 @@ class Draft:
         """Whether the record is closed: nobody reads on after that."""
         return self.closes or (self._was_closed and not self.reopens)
 
-    def fold(self, entry: RunEntry) -> Run:
+    def fold(self, entry: RunState) -> Run:
         """Return a run's record as this draft leaves it."""
         run = self.folds.get(entry, entry.run)
         events = self._unfolded.pop(entry, None)
@@ -126,7 +126,7 @@ class Draft:
         for entry in list(self._unfolded):
             self.fold(entry)
 
-    def write(self, entry: RunEntry | None, *events: Event) -> None:
+    def write(self, entry: RunState | None, *events: Event) -> None:
         """Add events to the record, unless that is closed."""
         if self.is_over:
             types = ",".join(event.type for event in events)
@@ -166,7 +166,7 @@ class Draft:
         if TokenUsageUpdated in kinds:
             self._book(entry, events)
 
-    def _book(self, entry: RunEntry, events: Sequence[Event]) -> None:
+    def _book(self, entry: RunState, events: Sequence[Event]) -> None:
         for event in events:
             if isinstance(event, TokenUsageUpdated):
                 self.ledger.append(_booked(event, entry.id, self.fold(entry)))
@@ -179,7 +179,7 @@ class Draft:
             rows.append(RunRow(entry.id, run.status.value, self._redactor.redact(encode_json(run))))
         return tuple(rows)
 
-    def end(self, entry: RunEntry, stop: Stop) -> None:
+    def end(self, entry: RunState, stop: Stop) -> None:
         """Write the terminal event that `stop` stands for, unless there is one."""
         run = self.fold(entry)
         if run.status in TERMINAL:
@@ -192,7 +192,7 @@ class Draft:
         self._leave_open(entry)
         self.write(entry, made)
 
-    def _leave_open(self, entry: RunEntry) -> None:
+    def _leave_open(self, entry: RunState) -> None:
         """Say of messages that are still under way that nobody knows; it may yet turn out."""
         for message_id, state in self.fold(entry).open_messages.items():
             content = entry.undelivered.get(message_id)
@@ -202,11 +202,11 @@ class Draft:
                 )
                 self.write(entry, message)
 
-    def ended_by_provider(self, entry: RunEntry, event: RunEnded) -> bool:
+    def ended_by_provider(self, entry: RunState, event: RunEnded) -> bool:
         """Write a provider's own end, if the run is its to end, and say whether it was."""
         run = self.fold(entry)
-        entry.course.claim(Stop(cause=Cause.PROVIDER))  # an end that was told as a plain event
-        stop = entry.course.stop
+        entry.conclude(Stop(cause=Cause.PROVIDER))  # an end that was told as a plain event
+        stop = entry.stop
         if run.status in TERMINAL or stop is None or stop.cause not in _PROVIDERS_OWN:
             self.write(entry, *_too_late(event))
             return False
@@ -217,7 +217,7 @@ class Draft:
         self.write(entry, msgspec.structs.replace(event, usage=run.usage, cost=run.cost))
         return True
 
-    def has_ended(self, entry: RunEntry) -> bool:
+    def has_ended(self, entry: RunState) -> bool:
         """Say whether the run is over with this draft, and was not before."""
         return entry.run.status not in TERMINAL and self.fold(entry).status in TERMINAL
 
@@ -245,7 +245,7 @@ def terminal(stop: Stop, run: Run) -> RunEnded:
     )
 
 
-def started(entry: RunEntry, event: RunStarted) -> RunStarted:
+def started(entry: RunState, event: RunStarted) -> RunStarted:
     """Complete what an adapter says of a start with what only the manager knows."""
     spec = entry.spec
     return msgspec.structs.replace(

@@ -9,8 +9,8 @@ import msgspec
 if TYPE_CHECKING:
     from sessionmgr.adapter.lazy_event import Latch
     from sessionmgr.adapter.run_control import Question, Stop
-    from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.news import Decided, FollowUpSent
+    from sessionmgr.manager.run_state import RunState
 
 
 class Tell(msgspec.Struct, frozen=True):
@@ -22,7 +22,7 @@ class Tell(msgspec.Struct, frozen=True):
 class Decide(msgspec.Struct, frozen=True):
     """A question wants an answer."""
 
-    entry: RunEntry
+    entry: RunState
     question: Question
 
 
@@ -41,26 +41,26 @@ class Steer(msgspec.Struct, frozen=True):
 class EndRun(msgspec.Struct, frozen=True):
     """A run is to end."""
 
-    entry: RunEntry
+    entry: RunState
     stop: Stop
 
 
 class WindDown(msgspec.Struct, frozen=True):
     """A run's task is to be over soon."""
 
-    entry: RunEntry
+    entry: RunState
 
 
 class Launch(msgspec.Struct, frozen=True):
     """A run's prompt is written down: the run may start."""
 
-    entry: RunEntry
+    entry: RunState
 
 
 class Next(msgspec.Struct, frozen=True):
     """A run's task is over, or never was: the session's next run may have its turn."""
 
-    entry: RunEntry
+    entry: RunState
 
 
 Effect: TypeAlias = Tell | Decide | Answer | Steer | EndRun | WindDown | Launch | Next

@@ -28,8 +28,8 @@ from sessionmgr.store.row import Append, NewSession, Snapshot
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.live import Live
+    from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.tables import Tables
     from sessionmgr.model import Run
 
@@ -86,7 +86,7 @@ class Keeper:
             if self._put_off:
                 break
             if not live.has_work:
-                self._tables.tower.nap(live, LINGER)
+                self._tables.timeouts.nap(live, LINGER)
             await live.intake.arrival()
             # All that a batch needs is let go of before the next one is waited for.
             is_quiet = await self._write_down(live.intake.drain())
@@ -187,7 +187,7 @@ class Keeper:
                 await store.put_snapshot(self._snapshot(draft, entry, append.at))
         await store.append(append)
 
-    def _snapshot(self, draft: Draft, entry: RunEntry, at: int) -> Snapshot:
+    def _snapshot(self, draft: Draft, entry: RunState, at: int) -> Snapshot:
         order, run = entry.pause, draft.fold(entry)
         assert order is not None
         value = SnapshotValue(
@@ -215,8 +215,6 @@ class Keeper:
     def _adopt(self, draft: Draft) -> None:
         live = self._live
         live.intake.stored(draft.size)
-        for each in live.entries.values():
-            each.check()
         for entry, run in draft.folds.items():
             ended = draft.has_ended(entry)
             if ended:  # joined deltas; no secret is whole in it
@@ -227,7 +225,7 @@ class Keeper:
             explained = _explains(entry)
             if explained != entry.explained and not ended:
                 entry.explained = explained
-                self._tables.tower.watch(entry)
+                self._tables.timeouts.watch(entry)
             if run.provider_session_id is not None:
                 live.provider_session_id = run.provider_session_id
             if ended:
@@ -244,7 +242,7 @@ class Keeper:
         if spent is not None:
             for entry in list(tables.runs.values()):
                 if not entry.is_over:
-                    entry.course.end(Stop(cause=Cause.BUDGET, detail=spent))
+                    entry.end(Stop(cause=Cause.BUDGET, detail=spent))
 
     # --- effects: what is stored may have them --------------------------------------------------
 
@@ -259,34 +257,35 @@ class Keeper:
             case effect.Steer(sent=sent):
                 self._beside(partial(self._steer, sent))
             case effect.EndRun(entry=entry, stop=stop):
-                entry.course.end(stop)
+                entry.end(stop)
             case effect.WindDown(entry=entry):
-                self._tables.tower.wind_down(entry)
+                entry.task.begin_after_end()
+                self._tables.timeouts.watch(entry)
             case effect.Launch(entry=entry):
                 self._launch(entry)
             case effect.Next(entry=entry):
                 self._next(entry)
 
-    def _is_within_budgets(self, entry: RunEntry) -> bool:
+    def _is_within_budgets(self, entry: RunState) -> bool:
         """Give a starting run the remainder of its outer budgets; end the run if none is left."""
         spent = why_spent(self._tables, self._live, entry.wish)
         if spent is not None:
-            entry.course.claim(Stop(cause=Cause.BUDGET, detail=spent))
+            entry.claim(Stop(cause=Cause.BUDGET, detail=spent))
             return False
         budget = budget_now(self._tables, self._live, entry.wish)
         if budget != entry.spec.budget:
             entry.spec = replace(entry.spec, budget=budget)
         return True
 
-    def _next(self, left: RunEntry) -> None:
+    def _next(self, left: RunState) -> None:
         """Give the session's next run its turn, if none has it."""
         live = self._live
         if live.active is left and left.is_over:
             live.active = None
-        while live.queue and live.queue[0].course.stop is not None:
+        while live.queue and not live.queue[0].can_wait:
             del live.queue[0]
         # A task that is deaf to its end may still have something to say.
-        if left.is_over and (left.course.over.is_set() or not left.dispatched):
+        if left.is_over and left.gone.is_set():
             live.entries.pop(left.id, None)
             self._tables.runs.pop(left.id, None)
         if live.closing and not live.is_busy:
@@ -296,11 +295,11 @@ class Keeper:
             live.take_turn(entry)
             live.intake.put(news.Dispatching(entry))
 
-    def _launch(self, entry: RunEntry) -> None:
+    def _launch(self, entry: RunState) -> None:
         if self._is_within_budgets(entry):
             self._tables.launch(entry)
         else:
-            self._live.intake.put(news.NotLaunched(entry, "its budget is used up"))
+            entry.never_began("its budget is used up")
 
     async def _steer(self, sent: news.FollowUpSent) -> None:
         sent.delivery.begun = True
@@ -313,11 +312,11 @@ class Keeper:
             self._live.intake.put(news.FollowUpFate(sent, fate))
 
 
-def _explains(entry: RunEntry) -> tuple[object, ...]:
+def _explains(entry: RunState) -> tuple[object, ...]:
     """Return what of a run says why it is silent: with that, the clock that runs may change."""
     run = entry.run
     return (
-        entry.course.seen,
+        entry.seen,
         entry.in_turn,
         bool(run.open_tools),
         bool(run.open_approvals),
@@ -330,6 +329,6 @@ def _answer(decided: news.Decided) -> None:
     question, decision = decided.question, decided.decision
     question.decision = decision
     question.answered.set()
-    decided.entry.course.alive()  # it was our silence until now
+    decided.entry.alive()  # it was our silence until now
     if isinstance(decision, Deny) and decision.stop:
-        decided.entry.course.end(Stop(cause=Cause.CALLER, detail=decision.reason))
+        decided.entry.end(Stop(cause=Cause.CALLER, detail=decision.reason))

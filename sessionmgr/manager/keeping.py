@@ -72,7 +72,7 @@ class Keeping:
         if provider not in tables.providers:
             adapter = find_adapter(provider, tables.adapters)
             tables.providers[provider] = ProviderBranch(
-                adapter, tables.launcher, tables.environ, tables.keep_blob, tables.tower.watch
+                adapter, tables.launcher, tables.environ, tables.keep_blob, tables.timeouts.watch
             )
         return tables.providers[provider]
 
@@ -215,7 +215,7 @@ class Keeping:
             del self._tables.live[live.session.id]
             self._fences.pop(live.session.id, None)
         live.asleep = True
-        self._tables.tower.forget(live)
+        self._tables.timeouts.forget(live)
         live.ring()
 
     async def settle(self, session_id: str, why: str | None = None) -> int:

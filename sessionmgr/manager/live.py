@@ -9,14 +9,13 @@ import trio
 
 from sessionmgr.adapter.inbox import Intake
 from sessionmgr.manager.budget import Account
-from sessionmgr.manager.run_state import Step
 from sessionmgr.store.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sessionmgr.adapter.lazy_event import Latch
-    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import AnyEvent, Session
 
 NO_SECRETS: Final = frozenset[str]()
@@ -63,10 +62,10 @@ class Live:
         """Whether the store knows it: a session is stored with its first run."""
         self.last_seq = last_seq
         self.intake: Final = Intake[object]()
-        self.entries: Final[dict[str, RunEntry]] = {}
+        self.entries: Final[dict[str, RunState]] = {}
         # Lists: an empty deque weighs as much as ten of them, and these are short.
-        self.queue: Final[list[RunEntry]] = []
-        self.active: RunEntry | None = None
+        self.queue: Final[list[RunState]] = []
+        self.active: RunState | None = None
         self._tail: Final[list[list[AnyEvent]]] = []
         self._held = 0
         self.committing_since: float | None = None
@@ -128,18 +127,17 @@ class Live:
         while self._promised:
             self._promised.pop().set()
 
-    def line_up(self, entry: RunEntry) -> None:
-        """Give a run its turn, if nobody has it; else let it wait for that."""
+    def line_up(self, entry: RunState) -> bool:
+        """Give a run its turn if no other has it, else queue it; return whether it has its turn."""
         if self.active is None and not self.queue:
-            entry.at_once = True
             self.take_turn(entry)
-        else:
-            self.queue.append(entry)
+            return True
+        self.queue.append(entry)
+        return False
 
-    def take_turn(self, entry: RunEntry) -> None:
+    def take_turn(self, entry: RunState) -> None:
         """Give a run its turn."""
-        entry.dispatched = True
-        entry.move(Step.DISPATCH)
+        entry.dispatch()
         self.active = entry
 
     def hide(self, secrets: Iterable[str]) -> None:

@@ -318,10 +318,10 @@ class Manager(ProviderKnowledge, StoredRecords):
         stop = Stop(cause=Cause.CALLER, detail=detail)
         entry = self._tables.runs.get(id)
         if entry is not None:
-            return entry.course.end(stop)
+            return entry.end(stop)
         live = self._tables.live.get(id)
         if live is not None:
-            ended = [each.course.end(stop) for each in list(live.entries.values())]
+            ended = [each.end(stop) for each in list(live.entries.values())]
             return any(ended)
         with trio.move_on_after(self._tables.clocks.of("store") or float("inf")):
             if await self._tables.store.resolve(id) != id:
@@ -335,7 +335,7 @@ class Manager(ProviderKnowledge, StoredRecords):
         require_text(detail)
         await trio.lowlevel.checkpoint()
         stop = Stop(cause=Cause.CALLER, detail=detail)
-        return sum(entry.course.end(stop) for entry in list(self._tables.runs.values()))
+        return sum(entry.end(stop) for entry in list(self._tables.runs.values()))
 
     def status(self) -> Status:
         """Say how the manager stands now."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.lazy_event import Latch
     from sessionmgr.adapter.question import Decision
     from sessionmgr.adapter.run_control import Question
-    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import Event, Negotiation
 
 
@@ -21,26 +21,41 @@ Fate: TypeAlias = Literal["sent", "dropped", "unknown"]
 class Admitted(msgspec.Struct, frozen=True):
     """A run was let in: it is to be written down, and dispatched when its turn comes."""
 
-    entry: RunEntry
+    entry: RunState
+    has_turn: bool
+    """Whether it has it already."""
 
 
 class Dispatching(msgspec.Struct, frozen=True):
     """A run has its turn: its prompt is on its way to the provider."""
 
-    entry: RunEntry
+    entry: RunState
 
 
 class NotLaunched(msgspec.Struct, frozen=True):
     """A run's turn came to nothing: it was ended just then, or its provider is not there."""
 
-    entry: RunEntry
+    entry: RunState
     why: str
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """A run that had its turn was ended by another than its provider."""
+
+    entry: RunState
+
+
+class TaskEnded(msgspec.Struct, frozen=True):
+    """A run's task has ended: it returned, was cancelled, or raised `error`."""
+
+    entry: RunState
+    error: BaseException | None = None
 
 
 class Decided(msgspec.Struct, frozen=True):
     """Somebody has answered a question."""
 
-    entry: RunEntry
+    entry: RunState
     question: Question
     decision: Decision
 
@@ -60,7 +75,7 @@ class Delivery:
 class FollowUpSent(msgspec.Struct, frozen=True):
     """A message is to be given to the run that is on, once it is written down."""
 
-    entry: RunEntry
+    entry: RunState
     message_id: str
     content: str
     written: Latch
@@ -77,21 +92,21 @@ class FollowUpFate(msgspec.Struct, frozen=True):
 class Noted(msgspec.Struct, frozen=True):
     """The manager itself has something to say about a run."""
 
-    entry: RunEntry
+    entry: RunState
     events: tuple[Event, ...]
 
 
 class Narrowed(msgspec.Struct, frozen=True):
     """The provider can do less than it was thought to: so much is left for this run."""
 
-    entry: RunEntry
+    entry: RunState
     negotiation: Negotiation
 
 
 class Overdue(msgspec.Struct, frozen=True):
     """A run's task does not end, however hard it was asked to."""
 
-    entry: RunEntry
+    entry: RunState
 
 
 class Closing(msgspec.Struct, frozen=True):

@@ -28,9 +28,8 @@ from sessionmgr.errors import (
     ProviderDown,
     SupervisorNotRunning,
 )
-from sessionmgr.manager.news import Narrowed, NotLaunched
+from sessionmgr.manager.news import Narrowed
 from sessionmgr.manager.plan import negotiate_wish
-from sessionmgr.manager.run_state import Step
 from sessionmgr.manager.status import ProviderStatus
 from sessionmgr.model import UNSUPPORTED, Cause
 from sessionmgr.otp import DynamicSupervisor, Supervisor, TaskSupervisor, child
@@ -41,8 +40,8 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter.health import Health
     from sessionmgr.adapter.options import Options
-    from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.news import Fate
+    from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import Capabilities, Support
     from sessionmgr.otp import Actor, Ref
     from sessionmgr.process.launcher import Launcher
@@ -73,7 +72,7 @@ class ProviderBranch:
         launcher: Launcher,
         environ: Mapping[str, str],
         keep_blob: Callable[[bytes], Awaitable[str]],
-        watch: Callable[[RunEntry], None],
+        watch: Callable[[RunState], None],
     ) -> None:
         self.adapter_class: Final = adapter
         self.is_up = False
@@ -91,9 +90,9 @@ class ProviderBranch:
         self._connections = DynamicSupervisor(name="connections")
         self._actors: tuple[Ref[ProviderAdapter], Ref[Actor]] | None = None
         """The present adapter and its nursery of run tasks, while both take messages."""
-        self._sent: Final[dict[RunEntry, None]] = {}
+        self._sent: Final[dict[RunState, None]] = {}
         """Runs whose start was sent to the adapter, until their tasks have ended."""
-        self._waiting: Final[dict[RunEntry, float]] = {}
+        self._waiting: Final[dict[RunState, float]] = {}
         """Runs that wait for the restart of the branch, and until when."""
         self._pause = 0.0
         self._down_until = 0.0
@@ -194,14 +193,14 @@ class ProviderBranch:
     def _disconnect(self) -> None:
         """Take back the starts that the adapter has not handled."""
         self._actors = None
-        for entry in [entry for entry in self._sent if entry.course.recall is not None]:
+        for entry in [entry for entry in self._sent if entry.task.recall is not None]:
             del self._sent[entry]
-            entry.course.context = None
+            entry.task.context = None
             self._put_off(entry)
 
-    def _put_off(self, entry: RunEntry) -> None:
+    def _put_off(self, entry: RunState) -> None:
         """Have a run wait for the restart of the branch."""
-        entry.course.recall = partial(self._recall, entry)
+        entry.task.recall = partial(self._recall, entry)
         limit = entry.clocks.of("start") or LONGEST_WAIT
         self._waiting[entry] = trio.current_time() + limit
 
@@ -211,16 +210,16 @@ class ProviderBranch:
         for entry in [entry for entry, until in self._waiting.items() if now >= until]:
             self._refuse(entry)
 
-    def _recall(self, entry: RunEntry) -> None:
+    def _recall(self, entry: RunState) -> None:
         """Take back the start of a run that is to end."""
         self._sent.pop(entry, None)
-        entry.course.context = None
+        entry.task.context = None
         self._refuse(entry)
 
-    def _refuse(self, entry: RunEntry) -> None:
+    def _refuse(self, entry: RunState) -> None:
         self._waiting.pop(entry, None)
-        entry.course.recall = None
-        entry.live.intake.put(NotLaunched(entry, self.why_down))
+        entry.task.recall = None
+        entry.never_began(self.why_down)
 
     def go_down(self, why: str) -> None:
         """Note that it gave up, and how long it is not tried again."""
@@ -248,24 +247,24 @@ class ProviderBranch:
 
     # --- messages to the adapter -----------------------------------------------------------------
 
-    def launch(self, entry: RunEntry) -> None:
+    def launch(self, entry: RunState) -> None:
         """Have the adapter start a run's task; the session hears of it if that fails.
 
         While the branch is being restarted, the run waits for it.
         """
-        if not self.is_up or entry.course.stop is not None:
+        if not (self.is_up and entry.can_start):
             self._refuse(entry)
         elif self._actors is None or not all(ref.alive for ref in self._actors):
             self._put_off(entry)
         else:
             self._send(entry, self._actors[0])
 
-    def _send(self, entry: RunEntry, adapter: Ref[ProviderAdapter]) -> None:
-        live, course = entry.live, entry.course
+    def _send(self, entry: RunState, adapter: Ref[ProviderAdapter]) -> None:
+        live, task = entry.live, entry.task
         if entry.spec.provider_session_id is None and live.provider_session_id is not None:
             entry.spec = replace(entry.spec, provider_session_id=live.provider_session_id)
         run = RunContext(
-            course,
+            entry,
             entry.spec,
             self._launcher,
             self._connections,
@@ -274,27 +273,24 @@ class ProviderBranch:
             lambda text: live.redactor.text.redact(text),  # more secrets may become known
         )
         try:
-            adapter.cast(StartRun(course, run, partial(self._gone, entry)))
+            adapter.cast(StartRun(task, run, partial(self._gone, entry)))
         except MailboxFull:
             self._refuse(entry)
             return
         self._sent[entry] = None
-        course.context, course.recall = run, partial(self._recall, entry)
-        course.last_sign = trio.current_time()
-        if course.dispatched_at is None:  # else this is its second start, and its clocks run
-            course.dispatched_at = course.last_sign
-            entry.move(Step.START)
+        task.context, task.recall = run, partial(self._recall, entry)
+        entry.last_sign = trio.current_time()
+        if entry.dispatched_at is None:  # else this is its second start, and its timeouts run
+            entry.dispatched_at = entry.last_sign
             self._watch(entry)
 
-    def _gone(self, entry: RunEntry) -> None:
+    def _gone(self, entry: RunState) -> None:
         """Note the end of a run's task; one that was stopped before it began cannot report it."""
         del self._sent[entry]
-        entry.course.context = None
-        if not entry.course.over.is_set():
-            entry.course.end_task()
-            self._refuse(entry)
+        entry.task.context = None
+        entry.never_began(self.why_down)
 
-    def _narrow(self, entry: RunEntry, live: Mapping[str, Support]) -> None:
+    def _narrow(self, entry: RunState, live: Mapping[str, Support]) -> None:
         """Note the capabilities that the provider itself has reported to a run."""
         self._reported.update(live)
         self.capabilities = self.adapter_class.capabilities.narrowed(self._reported)
@@ -305,7 +301,7 @@ class ProviderBranch:
         entry.live.intake.put(Narrowed(entry, negotiation))
         if negotiation.missing:
             detail = str(CapabilityMissing(self.name, negotiation))
-            entry.course.end(Stop(cause=Cause.CAPABILITY, detail=detail))
+            entry.end(Stop(cause=Cause.CAPABILITY, detail=detail))
 
     def can_append(self) -> bool:
         """Whether a message can be given to a running turn, as far as is known."""
@@ -313,10 +309,10 @@ class ProviderBranch:
         return self.adapter_class.can_append() and not is_unsupported
 
     async def steer(
-        self, entry: RunEntry, content: str, message_id: str, tell: Callable[[Fate], None]
+        self, entry: RunState, content: str, message_id: str, tell: Callable[[Fate], None]
     ) -> None:
         """Give a message to the turn that runs, and tell its fate."""
-        run = entry.course.context
+        run = entry.task.context
         if run is None or self._actors is None or not self.can_append():
             tell("dropped")
             return

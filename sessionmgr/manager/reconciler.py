@@ -234,8 +234,8 @@ class Reconciler:
         self._lost(live, failure, "")
         for entry in live.entries.values():
             self._tables.runs.pop(entry.id, None)
-            entry.course.claim(Stop(cause=Cause.MANAGER_CRASH))
-            entry.course.cut()
+            entry.claim(Stop(cause=Cause.MANAGER_CRASH))
+            entry.task.cut()
             entry.ended.set()
         live.entries.clear()
         live.break_word()
@@ -260,9 +260,9 @@ class Reconciler:
                 why = replace(failure, resumable=resumable)
                 made: RunEnded = RunFailed(failure=why, synthetic=True)
             else:
-                entry.course.claim(Stop(cause=Cause.SHUTDOWN))
-                assert entry.course.stop is not None
-                made = replace(terminal(entry.course.stop, entry.run), synthetic=True)
+                entry.conclude(Stop(cause=Cause.SHUTDOWN))
+                assert entry.stop is not None
+                made = replace(terminal(entry.stop, entry.run), synthetic=True)
             stamped = made.stamped(
                 seq=0,
                 at=at,
@@ -368,8 +368,8 @@ class Reconciler:
         entry = self._tables.runs.pop(run.id, None)
         if entry is not None:
             entry.run = run
-            entry.course.claim(Stop(cause=Cause.MANAGER_CRASH))
-            entry.course.cut()
+            entry.claim(Stop(cause=Cause.MANAGER_CRASH))
+            entry.task.cut()
             entry.ended.set()
 
 

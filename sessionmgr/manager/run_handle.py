@@ -13,12 +13,12 @@ from sessionmgr.adapter.run_control import Stop, require_text
 from sessionmgr.errors import NotPausable, StoreSilent
 from sessionmgr.manager.asked import options_of
 from sessionmgr.manager.cursor import Cursor
-from sessionmgr.manager.entry import PauseOrder
 from sessionmgr.manager.news import Delivery, FollowUpSent
+from sessionmgr.manager.run_state import PauseOrder
 from sessionmgr.model import UNSUPPORTED, Cause, Kind, RunResult, RunStatus, Snapshot, encode_json
 
 if TYPE_CHECKING:
-    from sessionmgr.manager.entry import RunEntry
+    from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.session_handle import SessionHandle
     from sessionmgr.manager.tables import Tables
     from sessionmgr.model import Json
@@ -44,7 +44,7 @@ class RunHandle:
 
     __slots__ = ("_entry", "_session", "_tables")
 
-    def __init__(self, tables: Tables, entry: RunEntry, session: SessionHandle) -> None:
+    def __init__(self, tables: Tables, entry: RunState, session: SessionHandle) -> None:
         self._tables: Final = tables
         self._entry: Final = entry
         self._session: Final = session
@@ -89,21 +89,21 @@ class RunHandle:
         entry = self._entry
         await entry.ended.wait()
         # Its own process may still be ending, and has something to add.
-        if entry.dispatched and not entry.course.over.is_set():
+        if not entry.gone.is_set():
             with trio.move_on_after(entry.clocks.of("close")):
-                await entry.course.over.wait()
+                await entry.gone.wait()
         return entry.run.result()
 
     def cancel(self, detail: str | None = None) -> bool:
         """Have it end; False if that is settled already."""
         self._tables.require_here()
         require_text(detail)
-        return self._entry.course.end(Stop(cause=Cause.CALLER, detail=detail))
+        return self._entry.end(Stop(cause=Cause.CALLER, detail=detail))
 
     def supersede(self, detail: str | None = None) -> bool:
         """Have it end because a newer attempt at the same has taken over."""
         self._tables.require_here()
-        return self._entry.course.end(Stop(cause=Cause.NEWER_ATTEMPT, detail=detail))
+        return self._entry.end(Stop(cause=Cause.NEWER_ATTEMPT, detail=detail))
 
     async def append(self, content: str) -> FollowUp:
         """Give it another message: into the turn that is on, or else as the session's next run."""
@@ -111,7 +111,7 @@ class RunHandle:
         entry = self._entry
         tree = self._tables.providers.get(entry.run.provider)
         steers = tree is not None and tree.can_append()
-        if steers and entry.dispatched and not entry.is_over and entry.course.stop is None:
+        if steers and entry.is_on:
             message_id = self._tables.new_id(Kind.MESSAGE)
             delivery = Delivery()
             written = entry.live.promise(Latch())
@@ -139,7 +139,7 @@ class RunHandle:
         self._require_pausable()
         snapshot_id = self._tables.new_id(Kind.SNAPSHOT)
         entry.pause = PauseOrder(snapshot_id, node, state, message, entry.asked)
-        if not entry.course.end(Stop(cause=Cause.PAUSE)):
+        if not entry.end(Stop(cause=Cause.PAUSE)):
             entry.pause = None
             raise NotPausable(self.id, "it is ending already")
         await entry.ended.wait()
@@ -171,7 +171,7 @@ class RunHandle:
         entry = self._entry
         if not entry.is_over:
             detail = "its block was left by an exception" if early else "its block was left"
-            entry.course.end(Stop(cause=Cause.CALLER, detail=detail))
+            entry.end(Stop(cause=Cause.CALLER, detail=detail))
         store = entry.clocks.of("store") or math.inf
         with trio.move_on_after(2 * entry.clocks.of("close") + store, shield=True):
             await entry.ended.wait()

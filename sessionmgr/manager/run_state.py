@@ -1,9 +1,35 @@
-"""The life of a run in the manager, as one table."""
+"""One run, from its admission until its task has ended: what it is to do, and how far it is.
+
+Its phase is written by the methods here, which the session's recorder and the commands that it
+hands out call; each takes a step of `TRANSITIONS`. The record (`RunState.run`) is adopted from what
+is stored, so it may be behind the phase while the store is slow, and is never ahead of it.
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from math import inf
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.adapter.lazy_event import Latch
+from sessionmgr.adapter.run_control import RunControl
+from sessionmgr.errors import IllegalTransition
+from sessionmgr.manager.news import Noted, NotLaunched, Stopped, TaskEnded
+from sessionmgr.manager.shutdown import Shutdown
+from sessionmgr.manager.streams import Streams
+from sessionmgr.model import TERMINAL, Run, StallSuspected
+
+if TYPE_CHECKING:
+    from sessionmgr.adapter.question import Approve
+    from sessionmgr.adapter.run_context import RunSpec
+    from sessionmgr.adapter.run_control import Stop
+    from sessionmgr.manager.clocks import Clocks
+    from sessionmgr.manager.live import Live
+    from sessionmgr.manager.plan import RunWish
+    from sessionmgr.manager.timeouts import TimeoutScheduler
+    from sessionmgr.model import Json, Negotiation
 
 
 class Phase(StrEnum):
@@ -50,3 +76,256 @@ TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
     Phase.CUT: {Step.GRACE_OVER: Phase.OVER, Step.TASK_OVER: Phase.OVER},
     Phase.OVER: {},
 }
+
+
+class RunState(RunControl):
+    """One run: its wish, its phase, its record, and what its adapter and its handles share."""
+
+    __slots__ = (
+        "_timeouts",
+        "admitted",
+        "approve",
+        "asked",
+        "clocks",
+        "dispatched_at",
+        "ended",
+        "explained",
+        "follow_up",
+        "gone",
+        "in_turn",
+        "is_launched",
+        "live",
+        "message_id",
+        "metadata",
+        "negotiation",
+        "pause",
+        "phase",
+        "run",
+        "secrets",
+        "spec",
+        "stopped_in",
+        "streams",
+        "task",
+        "undelivered",
+        "warned_at",
+        "warned_of_deadline",
+        "watch_number",
+        "wish",
+    )
+
+    def __init__(
+        self,
+        *,
+        live: Live,
+        timeouts: TimeoutScheduler,
+        run_id: str,
+        spec: RunSpec,
+        clocks: Clocks,
+        negotiation: Negotiation,
+        wish: RunWish,
+        approve: Approve | None,
+        metadata: dict[str, Json],
+        secrets: tuple[str, ...] = (),
+        asked: dict[str, Json],
+        follow_up: bool = False,
+        message_id: str,
+    ) -> None:
+        session = live.session
+        super().__init__(
+            run_id=run_id,
+            session_id=session.id,
+            provider=session.provider,
+            intake=live.intake,
+            grace=clocks.of("close"),
+        )
+        self.live: Final = live
+        self._timeouts: Final = timeouts
+        self.spec = spec
+        self.clocks: Final = clocks
+        self.negotiation = negotiation
+        self.wish: Final = wish
+        self.approve: Final = approve
+        self.metadata: Final = metadata
+        self.secrets: Final = secrets
+        """The secrets of its environment and options, which must not be stored or shown."""
+        self.asked: Final = asked
+        """The part of the wish that is stored for a follow-up."""
+        self.follow_up: Final = follow_up
+        self.message_id: Final = message_id
+        self.run = Run(id=run_id, session_id=session.id, provider=session.provider)
+        """The record, as far as it is stored."""
+        self.phase = Phase.WAITING
+        self.task: Final = Shutdown(self)
+        self.is_launched = False
+        """Whether it has, or had, a task."""
+        self.admitted: Final = Latch()
+        """Set when its admission is stored."""
+        self.ended: Final = Latch()
+        """Set when its terminal event is stored."""
+        self.gone: Final = Latch()
+        """Set when it has no task any more, and will have none."""
+        self.dispatched_at: float | None = None
+        """When its start was sent to the adapter, by trio's clock."""
+        self.in_turn = True
+        """Whether the agent is at work, as far as its events say."""
+        self.streams: Final = Streams()
+        """Its streams: ends of deltas that may be the beginnings of secrets."""
+        self.undelivered: Final[dict[str, str]] = {}
+        """Messages to the running turn whose fate is unknown: id and content."""
+        self.watch_number = 0
+        """Its number with the timer task."""
+        self.warned_at: float | None = None
+        self.warned_of_deadline = False
+        self.explained: tuple[object, ...] = ()
+        """What explained its silence when the timer task was last told."""
+        self.stopped_in: tuple[str, ...] = ()
+        """Tools whose calls were running when it was stopped."""
+        self.pause: PauseOrder | None = None
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.run_id
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its terminal event is stored."""
+        return self.run.status in TERMINAL
+
+    @property
+    def has_turn(self) -> bool:
+        """Whether it is its session's active run."""
+        return self.live.active is self
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether it waits for its turn, and nothing has ended it."""
+        return Step.DISPATCH in TRANSITIONS[self.phase]
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it has its turn, and nothing has ended it."""
+        return self.phase in (Phase.DISPATCHED, Phase.RUNNING)
+
+    @property
+    def can_start(self) -> bool:
+        """Whether its task may be started."""
+        return Step.START in TRANSITIONS[self.phase]
+
+    # --- steps -----------------------------------------------------------------------------------
+
+    def _advance(self, step: Step) -> None:
+        try:
+            self.phase = TRANSITIONS[self.phase][step]
+        except KeyError:
+            raise IllegalTransition(self.phase, step) from None
+        if self.phase is Phase.OVER and not self.is_launched:
+            self.gone.set()
+
+    def dispatch(self) -> None:
+        """Note that it has its turn."""
+        self._advance(Step.DISPATCH)
+
+    def launched(self) -> None:
+        """Note that its task was started."""
+        self.is_launched = True
+        self._advance(Step.START)
+
+    def claim(self, stop: Stop) -> bool:
+        """Give the reason of its end, past every queue; False if it is ending already."""
+        if Step.STOP not in TRANSITIONS[self.phase]:
+            return False
+        super().claim(stop)
+        self._advance(Step.STOP)
+        return True
+
+    def conclude(self, stop: Stop) -> bool:
+        """Give the reason of an end that is being recorded; False if there is another."""
+        return self.claim(stop) or super().claim(stop)
+
+    def end(self, stop: Stop) -> bool:
+        """Have it end, by an interrupt first if possible; False if it is ending already."""
+        if not self.claim(stop):
+            return False
+        if self.phase is Phase.OVER:  # it waited for its turn, and has no task to be ended
+            self.intake.put(NotLaunched(self, ""))
+        else:
+            self.intake.put(Stopped(self))
+            self.task.begin()
+            self._timeouts.watch(self)
+        return True
+
+    def cut(self) -> bool:
+        """Note that its task is cut; False if it is not one that has the grace to end."""
+        return self._grace_over(Phase.CUT)
+
+    def abandon(self) -> bool:
+        """Note that its task is abandoned; False if it was not cut before."""
+        return self._grace_over(Phase.OVER)
+
+    def _grace_over(self, then: Phase) -> bool:
+        if TRANSITIONS[self.phase].get(Step.GRACE_OVER) is not then:
+            return False
+        self._advance(Step.GRACE_OVER)
+        return True
+
+    def task_ended(self, error: BaseException | None) -> None:
+        """Note the end of its task: `run` returned, was cancelled, or raised `error`."""
+        self._leave()
+        self.intake.put(TaskEnded(self, error))
+
+    def never_began(self, why: str) -> None:
+        """Have the recorder end it, because its task will not begin."""
+        if self.drop():
+            self.intake.put(NotLaunched(self, why))
+
+    def drop(self) -> bool:
+        """Note that its task will not begin; False if it is known to have none."""
+        if self.gone.is_set():
+            return False
+        self._leave()
+        return True
+
+    def _leave(self) -> None:
+        self.gone.set()
+        self.task.due = inf
+        if self.phase is not Phase.OVER:  # else it was abandoned
+            self._advance(Step.TASK_OVER)
+
+    # --- notes -----------------------------------------------------------------------------------
+
+    def note_stall(self, clock: str, limit: float, **more: Json) -> None:
+        """Have the record say that a clock warns or acts, with the evidence."""
+        now, run = trio.current_time(), self.run
+        begun = now if self.dispatched_at is None else self.dispatched_at
+        evidence: dict[str, Json] = {
+            "clock": clock,
+            "limit": limit,
+            "running_for": round(now - begun, 3),
+            "open_tools": list(run.open_tools.values()),
+            "open_approvals": list(run.open_approvals),
+            "open_tasks": run.open_tasks,
+            "turns": run.turns,
+            **more,
+        }
+        silent = round(now - self.last_sign, 3)
+        stalled = StallSuspected(state=clock, silent_for=silent, evidence=evidence, synthetic=True)
+        self.intake.put(Noted(self, (stalled,)))
+
+
+class PauseOrder:
+    """The order to pause a run, and what its snapshot is to hold."""
+
+    def __init__(
+        self,
+        snapshot_id: str,
+        node: str | None,
+        state: Json,
+        message: str | None,
+        asked: dict[str, Json],
+    ) -> None:
+        self.snapshot_id: Final = snapshot_id
+        self.node: Final = node
+        self.state: Final = state
+        self.message: Final = message
+        self.asked: Final = asked

@@ -8,7 +8,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from sessionmgr.adapter.question import Allow, Deny
-from sessionmgr.adapter.run_control import Arrived, Asked, Stop, Stopped, TaskEnded, Withdrawn
+from sessionmgr.adapter.run_control import Arrived, Asked, Stop, Withdrawn
 from sessionmgr.manager import news
 from sessionmgr.manager.draft import crashed, started
 from sessionmgr.manager.effect import Answer, Decide, EndRun, Launch, Next, Steer, Tell, WindDown
@@ -33,10 +33,10 @@ from sessionmgr.model import (
 )
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.run_control import Course, Question
+    from sessionmgr.adapter.run_control import Question, RunControl
     from sessionmgr.manager.draft import Draft
-    from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.live import Live
+    from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import Event, Negotiation
 
 
@@ -64,33 +64,34 @@ class Scribe:
             draft.size += item.size
         match item:
             case (
-                Arrived(course=course)
-                | Stopped(course=course)
-                | TaskEnded(course=course)
-                | Asked(course=course)
-                | Withdrawn(course=course)
-            ) if course.run_id not in self._live.entries:
+                Arrived(run=run)
+                | news.Stopped(entry=run)
+                | news.TaskEnded(entry=run)
+                | Asked(run=run)
+                | Withdrawn(run=run)
+            ) if run.run_id not in self._live.entries:
                 pass  # of a run whose record is closed
-            case Arrived(course=course, events=events):
+            case Arrived(run=run, events=events):
                 draft.blobs += item.blobs
-                self._arrived(draft, self._entry(course), events)
-            case news.Admitted(entry=entry):
-                self._admitted(draft, entry)
+                self._arrived(draft, self._entry(run), events)
+            case news.Admitted(entry=entry, has_turn=has_turn):
+                self._admitted(draft, entry, has_turn)
             case news.Dispatching(entry=entry):
                 self._dispatch(draft, entry)
             case news.NotLaunched(entry=entry, why=why):
                 self._not_launched(draft, entry, why)
-            case Stopped(course=course):
-                self._stopped(draft, self._entry(course))
-            case TaskEnded(course=course, error=error):
-                self._task_ended(draft, self._entry(course), error)
+            case news.Stopped(entry=entry):
+                # After an interrupt the agent ends these calls and reports them as failed.
+                entry.stopped_in = tuple(dict.fromkeys(draft.fold(entry).open_tools.values()))
+            case news.TaskEnded(entry=entry, error=error):
+                self._task_ended(draft, entry, error)
             case news.Overdue(entry=entry):
                 self._end(draft, entry)
                 draft.effects.append(Next(entry))
-            case Asked(course=course, question=question):
-                self._asked(draft, self._entry(course), question)
-            case Withdrawn(course=course, question=question):
-                self._withdrawn(draft, self._entry(course), question)
+            case Asked(run=run, question=question):
+                self._asked(draft, self._entry(run), question)
+            case Withdrawn(run=run, question=question):
+                self._withdrawn(draft, self._entry(run), question)
             case news.Decided():
                 self._decided(draft, item)
             case news.FollowUpSent() if draft.fold(item.entry).status in TERMINAL:
@@ -114,12 +115,12 @@ class Scribe:
             case _:
                 raise TypeError(f"no news: {item!r}")
 
-    def _entry(self, course: Course) -> RunEntry:
-        return self._live.entries[course.run_id]
+    def _entry(self, run: RunControl) -> RunState:
+        return self._live.entries[run.run_id]
 
     # --- how a run comes and goes ----------------------------------------------------------------
 
-    def _admitted(self, draft: Draft, entry: RunEntry) -> None:
+    def _admitted(self, draft: Draft, entry: RunState, has_turn: bool) -> None:
         if draft.seq == 0:
             draft.write(None, SessionCreated())
         if self._live.session.state == "closed":  # a closed session accepts nothing else
@@ -127,33 +128,34 @@ class Scribe:
             draft.reopens = True
             draft.write(None, SessionReopened())
         draft.effects.append(Tell(entry.admitted))
-        if entry.at_once and entry.course.stop is None:
+        if has_turn and entry.is_on:
             self._dispatch(draft, entry)
-        elif entry.at_once:
-            draft.write(entry, _message(entry, "queued"))
+            return
+        draft.write(entry, _message(entry, "queued"))
+        if has_turn:
             self._not_launched(draft, entry)
         else:
-            draft.write(entry, _message(entry, "queued"))
             draft.effects.append(Next(entry))
 
-    def _dispatch(self, draft: Draft, entry: RunEntry) -> None:
+    def _dispatch(self, draft: Draft, entry: RunState) -> None:
         """Say that a prompt is on its way, before it is; but not if it shall not be any more."""
-        if entry.course.stop is None:
+        if entry.is_on:
             draft.write(entry, _message(entry, "sent"))
             draft.effects.append(Launch(entry))
         else:
             self._not_launched(draft, entry)
 
-    def _not_launched(self, draft: Draft, entry: RunEntry, why: str = "") -> None:
+    def _not_launched(self, draft: Draft, entry: RunState, why: str = "") -> None:
         """End a run that never came to its provider."""
         failure = Failure(kind=FailureKind.ADAPTER_CRASHED, message=why, retryable=True)
-        entry.course.claim(Stop(cause=Cause.ADAPTER_CRASH, failure=failure))
-        entry.course.end_task()  # there is no task to say so
-        draft.write(entry, _message(entry, "dropped"))
+        entry.conclude(Stop(cause=Cause.ADAPTER_CRASH, failure=failure))
+        entry.drop()
+        if draft.fold(entry).status not in TERMINAL:
+            draft.write(entry, _message(entry, "dropped"))
         self._end(draft, entry)
         draft.effects.append(Next(entry))
 
-    def _arrived(self, draft: Draft, entry: RunEntry, events: tuple[Event, ...]) -> None:
+    def _arrived(self, draft: Draft, entry: RunState, events: tuple[Event, ...]) -> None:
         if _CONSEQUENTIAL.isdisjoint(map(type, events)):  # as in nearly all reads
             self._plain(draft, entry, events)
             return
@@ -165,12 +167,12 @@ class Scribe:
                 begin = end + 1
         self._plain(draft, entry, events[begin:])
 
-    def _plain(self, draft: Draft, entry: RunEntry, events: tuple[Event, ...]) -> None:
+    def _plain(self, draft: Draft, entry: RunState, events: tuple[Event, ...]) -> None:
         if events:
             entry.in_turn = True
             draft.write(entry, *events)
 
-    def _consequential(self, draft: Draft, entry: RunEntry, event: Event) -> None:
+    def _consequential(self, draft: Draft, entry: RunState, event: Event) -> None:
         match event:
             case RunEnded():
                 self._deny_the_rest(draft, entry)
@@ -187,7 +189,7 @@ class Scribe:
             case _:
                 raise TypeError(f"nothing follows from {event!r}")
 
-    def _narrowed(self, draft: Draft, entry: RunEntry, negotiation: Negotiation) -> None:
+    def _narrowed(self, draft: Draft, entry: RunState, negotiation: Negotiation) -> None:
         """Have the record say what the run has to do without, at its start or now."""
         known, entry.negotiation = entry.negotiation, negotiation
         if draft.fold(entry).status is not RunStatus.RUNNING:
@@ -197,7 +199,7 @@ class Scribe:
                 failure = Failure(kind=FailureKind.CAPABILITY_MISSING, message=less.why)
                 draft.write(entry, ErrorOccurred(failure=failure, severity="warning"))
 
-    def _spend(self, draft: Draft, entry: RunEntry) -> None:
+    def _spend(self, draft: Draft, entry: RunState) -> None:
         run, budget = draft.fold(entry), entry.spec.budget
         tokens = run.usage.input + run.usage.cache_write + run.usage.output
         if budget.usd is not None and (run.cost.usd or 0.0) >= budget.usd:
@@ -210,32 +212,22 @@ class Scribe:
             return
         draft.effects.append(EndRun(entry, Stop(cause=Cause.BUDGET, detail=detail)))
 
-    def _stopped(self, draft: Draft, entry: RunEntry) -> None:
-        # After an interrupt the agent ends these calls and reports them as failed.
-        entry.stopped_in = tuple(dict.fromkeys(draft.fold(entry).open_tools.values()))
-        if entry.dispatched:
-            draft.effects.append(WindDown(entry))
-        else:  # it waited for its turn; nobody else will end it
-            draft.write(entry, _message(entry, "dropped"))
-            self._end(draft, entry)
-            draft.effects.append(Next(entry))
-
-    def _task_ended(self, draft: Draft, entry: RunEntry, error: BaseException | None) -> None:
+    def _task_ended(self, draft: Draft, entry: RunState, error: BaseException | None) -> None:
         failure = crashed(error)
-        ours = entry.course.claim(Stop(cause=Cause.ADAPTER_CRASH, failure=failure))
+        ours = entry.conclude(Stop(cause=Cause.ADAPTER_CRASH, failure=failure))
         if isinstance(error, Exception) and not ours:  # it crashed, and had ended for another cause
             draft.write(entry, ErrorOccurred(failure=failure))
         self._end(draft, entry)
         draft.effects.append(Next(entry))
 
-    def _end(self, draft: Draft, entry: RunEntry) -> None:
-        assert entry.course.stop is not None
+    def _end(self, draft: Draft, entry: RunState) -> None:
+        assert entry.stop is not None
         self._deny_the_rest(draft, entry)
-        draft.end(entry, entry.course.stop)
+        draft.end(entry, entry.stop)
 
-    def _deny_the_rest(self, draft: Draft, entry: RunEntry) -> None:
+    def _deny_the_rest(self, draft: Draft, entry: RunState) -> None:
         """Let nobody wait for an answer in a run that ends."""
-        for question in entry.course.questions.values():
+        for question in entry.questions.values():
             if draft.fold(entry).status not in TERMINAL:
                 self._decided(draft, news.Decided(entry, question, RUN_IS_OVER))
             elif question.decision is None:
@@ -251,7 +243,7 @@ class Scribe:
 
     # --- questions -------------------------------------------------------------------------------
 
-    def _asked(self, draft: Draft, entry: RunEntry, question: Question) -> None:
+    def _asked(self, draft: Draft, entry: RunState, question: Question) -> None:
         if draft.is_over or draft.fold(entry).status in TERMINAL:
             # What cannot be stored is not asked, and neither is what is of no use any more.
             draft.effects.append(Answer(news.Decided(entry, question, RUN_IS_OVER)))
@@ -269,7 +261,7 @@ class Scribe:
         )
         draft.effects.append(Decide(entry, question))
 
-    def _withdrawn(self, draft: Draft, entry: RunEntry, question: Question) -> None:
+    def _withdrawn(self, draft: Draft, entry: RunState, question: Question) -> None:
         request = question.request
         if request.approval_id not in draft.fold(entry).open_approvals:
             return  # answered meanwhile
@@ -287,7 +279,7 @@ class Scribe:
 
     def _decided(self, draft: Draft, decided: news.Decided) -> None:
         request, decision = decided.question.request, decided.decision
-        run, course = draft.fold(decided.entry), decided.entry.course
+        run, course = draft.fold(decided.entry), decided.entry
         if request.approval_id not in run.open_approvals or run.status in TERMINAL:
             return  # withdrawn meanwhile, or nobody is left who wants to know
         if course.questions.get(request.approval_id) is not decided.question:
@@ -329,7 +321,7 @@ class Scribe:
         )
 
 
-def _message(entry: RunEntry, state: State) -> MessageSent:
+def _message(entry: RunState, state: State) -> MessageSent:
     return MessageSent(
         message_id=entry.message_id,
         content=entry.spec.prompt,

@@ -19,10 +19,10 @@ from sessionmgr.errors import (
 )
 from sessionmgr.manager.arguments import wish_of_arguments
 from sessionmgr.manager.budget import why_spent
-from sessionmgr.manager.entry import RunEntry
 from sessionmgr.manager.news import QUIET, Admitted, Closing
 from sessionmgr.manager.plan import Plan, RunWish, Wishes, check, grant_of, readiness
 from sessionmgr.manager.run_handle import RunHandle
+from sessionmgr.manager.run_state import RunState
 from sessionmgr.model import Cause, Kind
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class SessionHandle:
         await self._keeping.bring_up(self.provider)
         return await self._let_in(plan)
 
-    async def follow_up(self, after: RunEntry, content: str) -> RunHandle:
+    async def follow_up(self, after: RunState, content: str) -> RunHandle:
         """Queue a message as a run of its own, with what the run before it was allowed.
 
         Raises:
@@ -178,7 +178,7 @@ class SessionHandle:
                     return RunHandle(self._tables, entry, self)
         raise KeeperLost(self.id)
 
-    async def _admit(self, plan: Plan, follow_up: bool) -> RunEntry:
+    async def _admit(self, plan: Plan, follow_up: bool) -> RunState:
         live = await self._keeping.live(self._session)
         if live.closing and not self._reopens:
             raise SessionIsClosed(self.id)
@@ -187,8 +187,9 @@ class SessionHandle:
         spent = why_spent(self._tables, live, plan.wish)
         if spent is not None:
             raise BudgetSpent(spent)
-        entry = RunEntry(
+        entry = RunState(
             live=live,
+            timeouts=self._tables.timeouts,
             run_id=self._tables.new_id(Kind.RUN),
             message_id=self._tables.new_id(Kind.MESSAGE),
             spec=plan.spec,
@@ -204,13 +205,12 @@ class SessionHandle:
         live.closing = live.let_go = False
         live.hide(plan.secrets)
         live.entries[entry.id] = self._tables.runs[entry.id] = entry
-        live.line_up(entry)
-        live.intake.put(Admitted(entry))
+        live.intake.put(Admitted(entry, live.line_up(entry)))
         live.promise(entry.admitted)
         try:
             await entry.admitted.wait()
         except BaseException:
-            entry.course.end(Stop(cause=Cause.CALLER, detail="nobody waited for its start"))
+            entry.end(Stop(cause=Cause.CALLER, detail="nobody waited for its start"))
             raise
         return entry
 
@@ -227,7 +227,7 @@ class SessionHandle:
         await trio.lowlevel.checkpoint()
         live = self._tables.live.get(self.id)
         for entry in list(live.entries.values()) if live else []:
-            entry.course.end(Stop(cause=Cause.CALLER, detail=detail))
+            entry.end(Stop(cause=Cause.CALLER, detail=detail))
 
     def release(self) -> None:
         """Release what its provider keeps for its next run: none is expected soon.

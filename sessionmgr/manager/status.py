@@ -82,8 +82,8 @@ def spent(costs: Costs) -> Spent:
 def status_of(tables: Tables) -> Status:
     """Look at a manager's tables, and say how it stands."""
     entries = [entry for entry in tables.runs.values() if not entry.is_over]
-    running = Counter(entry.run.provider for entry in entries if entry.dispatched)
-    queued = Counter(entry.run.provider for entry in entries if not entry.dispatched)
+    running = Counter(entry.run.provider for entry in entries if entry.has_turn)
+    queued = Counter(entry.run.provider for entry in entries if not entry.has_turn)
     now = trio.current_time()
     since = [
         (live.committing_since, live.commit_error)

@@ -17,8 +17,7 @@ from sessionmgr.manager.budget import Account
 from sessionmgr.manager.clocks import DEFAULTS, Clocks
 from sessionmgr.manager.lifetime import Lifetime
 from sessionmgr.manager.live import Live
-from sessionmgr.manager.news import NotLaunched
-from sessionmgr.manager.tower import Tower
+from sessionmgr.manager.timeouts import TimeoutScheduler
 from sessionmgr.model import Kind, new_id
 from sessionmgr.model.moment import written
 
@@ -29,11 +28,11 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.question import Approve
     from sessionmgr.adapter.run_context import Budget
-    from sessionmgr.manager.entry import RunEntry
     from sessionmgr.manager.identity import Presence
     from sessionmgr.manager.launching import LateLauncher
     from sessionmgr.manager.news import Fate
     from sessionmgr.manager.provider_branch import ProviderBranch
+    from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import Json, Session
     from sessionmgr.store.contract import Store
 
@@ -84,7 +83,7 @@ class Tables:
         self.live: Final[dict[str, Live]] = {}
         self._asleep: Final[dict[str, str]] = {}
         """The provider's names of the sessions that went to sleep last."""
-        self.runs: Final[dict[str, RunEntry]] = {}
+        self.runs: Final[dict[str, RunState]] = {}
         self.opened: Final[WeakValueDictionary[str, Unstored]] = WeakValueDictionary()
         """Sessions that are not stored yet; entries vanish with their last handle."""
         self.fresh: Final[set[str]] = set()
@@ -104,7 +103,7 @@ class Tables:
         self.providers: Final[dict[str, ProviderBranch]] = {}
         self.orphans: Final = Intake[Live]()
         """Live sessions whose keeper has died."""
-        self.tower: Final = Tower()
+        self.timeouts: Final = TimeoutScheduler()
         self.lifetime: Final = Lifetime()
         self.open = False
         """Whether runs are admitted."""
@@ -210,11 +209,11 @@ class Tables:
         """Put bytes into the store, and return their name."""
         return await self.store.put_blob(data)
 
-    def launch(self, entry: RunEntry) -> None:
+    def launch(self, entry: RunState) -> None:
         """Have a run's task started; its session hears of it if that fails."""
         branch = self.providers.get(entry.run.provider)
         if branch is None:
-            entry.live.intake.put(NotLaunched(entry, self.why_down(entry.run.provider)))
+            entry.never_began(self.why_down(entry.run.provider))
         else:
             branch.launch(entry)
 
@@ -246,7 +245,7 @@ class Tables:
         return f"{provider} is not there" if tree is None else tree.why_down
 
     async def steer(
-        self, entry: RunEntry, content: str, message_id: str, tell: Callable[[Fate], None]
+        self, entry: RunState, content: str, message_id: str, tell: Callable[[Fate], None]
     ) -> None:
         """Give a message to the turn that runs, and tell its fate."""
         branch = self.providers.get(entry.run.provider)

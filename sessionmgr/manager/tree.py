@@ -42,7 +42,7 @@ class Tree:
             # What looks after the sessions from outside may crash without harm to any of them.
             Supervisor(
                 child(self._reconcile, id="reconciler"),
-                child(self._strike, id="clocks"),
+                child(self._tables.timeouts.run, id="clocks"),
                 child(keeping.renew, id="leases"),
                 child(keeping.sweep, id="sweep"),
                 child(desk.serve, id="desk"),
@@ -110,9 +110,6 @@ class Tree:
         task_status.started()
         await self._reconciler.watch()
 
-    async def _strike(self) -> None:
-        await self._tables.tower.strike()
-
     async def _gate(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Admit runs, until the end; then see them out before anything else is stopped."""
         tables = self._tables
@@ -136,11 +133,10 @@ class Tree:
         while self._tables.runs:
             entries = list(self._tables.runs.values())
             for entry in entries:
-                entry.course.end(Stop(cause=Cause.SHUTDOWN, detail="the manager is going down"))
+                entry.end(Stop(cause=Cause.SHUTDOWN, detail="the manager is going down"))
             for entry in entries:
                 await entry.ended.wait()
-                if entry.dispatched:
-                    await entry.course.over.wait()
+                await entry.gone.wait()
                 self._tables.runs.pop(entry.id, None)
         await trio.lowlevel.checkpoint()
 

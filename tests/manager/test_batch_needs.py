@@ -11,7 +11,7 @@ from sessionmgr.adapter import PermissionMap
 from sessionmgr.adapter.permission_map import Mapped
 from sessionmgr.errors import DirectoryMissing, PermissionRefused, SessionIsClosed, UnknownId
 from sessionmgr.manager import RunWish
-from sessionmgr.manager.entry import RunEntry
+from sessionmgr.manager.run_state import RunState
 from sessionmgr.model import Kind, RunStatus
 from sessionmgr.testing.scripted import Hang, Say, scripted
 from tests.manager.house import open_house, play
@@ -102,5 +102,5 @@ async def test_of_runs_that_are_over_nothing_is_kept(autojump_clock: object) -> 
             await session.close()
         await trio.testing.wait_all_tasks_blocked()
         gc.collect()
-        entries = [each for each in gc.get_objects() if isinstance(each, RunEntry)]
+        entries = [each for each in gc.get_objects() if isinstance(each, RunState)]
         assert len(entries) < 100

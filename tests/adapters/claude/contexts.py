@@ -7,7 +7,7 @@ import trio.lowlevel
 
 from sessionmgr.adapter import RunContext, RunSpec
 from sessionmgr.adapter.inbox import Intake
-from sessionmgr.adapter.run_control import Course
+from sessionmgr.adapter.run_control import RunControl
 from sessionmgr.model import (
     Json,
     Permission,
@@ -25,7 +25,7 @@ async def add(given: dict[str, Json]) -> Json:
 
 
 def context(**fields: object) -> RunContext:
-    course = Course(
+    control = RunControl(
         run_id="run", session_id="ses", provider="claude", intake=Intake[object](), grace=1.0
     )
     permission = Permission(
@@ -38,7 +38,7 @@ def context(**fields: object) -> RunContext:
         "permission": permission,
         "options": ClaudeOptions(),
     }
-    return RunContext(course, RunSpec(**{**known, **fields}), NoLauncher())  # type: ignore[arg-type]
+    return RunContext(control, RunSpec(**{**known, **fields}), NoLauncher())  # type: ignore[arg-type]
 
 
 def spec(options: ClaudeOptions | None = None, **fields: object) -> ClaudeSpec:

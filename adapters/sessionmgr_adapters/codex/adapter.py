@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import trio
 from msgspec import UNSET
@@ -27,7 +27,9 @@ from sessionmgr.adapter.kit.structured_output import schema_fault
 from sessionmgr.errors import ProcessError
 from sessionmgr.model import Failure, FailureKind
 from sessionmgr_adapters.codex import sdk
+from sessionmgr_adapters.codex.config_cache import ConfigCache
 from sessionmgr_adapters.codex.configured import ConfigUnreadableError
+from sessionmgr_adapters.codex.driver import CodexDriver
 from sessionmgr_adapters.codex.exec import Meters, OneShot
 from sessionmgr_adapters.codex.failures import failure_of_end, last_words
 from sessionmgr_adapters.codex.launch import (
@@ -43,10 +45,11 @@ from sessionmgr_adapters.codex.launch import (
 from sessionmgr_adapters.codex.login import health_of
 from sessionmgr_adapters.codex.options import CodexOptions
 from sessionmgr_adapters.codex.paths import placeless
+from sessionmgr_adapters.codex.phase import Phase
 from sessionmgr_adapters.codex.policy import PERMISSIONS
+from sessionmgr_adapters.codex.preparation import Asked
 from sessionmgr_adapters.codex.prompts import Prompts, is_recorded
 from sessionmgr_adapters.codex.start_retry import TRIES, has_lost, notice, wait
-from sessionmgr_adapters.codex.turn import Asked, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -109,13 +112,14 @@ class CodexAdapter(ProviderAdapter):
     def __init__(self) -> None:
         super().__init__()
         self._pool: Pool = ConnectionPool(type(self).connect, seats=THREADS)
-        self._turns: Final[dict[str, Turn]] = {}
+        self._drivers: Final[dict[str, CodexDriver]] = {}
         self._once: Final[dict[str, OneShot]] = {}
         self._meters: Final = Meters()
         self._prompts: Final = Prompts()
         self._warned: Final[set[str]] = set()
         """Warnings of Codex that concern no thread: it repeats them in each thread."""
-        self._used: Final[WeakSet[CodexConnection]] = WeakSet()
+        self._configs: Final[WeakKeyDictionary[CodexConnection, ConfigCache]] = WeakKeyDictionary()
+        """What each app-server that was used has said of its configuration."""
         self._kept: Final[WeakValueDictionary[str, CodexConnection]] = WeakValueDictionary()
         """Which app-server keeps a thread."""
         self._busy: Final[set[str]] = set()
@@ -168,7 +172,7 @@ class CodexAdapter(ProviderAdapter):
 
     def _is_busy(self, thread: str) -> bool:
         """Whether a run is on a thread, be it one that it has begun itself."""
-        begun = any(turn.state.thread == thread for turn in self._turns.values())
+        begun = any(each.state.thread == thread for each in self._drivers.values())
         return begun or thread in self._busy
 
     async def _play(self, run: RunContext, limits: Bounds) -> None:
@@ -180,7 +184,7 @@ class CodexAdapter(ProviderAdapter):
         content = content_of(run.prompt, await read_images(run.images, run.cwd))
         spec = make_spec(run, _options(run))
         tries = 1
-        asked = Asked(limits, content, self._prompts, self._warned)
+        asked = Asked(limits, content, self._prompts, self._warned, ConfigCache())
         while not await self._try(run, spec, asked, tries):
             await wait(tries)
             tries += 1
@@ -221,21 +225,21 @@ class CodexAdapter(ProviderAdapter):
         """Play a run and tell how it ended, unless its app-server is to be started again."""
         async with self._pool.lease(spec, run.connections) as lease:
             connection = lease.connection
-            was_used = connection in self._used
-            self._used.add(connection)
+            was_used = connection in self._configs
+            configs = self._configs.setdefault(connection, ConfigCache())
             await self._have_released(run, connection)
-            turn = await self._sit(run, lease, asked)
-            if turn.is_kept:
-                self._kept[turn.state.thread] = connection
+            driver = await self._drive(run, lease, replace(asked, configs=configs))
+            if driver.keeps():
+                self._kept[driver.state.thread] = connection
             if run.cancelling is not None:
                 return True  # whoever stopped the run says how it ends
-            if turn.is_broken and not (turn.is_asked or turn.state.started):
+            if driver.phase is Phase.UNREACHED and not driver.state.started:
                 if was_used and tries < TRIES:
                     return False  # it was dead already, and nobody had noticed
                 if has_lost(connection.tail.text(), tries):
                     run.emit_nowait(notice(tries))
                     return False
-            await _end(run, turn, connection)
+            await _end(run, driver, connection)
             return True
 
     async def _have_released(self, run: RunContext, wanted: CodexConnection | None) -> None:
@@ -244,29 +248,30 @@ class CodexAdapter(ProviderAdapter):
         if keeper is not None and keeper is not wanted:
             await keeper.release(run.provider_session_id or "")
 
-    async def _sit(self, run: RunContext, lease: Lease[CodexConnection], asked: Asked) -> Turn:
-        conversation = await lease.connection.open(run.run_id)
-        turn = self._turns[run.run_id] = Turn(run, conversation, _options(run), asked)
+    async def _drive(
+        self, run: RunContext, lease: Lease[CodexConnection], asked: Asked
+    ) -> CodexDriver:
+        driver = self._drivers[run.run_id] = CodexDriver(run, _options(run), asked)
         try:
-            await turn.play()
+            await driver.play(await lease.connection.open(run.run_id, driver))
         finally:
-            del self._turns[run.run_id]
-        if turn.is_deaf or turn.is_broken or run.was_silent:
+            del self._drivers[run.run_id]
+        if driver.is_deaf or driver.is_lost or run.was_silent:
             lease.abandon()
-        return turn
+        return driver
 
     async def interrupt(self, run: RunContext) -> None:
         """Ask the agent to end its turn; `run` reads on until it has."""
-        turn, once = self._turns.get(run.run_id), self._once.get(run.run_id)
+        driver, once = self._drivers.get(run.run_id), self._once.get(run.run_id)
         if once is not None:
             once.ended.set()
-        if turn is not None:
-            await turn.interrupt()
+        if driver is not None:
+            await driver.interrupt()
 
     async def append(self, run: RunContext, content: str, message_id: str) -> bool:
         """Give another message to the run, and wait to hear whether it was taken."""
-        turn = self._turns.get(run.run_id)
-        return turn is not None and await turn.add(content, message_id)
+        driver = self._drivers.get(run.run_id)
+        return driver is not None and await driver.add(content, message_id)
 
     def release(self, provider_session_id: str) -> None:
         """Unload the thread that is kept for a session: while loaded it is closed to others."""
@@ -288,25 +293,25 @@ class CodexAdapter(ProviderAdapter):
         return self.readiness(CodexOptions(), os.environ, os.getcwd())  # noqa: PTH109, ASYNC240
 
 
-async def _end(run: RunContext, turn: Turn, connection: CodexConnection) -> None:
+async def _end(run: RunContext, driver: CodexDriver, connection: CodexConnection) -> None:
     """Tell how a run ended that nobody else has ended."""
-    end = turn.end
-    if turn.failure is not None:
-        await run.fail(turn.failure)
-    elif turn.is_broken or end is None:
-        await run.fail(_death(turn, connection))
+    end = driver.last_turn
+    if driver.failure is not None:
+        await run.fail(driver.failure)
+    elif driver.is_lost or end is None:
+        await run.fail(_death(driver, connection))
     else:
-        failure = failure_of_end(end, turn.state)
+        failure = failure_of_end(end, driver.state)
         if failure is None:
-            output = UNSET if run.schema is None else output_in(turn.state.text)
+            output = UNSET if run.schema is None else output_in(driver.state.text)
             await end_well(run, output, stop_reason=end.status)
         else:
             await run.fail(failure, stop_reason=end.status)
 
 
-def _death(turn: Turn, connection: CodexConnection) -> Failure:
+def _death(driver: CodexDriver, connection: CodexConnection) -> Failure:
     """Return the failure that the end of an app-server is for a run that was on it."""
-    begun = turn.state.started
+    begun = driver.state.started
     phase = "turn" if begun else "start"
     if connection.facts is None:
         message = "the connection to the app-server ended in the middle of a turn"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import trio
 from msgspec.structs import replace
@@ -13,12 +13,10 @@ from sessionmgr_adapters.codex.outgoing import Call
 from sessionmgr_adapters.codex.start_retry import is_half_made
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.connections import PulledConversation as Conversation
-    from sessionmgr.model import Failure, FailureKind, Json
-    from sessionmgr_adapters.codex.frames import Frame
-    from sessionmgr_adapters.codex.outgoing import Told
+    from collections.abc import Awaitable, Callable
 
-    Talk: TypeAlias = Conversation[Told, Frame]
+    from sessionmgr.model import Failure, FailureKind, Json
+    from sessionmgr_adapters.codex.outgoing import Told
 
 DEADLINE: Final = 60.0
 """Seconds for an answer to any call."""
@@ -39,10 +37,10 @@ class _Asked:
 class Caller:
     """Calls on behalf of one run."""
 
-    def __init__(self, conversation: Talk) -> None:
+    def __init__(self, send: Callable[[Told], Awaitable[None]]) -> None:
         self.is_deaf = False
         """Whether a call was not answered in time."""
-        self._conversation: Final = conversation
+        self._send: Final = send
         self._open: Final[dict[int, _Asked]] = {}
         self._numbers = 0
 
@@ -61,7 +59,7 @@ class Caller:
         number = self._numbers
         asked = self._open[number] = _Asked()
         with trio.move_on_after(DEADLINE):
-            await self._conversation.send(Call(number, method, params))
+            await self._send(Call(number, method, params))
             await asked.answered.wait()
         if asked.answer is not None:
             return asked.answer

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.model import ToolCallFailed
-from sessionmgr_adapters.codex.conversation import CodexConversation
 from sessionmgr_adapters.codex.items import CommandExecution
 from sessionmgr_adapters.codex.normalise import parent_of
 from sessionmgr_adapters.codex.tool_items import is_call, tool_input, tool_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from sessionmgr.model import Event, Json
-    from sessionmgr_adapters.codex.calling import Caller, Talk
+    from sessionmgr_adapters.codex.calling import Caller
+    from sessionmgr_adapters.codex.changes import Changes
     from sessionmgr_adapters.codex.state import State
 
 CLEANING: Final = 2.0
@@ -26,41 +26,40 @@ SETTLING: Final = 1.0
 """Seconds for an agent that was told something to begin a turn for that, if it does."""
 
 
-class Leavings:
-    """What is left of a run's turn; who reads says when something of it may have changed."""
+class Cleanup:
+    """Waits for what is left of a run's turn, and ends it."""
 
-    def __init__(self, conversation: Talk, caller: Caller, state: State) -> None:
-        self._conversation: Final = conversation
+    def __init__(
+        self, caller: Caller, state: State, changes: Changes, is_waited_for: Callable[[], bool]
+    ) -> None:
         self._caller: Final = caller
         self._state: Final = state
-        self._news = trio.Event()
-        self._is_unwanted = False
+        self._until: Final = changes.until
+        self._is_waited_for: Final = is_waited_for
 
     @property
     def is_there(self) -> bool:
         """Whether something of it runs still."""
         return bool(self._state.tools or self._state.agents.working)
 
-    def note(self) -> None:
-        """Note that it may have changed."""
-        self._news.set()
-
-    def give_up(self) -> None:
-        """Wait for nobody's work any more."""
-        self._is_unwanted = True
-        self._news.set()
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to wait for, to end or to give back."""
+        agents = self._state.agents
+        return self.is_there or bool(agents.loaded or agents.addressed)
 
     async def agents_are_done(self) -> None:
         """Wait until no agent works any more, nor the run itself, or nobody wants it."""
-        await trio.lowlevel.checkpoint()
-        await self._until(lambda: self._is_unwanted or not self._is_work_on)
+        await self._until(lambda: not (self._is_waited_for() and self._is_work_on))
         addressed = self._state.agents.addressed
-        while addressed and not self._is_unwanted:
+        while addressed and self._is_waited_for():
             with trio.move_on_after(SETTLING) as patience:
-                await self._until(lambda: self._is_unwanted or self._is_work_on or not addressed)
+                await self._until(
+                    lambda: not self._is_waited_for() or self._is_work_on or not addressed
+                )
             if patience.cancelled_caught:
                 break
-            await self._until(lambda: self._is_unwanted or not self._is_work_on)
+            await self._until(lambda: not (self._is_waited_for() and self._is_work_on))
         addressed.clear()
 
     @property
@@ -76,13 +75,6 @@ class Leavings:
             for thread in dict.fromkeys(self._commands()):
                 await self._tell("thread/backgroundTerminals/clean", thread)
             await self._until(lambda: not self._commands())
-
-    async def clear_away(self) -> None:
-        """Kill what commands have left outside of a sandbox."""
-        await trio.lowlevel.checkpoint()
-        if self._state.commanding and isinstance(self._conversation, CodexConversation):
-            with trio.move_on_after(CLEANING):
-                await self._conversation.clear_away(sorted(self._state.commanding))
 
     async def give_back(self) -> None:
         """Give the agents' threads back: they cost memory, and could go on."""
@@ -119,8 +111,7 @@ class Leavings:
                         nursery.start_soon(
                             partial(self._tell, "turn/interrupt", thread, turnId=turn)
                         )
-                self._news = trio.Event()
-                await self._news.wait()
+                await self._until(lambda: not working or not stopped.issuperset(_turns(working)))
             nursery.cancel_scope.cancel()
 
     def _commands(self) -> list[str]:
@@ -131,7 +122,7 @@ class Leavings:
     async def _tell(self, method: str, thread: str, **more: Json) -> None:
         await self._caller.call(method, {"threadId": thread, **more})
 
-    async def _until(self, holds: Callable[[], bool]) -> None:
-        while not holds():
-            self._news = trio.Event()
-            await self._news.wait()
+
+def _turns(working: Mapping[str, str]) -> Iterator[str]:
+    """Return the turns of agents that have begun."""
+    return filter(None, working.values())

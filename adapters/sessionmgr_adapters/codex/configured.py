@@ -42,6 +42,7 @@ class Configured(msgspec.Struct, frozen=True):
     mcp_servers: Json = None
     model_providers: Json = None
     shell_environment_policy: Json = None
+    project_root_markers: Json = None
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.kit.arrivals import Arrivals
-from sessionmgr_adapters.codex.frames import Asking, Frame, TurnEnded, TurnStarted
+from sessionmgr_adapters.codex.frames import Asking, ItemStarted, TurnEnded, TurnStarted
+from sessionmgr_adapters.codex.items import CommandExecution
 from sessionmgr_adapters.codex.outgoing import Call, Reply
 from sessionmgr_adapters.codex.questions import question_of, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
-
+    from sessionmgr.adapter.connections import Driver
     from sessionmgr.adapter.question import Decision
     from sessionmgr.model import Json
+    from sessionmgr_adapters.codex.frames import Frame
     from sessionmgr_adapters.codex.outgoing import Told
     from sessionmgr_adapters.codex.sdk import CodexConnection
 
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 class CodexConversation:
     """A run's time with one thread, and with those of its agents."""
 
-    def __init__(self, connection: CodexConnection) -> None:
-        self.arrivals: Final = Arrivals[Frame]()
+    def __init__(self, connection: CodexConnection, driver: Driver[Frame]) -> None:
+        self.driver: Final = driver
         self.thread: str | None = None
         """The thread, once it is open."""
         self.turns: Final[dict[str, str]] = {}
         """The turns that are on, by thread."""
         self._connection: Final = connection
         self._asked: Final[dict[str, Asking]] = {}
+        self._commanding: Final[set[str]] = set()
         self._stops = False
 
     @property
@@ -38,20 +39,20 @@ class CodexConversation:
         """The turn of its own thread that is on."""
         return self.turns.get(self.thread or "")
 
-    def take(self, frames: list[Frame], size: int) -> None:
-        """Take in what has come."""
-        for frame in frames:
-            match frame:
-                case Asking():
-                    self._asked[question_of(frame.id)] = frame
-                case TurnStarted(thread_id=thread, turn=turn):
-                    self.turns[thread] = turn.id
-                    self._stop_if_wanted()
-                case TurnEnded(thread_id=thread):
-                    self.turns.pop(thread, None)
-                case _:
-                    pass
-        self.arrivals.put(frames, size)
+    def note(self, frame: Frame) -> None:
+        """Note what a frame says of its questions, its turns and its commands."""
+        match frame:
+            case Asking():
+                self._asked[question_of(frame.id)] = frame
+            case TurnStarted(thread_id=thread, turn=turn):
+                self.turns[thread] = turn.id
+                self._stop_if_wanted()
+            case TurnEnded(thread_id=thread):
+                self.turns.pop(thread, None)
+            case ItemStarted(thread_id=thread, item=CommandExecution()):
+                self._commanding.add(thread)
+            case _:
+                pass
 
     async def send(self, message: Told) -> None:
         """Call something, or answer; a call waits for its place."""
@@ -61,10 +62,10 @@ class CodexConversation:
         else:
             self._connection.reply(message)
 
-    async def clear_away(self, threads: Iterable[str]) -> None:
-        """Kill what the commands of threads have left, in whatever session it hides."""
+    async def clear_away(self) -> None:
+        """Kill what its commands have left, in whatever session it hides."""
         await trio.lowlevel.checkpoint()
-        for each in threads:
+        for each in sorted(self._commanding):
             await self._connection.clear_away(each)
 
     async def interrupt(self) -> None:
@@ -85,10 +86,6 @@ class CodexConversation:
         asking = self._asked.pop(question, None)
         if asking is not None:
             self._connection.reply(Reply(asking.id, verdict(asking, decision)))
-
-    def events(self) -> AsyncIterator[Sequence[Frame]]:
-        """Iterate over what comes, a read at a time."""
-        return self.arrivals
 
     def close(self, *, keep: bool = False) -> None:
         """Talk no more; `keep` the thread for the next run, if all with it is well."""

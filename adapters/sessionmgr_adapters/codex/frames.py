@@ -39,6 +39,8 @@ class Answer(msgspec.Struct, frozen=True):
     method: str
     result: bytes = b""
     refusal: Refusal | None = None
+    is_remembered: bool = False
+    """Whether it was answered from memory: Codex itself has not said anything."""
 
 
 class Asking(msgspec.Struct, frozen=True):
@@ -96,6 +98,18 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     status: str = ""
     error: TurnError | None = None
+
+
+class TurnRef(msgspec.Struct, frozen=True):
+    """The name of a turn."""
+
+    id: str
+
+
+class TurnBegun(msgspec.Struct, frozen=True):
+    """The result of `turn/start`."""
+
+    turn: TurnRef
 
 
 class TurnStarted(_Notice, frozen=True, kw_only=True):

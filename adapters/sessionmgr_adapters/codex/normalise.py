@@ -223,7 +223,7 @@ def _begun(frame: ItemStarted, state: State) -> list[Event]:
             state.tools[item.id] = item
             state.threads[item.id] = frame.thread_id
             if isinstance(item, CommandExecution):
-                state.commanding.add(frame.thread_id)
+                state.has_commanded = True
             return [started_call(item, parent)]
         case _:
             return []

@@ -28,27 +28,22 @@ from sessionmgr_adapters.codex.questions import (
 )
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter import RunContext
     from sessionmgr.model import Json
     from sessionmgr.wire import Id
-    from sessionmgr_adapters.codex.calling import Talk
+    from sessionmgr_adapters.codex.driver import CodexDriver
     from sessionmgr_adapters.codex.frames import Asking
     from sessionmgr_adapters.codex.options import CodexOptions
-    from sessionmgr_adapters.codex.state import State
 
 log: Final = logging.getLogger("sessionmgr.codex")
 
 
-class Host:
+class RequestHandler:
     """Answers what is asked in one run. Nothing is allowed that nobody has allowed."""
 
-    def __init__(
-        self, run: RunContext, conversation: Talk, options: CodexOptions, state: State
-    ) -> None:
-        self._run: Final = run
-        self._conversation: Final = conversation
+    def __init__(self, driver: CodexDriver, options: CodexOptions) -> None:
+        self._driver: Final = driver
+        self._run: Final = driver.run
         self._options: Final = options
-        self._state: Final = state
         self._scopes: Final[dict[str, trio.CancelScope]] = {}
 
     async def serve(self, asking: Asking) -> None:
@@ -59,11 +54,11 @@ class Host:
             if asking.method in APPROVALS:
                 await self._approve(name, asking)
             elif asking.method == CALL:
-                await self._conversation.send(Reply(asking.id, await self._called(asking)))
+                await self._driver.conversation.send(Reply(asking.id, await self._called(asking)))
             else:
                 log.warning("event=not_served method=%s", asking.method)
                 error = f"this host does not serve {asking.method!r}"
-                await self._conversation.send(Reply(asking.id, error=error))
+                await self._driver.conversation.send(Reply(asking.id, error=error))
         del self._scopes[name]
 
     def withdraw(self, id_: Id) -> None:
@@ -74,11 +69,11 @@ class Host:
 
     async def _approve(self, name: str, asking: Asking) -> None:
         directories = (self._run.cwd, *self._run.directories)
-        question = approval_request(asking, self._state.tools, self._run.cwd, directories)
+        question = approval_request(asking, self._driver.state.tools, self._run.cwd, directories)
         if asking.method != USER and self._leads_out():
             message = f"Codex asked about {question.tool_name} in a mode in which it asks nothing"
             self._run.emit_nowait(PolicyViolation(rule="permission_mode", detail=message))
-            await self._conversation.answer(name, Deny(reason=message))
+            await self._driver.conversation.answer(name, Deny(reason=message))
             return
         decision = await self._run.ask(question)
         if not can_be_told(asking, question, decision):
@@ -86,7 +81,7 @@ class Host:
             failure = Failure(kind=FailureKind.CAPABILITY_MISSING, message=f"{message}: denied")
             self._run.emit_nowait(ErrorOccurred(failure=failure, severity="warning"))
             decision = Deny(reason=message)
-        await self._conversation.answer(name, decision)
+        await self._driver.conversation.answer(name, decision)
 
     def _leads_out(self) -> bool:
         """Whether what is asked for is more than the sandbox of a run that nobody is asked in."""

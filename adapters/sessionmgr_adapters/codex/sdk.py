@@ -52,7 +52,7 @@ from sessionmgr_adapters.codex.threads import Threads, called_in
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from sessionmgr.adapter.connections import ConnectionSpec
+    from sessionmgr.adapter.connections import ConnectionSpec, Driver
     from sessionmgr.model import Json
     from sessionmgr.process import Tail
     from sessionmgr.process.facts import ExitFacts
@@ -112,6 +112,7 @@ class CodexConnection:
         self._stock: Final = Stock(self._requests.ask, self.clear_away)
         self._early: Final[list[Frame]] = []
         self._hello: Hello | None = None
+        self._greeted: Final = trio.Event()
         self._nursery: trio.Nursery | None = None
         self._tree: ChildTree | None = None
 
@@ -139,40 +140,44 @@ class CodexConnection:
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             self._stock.open(nursery)
-            hello = await self._greet()
-            self._hello = hello
-            for each in self._conversations:
-                each.arrivals.put([hello], 0)
+            await self._greet()
             await trio.sleep_forever()
 
-    async def _greet(self) -> Hello:
+    async def _greet(self) -> None:
+        """Greet it; runs need not wait until it says who pays, which takes a while."""
         hello = hello_of(await self._requests.ask("initialize", _ABOUT_US))
-        if hello.refusal is not None:
-            return hello
-        self._requests.say(Notification("initialized"))
-        return introduced(hello, await self._requests.ask("account/read", {"refreshToken": False}))
+        if hello.refusal is None:
+            self._requests.say(Notification("initialized"))
+            self._introduce(hello)
+            account = await self._requests.ask("account/read", {"refreshToken": False})
+            hello = introduced(hello, account)
+        self._introduce(hello)
+        self._greeted.set()
 
-    async def open(self, spec: object) -> CodexConversation:
+    def _introduce(self, hello: Hello) -> None:
+        self._hello = hello
+        for each in list(self._conversations):
+            each.driver.feed([hello], 0)
+
+    async def open(self, spec: object, driver: Driver[Frame]) -> CodexConversation:
         """Begin to talk about a thread: which one is told by what is called."""
         await trio.lowlevel.checkpoint()
-        conversation = CodexConversation(self)
+        conversation = CodexConversation(self, driver)
         self._conversations.append(conversation)
-        if self._early:
-            conversation.arrivals.put(list(self._early), 0)
-            self._early.clear()
-        if self._hello is not None:
-            conversation.arrivals.put([self._hello], 0)
+        early = [*self._early, *([] if self._hello is None else [self._hello])]
+        self._early.clear()
+        if early:
+            driver.feed(early, 0)
         if self.talk.has_ended:
-            conversation.arrivals.close()
+            driver.end()
         return conversation
 
     # --- what is said ----------------------------------------------------------------------------
 
     async def call(self, conversation: CodexConversation, call: Call) -> None:
         """Call something for a conversation, once there is room; its answer is a frame."""
-        if self._stock.keeps_for(call):
-            # It may be dead, and nobody has noticed.
-            await self._requests.ask("thread/loaded/list", {})
+        if call.method == "turn/start":
+            await self._greeted.wait()  # a run tells who pays as soon as its turn has begun
         if self._answered_from_memory(conversation, call):
             return
         if call.method == "thread/resume":
@@ -185,7 +190,7 @@ class CodexConnection:
         id_ = self._requests.send(call.method, call.params, theirs)
         if id_ is None:
             refusal = Refusal(OVERLOADED, FULL)
-            conversation.take([Answer(call.id, call.method, refusal=refusal)], 0)
+            conversation.driver.feed([Answer(call.id, call.method, refusal=refusal)], 0)
         else:
             self._calls[id_] = theirs
 
@@ -196,7 +201,8 @@ class CodexConnection:
         thread = str(call.params["threadId"])
         conversation.thread = thread
         self._threads.claim(thread, conversation)
-        conversation.take([Answer(call.id, call.method, self._stock.take(thread))], 0)
+        opened = self._stock.take(thread)
+        conversation.driver.feed([Answer(call.id, call.method, opened, is_remembered=True)], 0)
         return True
 
     async def release(self, thread: str) -> None:
@@ -266,10 +272,11 @@ class CodexConnection:
                 reads[streams].append(notice)
                 continue
             for conversation, frame in self._heard(line, notice):
+                conversation.note(frame)
                 reads[conversation].append(frame)
         size = sum([len(line) for line in lines if isinstance(line, bytes)])
         for conversation, frames in reads.items():
-            conversation.take(frames, size // len(reads))
+            conversation.driver.feed(frames, size // len(reads))
 
     def _heard(self, line: Line, notice: Notice | None) -> list[tuple[CodexConversation, Frame]]:
         if notice is not None:
@@ -384,11 +391,11 @@ class CodexConnection:
     async def _room(self) -> None:
         await trio.lowlevel.checkpoint()
         for each in list(self._conversations):
-            await each.arrivals.room()
+            await each.driver.room()
 
     def _is_over(self) -> None:
         for each in self._conversations:
-            each.arrivals.close()
+            each.driver.end()
         self._stock.end()
         if self._nursery is not None:
             self._nursery.cancel_scope.cancel()

@@ -44,8 +44,8 @@ class State:
         """Calls that are not over."""
         self.threads: Final[dict[str, str]] = {}
         """In which threads these were made."""
-        self.commanding: Final[set[str]] = set()
-        """Threads that have used commands."""
+        self.has_commanded = False
+        """Whether a command was run."""
         self.compacting: Final[dict[str, str]] = {}
         """In which threads the context is being made shorter, by the name of the item."""
         self.agents: Final = Agents()

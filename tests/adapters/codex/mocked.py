@@ -80,11 +80,11 @@ async def greeted(it: Talk, config: Json = None) -> Call:
     it.says(HELLO)
     call = await it.heard()
     assert isinstance(call, Call)
-    assert call.method == "config/read"
-    assert call.params["cwd"]
-    it.says(result(call, {"config": config or {}}))
-    call = await it.heard()
-    assert isinstance(call, Call)
+    if call.method == "config/read":  # else it is known from a run before this one
+        assert call.params["cwd"]
+        it.says(result(call, {"config": config or {}}))
+        call = await it.heard()
+        assert isinstance(call, Call)
     return call
 
 

@@ -1,0 +1,253 @@
+"""The driver: one run's conversation with an app-server.
+
+The connection pushes the frames of each read into `take`; what has to wait for answers runs in
+tasks beside it. A run is over when its turn is, when the model has heard each message that was
+added to it, and when nothing that it has started runs any more: agents that it has called are
+waited for, and commands in the background are ended. `phase` holds the table of its life.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.adapter.kit.conversation_run import ConversationRun
+from sessionmgr_adapters.codex.calling import Caller, refused
+from sessionmgr_adapters.codex.changes import Changes
+from sessionmgr_adapters.codex.cleanup import CLEANING, Cleanup
+from sessionmgr_adapters.codex.decode import decoded
+from sessionmgr_adapters.codex.follow_ups import FollowUps
+from sessionmgr_adapters.codex.frames import (
+    Answer,
+    Asking,
+    Delta,
+    Frame,
+    Hello,
+    Resolved,
+    SettingsChanged,
+    TurnBegun,
+    TurnEnded,
+    TurnStarted,
+)
+from sessionmgr_adapters.codex.initialize import credential_of
+from sessionmgr_adapters.codex.launch import OPENING, turn_params
+from sessionmgr_adapters.codex.normalise import normalise, started
+from sessionmgr_adapters.codex.outgoing import Told
+from sessionmgr_adapters.codex.phase import MINOR, TRANSITIONS, Phase, Step
+from sessionmgr_adapters.codex.policy import FULL, POLICIES
+from sessionmgr_adapters.codex.preparation import Preparation
+from sessionmgr_adapters.codex.request_handler import RequestHandler
+from sessionmgr_adapters.codex.state import State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessionmgr.adapter import RunContext
+    from sessionmgr.model import Event, Failure, Json
+    from sessionmgr_adapters.codex.frames import Turn
+    from sessionmgr_adapters.codex.options import CodexOptions
+    from sessionmgr_adapters.codex.preparation import Asked
+
+
+class CodexDriver(ConversationRun[Told, Frame]):
+    """One run on a thread of an app-server."""
+
+    def __init__(self, run: RunContext, options: CodexOptions, asked: Asked) -> None:
+        super().__init__(run)
+        self.phase = Phase.CONNECTING
+        self.state: Final = State()
+        self.state.warned = asked.warned
+        self.state.is_resumed = run.provider_session_id is not None
+        self.last_turn: Turn | None = None
+        """How the last turn has ended; None while one is on."""
+        self.failure: Failure | None = None
+        """Why it comes to nothing, whatever Codex says."""
+        self._options: Final = options
+        self._asked: Final = asked
+        changes = self._changes = Changes()
+        caller = self._caller = Caller(self._send)
+        self._preparation: Final = Preparation(run, options, asked, caller, self.state, changes)
+        self._handler: Final = RequestHandler(self, options)
+        self._cleanup: Final = Cleanup(caller, self.state, changes, self._is_settling)
+        self._follow_ups: Final = FollowUps(caller, self.state)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the app-server was lost before the run was over."""
+        return self.phase in (Phase.LOST, Phase.UNREACHED)
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether a call was not answered in time."""
+        return self._caller.is_deaf
+
+    def _is_settling(self) -> bool:
+        """Whether what its agents do is still waited for."""
+        return self.phase is Phase.SETTLING
+
+    async def _send(self, message: Told) -> None:
+        await self.conversation.send(message)
+
+    def _step(self, step: Step) -> None:
+        """Go on to another phase; what comes when all is over makes no difference any more."""
+        steps = TRANSITIONS[self.phase]
+        if self.is_over or (step in MINOR and step not in steps):
+            return
+        self.phase = steps[step]
+        if not TRANSITIONS[self.phase]:
+            self.over()
+
+    # --- its course ------------------------------------------------------------------------------
+
+    async def begin(self) -> None:
+        """Open the thread, bring it to what is wanted, and send the prompt."""
+        failure = await self._preparation.prepare()
+        if self.is_over:
+            return
+        if failure is not None or self.run.cancelling is not None:
+            self.failure = failure
+            self._step(Step.REFUSED)
+            return
+        await self._ask(self._asked.content, f"prompt of {self.run.run_id}")
+
+    async def _ask(self, content: list[Json], message_id: str) -> None:
+        self._step(Step.ASK)
+        self.last_turn = None
+        params = turn_params(self.run, self.state.thread, content, message_id)
+        answer = await self._caller.call("turn/start", params)
+        if answer.refusal is not None and not self.is_over:
+            self.failure = refused(answer)
+            self._step(Step.REFUSED)
+
+    async def interrupt(self) -> None:
+        """Ask Codex to end the turn; its frames come until it has."""
+        self._step(Step.INTERRUPT)
+        self._changes.note()
+        await trio.lowlevel.checkpoint()
+        is_on = self.phase is Phase.STOPPING or self.state.is_turning
+        if is_on and not self.is_over:
+            await self.conversation.interrupt()
+
+    async def add(self, content: str, message_id: str) -> bool:
+        """Offer another message, and say whether it is a matter of this run now."""
+        await trio.lowlevel.checkpoint()
+        is_on = self.phase is Phase.RUNNING and bool(self.state.turn)
+        if not is_on or self._options.follow_up == "later":
+            return False
+        return await self._follow_ups.offer(content, message_id, over=self._over)
+
+    # --- what comes ------------------------------------------------------------------------------
+
+    def take(self, frames: Sequence[Frame]) -> None:
+        """Take the frames of one read."""
+        state = self.state
+        events: list[Event] = []
+        for frame in frames:
+            events += normalise(frame, state)
+            if not isinstance(frame, Delta):
+                events += self._heed(frame)
+        self.emit(*events)
+        self._changes.note()
+
+    def _heed(self, frame: Frame) -> list[Event]:
+        """Do what a frame calls for beside its events."""
+        match frame:
+            case Hello():
+                self.state.credential = credential_of(frame)
+                self._preparation.greet(frame)
+                return []
+            case Answer(is_remembered=True):
+                return self._answered(frame)
+            case _:
+                self._step(Step.HEARD)
+        match frame:
+            case Answer():
+                return self._answered(frame)
+            case Asking():
+                self.start(self._handler.serve, frame)
+            case Resolved(request_id=id_):
+                self._handler.withdraw(id_)
+            case SettingsChanged(thread_id=self.state.thread, thread_settings=settings):
+                self._preparation.settle(settings)
+            case TurnStarted(thread_id=self.state.thread, turn=turn):
+                self.state.turn = turn.id
+            case TurnEnded(thread_id=self.state.thread, turn=turn) if turn.id == self.state.turn:
+                self._ended(turn)
+            case _:
+                pass
+        return []
+
+    def _answered(self, answer: Answer) -> list[Event]:
+        # At once, and not by who waits: what comes next may be about the same thread and turn.
+        self._caller.settle(answer)
+        if answer.refusal is None:
+            if answer.method in OPENING:
+                self._preparation.open(answer)
+            elif answer.method == "turn/start":
+                begun = decoded(answer.result, TurnBegun)
+                if begun is not None:
+                    self.state.turn = begun.turn.id
+                return [] if self.state.started else started(self.state)
+        return []
+
+    def lost(self) -> None:
+        """Note that the app-server is gone, or says nothing any more."""
+        self._step(Step.LOST)
+
+    # --- its end ---------------------------------------------------------------------------------
+
+    def _ended(self, turn: Turn) -> None:
+        before, self.last_turn = self.phase, turn
+        self._step(Step.TURN_ENDED)
+        if self.phase is not before:
+            if self._follow_ups.are_settled and not (self._cleanup.is_needed or self._is_loose):
+                self._step(Step.DONE)
+            else:
+                self.start(self._wind_up)
+
+    async def _wind_up(self) -> None:
+        """Go on with what was added and not answered; or end what still runs, and be over."""
+        with trio.move_on_after(CLEANING):
+            await self._follow_ups.are_answered()
+        left = self._follow_ups.left()
+        if left is not None and self._has_completed and self.phase is Phase.SETTLING:
+            self._follow_ups.forget()
+            await self._ask(left, f"more of {self.run.run_id}")
+            return
+        if self._has_completed:
+            await self._cleanup.agents_are_done()
+        await self._cleanup.end()
+        if self._is_loose:
+            with trio.move_on_after(CLEANING):
+                await self.conversation.clear_away()
+        await self._cleanup.give_back()
+        self.emit(*self._cleanup.told())
+        self._step(Step.DONE)
+
+    @property
+    def _has_completed(self) -> bool:
+        return self.last_turn is not None and self.last_turn.status == "completed"
+
+    @property
+    def _is_loose(self) -> bool:
+        """Whether commands outside of a sandbox may go on, because the turn was cut short."""
+        is_free = POLICIES[self.run.permission.effective].sandbox == FULL
+        was_cut = self.phase is Phase.CLEARING or not self._has_completed
+        return is_free and was_cut and self.state.has_commanded
+
+    def leave(self) -> None:
+        """Tell what was held back, and what was taken and never heard."""
+        events = [*self.state.early, *self._follow_ups.dropped()]
+        if events:
+            self.emit(*events)
+
+    def keeps(self) -> bool:
+        """Whether its thread stays loaded for the next run: nothing of it is in doubt.
+
+        As long as a thread is loaded, an agent that it has called may do what it might do when it
+        was called, whatever the thread itself may do since.
+        """
+        is_well = self.phase is Phase.OVER and self._has_completed and not self.is_deaf
+        is_odd = self._cleanup.is_there or self.state.agents.were_called
+        return self._options.keep and is_well and not is_odd

@@ -1,0 +1,193 @@
+"""How a run's thread is opened and brought to what the run wants, before anything is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from sessionmgr.adapter.kit.failures import config_invalid
+from sessionmgr.model import FailureKind, Json, PolicyViolation
+from sessionmgr_adapters.codex.calling import DEADLINE, refused
+from sessionmgr_adapters.codex.config_cache import ConfigCache
+from sessionmgr_adapters.codex.configured import ConfigUnreadableError, Configured, told
+from sessionmgr_adapters.codex.decode import decoded
+from sessionmgr_adapters.codex.failures import unreadable
+from sessionmgr_adapters.codex.frames import Answer, Hello, Settings
+from sessionmgr_adapters.codex.functions import unoffered
+from sessionmgr_adapters.codex.launch import home_of, opening
+from sessionmgr_adapters.codex.policy import (
+    POLICIES,
+    REVIEWER,
+    Bounds,
+    InForce,
+    fits,
+    in_force,
+    too_wide,
+)
+from sessionmgr_adapters.codex.prompts import Prompts, said_anew
+from sessionmgr_adapters.codex.version import too_old, version_in
+
+if TYPE_CHECKING:
+    from sessionmgr.adapter import RunContext
+    from sessionmgr.model import Failure
+    from sessionmgr_adapters.codex.calling import Caller
+    from sessionmgr_adapters.codex.changes import Changes
+    from sessionmgr_adapters.codex.options import CodexOptions
+    from sessionmgr_adapters.codex.policy import Policy
+    from sessionmgr_adapters.codex.state import State
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a run is begun with."""
+
+    limits: Bounds
+    content: list[Json]
+    prompts: Prompts
+    """The system prompts of all threads."""
+    warned: set[str]
+    """Warnings that concern no thread and were already reported."""
+    configs: ConfigCache
+    """What this app-server has said of its configuration."""
+
+
+class Preparation:
+    """Greets, opens the thread, has its permissions in force, and its system prompt told."""
+
+    def __init__(
+        self,
+        run: RunContext,
+        options: CodexOptions,
+        asked: Asked,
+        caller: Caller,
+        state: State,
+        changes: Changes,
+    ) -> None:
+        self._run: Final = run
+        self._options: Final = options
+        self._asked: Final = asked
+        self._caller: Final = caller
+        self._state: Final = state
+        self._changes: Final = changes
+        self._policy: Final[Policy] = POLICIES[run.permission.effective]
+        self._hello: Hello | None = None
+        self._found: InForce | None = None
+        self._settled: Settings | None = None
+
+    # --- what comes ------------------------------------------------------------------------------
+
+    def greet(self, hello: Hello) -> None:
+        """Note what the app-server says of itself."""
+        self._hello = hello
+
+    def settle(self, settings: Settings) -> None:
+        """Note what is in force for the thread now."""
+        self._settled = settings
+
+    def open(self, answer: Answer) -> None:
+        """Note which thread was opened, and with what in force."""
+        opened = decoded(answer.result, _Opened)
+        if opened is not None:
+            state = self._state
+            state.thread, state.model, state.cwd = opened.thread.id, opened.model, opened.cwd
+            self._found = InForce(opened.approval_policy, opened.sandbox, opened.approvals_reviewer)
+
+    # --- what is done ----------------------------------------------------------------------------
+
+    async def prepare(self) -> Failure | None:
+        """Have all ready for the prompt; return why it must not be asked."""
+        await self._changes.until(lambda: self._hello is not None)
+        assert self._hello is not None
+        if self._hello.refusal is not None:
+            return refused(Answer(0, "initialize", refusal=self._hello.refusal))
+        self._state.version = version_in(self._hello.user_agent)
+        failure = too_old(self._state.version)
+        if failure is not None:
+            return failure
+        thread, tools = self._run.provider_session_id, self._options.tools
+        failure = await unoffered(self._caller, thread, tools) if thread and tools else None
+        if failure is not None:
+            return failure
+        configured = await self._configured()
+        if not isinstance(configured, Configured):
+            return configured
+        return await self._open(configured)
+
+    async def _configured(self) -> Configured | Failure:
+        """Return what is configured where the run works, by the app-server's own word."""
+        cwd, configs = self._run.cwd, self._asked.configs
+        files = configs.state(home_of(self._run, self._options), cwd)
+        known = configs.get(cwd, files)
+        if known is not None:
+            return known
+        answer = await self._caller.call("config/read", {"cwd": cwd})
+        if answer.refusal is not None:
+            return refused(answer)
+        configured = told(answer.result)
+        if configured is None:
+            return unreadable(answer.method)
+        configs.put(cwd, files, configured)
+        return configured
+
+    async def _open(self, configured: Configured) -> Failure | None:
+        try:
+            method, params = opening(self._run, self._options, self._asked.limits, configured)
+        except ConfigUnreadableError as error:
+            return config_invalid(str(error))
+        answer = await self._caller.call(method, params)
+        if answer.refusal is not None:
+            return refused(answer)
+        if self._found is None:
+            return unreadable(answer.method)
+        return await self._permit(self._found) or await self._instruct()
+
+    async def _permit(self, found: InForce) -> Failure | None:
+        """Give the thread its sandbox; return the failure if more is in force than was asked."""
+        wanted = self._policy.sandbox_policy(self._asked.limits)
+        if not fits(self._policy, wanted, found):
+            params: dict[str, Json] = {
+                "threadId": self._state.thread,
+                "approvalPolicy": self._policy.approval,
+                "sandboxPolicy": wanted,
+            }
+            before = self._settled  # what was told before is not about this
+            answer = await self._caller.call("thread/settings/update", params)
+            if answer.refusal is not None:
+                return refused(answer, FailureKind.PERMISSION_REFUSED)
+            with trio.move_on_after(DEADLINE):
+                await self._changes.until(lambda: self._settled is not before)
+            if self._settled is not None and self._settled is not before:
+                found = in_force(self._settled)
+        failure = too_wide(self._policy, wanted, found)
+        if failure is not None:
+            self._run.emit_nowait(PolicyViolation(rule="permission_mode", detail=failure.message))
+        return failure
+
+    async def _instruct(self) -> Failure | None:
+        """Have the model told a system prompt that its thread was not begun with."""
+        run, prompts, thread = self._run, self._asked.prompts, self._state.thread
+        before, text = run.provider_session_id, run.system_prompt
+        if before is None:
+            prompts.note(thread, text)
+        elif text is None or prompts.has(before, text):
+            prompts.fork(before, thread)
+        else:
+            answer = await self._caller.call("thread/inject_items", said_anew(thread, text))
+            if answer.refusal is not None:
+                return refused(answer)
+            prompts.note(thread, text)
+        return None
+
+
+class _Thread(msgspec.Struct):
+    id: str
+
+
+class _Opened(msgspec.Struct, rename="camel"):
+    thread: _Thread
+    model: str | None = None
+    cwd: str | None = None
+    approval_policy: Json = None
+    approvals_reviewer: str = REVIEWER
+    sandbox: Json = None

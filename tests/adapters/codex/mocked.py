@@ -88,9 +88,9 @@ async def greeted(it: Talk, config: Json = None) -> Call:
     return call
 
 
-async def opening(it: Talk) -> Call:
+async def opening(it: Talk, config: Json = None) -> Call:
     """Answer what comes before a turn, and return the call that begins it."""
-    it.says(opened(await greeted(it)))
+    it.says(opened(await greeted(it, config)))
     while True:
         call = await it.heard()
         assert isinstance(call, Call), call

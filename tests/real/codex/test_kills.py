@@ -13,7 +13,7 @@ from sessionmgr.manager import RunHandle, SessionHandle
 from sessionmgr.model import Event, FailureKind, RunEnded, RunStatus
 from sessionmgr.testing.model_server import Call, Hang, ModelServer, Say, Script, prompt_with
 from sessionmgr.testing.model_server.hermetic import Hermitage
-from sessionmgr_adapters.codex import turn
+from sessionmgr_adapters.codex import driver
 from sessionmgr_adapters.codex.frames import Frame
 from sessionmgr_adapters.codex.normalise import normalise
 from sessionmgr_adapters.codex.state import State
@@ -93,7 +93,7 @@ async def test_a_run_that_crashes_costs_its_neighbours_nothing(
             raise RuntimeError("this frame is too much")
         return normalise(frame, state)
 
-    monkeypatch.setattr(turn, "normalise", crash)
+    monkeypatch.setattr(driver, "normalise", crash)
     gate = house.gate()
     long = Say(text="So", deltas=2, until=str(gate))
     beside = await house.submit(await house.session(), [[long]])

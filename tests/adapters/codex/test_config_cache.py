@@ -1,0 +1,186 @@
+"""The configuration is read anew when a file of it has changed, and only then."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from trio.testing import MockClock
+
+from sessionmgr.manager import open_manager
+from sessionmgr.model import Json
+from sessionmgr.store import MemoryStore
+from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
+from sessionmgr_adapters.codex import CodexAdapter, config_cache
+from sessionmgr_adapters.codex.config_cache import DIRECTORIES, ConfigCache, files_state
+from sessionmgr_adapters.codex.configured import Configured
+from sessionmgr_adapters.codex.outgoing import Call, Told
+from tests.adapters.codex.mocked import Talk, begin, end, opening, text, thread_of
+
+Change = Callable[[Path], None]
+
+
+def writes(name: str, content: str = "x = 10\n") -> Change:
+    def change(root: Path) -> None:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+    return change
+
+
+def removes(name: str) -> Change:
+    return lambda root: (root / name).unlink()
+
+
+def touches(name: str) -> Change:
+    """Give a file another time, and nothing else."""
+    return lambda root: os.utime(root / name, ns=(1, 1))
+
+
+def replaces(name: str) -> Change:
+    """Put another file of the same size, with the same times, into the place of one."""
+
+    def change(root: Path) -> None:
+        path, new = root / name, root / "new"
+        before = path.stat()
+        new.write_text(path.read_text()[::-1])
+        os.utime(new, ns=(before.st_atime_ns, before.st_mtime_ns))
+        new.rename(path)
+
+    return change
+
+
+def points(name: str, to: str) -> Change:
+    def change(root: Path) -> None:
+        (root / name).unlink()
+        (root / name).symlink_to(root / to)
+
+    return change
+
+
+def makes(name: str) -> Change:
+    return lambda root: (root / name).mkdir(parents=True)
+
+
+async def asked(root: Path, change: Change, config: Json = None) -> list[bool]:
+    """Return which of three turns, with a change before the last, have read the configuration."""
+    scripts: list[Talk] = []
+
+    async def answers(it: Talk) -> None:
+        scripts.append(it)
+        call = await opening(it, config)
+        begin(it, call)
+        it.says(*text(thread_of(call), "well"))
+        end(it, thread_of(call))
+
+    async with (
+        MockSdk(answers) as sdk,
+        open_manager(
+            store=MemoryStore(),
+            adapters={"codex": with_sdk(CodexAdapter, sdk)},
+            environ={"HOME": str(root)},
+        ) as manager,
+    ):
+        session = await manager.open_session("codex", cwd=root / "project" / "part")
+        for number in range(3):
+            if number == 2:
+                change(root)
+            result = await (await session.submit("hi")).result()
+            assert result.status == "completed", result
+    return [any(map(_is_reading, it.heard_so_far)) for it in scripts]
+
+
+def _is_reading(heard: Told | object) -> bool:
+    return isinstance(heard, Call) and heard.method == "config/read"
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(config_cache, "RECENT", 0)
+    monkeypatch.setattr(config_cache, "SYSTEM", tmp_path / "system")
+    writes(".codex/config.toml")(tmp_path)
+    writes("project/.codex/config.toml")(tmp_path)
+    makes("project/.git")(tmp_path)
+    makes("project/part")(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(writes(".codex/config.toml", "model = 1\n"), id="the user's changes"),
+        pytest.param(touches(".codex/config.toml"), id="the user's has another time"),
+        pytest.param(replaces(".codex/config.toml"), id="the user's is another file"),
+        pytest.param(points(".codex/config.toml", "other"), id="the user's is a link"),
+        pytest.param(removes(".codex/config.toml"), id="the user's vanishes"),
+        pytest.param(writes(".codex/work.config.toml"), id="a profile appears"),
+        pytest.param(writes(".codex/cloud-config-bundle-cache.json"), id="the cloud has spoken"),
+        pytest.param(writes("project/.codex/config.toml", "a = 1\n"), id="a project's changes"),
+        pytest.param(removes("project/.codex/config.toml"), id="a project's vanishes"),
+        pytest.param(writes("project/part/.codex/config.toml"), id="a part's appears"),
+        pytest.param(makes("project/part/.git"), id="a part becomes a project"),
+        pytest.param(writes("system/config.toml"), id="the machine's appears"),
+        pytest.param(writes("system/requirements.toml"), id="the machine requires something"),
+    ],
+)
+async def test_what_the_user_changes_is_seen_at_the_next_turn(
+    autojump_clock: MockClock, root: Path, change: Change
+) -> None:
+    assert await asked(root, change) == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(writes("project/part/code.py"), id="the work goes on"),
+        pytest.param(writes("project/.git/HEAD"), id="something is committed"),
+        pytest.param(writes(".codex/history.jsonl"), id="codex remembers something"),
+    ],
+)
+async def test_what_is_no_configuration_makes_no_difference(
+    autojump_clock: MockClock, root: Path, change: Change
+) -> None:
+    assert await asked(root, change) == [True, False, False]
+
+
+async def test_what_marks_a_project_is_what_the_configuration_says(
+    autojump_clock: MockClock, root: Path
+) -> None:
+    config: Json = {"project_root_markers": [".hg"]}
+    # What was looked at before the first turn is not what it turns out to depend on.
+    assert await asked(root, makes("project/.hg"), config) == [True, True, True]
+
+
+def test_a_file_that_has_just_changed_may_change_once_more_unseen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    writes("home/config.toml")(tmp_path)
+    monkeypatch.setattr(config_cache, "RECENT", 10**18)
+    cache = ConfigCache()
+    files = cache.state(home, str(tmp_path))
+    assert files.is_recent
+    cache.put(str(tmp_path), files, Configured())
+    assert cache.get(str(tmp_path), files) is None
+    monkeypatch.setattr(config_cache, "RECENT", 0)
+    assert not files_state(home, tmp_path).is_recent
+
+
+def test_a_directory_that_is_reached_by_a_link_is_looked_at_in_both_places(tmp_path: Path) -> None:
+    writes("real/.codex/config.toml")(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    names = [each[0] for each in files_state(tmp_path / "none", tmp_path / "link").files]
+    assert str(tmp_path / "link/.codex/config.toml") in names
+    assert str(tmp_path / "real/.codex/config.toml") in names
+
+
+def test_the_answers_for_so_many_directories_are_remembered(tmp_path: Path) -> None:
+    cache = ConfigCache()
+    files = cache.state(tmp_path / "none", str(tmp_path))
+    for number in range(DIRECTORIES + 1):
+        cache.put(f"/{number}", files, Configured())
+    assert cache.get("/0", files) is None
+    assert cache.get(f"/{DIRECTORIES}", files) == Configured()

@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.adapter.kit.conversation_run import ConversationRun
+from sessionmgr.adapter.kit.follow_ups import FollowUps
 from sessionmgr_adapters.codex.calling import Caller, refused
 from sessionmgr_adapters.codex.changes import Changes
 from sessionmgr_adapters.codex.cleanup import CLEANING, Cleanup
 from sessionmgr_adapters.codex.decode import decoded
-from sessionmgr_adapters.codex.follow_ups import FollowUps
 from sessionmgr_adapters.codex.frames import (
     Answer,
     Asking,
     Delta,
     Frame,
     Hello,
+    ItemStarted,
     Resolved,
     SettingsChanged,
     TurnBegun,
@@ -31,13 +32,15 @@ from sessionmgr_adapters.codex.frames import (
     TurnStarted,
 )
 from sessionmgr_adapters.codex.initialize import credential_of
-from sessionmgr_adapters.codex.launch import OPENING, turn_params
+from sessionmgr_adapters.codex.items import UserMessage
+from sessionmgr_adapters.codex.launch import OPENING, text_input, turn_params
 from sessionmgr_adapters.codex.normalise import normalise, started
 from sessionmgr_adapters.codex.outgoing import Told
 from sessionmgr_adapters.codex.phase import MINOR, TRANSITIONS, Phase, Step
 from sessionmgr_adapters.codex.policy import FULL, POLICIES
 from sessionmgr_adapters.codex.preparation import Preparation
-from sessionmgr_adapters.codex.request_handler import RequestHandler
+from sessionmgr_adapters.codex.questions import question_of
+from sessionmgr_adapters.codex.request_handler import CodexRequestHandler
 from sessionmgr_adapters.codex.state import State
 
 if TYPE_CHECKING:
@@ -68,9 +71,11 @@ class CodexDriver(ConversationRun[Told, Frame]):
         changes = self._changes = Changes()
         caller = self._caller = Caller(self._send)
         self._preparation: Final = Preparation(run, options, asked, caller, self.state, changes)
-        self._handler: Final = RequestHandler(self, options)
+        self._handler: Final = CodexRequestHandler(self, options)
         self._cleanup: Final = Cleanup(caller, self.state, changes, self._is_settling)
-        self._follow_ups: Final = FollowUps(caller, self.state)
+        self._follow_ups: Final = FollowUps(run)
+        self._steered: Final[set[str]] = set()
+        """Our names of the messages that were offered to the turn that is on."""
 
     @property
     def is_lost(self) -> bool:
@@ -135,7 +140,28 @@ class CodexDriver(ConversationRun[Told, Frame]):
         is_on = self.phase is Phase.RUNNING and bool(self.state.turn)
         if not is_on or self._options.follow_up == "later":
             return False
-        return await self._follow_ups.offer(content, message_id, over=self._over)
+        params: dict[str, Json] = {
+            "threadId": self.state.thread,
+            "expectedTurnId": self.state.turn,
+            "clientUserMessageId": message_id,
+            "input": [text_input(content)],
+        }
+
+        async def send() -> None:
+            self._steered.add(message_id)
+            self.start(self._steer, message_id, params)
+            await trio.lowlevel.checkpoint()
+
+        return await self._follow_ups.offer(message_id, content, send)
+
+    async def _steer(self, message_id: str, params: dict[str, Json]) -> None:
+        answer = await self._caller.call("turn/steer", params)
+        if answer.refusal is None:
+            self._follow_ups.take(message_id)
+        else:
+            self._steered.discard(message_id)
+            self._follow_ups.refuse(message_id)
+        self._changes.note()
 
     # --- what comes ------------------------------------------------------------------------------
 
@@ -165,9 +191,11 @@ class CodexDriver(ConversationRun[Told, Frame]):
             case Answer():
                 return self._answered(frame)
             case Asking():
-                self.start(self._handler.serve, frame)
+                self._handler.handle(frame)
             case Resolved(request_id=id_):
-                self._handler.withdraw(id_)
+                self._handler.withdraw(question_of(id_))
+            case ItemStarted(item=UserMessage(client_id=str(name))):
+                self._follow_ups.hear(name)
             case SettingsChanged(thread_id=self.state.thread, thread_settings=settings):
                 self._preparation.settle(settings)
             case TurnStarted(thread_id=self.state.thread, turn=turn):
@@ -201,19 +229,24 @@ class CodexDriver(ConversationRun[Told, Frame]):
         before, self.last_turn = self.phase, turn
         self._step(Step.TURN_ENDED)
         if self.phase is not before:
-            if self._follow_ups.are_settled and not (self._cleanup.is_needed or self._is_loose):
-                self._step(Step.DONE)
-            else:
+            if self._steered or self._cleanup.is_needed or self._is_loose:
                 self.start(self._wind_up)
+            else:
+                self._step(Step.DONE)
 
     async def _wind_up(self) -> None:
         """Go on with what was added and not answered; or end what still runs, and be over."""
         with trio.move_on_after(CLEANING):
-            await self._follow_ups.are_answered()
-        left = self._follow_ups.left()
-        if left is not None and self._has_completed and self.phase is Phase.SETTLING:
-            self._follow_ups.forget()
-            await self._ask(left, f"more of {self.run.run_id}")
+            # Codex may take a message in the last moment.
+            await self._changes.until(lambda: not self._follow_ups.offered)
+        unheard = self._follow_ups.unheard
+        # What it took in the last moment is in the thread already, and is not said again.
+        is_more = bool(unheard) or not self.state.unanswered.isdisjoint(self._steered)
+        if is_more and self._has_completed and self.phase is Phase.SETTLING:
+            for name in unheard:
+                self._follow_ups.hear(name)
+            self._steered.clear()
+            await self._ask([*map(text_input, unheard.values())], f"more of {self.run.run_id}")
             return
         if self._has_completed:
             await self._cleanup.agents_are_done()
@@ -238,9 +271,9 @@ class CodexDriver(ConversationRun[Told, Frame]):
 
     def leave(self) -> None:
         """Tell what was held back, and what was taken and never heard."""
-        events = [*self.state.early, *self._follow_ups.dropped()]
-        if events:
-            self.emit(*events)
+        if self.state.early:
+            self.emit(*self.state.early)
+        self._follow_ups.end()
 
     def keeps(self) -> bool:
         """Whether its thread stays loaded for the next run: nothing of it is in doubt.

@@ -210,7 +210,6 @@ def _begun(frame: ItemStarted, state: State) -> list[Event]:
             return []
         case UserMessage(client_id=name):
             if name is not None:
-                state.heard.add(name)
                 state.unanswered.add(name)
             return []
         case ContextCompaction():

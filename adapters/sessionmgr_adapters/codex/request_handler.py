@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import trio
-
 from sessionmgr.adapter import ApprovalRequest, Deny
+from sessionmgr.adapter.kit.request_handler import FULL, RequestHandler
 from sessionmgr.model import (
     ErrorOccurred,
     Failure,
@@ -29,7 +29,6 @@ from sessionmgr_adapters.codex.questions import (
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json
-    from sessionmgr.wire import Id
     from sessionmgr_adapters.codex.driver import CodexDriver
     from sessionmgr_adapters.codex.frames import Asking
     from sessionmgr_adapters.codex.options import CodexOptions
@@ -37,43 +36,43 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.codex")
 
 
-class RequestHandler:
+class CodexRequestHandler(RequestHandler):
     """Answers what is asked in one run. Nothing is allowed that nobody has allowed."""
 
     def __init__(self, driver: CodexDriver, options: CodexOptions) -> None:
-        self._driver: Final = driver
+        super().__init__(driver)
+        self._codex: Final = driver
         self._run: Final = driver.run
         self._options: Final = options
-        self._scopes: Final[dict[str, trio.CancelScope]] = {}
 
-    async def serve(self, asking: Asking) -> None:
-        """Answer a request, beside the reading: it may be withdrawn."""
+    def handle(self, asking: Asking) -> None:
+        """Have a request answered, beside the reading: it may be withdrawn."""
         name = question_of(asking.id)
-        with trio.CancelScope() as scope:
-            self._scopes[name] = scope
-            if asking.method in APPROVALS:
-                await self._approve(name, asking)
-            elif asking.method == CALL:
-                await self._driver.conversation.send(Reply(asking.id, await self._called(asking)))
-            else:
-                log.warning("event=not_served method=%s", asking.method)
-                error = f"this host does not serve {asking.method!r}"
-                await self._driver.conversation.send(Reply(asking.id, error=error))
-        del self._scopes[name]
+        refuse = partial(self._reply, Reply(asking.id, error=FULL))
+        if asking.method in APPROVALS:
+            refuse = partial(self._codex.conversation.answer, name, Deny(reason=FULL, by="limit"))
+        self.serve(name, partial(self._answer, name, asking), refuse)
 
-    def withdraw(self, id_: Id) -> None:
-        """Note that a request needs no answer any more."""
-        scope = self._scopes.get(question_of(id_))
-        if scope is not None:
-            scope.cancel()
+    async def _answer(self, name: str, asking: Asking) -> None:
+        if asking.method in APPROVALS:
+            await self._approve(name, asking)
+        elif asking.method == CALL:
+            await self._reply(Reply(asking.id, await self._called(asking)))
+        else:
+            log.warning("event=not_served method=%s", asking.method)
+            error = f"this host does not serve {asking.method!r}"
+            await self._reply(Reply(asking.id, error=error))
+
+    async def _reply(self, reply: Reply) -> None:
+        await self._codex.conversation.send(reply)
 
     async def _approve(self, name: str, asking: Asking) -> None:
         directories = (self._run.cwd, *self._run.directories)
-        question = approval_request(asking, self._driver.state.tools, self._run.cwd, directories)
+        question = approval_request(asking, self._codex.state.tools, self._run.cwd, directories)
         if asking.method != USER and self._leads_out():
             message = f"Codex asked about {question.tool_name} in a mode in which it asks nothing"
             self._run.emit_nowait(PolicyViolation(rule="permission_mode", detail=message))
-            await self._driver.conversation.answer(name, Deny(reason=message))
+            await self._codex.conversation.answer(name, Deny(reason=message))
             return
         decision = await self._run.ask(question)
         if not can_be_told(asking, question, decision):
@@ -81,7 +80,7 @@ class RequestHandler:
             failure = Failure(kind=FailureKind.CAPABILITY_MISSING, message=f"{message}: denied")
             self._run.emit_nowait(ErrorOccurred(failure=failure, severity="warning"))
             decision = Deny(reason=message)
-        await self._driver.conversation.answer(name, decision)
+        await self._codex.conversation.answer(name, decision)
 
     def _leads_out(self) -> bool:
         """Whether what is asked for is more than the sandbox of a run that nobody is asked in."""

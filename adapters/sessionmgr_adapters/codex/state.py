@@ -50,10 +50,8 @@ class State:
         """In which threads the context is being made shorter, by the name of the item."""
         self.agents: Final = Agents()
         """The agents that were called, in threads of their own."""
-        self.heard: Final[set[str]] = set()
-        """Our names of the messages that are in the thread, where the model hears them."""
         self.unanswered: Final[set[str]] = set()
-        """Those of them after which the model has neither said nor done anything."""
+        """Our names of messages after which the model has neither said nor done anything."""
         self.usage: TokenUsage | None = None
         """What was told last."""
         self.is_resumed = False

@@ -1,14 +1,12 @@
 """The connection to a Codex app-server: one child, and many threads on it, each a conversation.
 
 It is the seam that a mock takes the place of. What a conversation calls is numbered anew on the
-wire, and what comes is given to the conversation whose thread it is about; agents that a thread
-has called have threads of their own, which belong to the same conversation. No more calls are open
-at once than the server is known to answer.
+wire; no more calls are open at once than the server is known to answer. `router` has what comes
+pushed to the driver of the conversation whose thread it is about.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -16,53 +14,41 @@ import msgspec
 import trio
 
 from sessionmgr.adapter.kit.json_rpc_peer import FULL, JsonRpcPeer
-from sessionmgr.adapter.kit.stdio_child import ChildTalk
+from sessionmgr.adapter.kit.stdio_child import StdioChild
 from sessionmgr.model import encode_json
 from sessionmgr.process.stragglers import kill_stragglers
 from sessionmgr.wire import (
     ErrorResponse,
-    NoFrame,
     Notification,
-    Request,
     Response,
-    Untyped,
 )
-from sessionmgr.wire.json_rpc import decode
 from sessionmgr_adapters.codex.calling import OVERLOADED
 from sessionmgr_adapters.codex.conversation import CodexConversation
-from sessionmgr_adapters.codex.decode import asking_of, decoded, notice_of, read_notice, thread_of
+from sessionmgr_adapters.codex.decode import decoded
 from sessionmgr_adapters.codex.frames import (
     Answer,
-    Delta,
     Frame,
     Hello,
     Refusal,
-    SettingsChanged,
-    ThreadClosed,
     ThreadRef,
-    ThreadStarted,
-    TurnStarted,
 )
 from sessionmgr_adapters.codex.initialize import hello_of, introduced
 from sessionmgr_adapters.codex.launch import OPENING
 from sessionmgr_adapters.codex.outgoing import Call, Reply
-from sessionmgr_adapters.codex.thread_cache import Stock
-from sessionmgr_adapters.codex.threads import Threads, called_in
+from sessionmgr_adapters.codex.router import Router
+from sessionmgr_adapters.codex.thread_cache import ThreadCache
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator
 
     from sessionmgr.adapter.connections import ConnectionSpec, Driver
     from sessionmgr.model import Json
     from sessionmgr.process import Tail
     from sessionmgr.process.facts import ExitFacts
     from sessionmgr.process.launcher import ChildTree
-    from sessionmgr.wire import Id, Line
+    from sessionmgr.wire import Id
     from sessionmgr.wire.json_rpc import Message
-    from sessionmgr_adapters.codex.frames import Notice
 
-EARLY: Final = 1000
-"""Frames that are kept for whoever comes first."""
 THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
 """Where commands find whose they are."""
 _ABOUT_US: Final[dict[str, Json]] = {
@@ -104,13 +90,14 @@ class CodexConnection:
     """One app-server."""
 
     def __init__(self) -> None:
-        self.talk: Final = ChildTalk(self._take, room=self._room, over=self._is_over)
+        self._router: Final = Router(self)
+        self.talk: Final = StdioChild(self._router.take, room=self._room, over=self._is_over)
         self._requests: Final = JsonRpcPeer[_Theirs](self.talk.write, version=False)
         self._calls: Final[dict[Id, _Theirs]] = {}
-        self._conversations: Final[list[CodexConversation]] = []
-        self._threads: Final = Threads()
-        self._stock: Final = Stock(self._requests.ask, self.clear_away)
-        self._early: Final[list[Frame]] = []
+        self._conversations: Final = self._router.conversations
+        self._threads: Final = self._router.threads
+        self.cache: Final = ThreadCache(self._requests.ask, self.clear_away)
+        """The threads that are loaded."""
         self._hello: Hello | None = None
         self._greeted: Final = trio.Event()
         self._nursery: trio.Nursery | None = None
@@ -139,7 +126,7 @@ class CodexConnection:
         """Greet it, and give threads back, until it is gone."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
-            self._stock.open(nursery)
+            self.cache.open(nursery)
             await self._greet()
             await trio.sleep_forever()
 
@@ -164,8 +151,7 @@ class CodexConnection:
         await trio.lowlevel.checkpoint()
         conversation = CodexConversation(self, driver)
         self._conversations.append(conversation)
-        early = [*self._early, *([] if self._hello is None else [self._hello])]
-        self._early.clear()
+        early = self._router.take_early() + ([] if self._hello is None else [self._hello])
         if early:
             driver.feed(early, 0)
         if self.talk.has_ended:
@@ -196,22 +182,22 @@ class CodexConnection:
 
     def _answered_from_memory(self, conversation: CodexConversation, call: Call) -> bool:
         """Go on with a thread that is loaded still, if it is as it is wanted."""
-        if not self._stock.keeps_for(call):
+        if not self.cache.keeps_for(call):
             return False
         thread = str(call.params["threadId"])
         conversation.thread = thread
         self._threads.claim(thread, conversation)
-        opened = self._stock.take(thread)
+        opened = self.cache.take(thread)
         conversation.driver.feed([Answer(call.id, call.method, opened, is_remembered=True)], 0)
         return True
 
     async def release(self, thread: str) -> None:
         """Keep a thread no longer, and wait until somebody else can have it."""
-        await self._stock.release(thread)
+        await self.cache.release(thread)
 
     def drop(self, thread: str) -> None:
         """Keep a thread no longer, and do not wait for that."""
-        self._stock.drop(thread)
+        self.cache.drop(thread)
 
     def call_soon(self, method: str, params: dict[str, Json]) -> None:
         """Call something whose answer makes no difference."""
@@ -247,7 +233,7 @@ class CodexConnection:
                 continue
             if of.call.method in _BEGINNING:
                 if of.call.method != "thread/fork" and "threadId" in of.call.params:
-                    self._stock.expect_unwanted(str(of.call.params["threadId"]))
+                    self.cache.expect_unwanted(str(of.call.params["threadId"]))
                 continue  # what was begun must be ended, once it is known what it is
             del self._calls[id_]
             self._requests.withdraw(id_)
@@ -257,103 +243,14 @@ class CodexConnection:
             return
         for name in names:
             if name != thread:
-                self._stock.give_back(name, conversation.turns.get(name, ""))
-        if not (keep and turn is None and self._stock.keep(thread)):
-            self._stock.give_back(thread, turn)
+                self.cache.give_back(name, conversation.turns.get(name, ""))
+        if not (keep and turn is None and self.cache.keep(thread)):
+            self.cache.give_back(thread, turn)
 
     # --- what comes ------------------------------------------------------------------------------
 
-    def _take(self, lines: Sequence[Line]) -> None:
-        reads: defaultdict[CodexConversation, list[Frame]] = defaultdict(list)
-        owner = self._threads.owner
-        for line in lines:
-            notice = read_notice(line)
-            if isinstance(notice, Delta) and (streams := owner(notice.thread_id)) is not None:
-                reads[streams].append(notice)
-                continue
-            for conversation, frame in self._heard(line, notice):
-                conversation.note(frame)
-                reads[conversation].append(frame)
-        size = sum([len(line) for line in lines if isinstance(line, bytes)])
-        for conversation, frames in reads.items():
-            conversation.driver.feed(frames, size // len(reads))
-
-    def _heard(self, line: Line, notice: Notice | None) -> list[tuple[CodexConversation, Frame]]:
-        if notice is not None:
-            return self._told(notice)
-        return [each for message in decode(line) for each in self._routed(message)]
-
-    def _routed(self, message: Message | NoFrame) -> list[tuple[CodexConversation, Frame]]:
-        match message:
-            case Response() | ErrorResponse():
-                return self._settled(message)
-            case Request():
-                asking = asking_of(message)
-                conversation = self._threads.owner(thread_of(asking.params))
-                if conversation is None:
-                    self.reply(Reply(asking.id, error="nobody here knows of that thread"))
-                    return []
-                return [(conversation, asking)]
-            case Notification():
-                return self._told(notice_of(message))
-            case _:
-                return self._about("", message)
-
-    def _told(self, frame: Notice | Untyped) -> list[tuple[CodexConversation, Frame]]:
-        if isinstance(frame, Untyped):
-            thread = _thread_in(frame)
-        elif isinstance(frame, ThreadStarted):
-            thread = frame.thread.id
-        else:
-            thread = frame.thread_id
-        self._note(thread, frame)
-        return [*self._about(thread, frame), *self._adopted(frame)]
-
-    def _note(self, thread: str, frame: Frame) -> None:
-        """Take note of what is about a thread and not about a run."""
-        match frame:
-            case ThreadClosed():
-                self._stock.note_closed(thread)
-            case SettingsChanged():
-                self._stock.note_settings(thread, frame)
-            case TurnStarted(turn=turn) if self._stock.is_unwanted(thread):
-                self.call_soon("turn/interrupt", {"threadId": thread, "turnId": turn.id})
-            case _:
-                pass
-
-    def _adopted(self, frame: Notice | Untyped) -> list[tuple[CodexConversation, Frame]]:
-        """Have the threads of agents belong to who has called them; return what came of them."""
-        caller, agents = called_in(frame)
-        conversation = self._threads.owner(caller)
-        held: list[tuple[CodexConversation, Frame]] = []
-        for agent in agents:
-            if agent in self._threads or agent in self._stock:
-                continue
-            if conversation is not None:
-                held += [(conversation, each) for each in self._threads.claim(agent, conversation)]
-            elif self._stock.is_unwanted(caller):
-                begun = [each for each in self._threads.forget(agent) if _begins(each)]
-                self._stock.give_back(agent, "")
-                for each in begun:
-                    self._note(agent, each)
-        return held
-
-    def _about(self, thread: str, frame: Frame) -> list[tuple[CodexConversation, Frame]]:
-        owner = self._threads.owner(thread)
-        if owner is not None:
-            if isinstance(frame, ThreadClosed) and thread != owner.thread:
-                self._threads.forget(thread)
-            return [(owner, frame)]
-        if thread:
-            if self._conversations and thread not in self._stock:
-                self._threads.hold(thread, frame)
-            return []
-        if not self._conversations:
-            self._early.append(frame)
-            del self._early[:-EARLY]
-        return [(each, frame) for each in self._conversations]
-
-    def _settled(self, answer: Response | ErrorResponse) -> list[tuple[CodexConversation, Frame]]:
+    def settled(self, answer: Response | ErrorResponse) -> list[tuple[CodexConversation, Frame]]:
+        """Return the frames that an answer to a call is, and the conversation that has called."""
         asked = self._requests.settle(answer)
         if asked is None:
             return []
@@ -376,16 +273,16 @@ class CodexConnection:
         if call.method == "turn/start" and begun is not None:
             self.call_soon("turn/interrupt", {"threadId": thread, "turnId": begun.turn.id})
         elif call.method in OPENING and opened is not None:
-            self._stock.give_back(opened.thread.id)
+            self.cache.give_back(opened.thread.id)
         elif call.method in OPENING:
-            self._stock.give_up(thread)
+            self.cache.give_up(thread)
 
     def _bind(self, conversation: CodexConversation, call: Call, answer: Response) -> list[Frame]:
         opened = decoded(answer.result, _Opened)
         if opened is None:
             return []
         conversation.thread = opened.thread.id
-        self._stock.note_opened(opened.thread.id, call, answer.result)
+        self.cache.note_opened(opened.thread.id, call, answer.result)
         return self._threads.claim(opened.thread.id, conversation)
 
     async def _room(self) -> None:
@@ -396,7 +293,7 @@ class CodexConnection:
     def _is_over(self) -> None:
         for each in self._conversations:
             each.driver.end()
-        self._stock.end()
+        self.cache.end()
         if self._nursery is not None:
             self._nursery.cancel_scope.cancel()
 
@@ -409,19 +306,7 @@ class _Opened(msgspec.Struct):
     thread: ThreadRef
 
 
-def _begins(frame: Frame) -> bool:
-    return isinstance(frame, TurnStarted)
-
-
 def _answer(call: Call, answer: Response | ErrorResponse) -> Answer:
     if isinstance(answer, Response):
         return Answer(call.id, call.method, answer.result)
     return Answer(call.id, call.method, refusal=Refusal(answer.code or 0, answer.message))
-
-
-def _thread_in(frame: Untyped) -> str:
-    match frame.value:
-        case {"params": params}:
-            return thread_of(params) or ""
-        case _:
-            return ""

@@ -14,7 +14,7 @@ from sessionmgr.model import FailureKind, Json, ToolCallCompleted
 from sessionmgr.testing.model_server import Call, Hang, Say, Script
 from sessionmgr.testing.player import Entry
 from sessionmgr_adapters.codex import CodexOptions, CodexTool
-from sessionmgr_adapters.codex.loaded import KEPT
+from sessionmgr_adapters.codex.thread_cache import KEPT
 from tests.real.codex.contract import said_in
 from tests.real.house import House, Played, line_of, see, until, until_event, with_word
 

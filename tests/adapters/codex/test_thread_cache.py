@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessionmgr_adapters.codex.loaded import KEPT, Shelf, terms_of
+from sessionmgr_adapters.codex.thread_cache import KEPT, Shelf, terms_of
 
 
 def test_what_is_wanted_is_the_same_for_a_thread_that_begins_and_goes_on() -> None:

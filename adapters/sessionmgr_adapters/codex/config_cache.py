@@ -78,37 +78,43 @@ class ConfigCache:
 
 def files_state(home: Path, cwd: Path, markers: Sequence[str] = MARKERS) -> FilesState:
     """Return the state of all files that configure Codex in a directory."""
-    places = dict.fromkeys((cwd, *cwd.parents))
-    real = Path(os.path.realpath(cwd))
-    places |= dict.fromkeys((real, *real.parents))
-    configs = (home, SYSTEM, *(each / PROJECT for each in places))
-    files = [state for each in configs for state in _configs_in(each)]
-    files += [state for each in places for name in markers for state in _state(each / name)]
+    places = dict.fromkeys((*_upwards(str(cwd)), *_upwards(os.path.realpath(cwd))))
+    files = [*_configs_in(str(home)), *_configs_in(str(SYSTEM))]
+    for each in places:
+        files += _configs_in(f"{each}/{PROJECT}")
+        for name in markers:
+            files += _state(f"{each}/{name}")
     now = time.time_ns()
     return FilesState(tuple(files), any(now - max(each[3:]) < RECENT for each in files))
 
 
-def _configs_in(directory: Path) -> Iterator[FileState]:
+def _upwards(directory: str) -> Iterator[str]:
+    """Return a directory, and all that it is in."""
+    yield directory
+    while directory:
+        directory = directory.rpartition("/")[0]
+        yield directory
+
+
+def _configs_in(directory: str) -> Sequence[FileState]:
     """Return the states of the configurations in a directory, and of what the cloud has said."""
     try:
         with os.scandir(directory) as entries:
-            names = sorted(each.name for each in entries)
+            names = [each.name for each in entries]
     except OSError:
-        return  # there is none, or Codex cannot read it either
-    for name in names:
-        if name.endswith(".toml") or name.startswith("cloud-"):
-            yield from _state(directory / name)
+        return ()  # there is none, or Codex cannot read it either
+    found = [each for each in names if each.endswith(".toml") or each.startswith("cloud-")]
+    return [state for name in sorted(found) for state in _state(f"{directory}/{name}")]
 
 
-def _state(path: Path) -> Iterator[FileState]:
+def _state(path: str) -> Sequence[FileState]:
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116  # a third of the cost, and it is paid for each turn
     except OSError:
-        return
+        return ()
     if stat.S_ISDIR(found.st_mode):
-        yield (str(path), 0, 0, 0, 0)  # what changes in it makes no difference
-    else:
-        yield (str(path), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        return ((path, 0, 0, 0, 0),)  # what changes in it makes no difference
+    return ((path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns),)
 
 
 def _markers_of(configured: Configured) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ other, of values that stand there as they are. Whatever else is in a file may al
 from __future__ import annotations
 
 import ast
+import os
 import re
 from pathlib import Path
 from typing import Final
@@ -32,7 +33,12 @@ def loose_rules(home: Path, cwd: Path) -> Path | None:
     """
     places = [home, SYSTEM, *(each / PROJECT for each in (cwd, *cwd.parents))]
     for place in places:
-        for file in sorted((place / "rules").glob("*.rules")):
+        try:
+            with os.scandir(f"{place}/rules") as entries:
+                files = sorted(each.path for each in entries if each.name.endswith(".rules"))
+        except OSError:
+            continue  # there are none, or Codex cannot read them either
+        for file in map(Path, files):
             if _allows(file):
                 return file
     return None

@@ -199,7 +199,7 @@ class CodexAdapter(ProviderAdapter):
         spec = one_shot_spec(run, _options(run), limits)
         once = self._once[run.run_id] = OneShot(run, spec, self._meters)
         try:
-            await once.play()
+            await once.perform()
         finally:
             del self._once[run.run_id]
             self._note_prompt(run, once.thread)
@@ -264,7 +264,7 @@ class CodexAdapter(ProviderAdapter):
         """Ask the agent to end its turn; `run` reads on until it has."""
         driver, once = self._drivers.get(run.run_id), self._once.get(run.run_id)
         if once is not None:
-            once.ended.set()
+            once.stop()
         if driver is not None:
             await driver.interrupt()
 

@@ -57,8 +57,15 @@ MESSAGE: Final = "answer"
 COMPLETED: Final = "completed"
 
 
+async def _interrupt(tree: ChildTree) -> None:
+    await trio.lowlevel.checkpoint()
+    tree.signal(signal.SIGINT)
+
+
 class OneShot(ChildRun):
     """One run, and the child that is its own."""
+
+    polite = staticmethod(_interrupt)
 
     def __init__(self, run: RunContext, spec: OneShotSpec, meters: Meters) -> None:
         ladder = Ladder(
@@ -86,11 +93,6 @@ class OneShot(ChildRun):
             self.run.alive()
         if self._state.is_over:
             self.done()
-
-    async def polite(self, tree: ChildTree) -> None:
-        """Ask it to end: at SIGINT it ends its commands, and keeps its thread fit to go on in."""
-        await trio.lowlevel.checkpoint()
-        tree.signal(signal.SIGINT)
 
     def ended(self, facts: ExitFacts) -> None:
         """Wait with that until its answer is told; and one that is started again is not over."""

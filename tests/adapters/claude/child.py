@@ -1,0 +1,105 @@
+"""A Claude Code in memory: a child tree whose pipes a test holds, and no process."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import trio
+from trio.testing import MemoryReceiveStream, memory_stream_one_way_pair
+
+from sessionmgr.model import Json
+from sessionmgr.process import Command
+from sessionmgr.process.facts import Emptied, Ending, ExitFacts, LeaderExit
+
+FACTS = ExitFacts(
+    exit_code=0,
+    signal=None,
+    ending=Ending.EXITED,
+    forced=False,
+    killed_by_os=False,
+    emptied=Emptied.NO_CHILD,
+)
+
+
+class ChildInMemory:
+    """A child, seen by who has started it, and by who plays it."""
+
+    pid = 1
+    id = "in memory"
+
+    def __init__(self) -> None:
+        ours, theirs = memory_stream_one_way_pair()
+        self.stdin: trio.abc.SendStream = ours
+        self._heard: MemoryReceiveStream = theirs
+        self._said, stdout = memory_stream_one_way_pair()
+        self._complained, stderr = memory_stream_one_way_pair()
+        self.stdout: trio.abc.ReceiveStream = stdout
+        self.stderr: trio.abc.ReceiveStream = stderr
+        self._gone = trio.Event()
+        self._unread = b""
+
+    # --- who plays it ----------------------------------------------------------------------------
+
+    async def hears(self) -> dict[str, Json] | None:
+        """Read a line; None if there are no more."""
+        while b"\n" not in self._unread:
+            data = await self._heard.receive_some()
+            if not data:
+                return None
+            self._unread += data
+        line, _, self._unread = self._unread.partition(b"\n")
+        return msgspec.json.decode(line, type=dict[str, Json])
+
+    async def says(self, data: bytes) -> None:
+        """Write to stdout, as one read."""
+        await self._said.send_all(data)
+
+    async def goes(self) -> None:
+        """Be gone."""
+        await self._said.aclose()
+        await self._complained.aclose()
+        self._gone.set()
+
+    # --- who has started it ----------------------------------------------------------------------
+
+    @property
+    def is_over(self) -> bool:
+        return self._gone.is_set()
+
+    def signal(self, number: signal.Signals) -> None:
+        self._gone.set()
+
+    def kill(self) -> None:
+        self._gone.set()
+
+    async def wait_exit(self) -> LeaderExit:
+        await self._gone.wait()
+        return LeaderExit(exit_code=0)
+
+    async def wait_empty(self) -> ExitFacts:
+        await self._gone.wait()
+        return FACTS
+
+    async def abandon(self) -> ExitFacts:
+        return await self.wait_empty()
+
+    async def aclose(self) -> None:
+        await self.stdout.aclose()
+
+
+class LauncherInMemory:
+    """Starts children that `play` plays."""
+
+    def __init__(
+        self, play: Callable[[ChildInMemory], Awaitable[None]], nursery: trio.Nursery
+    ) -> None:
+        self._play = play
+        self._nursery = nursery
+
+    async def spawn(self, command: Command) -> ChildInMemory:
+        await trio.lowlevel.checkpoint()
+        child = ChildInMemory()
+        self._nursery.start_soon(self._play, child)
+        return child

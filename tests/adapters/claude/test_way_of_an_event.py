@@ -1,0 +1,172 @@
+"""The way of a piece of text: from the pipe of a Claude Code to who iterates over its run."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+from collections import deque
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from types import FrameType, FunctionType
+from typing import cast
+
+import msgspec
+import outcome
+import trio
+import trio.lowlevel
+
+import sessionmgr
+import sessionmgr_adapters
+from sessionmgr.manager import RunHandle, open_manager
+from sessionmgr.model import MessageStreamed, Run
+from sessionmgr.store.sqlite.lane import Job
+from sessionmgr_adapters.claude import ClaudeAdapter
+from tests.adapters.claude.child import ChildInMemory, LauncherInMemory
+from tests.adapters.claude.dialect import CLAUDE, HELLO, IDLE, INIT, RESULT
+
+assert sessionmgr.__file__ is not None
+assert sessionmgr_adapters.__file__ is not None
+HOME = f"{Path(sessionmgr.__file__).parents[1]}/"
+ROOTS = tuple(
+    str(Path(each).parent) for each in (sessionmgr.__file__, sessionmgr_adapters.__file__)
+)
+PIECE = "<a piece>"
+FILES = 29
+"""So many are given one piece of text at most."""
+HANDS = 5
+"""So many tasks and threads are: pipe, recorder, the writer's thread, recorder, reader."""
+
+
+class Way:
+    """Notes which of our files are given the second piece, and which tasks and threads run."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.files: set[str] = set()
+        self.hands: list[str] = []
+        self._main = threading.get_ident()
+
+    def note(self, frame: FrameType, event: str, arg: object) -> None:
+        """Note a call, and what it is given or gives back."""
+        file, code = frame.f_code.co_filename, frame.f_code
+        if not (self.is_open and event in {"call", "return"} and file.startswith(ROOTS)):
+            return
+        stars = bool(code.co_flags & inspect.CO_VARARGS) + bool(
+            code.co_flags & inspect.CO_VARKEYWORDS
+        )
+        count = code.co_argcount + code.co_kwonlyargcount + stars
+        given = [frame.f_locals.get(name) for name in code.co_varnames[:count]]
+        # Who goes on after a wait only passes all who wait for it.
+        is_entered = event == "call" and frame.f_lasti <= 0
+        if holds_it(given if is_entered else arg):
+            self.files.add(file.removeprefix(HOME))
+            self._note_hand()
+
+    def _note_hand(self) -> None:
+        hand = threading.current_thread().name
+        if threading.get_ident() == self._main:
+            hand = trio.lowlevel.current_task().name
+            if "run_sync_soon" in hand:
+                return  # it is how a thread wakes a task
+        if self.hands[-1:] != [hand]:
+            self.hands.append(hand)
+
+    @contextmanager
+    def watched(self) -> Generator[None]:
+        """Watch all calls, in threads that begin within the block too."""
+        before = sys.getprofile()
+        threading.setprofile(self.note)
+        sys.setprofile(self.note)
+        try:
+            yield
+        finally:
+            sys.setprofile(before)
+            threading.setprofile(None)
+
+
+def holds_it(value: object, depth: int = 8) -> bool:
+    """Whether the piece is in a value: in its bytes, its parts, or what a function closes over."""
+    if isinstance(value, str):
+        return PIECE in value
+    if isinstance(value, bytes | bytearray):
+        return PIECE.encode() in value
+    return depth > 0 and any(holds_it(part, depth - 1) for part in parts(value))
+
+
+def parts(value: object) -> list[object]:
+    match value:
+        case dict():
+            return list(cast("dict[object, object]", value).values())
+        case list() | tuple() | set() | frozenset() | deque():
+            return list(cast("Iterable[object]", value))
+        case partial():
+            return [cast("object", value.func), *value.args, *value.keywords.values()]
+        case FunctionType():
+            return [cell.cell_contents for cell in value.__closure__ or ()]
+        case outcome.Value():
+            return [cast("outcome.Value[object]", value).value]
+        case Run():
+            return []  # what it comes to: whoever watches over a run has that
+        case msgspec.Struct():
+            return [getattr(value, name) for name in value.__struct_fields__]
+        case Job():
+            return [getattr(value, "work", None)]  # it may be half made
+        case _:
+            return []
+
+
+async def way_of_a_piece(tmp_path: Path) -> Way:
+    """Have a run stream three pieces of text, and watch the way of the second."""
+    way = Way()
+    read = trio.Event(), trio.Event(), trio.Event()
+
+    async def play(child: ChildInMemory) -> None:
+        assert await child.hears()
+        await child.says(HELLO)
+        assert await child.hears()
+        await child.says(INIT)
+        await child.says(CLAUDE.word("one "))
+        await read[0].wait()
+        await trio.testing.wait_all_tasks_blocked(0.05)
+        way.is_open = True
+        await child.says(CLAUDE.word(PIECE))
+        await read[1].wait()
+        await child.says(CLAUDE.word("three"))
+        await read[2].wait()
+        await child.says(RESULT + IDLE)
+        while await child.hears() is not None:
+            pass
+        await child.goes()
+
+    async def follow(run: RunHandle) -> None:
+        texts: list[str] = []
+        async for event in run:
+            if isinstance(event, MessageStreamed):
+                way.is_open = False
+                texts.append(event.delta)
+                read[len(texts) - 1].set()
+        assert texts == ["one ", PIECE, "three"]
+
+    async with trio.open_nursery() as nursery:
+        launcher = LauncherInMemory(play, nursery)
+        adapters = {"claude": ClaudeAdapter}
+        with way.watched():
+            async with open_manager(
+                store=tmp_path / "store.db", adapters=adapters, launcher=launcher
+            ) as manager:
+                session = await manager.open_session("claude", cwd=tmp_path)
+                await follow(await session.submit("hi"))
+    return way
+
+
+async def test_a_piece_of_text_crosses_few_files(tmp_path: Path) -> None:
+    way = await way_of_a_piece(tmp_path)
+    assert len(way.files) <= FILES, sorted(way.files)
+
+
+async def test_a_piece_of_text_is_handed_on_five_times_at_most(tmp_path: Path) -> None:
+    way = await way_of_a_piece(tmp_path)
+    assert len(way.hands) <= HANDS, way.hands

@@ -287,10 +287,10 @@ class RunState(RunControl):
         return True
 
     def _leave(self) -> None:
-        self.gone.set()
-        self.task.due = inf
         if self.phase is not Phase.OVER:  # else it was abandoned
             self._advance(Step.TASK_OVER)
+        self.gone.set()
+        self.task.due = inf
 
     # --- notes -----------------------------------------------------------------------------------
 

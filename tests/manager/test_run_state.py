@@ -1,0 +1,224 @@
+"""The phase table of a run: each phase with each step, its end, and the record beside it."""
+
+from pathlib import Path
+
+import pytest
+import trio
+from hypothesis import given, strategies as st
+from trio.testing import MockClock
+
+from sessionmgr.adapter import RunSpec, Stop
+from sessionmgr.errors import IllegalTransition
+from sessionmgr.manager import Clocks
+from sessionmgr.manager.live import Live
+from sessionmgr.manager.plan import RunWish
+from sessionmgr.manager.run_handle import RunHandle
+from sessionmgr.manager.run_state import TRANSITIONS, Phase, RunState, Step
+from sessionmgr.manager.timeouts import TimeoutScheduler
+from sessionmgr.model import (
+    TERMINAL_TYPES,
+    Cause,
+    Fidelity,
+    Negotiation,
+    Permission,
+    PermissionMode,
+    Session,
+)
+from sessionmgr.model.diagram import mermaid
+from sessionmgr.model.end import ENDS
+from sessionmgr.testing.scripted import Crash, Deaf, Finish, Hang, Say, Step as Line, Tool
+from tests.manager.house import open_house, play
+
+README = Path(__file__).parents[2] / "sessionmgr" / "manager" / "README.md"
+
+# Written out once more: a table that is compared with itself is never wrong.
+EXPECTED = {
+    ("waiting", "dispatch"): "dispatched",
+    ("waiting", "stop"): "over",
+    ("dispatched", "start"): "running",
+    ("dispatched", "stop"): "stopping",
+    ("dispatched", "task_over"): "over",
+    ("running", "stop"): "stopping",
+    ("running", "task_over"): "over",
+    ("stopping", "grace_over"): "cut",
+    ("stopping", "task_over"): "over",
+    ("cut", "grace_over"): "over",
+    ("cut", "task_over"): "over",
+}
+WAYS: dict[Phase, tuple[Step, ...]] = {
+    Phase.WAITING: (),
+    Phase.DISPATCHED: (Step.DISPATCH,),
+    Phase.RUNNING: (Step.DISPATCH, Step.START),
+    Phase.STOPPING: (Step.DISPATCH, Step.START, Step.STOP),
+    Phase.CUT: (Step.DISPATCH, Step.START, Step.STOP, Step.GRACE_OVER),
+    Phase.OVER: (Step.DISPATCH, Step.START, Step.TASK_OVER),
+}
+REFUSED = "raises"
+IGNORED = "changes nothing"
+# What a step is where the table has none: a mistake of ours, or what simply comes too late.
+OTHERWISE = {
+    Step.DISPATCH: REFUSED,
+    Step.START: REFUSED,
+    Step.STOP: IGNORED,
+    Step.GRACE_OVER: IGNORED,
+    Step.TASK_OVER: REFUSED,
+}
+
+
+def made() -> RunState:
+    permission = Permission(
+        asked=PermissionMode.DEFAULT, effective="default", fidelity=Fidelity.EXACT
+    )
+    return RunState(
+        live=Live(Session(id="ses_1", provider="actor", cwd="/"), stored=False, last_seq=0),
+        timeouts=TimeoutScheduler(),
+        run_id="run_1",
+        spec=RunSpec(prompt="hi", cwd="/", env={}, permission=permission),
+        clocks=Clocks(close=5.0),
+        negotiation=Negotiation(),
+        wish=RunWish(prompt="hi"),
+        approve=None,
+        metadata={},
+        asked={},
+        message_id="msg_1",
+    )
+
+
+def take(run: RunState, step: Step) -> bool:
+    """Take a step as the manager does; return what it says of it."""
+    match step:
+        case Step.DISPATCH:
+            run.dispatch()
+        case Step.START:
+            run.task.launched()
+        case Step.STOP:
+            return run.end(Stop(cause=Cause.CALLER))
+        case Step.GRACE_OVER:
+            return run.cut() or run.abandon()
+        case Step.TASK_OVER:
+            run.task_ended(None)
+    return True
+
+
+async def in_phase(phase: Phase) -> RunState:
+    await trio.lowlevel.checkpoint()
+    run = made()
+    for step in WAYS[phase]:
+        take(run, step)
+    assert run.phase is phase
+    return run
+
+
+def test_the_table_is_as_it_is_written_out() -> None:
+    table = {
+        (str(phase), str(step)): str(then)
+        for phase, steps in TRANSITIONS.items()
+        for step, then in steps.items()
+    }
+    assert table == EXPECTED
+    assert set(TRANSITIONS) == set(Phase)
+
+
+@pytest.mark.parametrize("phase", Phase)
+@pytest.mark.parametrize("step", Step)
+async def test_each_step_in_each_phase(autojump_clock: MockClock, phase: Phase, step: Step) -> None:
+    run = await in_phase(phase)
+    then = EXPECTED.get((phase, step))
+    if then is not None:
+        assert take(run, step)
+        assert run.phase == then
+    elif OTHERWISE[step] is IGNORED:
+        assert not take(run, step)
+        assert run.phase is phase
+    elif phase is Phase.OVER and step is Step.TASK_OVER:  # of a task that was abandoned
+        take(run, step)
+        assert run.phase is Phase.OVER
+    else:
+        with pytest.raises(IllegalTransition, match=f"a run that is {phase} cannot"):
+            take(run, step)
+        assert run.phase is phase
+
+
+@given(steps=st.lists(st.sampled_from(Step), max_size=30))
+def test_a_run_is_over_once_and_for_good_and_its_first_reason_stands(steps: list[Step]) -> None:
+    async def main() -> None:
+        await trio.lowlevel.checkpoint()
+        run, times_over, reason, has_left = made(), 0, None, False
+        for step in steps:
+            before = run.phase
+            try:
+                take(run, step)
+            except IllegalTransition:
+                assert run.phase is before
+            else:
+                has_left |= step is Step.TASK_OVER
+            # Without a task it is gone with its end; else when the task has ended.
+            has_left |= run.phase is Phase.OVER and not run.is_launched
+            times_over += run.phase is Phase.OVER and before is not Phase.OVER
+            assert not (before is Phase.OVER and run.phase is not Phase.OVER)
+            assert reason is None or run.stop is reason
+            reason = run.stop
+        assert times_over == (run.phase is Phase.OVER)
+        assert run.gone.is_set() == has_left
+
+    trio.run(main, clock=MockClock(autojump_threshold=0))
+
+
+PLAYS: dict[str, tuple[Line, ...]] = {
+    "well": (Say(text="a"),),
+    "by itself": (Say(text="a"), Finish()),
+    "crashed": (Say(text="a"), Crash()),
+    "cancelled": (Say(text="a"), Hang()),
+    "cancelled in a tool": (Tool(name="make", takes=100),),
+    "deaf": (Say(text="a"), Deaf(seconds=60.0)),
+}
+
+
+@pytest.mark.parametrize("name", PLAYS)
+@pytest.mark.parametrize("when", [0.0, 0.5, 20.0])
+async def test_a_terminal_event_is_stored_in_the_phases_of_an_end_and_says_its_reason(
+    autojump_clock: MockClock, name: str, when: float
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(*PLAYS[name]))
+        state = state_of(run)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cancel, run, when)
+            ends = 0
+            async for event in run:
+                if event.type in TERMINAL_TYPES:
+                    ends += 1
+                    assert state.is_over
+                    assert state.phase in {Phase.STOPPING, Phase.CUT, Phase.OVER}
+            assert ends == 1
+        assert state.stop is not None
+        assert ENDS[state.stop.cause].status is state.run.status
+        await state.gone.wait()
+        assert state.phase is Phase.OVER
+
+
+async def test_a_run_that_waits_is_over_when_it_is_cancelled(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        first = await session.submit(play(Say(text="a"), Hang()))
+        second = await session.submit(play(Say(text="b")))
+        assert (state_of(first).phase, state_of(second).phase) == (Phase.RUNNING, Phase.WAITING)
+        assert second.cancel()
+        assert state_of(second).phase is Phase.OVER
+        assert not second.cancel()
+        assert str((await second.result()).status) == "cancelled"
+        first.cancel()
+
+
+async def cancel(run: RunHandle, after: float) -> None:
+    await trio.sleep(after)
+    run.cancel()
+
+
+def state_of(run: RunHandle) -> RunState:
+    return run._entry
+
+
+def test_the_picture_in_the_page_is_that_of_the_table() -> None:
+    assert f"```mermaid\n{mermaid(TRANSITIONS)}\n```" in README.read_text(encoding="utf-8")

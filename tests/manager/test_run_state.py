@@ -217,7 +217,7 @@ async def cancel(run: RunHandle, after: float) -> None:
 
 
 def state_of(run: RunHandle) -> RunState:
-    return run._entry
+    return run._entry  # pyright: ignore[reportPrivateUsage]
 
 
 def test_the_picture_in_the_page_is_that_of_the_table() -> None:

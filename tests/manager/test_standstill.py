@@ -3,7 +3,7 @@
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from sessionmgr.manager import Clocks
+from sessionmgr.manager import Clocks, RunHandle
 from sessionmgr.model import RunStatus, StallSuspected
 from sessionmgr.testing.scripted import Hang, Say, Wait
 from tests.manager.house import events, open_house, play
@@ -19,6 +19,10 @@ async def pass_time(clock: MockClock, seconds: float) -> None:
         await wait_all_tasks_blocked()
 
 
+def is_on(run: RunHandle) -> bool:
+    return run.status is RunStatus.RUNNING
+
+
 async def test_an_agent_is_not_ended_for_the_hour_in_which_we_were_stopped(
     mock_clock: MockClock,
 ) -> None:
@@ -29,11 +33,11 @@ async def test_an_agent_is_not_ended_for_the_hour_in_which_we_were_stopped(
         await pass_time(mock_clock, SILENCE - 5)
         mock_clock.jump(HOUR)  # SIGSTOP, and SIGCONT
         await wait_all_tasks_blocked()
-        assert run.status is RunStatus.RUNNING
+        assert is_on(run)
         await pass_time(mock_clock, 3)
-        assert run.status is RunStatus.RUNNING
+        assert is_on(run)
         before = trio.current_time()
-        while run.status is RunStatus.RUNNING:
+        while is_on(run):
             await pass_time(mock_clock, 0.5)
             assert trio.current_time() < before + SILENCE
         assert run.status is RunStatus.TIMED_OUT

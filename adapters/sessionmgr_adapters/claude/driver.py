@@ -15,6 +15,7 @@ import trio
 
 from sessionmgr.adapter.kit.conversation_run import ConversationRun
 from sessionmgr.adapter.kit.future import Future
+from sessionmgr.adapter.kit.request_handler import RequestHandler
 from sessionmgr.model import ErrorOccurred, PolicyViolation
 from sessionmgr.wire import NoFrame
 from sessionmgr.wire.noise import Noise
@@ -37,7 +38,7 @@ from sessionmgr_adapters.claude.outbound import Outbound
 from sessionmgr_adapters.claude.outgoing import ControlRequest, Outgoing
 from sessionmgr_adapters.claude.phases import TRANSITIONS, Output, Phase, Step
 from sessionmgr_adapters.claude.prompt_escaping import literal_failure
-from sessionmgr_adapters.claude.request_handler import RequestHandler
+from sessionmgr_adapters.claude.request_handler import handle
 from sessionmgr_adapters.claude.session_file import SILENCE, SessionFile, path_of
 from sessionmgr_adapters.claude.state import State
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.adapter import RunContext
-    from sessionmgr.model import Failure, Json
+    from sessionmgr.model import Event, Failure, Json
     from sessionmgr_adapters.claude.claude_process import ClaudeProcess
     from sessionmgr_adapters.claude.fallback import LaunchStrategy
     from sessionmgr_adapters.claude.options import ClaudeOptions
@@ -92,7 +93,7 @@ class ClaudeDriver(ConversationRun[Outgoing, Read]):
         self._strategy: Final = strategy
         self._patience: Final = patience
         self._outbound: Final = Outbound(self)
-        self._requests: Final = RequestHandler(self)
+        self.requests: Final = RequestHandler(self)
         self._replies: Final[dict[str, Future[Reply]]] = {}
         self._first_word: Final = trio.Event()
         """Set when a frame has come after the prompt."""
@@ -174,17 +175,21 @@ class ClaudeDriver(ConversationRun[Outgoing, Read]):
     # --- what comes ------------------------------------------------------------------------------
 
     def take(self, frames: Sequence[Read]) -> None:
-        """Take the frames of one read."""
+        """Take the frames of one read; none are there while a long line comes."""
+        if not frames:
+            return
         self._hear()
         if self.output is not Output.FRAMES:
             self._note_output(frames)
         state = self.state
+        events: list[Event] = []
         for frame in frames:
-            events = normalise(frame, state)
-            if events:
-                self.emit(*events)
+            events += normalise(frame, state)
             if type(frame) is not StreamEvent:
+                self.emit(*events)
+                events.clear()
                 self._heed(frame)
+        self.emit(*events)
         if state.images.blobs:
             self.emit(blobs=state.images.take())
         if self._outbound.can_release:
@@ -238,9 +243,9 @@ class ClaudeDriver(ConversationRun[Outgoing, Read]):
             case ControlReply(response=Reply(response={"still_queued": []})):
                 self._confirm_interrupt()
             case HostRequest():
-                self.start(self._requests.serve, frame)
+                handle(self, frame)
             case HostRequestWithdrawn(request_id=request_id):
-                self._requests.withdraw(request_id)
+                self.requests.withdraw(request_id)
             case _:
                 pass
 

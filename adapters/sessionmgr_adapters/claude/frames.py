@@ -63,7 +63,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="use
     is_synthetic: bool = msgspec.field(default=False, name="isSynthetic")
 
 
-class Delta(msgspec.Struct, frozen=True, kw_only=True):
+class Delta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """More of a block."""
 
     type: str = ""
@@ -71,13 +71,13 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True):
     thinking: str = ""
 
 
-class StreamedMessage(msgspec.Struct, frozen=True, kw_only=True):
+class StreamedMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A message that begins."""
 
     id: str = ""
 
 
-class Streamed(msgspec.Struct, frozen=True, kw_only=True):
+class Streamed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An event of the model's API, as it came."""
 
     type: str
@@ -349,7 +349,7 @@ DECODER: Final = msgspec.json.Decoder[Frame](Frame)
 def read(lines: Sequence[Line]) -> list[Frame | NoFrame]:
     """Return what each line of a read is."""
     frames = read_frames(lines, DECODER)
-    if any(type(each) is Untyped for each in frames):
+    if Untyped in map(type, frames):
         return [_mended(each) if isinstance(each, Untyped) else each for each in frames]
     return frames
 

@@ -75,6 +75,8 @@ _INCIDENTS: Final = frozenset({"error_occurred", "output_received", "raw_receive
 
 def normalise(frame: Frame | NoFrame, state: State) -> list[Event]:
     """Return the events that a frame is; none if it is not about what happens in the run."""
+    if type(frame) is StreamEvent and state.started:  # nearly all are: the short way
+        return _streamed(frame, state)
     events = _events(frame, state)
     if not state.started and any(each.type not in _INCIDENTS for each in events):
         state.started = True
@@ -128,16 +130,14 @@ def _events(frame: Frame | NoFrame, state: State) -> list[Event]:
 
 def _streamed(frame: StreamEvent, state: State) -> list[Event]:
     event = frame.event
-    parent = _parent(frame.parent_tool_use_id)
+    delta, parent = event.delta, _parent(frame.parent_tool_use_id)
+    if delta is not None and delta.text:
+        name = f"{frame.api_message_id or state.streaming}/{event.index}"
+        return [MessageStreamed(delta=delta.text, message_id=name, parent_tool_call_id=parent)]
+    if delta is not None and delta.thinking:
+        return [ReasoningStreamed(delta=delta.thinking, parent_tool_call_id=parent)]
     if event.message is not None:
         state.streaming = event.message.id
-    if event.delta is not None and event.delta.text:
-        name = f"{frame.api_message_id or state.streaming}/{event.index}"
-        return [
-            MessageStreamed(delta=event.delta.text, message_id=name, parent_tool_call_id=parent)
-        ]
-    if event.delta is not None and event.delta.thinking:
-        return [ReasoningStreamed(delta=event.delta.thinking, parent_tool_call_id=parent)]
     if frame.abandoned_blocks is not None:
         message = "the model's reply broke off, and is asked for again"
         failure = Failure(kind=FailureKind.PROVIDER_ERROR, message=message, retryable=True)

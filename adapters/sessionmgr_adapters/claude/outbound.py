@@ -8,12 +8,12 @@ themselves. Whether a message belongs to the run is known once the agent has ack
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.kit.future import Future
-from sessionmgr.model import MessageSent
+from sessionmgr.adapter.kit.follow_ups import FollowUps
 from sessionmgr_adapters.claude.delivery import Deliveries, uuid_of
 from sessionmgr_adapters.claude.outgoing import UserMessage
 from sessionmgr_adapters.claude.prompt_escaping import is_command
@@ -34,11 +34,10 @@ class Outbound:
     def __init__(self, driver: ClaudeDriver) -> None:
         self._driver: Final = driver
         self._deliveries: Final = Deliveries()
+        self._follow_ups: Final = FollowUps(driver.run)
+        self._names: Final[dict[str, str]] = {}
+        """Our names for the follow-ups, by their uuids."""
         self._held: Final[list[UserMessage]] = []
-        self._offers: Final[dict[str, Future[bool]]] = {}
-        """Whether the agent has acknowledged a message; False if it will not."""
-        self._promised: Final[dict[str, str]] = {}
-        """The ids of held messages that were accepted for this run, by their uuids."""
         self._reports_deliveries: bool | None = None
 
     @property
@@ -58,15 +57,9 @@ class Outbound:
         """Offer another message; return whether it belongs to this run now."""
         at = self._driver.options.follow_up
         message = self._message(uuid_of(message_id), content, None if at == "next" else at)
-        offer = self._offers[message.uuid] = Future()
-        if not self._must_hold:
-            await self._send(message)
-            return await offer.wait()
-        self._held.append(message)
-        with trio.move_on_after(self._driver.run.grace / 2):  # the caller waits for all of it
-            return await offer.wait()
-        self._promised[message.uuid] = message_id
-        return True
+        self._names[message.uuid] = message_id
+        send = partial(self._hold if self._must_hold else self._send, message)
+        return await self._follow_ups.offer(message_id, content, send)
 
     @property
     def can_release(self) -> bool:
@@ -80,25 +73,15 @@ class Outbound:
             await self._send(self._held.pop(0))
 
     def drop_held(self) -> None:
-        """Drop the held messages; report those that were accepted for this run."""
+        """Send no more of what is held."""
         for message in self._held:
-            self._offers[message.uuid].set(False)
-            message_id = self._promised.get(message.uuid)
-            if message_id is not None:
-                dropped = MessageSent(
-                    message_id=message_id,
-                    content=str(message.content),
-                    follow_up=True,
-                    state="dropped",
-                )
-                self._driver.emit(dropped)
+            self._follow_ups.refuse(self._names[message.uuid])
         self._held.clear()
 
     def close(self) -> None:
-        """Release all who wait for an acknowledgement: none will come."""
-        self.drop_held()
-        for offer in self._offers.values():
-            offer.set(False)
+        """Release all who wait for an acknowledgement, and report what is dropped."""
+        self._held.clear()
+        self._follow_ups.end()
 
     def _message(self, name: str, content: Json, priority: str | None = None) -> UserMessage:
         is_text = not self._driver.options.slash_commands
@@ -108,6 +91,16 @@ class Outbound:
     def _must_hold(self) -> bool:
         state = self._driver.state
         return state.compacting or (not self._reports_deliveries and bool(state.tools))
+
+    async def _hold(self, message: UserMessage) -> None:
+        await trio.lowlevel.checkpoint()
+        self._held.append(message)
+        self._driver.start(self._promise, self._names[message.uuid])
+
+    async def _promise(self, name: str) -> None:
+        """Accept a held message for this run, as its sender waits for the grace at most."""
+        await trio.sleep(self._driver.run.grace / 2)
+        self._follow_ups.take(name)
 
     async def _send(self, message: UserMessage) -> None:
         commands = not message.is_text and is_command(str(message.content))
@@ -123,7 +116,7 @@ class Outbound:
         if self._reports_deliveries is None:
             self._reports_deliveries = LIFECYCLE in capabilities
         if not self._reports_deliveries:
-            for name in self._offers:
+            for name in self._names:
                 self._acknowledge(name)
 
     def report(self, name: str, state: str) -> None:
@@ -144,5 +137,5 @@ class Outbound:
         self._deliveries.answer(answered, of_model=bool(result.num_turns))
 
     def _acknowledge(self, name: str) -> None:
-        if name in self._offers:
-            self._offers[name].set(True)
+        if name in self._names:
+            self._follow_ups.hear(self._names[name])

@@ -171,7 +171,7 @@ class ClaudeAdapter(ProviderAdapter):
             await lease.connection.gone.wait()
         plain = self._plain[run.run_id] = PlainRun(run, spec, _options(run))
         try:
-            await plain.play()
+            await plain.answer_prompt()
         finally:
             del self._plain[run.run_id]
 
@@ -261,7 +261,7 @@ class ClaudeAdapter(ProviderAdapter):
         """Ask the agent to end its turn; `run` reads on until it has."""
         driver, plain = self._drivers.get(run.run_id), self._plain.get(run.run_id)
         if plain is not None:
-            plain.ended.set()
+            plain.stop()
         if driver is not None:
             await driver.interrupt()
 

@@ -56,18 +56,8 @@ class ServerToolResult(msgspec.Struct, frozen=True, tag_field="type", tag="web_s
     content: Json = None
 
 
-class ImageSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an image's bytes are."""
-
-    type: str
-    media_type: str = ""
-    data: str = ""
-
-
 class ImageBlock(msgspec.Struct, frozen=True, tag_field="type", tag="image"):
-    """An image."""
-
-    source: ImageSource
+    """An image, which is not shown."""
 
 
 class DocumentBlock(msgspec.Struct, frozen=True, tag_field="type", tag="document"):

@@ -50,7 +50,6 @@ class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
     api_error_type: Maybe = None
     api_error: Maybe = None
     api_error_params: Json = None
-    aborted: bool | None = None
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="user"):
@@ -146,7 +145,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="r
     structured_output: Json | msgspec.UnsetType = msgspec.UNSET
     user_message_uuids: list[str] | None = None
     origin: Origin | None = None
-    local_command: Maybe = None
 
 
 class TaskPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,7 +158,6 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Work that goes on beside the turn."""
 
     task_id: str
-    task_type: str = ""
 
 
 class CompactMetadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,8 +217,6 @@ class System(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="s
     trigger: Maybe = None
     original_model: Maybe = None
     fallback_model: Maybe = None
-    content: Json = None
-    text: Maybe = None
     # permission_denied
     tool_name: Maybe = None
     tool_use_id: Maybe = None
@@ -285,11 +280,9 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     description: Maybe = None
     decision_reason: Maybe = None
     decision_reason_type: Maybe = None
-    blocked_path: Maybe = None
     # hook_callback
     callback_id: str = ""
     # mcp_message
-    server_name: str = ""
     message: Json = None
 
 

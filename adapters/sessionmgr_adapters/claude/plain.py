@@ -1,7 +1,7 @@
-"""A run on a Claude Code that prints plain text: the last resort, where frames are not to be had.
+"""A run on a Claude Code that prints plain text: the last resort, where it knows no frames.
 
-There is nobody to ask, so what would be asked is denied; that is narrower than the mode says, and
-a mode that lives from our answers is refused.
+It cannot ask, so what it would ask is denied; that is narrower than the mode says, and a mode that
+needs our answers is refused.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-import trio
 
-from sessionmgr.adapter.kit.exit_failure import exit_failure, process_exited
+from sessionmgr.adapter.kit.child_run import ChildRun
+from sessionmgr.adapter.kit.exit_failure import exit_failure
 from sessionmgr.model import (
     Failure,
     FailureKind,
@@ -20,8 +20,8 @@ from sessionmgr.model import (
     PermissionMode,
     RunStarted,
 )
-from sessionmgr.process import PrivateFiles, Pump
-from sessionmgr.process.ladder import Ladder, end_tree, open_tree
+from sessionmgr.process import PrivateFiles
+from sessionmgr.process.ladder import Ladder
 from sessionmgr_adapters.claude.allowed import allowed_of
 from sessionmgr_adapters.claude.claude_process import version_failure
 from sessionmgr_adapters.claude.failures import complaint_kind
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.adapter import RunContext
-    from sessionmgr.process import Tail
     from sessionmgr.process.facts import ExitFacts
-    from sessionmgr.process.launcher import ChildTree
     from sessionmgr.wire import Line
     from sessionmgr_adapters.claude.launch import ClaudeSpec
     from sessionmgr_adapters.claude.options import ClaudeOptions
@@ -51,79 +49,66 @@ EMPTY: Final = Failure(
 )
 
 
-class PlainRun:
-    """One run, and the child that is its own."""
+class PlainRun(ChildRun):
+    """One run, on a process of its own."""
 
     def __init__(self, run: RunContext, spec: ClaudeSpec, options: ClaudeOptions) -> None:
-        self.ended: Final = trio.Event()
-        """Set to have it end."""
-        self._run: Final = run
+        super().__init__(run, ladder=LADDER, cut=LADDER)
         self._spec: Final = spec
         self._options: Final = options
-        self._said: Final[list[str]] = []
+        self._text = ""
 
-    async def play(self) -> None:
-        """Have the prompt answered, and tell what was printed.
+    async def answer_prompt(self) -> None:
+        """Have the prompt answered, and report what was printed.
 
         Raises:
             ProcessError: It could not be started.
         """
-        run = self._run
+        run = self.run
         failure = _refused(run, self._options) or await self._version_failure()
         if failure is not None:
             await run.fail(failure)
             return
-        pump = Pump(self._take, room=run.room)
         with PrivateFiles() as files:
             written = {flag: files.write(flag.strip("-"), text) for flag, text in self._spec.files}
             argv = self._spec.argv({flag: str(path) for flag, path in written.items()})
             plain = tuple(each for each in argv if each.partition("=")[0] not in OF_FRAMES)
             command = msgspec.structs.replace(self._spec.command, argv=plain)
-            async with open_tree(self._spec.launcher, command, ladder=LADDER) as tree:
-                await run.emit(RunStarted(provider_session_id=self._spec.session))
-                pump.outbox.send(run.prompt.encode())
-                pump.outbox.close()
-                await self._talk(tree, pump)
-                facts = await end_tree(tree, LADDER)
-        run.emit_nowait(process_exited(facts))
-        text = "".join(self._said).rstrip("\n")
+            facts = await self.play(command, run.prompt.encode())
+        text = self._text.rstrip("\n")
         if text:
             run.emit_nowait(MessageReceived(content=text, message_id=MESSAGE))
         if run.cancelling is None:
-            await self._end(facts, pump.tail, text)
+            await self._end(facts, text)
 
     async def _version_failure(self) -> Failure | None:
         spec = self._spec
         return version_failure(await version_of(spec.launcher, self._options.command, spec.command))
 
-    async def _talk(self, tree: ChildTree, pump: Pump) -> None:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._until_it_is_to_end, nursery.cancel_scope)
-            await pump.run(
-                stdin=tree.stdin, stdout=tree.stdout, stderr=tree.stderr, exited=tree.wait_exit
-            )
-            nursery.cancel_scope.cancel()
+    def started(self) -> None:
+        """Report the start."""
+        self.run.emit_nowait(RunStarted(provider_session_id=self._spec.session))
 
-    async def _end(self, facts: ExitFacts, tail: Tail, text: str) -> None:
+    def take(self, lines: Sequence[Line]) -> None:
+        """Report what is printed, line by line."""
+        heads = (line if isinstance(line, bytes) else line.head for line in lines)
+        texts = [f"{head.decode(errors='replace')}\n" for head in heads]
+        self._text += "".join(texts)
+        pieces = [MessageStreamed(delta=each, message_id=MESSAGE) for each in texts]
+        if pieces:
+            self.run.emit_nowait(*pieces)
+        else:
+            self.run.alive()
+
+    async def _end(self, facts: ExitFacts, text: str) -> None:
         if facts.exit_code == 0 and text:
-            await self._run.finish(stop_reason="exit")
-            return
-        if facts.exit_code == 0:
-            await self._run.fail(EMPTY)
-            return
-        failure = exit_failure(facts, tail)
-        kind = complaint_kind(tail.text()) or failure.kind
-        await self._run.fail(msgspec.structs.replace(failure, kind=kind, resumable=True))
-
-    async def _until_it_is_to_end(self, scope: trio.CancelScope) -> None:
-        await self.ended.wait()
-        scope.cancel()
-
-    def _take(self, lines: Sequence[Line]) -> None:
-        for line in lines:
-            text = (line if isinstance(line, bytes) else line.head).decode(errors="replace")
-            self._said.append(f"{text}\n")
-            self._run.emit_nowait(MessageStreamed(delta=f"{text}\n", message_id=MESSAGE))
+            await self.run.finish(stop_reason="exit")
+        elif facts.exit_code == 0:
+            await self.run.fail(EMPTY)
+        else:
+            failure = exit_failure(facts, self.tail)
+            kind = complaint_kind(self.tail.text()) or failure.kind
+            await self.run.fail(msgspec.structs.replace(failure, kind=kind, resumable=True))
 
 
 def _refused(run: RunContext, options: ClaudeOptions) -> Failure | None:

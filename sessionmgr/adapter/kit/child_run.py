@@ -88,6 +88,10 @@ class ChildRun:
         """Take the lines of one read; perhaps none, as a sign of life. It never waits."""
         raise NotImplementedError
 
+    def started(self) -> None:
+        """Note that the child was started: emit that, if nothing that it says tells so."""
+        return
+
     def take_error(self, lines: Sequence[Line]) -> None:
         """Take what it wrote to stderr; the end of that is in `tail` in any case."""
         self.run.alive()
@@ -132,6 +136,7 @@ class ChildRun:
         try:
             async with open_tree(self.run.launcher, command, ladder=self._cut) as tree:
                 self.has_started = True
+                self.started()
                 await self._serve(tree, text, limit)
         finally:
             if tree is not None:

@@ -167,29 +167,12 @@ class CompactMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SystemKind: TypeAlias = Literal[
-    "init",
-    "status",
-    "session_state_changed",
-    "api_retry",
-    "model_fallback",
-    "model_refusal_no_fallback",
-    "informational",
-    "notification",
-    "permission_denied",
-    "compact_boundary",
-    "task_started",
-    "task_progress",
-    "task_updated",
-    "task_notification",
-    "background_tasks_changed",
-    "thinking_tokens",
-    "hook_started",
-    "hook_progress",
-    "hook_response",
-    "control_request_progress",
-    "ui_invalidate",
-    "local_command_output",
-]
+    "init", "status", "session_state_changed", "api_retry", "model_fallback",
+    "model_refusal_no_fallback", "informational", "notification", "permission_denied",
+    "compact_boundary", "task_started", "task_progress", "task_updated", "task_notification",
+    "background_tasks_changed", "thinking_tokens", "hook_started", "hook_progress",
+    "hook_response", "control_request_progress", "ui_invalidate", "local_command_output",
+]  # fmt: skip
 
 
 class System(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="system"):

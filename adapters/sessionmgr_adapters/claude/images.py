@@ -22,7 +22,7 @@ MOST_OUT: Final = 10
 
 
 async def blocks_of(prompt: str, paths: Sequence[str], cwd: str) -> Json:
-    """Return what is sent for a prompt that goes with images.
+    """Return the content of a prompt with images.
 
     Raises:
         ImageRefusedError: One of them is no image that can be sent, or they are too many.

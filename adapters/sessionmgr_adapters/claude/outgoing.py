@@ -1,7 +1,7 @@
-"""What is said to Claude Code on its stdin: one JSON object a line.
+"""Messages to Claude Code on its stdin: one JSON object a line.
 
-A line that is no JSON, or a message without a role, is the end of it; and older ones take a blank
-line for that. So nothing goes there that was not encoded here.
+It exits on a line that is not JSON and on a message without a role; older versions also exit on a
+blank line. So this module encodes everything that is written there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sessionmgr.model import Json, encode_json
 
 
 class UserMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt, or another message while a turn is on. Its uuid is how it is heard of again."""
+    """A prompt, or another message while a turn is on. The agent refers to it by its uuid."""
 
     content: Json
     uuid: str

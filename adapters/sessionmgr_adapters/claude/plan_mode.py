@@ -1,8 +1,8 @@
-"""How a run that only plans is kept to it, whatever Claude Code would do in its plan unasked.
+"""Enforcement of plan mode: a run that plans changes nothing, whatever the user's rules allow.
 
-What it asks is denied by us, so it must ask: whatever a rule of the user's own allows is made a
-rule to ask. What cannot be made to ask a hook denies, which no rule and no other hook outdoes:
-where hooks of theirs may allow something, or a sub-agent has a mode of its own.
+We deny what Claude Code asks, so it must ask: each rule of the user that allows something becomes
+a rule to ask. Where that is not enough (the user's hooks may allow a call, or a sub-agent has a
+mode of its own), a hook of ours denies, which no rule and no other hook overrides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PLAN: Final = "plan"
 ASKS_BELOW_SINCE: Final = (2, 1, 327)
-"""From then on hooks of sub-agents' own are known to allow nothing that is to be asked about."""
+"""The first version in which hooks of sub-agents are known to allow nothing that must be asked."""
 _ALWAYS: Final = ("Write", "Edit", "NotebookEdit", "mcp__*")
 _HARMLESS: Final = frozenset({
     *("Agent", "Task", "Skill", "ToolSearch", "SlashCommand", "AskUserQuestion", "LSP"),
@@ -33,13 +33,13 @@ _HARMLESS: Final = frozenset({
     *("ListMcpResourcesTool", "ReadMcpResourceTool", "ReadMcpResourceDirTool"),
     "WaitForMcpServers",
 })  # fmt: skip
-"""What changes nothing by itself, or is asked about by Claude Code where it does."""
+"""Tools that change nothing by themselves, or about which Claude Code asks where they do."""
 _DECIDES: Final = ("PreToolUse", "PermissionRequest")
 """Hooks that may allow a call."""
 
 
 async def keep_to_plan(driver: ClaudeDriver) -> Failure | None:
-    """Have a child ask whatever it would do unasked; return why that cannot be, if it cannot."""
+    """Have the process ask before each change; return the failure if it cannot be made to."""
     reply = await driver.request("get_settings")
     if reply.subtype != "success":
         return _refused(f"get_settings: {reply.error or 'without a reason'}")
@@ -81,19 +81,19 @@ def _allowed(settings: Json) -> Iterable[str]:
 
 
 def _to_ask(rules: Iterable[str]) -> Iterable[str]:
-    """Return those rules that allow more than to look."""
+    """Return the rules that allow more than to read."""
     return [each for each in rules if effect_of(each.partition("(")[0]) not in {"read", "network"}]
 
 
 def denies(event: Json, process: ClaudeProcess) -> bool:
-    """Whether a call would perhaps not be asked about, though it was to be."""
+    """Whether Claude Code might not ask about a call that it must ask about."""
     version = numbers(process.info.version if process.info else None) or ()
     is_below = isinstance(event, dict) and event.get("agent_id") is not None
     return process.denies_in_plan or (is_below and version < ASKS_BELOW_SINCE)
 
 
 def plan_verdict(event: Json, functions: Functions, *, denies: bool) -> dict[str, Json]:
-    """Answer the hook: deny what nobody would be asked about."""
+    """Return the answer to the hook: deny what Claude Code would not ask about."""
     match event:
         case {"tool_name": str(name), "permission_mode": str(mode)}:
             pass

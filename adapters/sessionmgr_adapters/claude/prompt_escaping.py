@@ -1,7 +1,7 @@
-"""What a text is taken for that is not told to be one: a command, or words with files to them.
+"""Prompts that Claude Code would interpret: `/` at the start runs a command, `@path` adds a file.
 
-Newer ones can be told (`client_composed`). Older ones cannot, and nor can any that is given plain
-text: there `/` at the start runs a command, and `@path` adds a file but where a sign precedes it.
+Newer versions can be told to take a prompt literally (`client_composed`). Older versions cannot,
+and none can where the prompt is plain text; there `@` counts unless a character precedes it.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from sessionmgr.model import Failure, FailureKind
 from sessionmgr_adapters.claude.claude_process import numbers
 
 LITERAL_SINCE: Final = (2, 1, 248)
-"""From then on a prompt can be told to be a text, whatever it says."""
+"""The first version that can be told to take a prompt literally."""
 # Which signs make it no file is known of those of ASCII alone.
 _FILE: Final = re.compile(r"(?<![!-~])@(?:\"[^\"]*\"|[^\s@]\S*)")
 _SHOWN: Final = 80
 
 
 def is_command(text: str) -> bool:
-    """Whether a text would be taken for a command."""
+    """Whether a text would run a command."""
     return text.lstrip().startswith("/")
 
 
 def misreading(text: str) -> str | None:
-    """Say what a text would be taken for that is not told to be one."""
+    """Return how a text would be interpreted; None if it is plain words."""
     if is_command(text):
         return "begins with '/', which is taken for a command"
     file = _FILE.search(text)
@@ -35,7 +35,7 @@ def misreading(text: str) -> str | None:
 
 
 def literal_failure(text: str, version: str | None) -> Failure | None:
-    """Return the failure that a prompt is which a version would take for something else."""
+    """Return the failure of a prompt that this version would interpret."""
     found = numbers(version)
     wrong = misreading(text)
     if wrong is None or (found is not None and found >= LITERAL_SINCE):

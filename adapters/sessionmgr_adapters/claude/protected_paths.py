@@ -1,7 +1,7 @@
-"""What is guarded: files that configure or run something, so that to edit one is more than that.
+"""Protected paths: files that configure or run something, so that an edit has further effects.
 
-A hook in `.claude/settings.json` is a command that the next Claude Code runs unasked; git, shells
-and editors have such files, too. Claude Code itself asks about them where it accepts edits.
+A hook in `.claude/settings.json` is a command that the next Claude Code runs without asking; git,
+shells and editors have such files, too. Claude Code itself asks about them in `acceptEdits`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ FILES: Final = frozenset({
     "gradle-wrapper.properties",
 })  # fmt: skip
 WORKTREES: Final = (".claude", "worktrees")
-"""Where Claude Code keeps copies of a project to work in: but for that, they are like any other."""
+"""Where Claude Code keeps copies of a project to work in; their files are like any others."""
 
 
 def is_protected(path: str, directories: Sequence[str]) -> bool:
-    """Whether a path is of what is guarded; what leads to a directory to work in is not judged."""
+    """Whether a path is protected; the part that leads to a working directory does not count."""
     pure = PurePath(path)
     inside = [pure.relative_to(each).parts for each in directories if pure.is_relative_to(each)]
     return any(map(_is_protected, inside or [pure.parts]))

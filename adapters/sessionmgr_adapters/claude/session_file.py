@@ -1,8 +1,8 @@
-"""Claude Code's own record of a session, read on as it grows: what tools do, when nobody tells us.
+"""Claude Code's own record of a session, followed as it grows: tool calls, while stdout is silent.
 
-Only calls of tools and what came of them are taken from it, each once, whether stdout tells it
-before or after; texts are not, because they have no name by which to know them again. Lines that
-are older than the run are of runs before it, or were copied for a fork.
+Only tool calls and their results are taken from it, each once, whether stdout reports it before or
+after; texts are not, because they have no id by which to recognize them. Lines that are older than
+the run belong to runs before it, or were copied for a fork.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What must be remembered of a run from one frame of Claude Code's to the next."""
+"""State of `normalise`: what a run remembers from one frame to the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which version a Claude Code is that does not say so when it is greeted."""
+"""The version of a Claude Code that does not report it when it is initialized."""
 
 from __future__ import annotations
 

@@ -100,8 +100,10 @@ class ConversationRun(Generic[Told, Frame]):
         return self._over.is_set()
 
     def over(self) -> None:
-        """End the conversation: `play` cancels the tasks that are left, and returns."""
+        """End the conversation: the tasks that are left are cancelled, and `play` returns."""
         self._over.set()
+        if self._nursery is not None:  # here, and not in `play`: that would be one turn later
+            self._nursery.cancel_scope.cancel()
 
     def emit(self, *events: Event, blobs: Sequence[bytes] = ()) -> None:
         """Emit events: at once, or, while a read is taken, together with that read's others.

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+import sessionmgr.adapter
 import sessionmgr.testing
 
 README = Path(__file__).parents[1] / "README.md"
@@ -40,7 +41,8 @@ def programs(page: Path) -> list[Program]:
 
 
 MODEL_SERVER = KIT.parent / "model_server" / "README.md"
-PROGRAMS = [*programs(README), *programs(KIT), *programs(MODEL_SERVER)]
+PORT = Path(sessionmgr.adapter.__file__).with_name("README.md")
+PROGRAMS = [*programs(README), *programs(KIT), *programs(MODEL_SERVER), *programs(PORT)]
 
 
 def test_the_readme_has_programs_and_says_what_some_of_them_print() -> None:

@@ -12,7 +12,7 @@ turn at a time. A driver is one run's side of a conversation.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
@@ -119,26 +119,6 @@ class Conversation(Protocol[Told_contra]):
 
     async def clear_away(self) -> None:
         """Kill the processes that the session's commands have left behind."""
-        ...
-
-
-class PulledConversation(Protocol[Told_contra, Frame_co]):
-    """One session of the provider's, whose frames are pulled. It goes with its last user."""
-
-    async def send(self, message: Told_contra) -> None:
-        """Send a message."""
-        ...
-
-    async def interrupt(self) -> None:
-        """Ask the provider to end the turn."""
-        ...
-
-    async def answer(self, question: str, decision: Decision) -> None:
-        """Answer a question of the provider's."""
-        ...
-
-    def events(self) -> AsyncIterator[Sequence[Frame_co]]:
-        """Iterate over what comes, a read at a time, until nothing more will."""
         ...
 
 

@@ -35,10 +35,8 @@ from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast
 import msgspec
 import trio
 
-from sessionmgr.adapter.kit.arrivals import Arrivals
-
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator
     from types import TracebackType
     from typing import Self
 
@@ -112,11 +110,6 @@ class MockConversation(Generic[Told, Frame]):
         self.times_cleared += 1
         await trio.lowlevel.checkpoint()
 
-    def events(self) -> AsyncIterator[Sequence[Frame]]:
-        """Iterate over what the script says, if it was opened without a driver."""
-        assert isinstance(self._driver, _Pulled)
-        return self._driver.arrivals
-
     def _hear(self, message: Told | Interrupted | Answered) -> None:
         self.heard_so_far.append(message)
         self._unheard.append(message)
@@ -161,22 +154,6 @@ class MockConversation(Generic[Told, Frame]):
         await self._sdk.pass_gate(name)
 
 
-class _Pulled(Generic[Frame]):
-    """The driver of an adapter that still pulls."""
-
-    def __init__(self) -> None:
-        self.arrivals: Final = Arrivals[Frame]()
-
-    def feed(self, frames: Sequence[Frame], size: int) -> None:
-        self.arrivals.put(frames, size)
-
-    def end(self) -> None:
-        self.arrivals.close()
-
-    async def room(self) -> None:
-        await self.arrivals.room()
-
-
 Script: TypeAlias = Callable[[MockConversation[Told, Frame]], Awaitable[None]]
 
 
@@ -193,12 +170,10 @@ class MockConnection(Generic[Told, Frame]):
         self._sdk: Final = sdk
         self._hung_up = trio.Event()
 
-    async def open(
-        self, spec: object, driver: Driver[Frame] | None = None
-    ) -> MockConversation[Told, Frame]:
+    async def open(self, spec: object, driver: Driver[Frame]) -> MockConversation[Told, Frame]:
         """Open a conversation, and have the script play it."""
         await trio.lowlevel.checkpoint()
-        conversation = MockConversation(self._sdk, spec, driver or _Pulled())
+        conversation = MockConversation(self._sdk, spec, driver)
         self.conversations.append(conversation)
         if self._hung_up.is_set():
             conversation.ends()

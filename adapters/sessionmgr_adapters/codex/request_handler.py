@@ -15,8 +15,9 @@ from sessionmgr.model import (
     PermissionMode,
     PolicyViolation,
 )
+from sessionmgr_adapters.codex.frames import Frame
 from sessionmgr_adapters.codex.functions import called, told, tool_named
-from sessionmgr_adapters.codex.outgoing import Reply
+from sessionmgr_adapters.codex.outgoing import Reply, Told
 from sessionmgr_adapters.codex.policy import POLICIES
 from sessionmgr_adapters.codex.questions import (
     APPROVALS,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.codex")
 
 
-class CodexRequestHandler(RequestHandler):
+class CodexRequestHandler(RequestHandler[Told, Frame]):
     """Answers what is asked in one run. Nothing is allowed that nobody has allowed."""
 
     def __init__(self, driver: CodexDriver, options: CodexOptions) -> None:

@@ -231,7 +231,7 @@ def test_a_line_that_is_played_is_a_piece_of_text(agent: Dialect) -> None:
 def test_every_goal_of_the_fleet_has_a_contestant_for_each_figure() -> None:
     names = {each.name for each in FLEET.contestants}
     assert {each.name for each in FLEET.entrants()} == names
-    assert {"G-F1", "G-F2", "G-F3"} == {each.id for each in FLEET.goals}
+    assert {"G-F1", "G-F2", "G-F3", "floor"} == {each.id for each in FLEET.goals}
 
 
 async def test_a_fleet_is_over_when_every_piece_of_every_session_was_heard(

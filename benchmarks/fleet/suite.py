@@ -7,6 +7,8 @@ from benchmarks.goal import Goal, Ratio, Weight, figure
 from benchmarks.suite import Suite
 
 SIZES: Final = (200, 20, 1)
+WINDOWS: Final = (25, 25, 0)
+"""Within how many ms the floor has a piece stored."""
 
 
 def _both(size: int) -> tuple[Contestant, ...]:
@@ -19,15 +21,19 @@ def _both(size: int) -> tuple[Contestant, ...]:
 CONTESTANTS: Final = (
     *(each for size in SIZES for each in _both(size)),
     Contestant("ours.after_silence", "benchmarks.fleet.ours:after_silence"),
+    *(
+        Contestant(f"floor.fleet_{size}", "benchmarks.fleet.floor:pieces", (str(size), str(window)))
+        for size, window in zip(SIZES, WINDOWS, strict=True)
+    ),
 )
 
 
-def _ratio(name: str, size: int, bound: float) -> Ratio:
+def _ratio(name: str, size: int, bound: float | None, whose: str = "ours") -> Ratio:
     noun = "sessions" if size > 1 else "session"
     return Ratio(
         name,
         f"piece, {size} {noun}, CPU ÷ trio, channels, one commit each 25 ms",
-        figure(f"ours.fleet_{size}/event"),
+        figure(f"{whose}.fleet_{size}/event"),
         (figure(f"trio.fleet_{size}/event"),),
         bound,
     )
@@ -58,6 +64,7 @@ GOALS: Final[tuple[Goal, ...]] = (
         5,
         unit="ms",
     ),
+    *(_ratio("floor", size, None, "floor") for size in SIZES),
 )
 
 FLEET: Final = Suite(
@@ -66,6 +73,7 @@ FLEET: Final = Suite(
     contestants=CONTESTANTS,
     notes=(
         "fleet:  a piece each 20 ms from every session, for ten seconds; ours: SQLite in WAL, and",
-        "        an iterated run each; CPU of all threads",
+        "        an iterated run each; CPU of all threads; floor: a bare program that stores what a",
+        "        piece is before anybody sees it, and does nothing else",
     ),
 )

@@ -73,7 +73,7 @@ FLEET: Final = Suite(
     contestants=CONTESTANTS,
     notes=(
         "fleet:  a piece each 20 ms from every session, for ten seconds; ours: SQLite in WAL, and",
-        "        an iterated run each; CPU of all threads; floor: a bare program that stores what a",
-        "        piece is before anybody sees it, and does nothing else",
+        "        an iterated run each; CPU of all threads; floor: a bare program that stores what",
+        "        a piece is before anybody sees it, and does nothing else",
     ),
 )

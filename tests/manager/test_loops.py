@@ -5,6 +5,9 @@ An await more in one of them would be a way for one slow thing to hold up all th
 
 import ast
 import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
 from importlib import import_module
 
 import pytest
@@ -30,32 +33,128 @@ LOOPS = {
         "self._hand_on(found[0])",
         "self._read()",
     ],
+    "sessionmgr.process.pump:_Reader._read_descriptor": [
+        "trio.lowlevel.checkpoint()",
+        "trio.lowlevel.wait_readable(descriptor)",
+        "trio.lowlevel.wait_readable(descriptor)",
+    ],
     "sessionmgr.process.pump:_Reader._hand_on": ["self._room()"],
+    "sessionmgr_adapters.codex.sdk:CodexConnection._room": [
+        "each.driver.room()",
+        "trio.lowlevel.checkpoint()",
+    ],
+    # Not the agent's output, but the file that it keeps itself.
+    "sessionmgr_adapters.claude.driver:ClaudeDriver._watch_file": [
+        "file.news()",
+        "self.room()",
+        "trio.lowlevel.checkpoint()",
+        "trio.sleep(SILENCE)",
+    ],
 }
 
 
-def awaited(place: str) -> list[str]:
-    module, _, path = place.partition(":")
-    name, _, method = path.partition(".")
-    tree = ast.parse(inspect.getsource(import_module(module)))
-    (of,) = (each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == name)
-    (loop,) = (
-        each for each in of.body if isinstance(each, ast.AsyncFunctionDef) and each.name == method
-    )
-    found: list[str] = []
-    for node in ast.walk(loop):
+READING = re.compile(r"receive|self\._read\(|events\(\)|\broom\(|wait_readable|^async for")
+"""What a loop awaits that reads from an agent."""
+RECORDING = re.compile(r"\.append(_all)?\(|\barrival\(|\.drain\(|_write_down\(|_commit\(")
+"""What a loop awaits that takes what came, or has it stored."""
+STORE = re.compile(r"\bstore\b|blob\(|snapshot\(|\.append(_all)?\(|commit")
+READERS = (
+    "sessionmgr.process.pump",
+    "sessionmgr.adapter",
+    "sessionmgr.testing.toy",
+    "sessionmgr_adapters",
+)
+
+
+def modules(*names: str) -> Iterator[str]:
+    """Give the names of modules, and of all below them."""
+    for name in names:
+        yield name
+        path = getattr(import_module(name), "__path__", ())
+        yield from (each.name for each in pkgutil.walk_packages(path, f"{name}."))
+
+
+def coroutines(module: str) -> Iterator[tuple[str, ast.AsyncFunctionDef]]:
+    """Give a module's async functions, and those of its classes, by their places."""
+    for each in ast.parse(inspect.getsource(import_module(module))).body:
+        owner = f"{each.name}." if isinstance(each, ast.ClassDef) else ""
+        for one in each.body if isinstance(each, ast.ClassDef) else [each]:
+            if isinstance(one, ast.AsyncFunctionDef):
+                yield f"{module}:{owner}{one.name}", one
+
+
+def waits(within: ast.AST) -> Iterator[str]:
+    """Give what is awaited in a piece of source."""
+    for node in ast.walk(within):
         match node:
             case ast.Await(value=value):
-                found.append(ast.unparse(value))
+                yield ast.unparse(value)
             case ast.AsyncFor(iter=value):
-                found.append(f"async for {ast.unparse(value)}")
+                yield f"async for {ast.unparse(value)}"
             case ast.AsyncWith(items=items):
-                found += [f"async with {ast.unparse(each)}" for each in items]
+                yield from (f"async with {ast.unparse(each)}" for each in items)
             case _:
                 pass
-    return sorted(found)
+
+
+def loops(of: ast.AsyncFunctionDef) -> Iterator[ast.AST]:
+    """Give the loops of an async function."""
+    kinds = ast.While | ast.For | ast.AsyncFor
+    return (each for each in ast.walk(of) if isinstance(each, kinds))
+
+
+def found(pattern: re.Pattern[str], *names: str) -> set[str]:
+    """Give the places of loops that await what the pattern says."""
+    return {
+        place
+        for module in modules(*names)
+        for place, of in coroutines(module)
+        if any(pattern.search(each) for loop in loops(of) for each in waits(loop))
+    }
+
+
+def reached(place: str) -> Iterator[str]:
+    """Give what a coroutine awaits, and what those of its class and module that it awaits do."""
+    module, _, path = place.partition(":")
+    known = dict(coroutines(module))
+    owner = f"{module}:{path.rpartition('.')[0]}"
+    todo, done = [place], {place}
+    while todo:
+        for each in waits(known[todo.pop()]):
+            yield each
+            called = re.match(r"(self\.)?(\w+)\(", each)
+            name = f"{owner}.{called[2]}" if called and called[1] else ""
+            name = f"{module}:{called[2]}" if called and not called[1] else name
+            if name in known and name not in done:
+                done.add(name)
+                todo.append(name)
 
 
 @pytest.mark.parametrize("place", LOOPS)
 def test_a_loop_waits_for_nothing_else(place: str) -> None:
-    assert awaited(place) == LOOPS[place]
+    of = dict(coroutines(place.partition(":")[0]))[place]
+    assert sorted(waits(of)) == LOOPS[place]
+
+
+def test_no_loop_that_reads_from_an_agent_is_missing_in_the_list() -> None:
+    assert found(READING, *READERS) <= LOOPS.keys()
+
+
+def test_no_loop_that_writes_down_is_missing_in_the_list() -> None:
+    assert found(RECORDING, "sessionmgr.manager") <= LOOPS.keys()
+
+
+def test_there_is_one_loop_at_least_of_each_kind() -> None:
+    assert found(READING, *READERS)
+    assert found(RECORDING, "sessionmgr.manager")
+
+
+def rooms() -> set[str]:
+    """Give the places of what readers await between two reads."""
+    places = (place for module in modules(*READERS) for place, _ in coroutines(module))
+    return {place for place in places if re.search(r"[:._]room$", place)}
+
+
+@pytest.mark.parametrize("place", sorted(found(READING, *READERS) | rooms()))
+def test_whoever_reads_from_an_agent_does_not_wait_for_the_store(place: str) -> None:
+    assert [each for each in reached(place) if STORE.search(each)] == []

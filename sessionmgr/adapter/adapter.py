@@ -156,11 +156,12 @@ class ProviderAdapter(Actor):
         return NOREPLY
 
     def _start(self, task: RunTask, run: RunContext, gone: Callable[[], None]) -> None:
+        played = Run(task.play, (self, run, self.run_tasks), None, gone)
         try:
-            self.run_tasks.launch(Run(task.play, (self, run, self.run_tasks), None, gone))
+            self.run_tasks.launch(played)
         except OtpError:  # it is being restarted, and the branch sends the start again
             return
-        task.launched()
+        task.launched(played)
 
     async def _append(self, message: Append) -> None:
         message.tell(await self.append(message.run, message.content, message.message_id))

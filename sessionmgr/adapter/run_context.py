@@ -24,7 +24,7 @@ from sessionmgr.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from sessionmgr.adapter.question import ApprovalRequest, Decision
     from sessionmgr.adapter.run_control import RunControl
@@ -103,7 +103,11 @@ class RunContext:
     """One run, as its adapter sees it."""
 
     __slots__ = (
-        *("_connections", "_control", "_keep_blob", "_launcher", "_narrow", "_redact"),
+        "_connections",
+        "_control",
+        "_launcher",
+        "_narrow",
+        "_redact",
         "_spec",
     )
 
@@ -114,14 +118,12 @@ class RunContext:
         launcher: Launcher,
         connections: DynamicSupervisor | None = None,
         narrow: Callable[[Mapping[str, Support]], None] | None = None,
-        keep_blob: Callable[[bytes], Awaitable[str]] | None = None,
         redact: Callable[[str], str] | None = None,
     ) -> None:
         self._control = control
         self._spec = spec
         self._launcher = launcher
         self._connections = connections
-        self._keep_blob = keep_blob
         self._narrow = narrow
         self._redact = redact
 
@@ -250,11 +252,6 @@ class RunContext:
     def was_silent(self) -> bool:
         """Whether it is ended because the agent was silent: such an agent is not used again."""
         return self.cancelling is not None and self.cancelling.cause is Cause.SILENCE
-
-    async def keep_blob(self, data: bytes) -> str:
-        """Have bytes kept beside the record; return their sha256, which is how they are found."""
-        assert self._keep_blob is not None, "this run's branch keeps no blobs"
-        return await self._keep_blob(data)
 
     def alive(self) -> None:
         """Give a sign of life where there is nothing to tell."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.question import ApprovalRequest, Decision
     from sessionmgr.adapter.run_context import RunContext
     from sessionmgr.model import Event
-    from sessionmgr.otp import TaskSupervisor
+    from sessionmgr.otp import Run, TaskSupervisor
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,7 +176,7 @@ class RunTask(Protocol):
     ) -> None:
         """Be the task: call the adapter's `run`."""
 
-    def launched(self) -> None:
+    def launched(self, task: Run[None]) -> None:
         """Note that the adapter has started it."""
 
     def interrupt(self) -> None:

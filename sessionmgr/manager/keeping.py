@@ -72,7 +72,7 @@ class Keeping:
         if provider not in tables.providers:
             adapter = find_adapter(provider, tables.adapters)
             tables.providers[provider] = ProviderBranch(
-                adapter, tables.launcher, tables.environ, tables.keep_blob, tables.timeouts.watch
+                adapter, tables.launcher, tables.environ, tables.timeouts.watch
             )
         return tables.providers[provider]
 

@@ -36,7 +36,7 @@ from sessionmgr.otp import DynamicSupervisor, Supervisor, TaskSupervisor, child
 from sessionmgr.process.environment import build_environment, secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
 
     from sessionmgr.adapter.health import Health
     from sessionmgr.adapter.options import Options
@@ -71,7 +71,6 @@ class ProviderBranch:
         adapter: type[ProviderAdapter],
         launcher: Launcher,
         environ: Mapping[str, str],
-        keep_blob: Callable[[bytes], Awaitable[str]],
         watch: Callable[[RunState], None],
     ) -> None:
         self.adapter_class: Final = adapter
@@ -81,7 +80,6 @@ class ProviderBranch:
         self._reported: dict[str, Support] = {}
         """The support that the provider itself has reported since the branch was started."""
         self._launcher: Final = launcher
-        self._keep_blob: Final = keep_blob
         self._environ: Final = environ
         self._watch: Final = watch
         """Starts the timeouts of a run that was sent to the adapter."""
@@ -269,7 +267,6 @@ class ProviderBranch:
             self._launcher,
             self._connections,
             partial(self._narrow, entry),
-            self._keep_blob,
             lambda text: live.redactor.text.redact(text),  # more secrets may become known
         )
         try:

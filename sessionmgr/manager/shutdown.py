@@ -43,10 +43,11 @@ class Shutdown:
     __slots__ = (
         "_abandon_at",
         "_interruption",
+        "_is_cut",
         "_is_noted",
         "_played",
         "_run",
-        "_scope",
+        "_task",
         "context",
         "due",
         "recall",
@@ -54,7 +55,8 @@ class Shutdown:
 
     def __init__(self, run: RunState) -> None:
         self._run: Final = run
-        self._scope: Final = trio.CancelScope()
+        self._task: Run[None] | None = None
+        """The task, once the adapter has launched it."""
         self._played: tuple[ProviderAdapter, TaskSupervisor] | None = None
         """The adapter that plays it, and the nursery of run tasks, while it is played."""
         self._interruption: Run[None] | None = None
@@ -65,6 +67,8 @@ class Shutdown:
         self.due = inf
         """When the time of the present phase is up, by trio's clock."""
         self._abandon_at = inf
+        self._is_cut = False
+        """Whether the task was cancelled."""
         self._is_noted = False
         """Whether the record says that it did not end in time."""
 
@@ -84,14 +88,13 @@ class Shutdown:
         try:
             await self._play(adapter, context)
         except BaseException as error:
-            self._run.task_ended(_the_one(error))
+            self._run.task_ended(self._crash_of(error))
             raise
         self._run.task_ended(None)
 
     async def _play(self, adapter: ProviderAdapter, context: RunContext) -> None:
         try:
-            with self._scope:
-                await adapter.run(context)
+            await adapter.run(context)
         except BaseException:
             await self._end_interruption()  # shielded  # noqa: ASYNC102
             raise
@@ -114,9 +117,18 @@ class Shutdown:
                 return crash.__cause__
         return None
 
-    def launched(self) -> None:
+    def _crash_of(self, error: BaseException) -> BaseException | None:
+        """Return what ended the task; None if that was its cut alone."""
+        if not self._is_cut:
+            return _the_one(error)
+        if isinstance(error, BaseExceptionGroup):
+            rest = cast("BaseExceptionGroup[BaseException]", error).split(trio.Cancelled)[1]
+            return None if rest is None else _the_one(rest)
+        return None if isinstance(error, trio.Cancelled) else error
+
+    def launched(self, task: Run[None]) -> None:
         """Note that the adapter has launched it."""
-        self.recall = None
+        self._task, self.recall = task, None
         self._run.launched()
 
     # --- its end, step by step -------------------------------------------------------------------
@@ -189,7 +201,10 @@ class Shutdown:
             self._cancel()
 
     def _cancel(self) -> None:
-        self._scope.cancel()
+        # By its place in the nursery: a scope of its own would cost a tenth of a run at rest.
+        self._is_cut = True
+        if self._task is not None:
+            self._task.cancel()
         if self._interruption is not None:
             self._interruption.cancel()
         self.due = self._abandon_at

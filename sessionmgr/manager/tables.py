@@ -205,10 +205,6 @@ class Tables:
         """Make a name for one batch of events, which tells it from any other."""
         return f"{self._batches}_{next(self._numbers)}"
 
-    async def keep_blob(self, data: bytes) -> str:
-        """Put bytes into the store, and return their name."""
-        return await self.store.put_blob(data)
-
     def launch(self, entry: RunState) -> None:
         """Have a run's task started; its session hears of it if that fails."""
         branch = self.providers.get(entry.run.provider)

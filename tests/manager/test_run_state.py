@@ -26,6 +26,7 @@ from sessionmgr.model import (
 )
 from sessionmgr.model.diagram import mermaid
 from sessionmgr.model.end import ENDS
+from sessionmgr.otp import Run
 from sessionmgr.testing.scripted import Crash, Deaf, Finish, Hang, Say, Step as Line, Tool
 from tests.manager.house import open_house, play
 
@@ -90,7 +91,7 @@ def take(run: RunState, step: Step) -> bool:
         case Step.DISPATCH:
             run.dispatch()
         case Step.START:
-            run.task.launched()
+            run.task.launched(Run(trio.sleep_forever, (), None))
         case Step.STOP:
             return run.end(Stop(cause=Cause.CALLER))
         case Step.GRACE_OVER:

@@ -1,0 +1,180 @@
+"""An app-server that is lost: whether a run is started over, and what its neighbours hear."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from trio.testing import MockClock
+
+from sessionmgr.manager import open_manager
+from sessionmgr.model import Event, FailureKind, Json
+from sessionmgr.store import MemoryStore
+from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
+from sessionmgr.testing.player import Step
+from sessionmgr_adapters.codex import CodexAdapter, driver
+from sessionmgr_adapters.codex.frames import Answer, Frame
+from sessionmgr_adapters.codex.normalise import normalise
+from sessionmgr_adapters.codex.outgoing import Call, Told
+from sessionmgr_adapters.codex.state import State
+from tests.adapters.codex.dialect import OPENED, SETTLED, THREAD
+from tests.adapters.codex.mocked import (
+    HELLO,
+    Talk,
+    begin,
+    end,
+    opened,
+    opening,
+    settled,
+    text,
+    thread_of,
+)
+from tests.adapters.codex.test_app_server import (
+    GREETING,
+    OTHER,
+    answers,
+    hears,
+    message,
+    playing,
+    tells,
+)
+
+
+async def kept(it: Talk) -> Call:
+    """Go on with a thread that is loaded still, as the connection does; return what begins a turn.
+
+    That answers for Codex, which has not said anything yet, and may be dead.
+    """
+    it.says(HELLO)
+    call = await it.heard()
+    assert isinstance(call, Call)
+    assert call.method == "thread/resume"
+    sandbox: Json = {"type": "readOnly", "networkAccess": False}
+    params = {**call.params, "sandboxPolicy": sandbox, "approvalPolicy": "never"}
+    found = opened(Call(call.id, call.method, {**params, "sandbox": "read-only"}))
+    it.says(Answer(call.id, call.method, found.result, is_remembered=True))
+    turn = await it.heard()
+    assert isinstance(turn, Call)
+    assert turn.method == "turn/start"
+    return turn
+
+
+@pytest.mark.parametrize("says", ["nothing", "something"])
+async def test_a_kept_thread_whose_server_was_dead_goes_on_in_another(
+    autojump_clock: MockClock, says: str
+) -> None:
+    scripts: list[Talk] = []
+
+    async def agent(it: Talk) -> None:
+        scripts.append(it)
+        if len(scripts) == 2:
+            call = await kept(it)
+            if says == "something":
+                it.says(settled(Call(0, "", {**call.params, **SANDBOX})))
+            sdk.connections[0].hang_up()
+            return
+        call = await opening(it)
+        begin(it, call)
+        it.says(*text(thread_of(call), "well"))
+        end(it, thread_of(call))
+
+    async with (
+        MockSdk[Told, Frame](agent) as sdk,
+        open_manager(
+            store=MemoryStore(),
+            adapters={"codex": with_sdk(CodexAdapter, sdk)},
+            environ={"HOME": "/nowhere"},
+        ) as manager,
+    ):
+        session = await manager.open_session("codex", permission_mode="plan")
+        assert (await (await session.submit("one")).result()).status == "completed"
+        result = await (await session.submit("two")).result()
+    if says == "nothing":
+        assert (result.status, result.text, len(sdk.connections)) == ("completed", "well", 2)
+    else:
+        assert (result.status, len(sdk.connections)) == ("failed", 1)
+        assert result.failure is not None
+        assert result.failure.kind is FailureKind.PROTOCOL_ERROR
+
+
+SANDBOX: dict[str, Json] = {"approvalPolicy": "never", "sandboxPolicy": {"type": "readOnly"}}
+
+
+async def test_a_prompt_that_was_sent_to_a_thread_just_opened_is_not_sent_again(
+    autojump_clock: MockClock,
+) -> None:
+    scripts: list[Talk] = []
+
+    async def agent(it: Talk) -> None:
+        scripts.append(it)
+        call = await opening(it)
+        if len(scripts) == 2:
+            it.ends()
+            return
+        begin(it, call)
+        end(it, thread_of(call))
+
+    async with (
+        MockSdk[Told, Frame](agent) as sdk,
+        open_manager(
+            store=MemoryStore(),
+            adapters={"codex": with_sdk(CodexAdapter, sdk)},
+            environ={"HOME": "/nowhere"},
+        ) as manager,
+    ):
+        first, second = [await manager.open_session("codex") for _ in range(2)]
+        assert (await (await first.submit("one")).result()).status == "completed"
+        assert (await (await second.submit("two")).result()).status == "failed"
+    assert len(scripts) == 2
+
+
+async def test_a_frame_that_crashes_one_run_costs_its_neighbour_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both frames come in one read, the one that crashes first."""
+
+    def crash(frame: Frame, state: State) -> list[Event]:
+        if "too much" in str(frame):
+            raise RuntimeError("this frame is too much")
+        return normalise(frame, state)
+
+    monkeypatch.setattr(driver, "normalise", crash)
+    both = message("too much")
+    steps: list[Step] = [
+        *GREETING,
+        hears("config/read"),
+        answers(3, {"config": {}}),
+        hears("thread/start"),
+        answers(4, {**OPENED, "thread": {"id": OTHER}}),
+        hears("thread/settings/update"),
+        answers(5, {}),
+        tells("thread/settings/updated", OTHER, threadSettings=SETTLED),
+        hears("turn/start"),
+        answers(6, {"turn": {"id": "t"}}),
+        hears("thread/start"),
+        answers(7, OPENED),
+        hears("thread/settings/update"),
+        answers(8, {}),
+        tells("thread/settings/updated", threadSettings=SETTLED),
+        hears("turn/start"),
+        answers(9, {"turn": {"id": "t"}}),
+        type(both)(both.data + message("on", OTHER).data),
+        hears("thread/unsubscribe", threadId=THREAD),
+        answers(10, {"status": "unsubscribed"}),
+        tells("thread/closed", THREAD),
+        tells("turn/completed", OTHER, turn={"id": "t", "status": "completed"}),
+    ]
+    async with playing(tmp_path, steps) as (manager, options):
+        other = await (await manager.open_session("codex", cwd=tmp_path)).submit(
+            "goes on", options=options
+        )
+        async for event in other:
+            if event.type == "run_started":
+                break
+        run = await (await manager.open_session("codex", cwd=tmp_path)).submit(
+            "crashes", options=options
+        )
+        crashed, result = await run.result(), await other.result()
+    assert crashed.failure is not None
+    assert crashed.failure.kind is FailureKind.ADAPTER_CRASHED
+    assert (result.status, result.text) == ("completed", "on"), result

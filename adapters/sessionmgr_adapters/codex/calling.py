@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec.structs import replace
 
+from sessionmgr.adapter.kit.future import Future
+from sessionmgr.adapter.kit.json_rpc_peer import BUSY, DEADLINE, PAUSE, TRIES
 from sessionmgr_adapters.codex.failures import request_failure
 from sessionmgr_adapters.codex.frames import Answer, Refusal
 from sessionmgr_adapters.codex.outgoing import Call
@@ -18,20 +20,7 @@ if TYPE_CHECKING:
     from sessionmgr.model import Failure, FailureKind, Json
     from sessionmgr_adapters.codex.outgoing import Told
 
-DEADLINE: Final = 60.0
-"""Seconds for an answer to any call."""
-OVERLOADED: Final = -32001
-TRIES: Final = 6
-PAUSE: Final = 0.1
 _AGAIN: Final = ("is closing", "already has an active writer")
-
-
-class _Asked:
-    """A call that waits for its answer."""
-
-    def __init__(self) -> None:
-        self.answered: Final = trio.Event()
-        self.answer: Answer | None = None
 
 
 class Caller:
@@ -41,7 +30,7 @@ class Caller:
         self.is_deaf = False
         """Whether a call was not answered in time."""
         self._send: Final = send
-        self._open: Final[dict[int, _Asked]] = {}
+        self._open: Final[dict[int, Future[Answer]]] = {}
         self._numbers = 0
 
     async def call(self, method: str, params: dict[str, Json]) -> Answer:
@@ -57,12 +46,10 @@ class Caller:
     async def _call(self, method: str, params: dict[str, Json]) -> Answer:
         self._numbers += 1
         number = self._numbers
-        asked = self._open[number] = _Asked()
+        asked = self._open[number] = Future[Answer]()
         with trio.move_on_after(DEADLINE):
             await self._send(Call(number, method, params))
-            await asked.answered.wait()
-        if asked.answer is not None:
-            return asked.answer
+            return await asked.wait()
         self.is_deaf = True
         message = f"there was no answer within {DEADLINE:.0f} seconds"
         return Answer(number, method, refusal=Refusal(0, message))
@@ -71,15 +58,14 @@ class Caller:
         """Take in an answer."""
         asked = self._open.pop(answer.call, None)
         if asked is not None:
-            asked.answer = answer
-            asked.answered.set()
+            asked.set(answer)
 
 
 def _is_for_the_moment(answer: Answer) -> bool:
     refusal = answer.refusal
     if refusal is None:
         return False
-    if refusal.code == OVERLOADED or is_half_made(refusal.message):
+    if refusal.code == BUSY or is_half_made(refusal.message):
         return True
     return any(each in refusal.message for each in _AGAIN)
 

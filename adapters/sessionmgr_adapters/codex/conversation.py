@@ -70,9 +70,9 @@ class CodexConversation:
 
     async def interrupt(self) -> None:
         """Ask Codex to end the turn, as soon as there is one."""
-        await trio.lowlevel.checkpoint()
         self._stops = True
         self._stop_if_wanted()
+        await trio.lowlevel.checkpoint()
 
     def _stop_if_wanted(self) -> None:
         if self._stops and self.turn is not None:

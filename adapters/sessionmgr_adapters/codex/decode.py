@@ -13,29 +13,7 @@ import msgspec
 
 from sessionmgr.model.json import Unreadable, parse_json
 from sessionmgr.wire import Untyped
-from sessionmgr_adapters.codex.frames import (
-    Asking,
-    Failing,
-    ItemEnded,
-    ItemStarted,
-    LimitsChanged,
-    MessageDelta,
-    OutputDelta,
-    PlanChanged,
-    Quiet,
-    ReasoningDelta,
-    Rerouted,
-    Resolved,
-    SettingsChanged,
-    StatusChanged,
-    ThreadClosed,
-    ThreadStarted,
-    TokensUsed,
-    TurnEnded,
-    TurnStarted,
-    Unknown,
-    Warned,
-)
+from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.items import read_item
 
 if TYPE_CHECKING:
@@ -63,27 +41,27 @@ _QUIET: Final = (
     "model/safetyBuffering/updated",
 )
 _NOTICES: Final[dict[str, type[Notice]]] = {
-    "error": Failing,
-    "turn/started": TurnStarted,
-    "turn/completed": TurnEnded,
-    "turn/plan/updated": PlanChanged,
-    "thread/started": ThreadStarted,
-    "thread/status/changed": StatusChanged,
-    "thread/closed": ThreadClosed,
-    "thread/tokenUsage/updated": TokensUsed,
-    "thread/settings/updated": SettingsChanged,
-    "item/agentMessage/delta": MessageDelta,
-    "item/reasoning/summaryTextDelta": ReasoningDelta,
-    "item/reasoning/textDelta": ReasoningDelta,
-    "item/commandExecution/outputDelta": OutputDelta,
-    "serverRequest/resolved": Resolved,
-    "account/rateLimits/updated": LimitsChanged,
-    "model/rerouted": Rerouted,
-    "warning": Warned,
-    "guardianWarning": Warned,
-    "configWarning": Warned,
-    "deprecationNotice": Warned,
-    **dict.fromkeys(_QUIET, Quiet),
+    "error": frames.Failing,
+    "turn/started": frames.TurnStarted,
+    "turn/completed": frames.TurnEnded,
+    "turn/plan/updated": frames.PlanChanged,
+    "thread/started": frames.ThreadStarted,
+    "thread/status/changed": frames.StatusChanged,
+    "thread/closed": frames.ThreadClosed,
+    "thread/tokenUsage/updated": frames.TokensUsed,
+    "thread/settings/updated": frames.SettingsChanged,
+    "item/agentMessage/delta": frames.MessageDelta,
+    "item/reasoning/summaryTextDelta": frames.ReasoningDelta,
+    "item/reasoning/textDelta": frames.ReasoningDelta,
+    "item/commandExecution/outputDelta": frames.OutputDelta,
+    "serverRequest/resolved": frames.Resolved,
+    "account/rateLimits/updated": frames.LimitsChanged,
+    "model/rerouted": frames.Rerouted,
+    "warning": frames.Warned,
+    "guardianWarning": frames.Warned,
+    "configWarning": frames.Warned,
+    "deprecationNotice": frames.Warned,
+    **dict.fromkeys(_QUIET, frames.Quiet),
 }
 
 
@@ -96,9 +74,9 @@ class _ItemNotice(msgspec.Struct, rename="camel"):
 _REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _DECODERS: Final = {method: msgspec.json.Decoder(of) for method, of in _NOTICES.items()}
 _ITEM: Final = msgspec.json.Decoder(_ItemNotice)
-_ITEMS: Final[dict[str, type[ItemStarted | ItemEnded]]] = {
-    "item/started": ItemStarted,
-    "item/completed": ItemEnded,
+_ITEMS: Final[dict[str, type[frames.ItemStarted | frames.ItemEnded]]] = {
+    "item/started": frames.ItemStarted,
+    "item/completed": frames.ItemEnded,
 }
 
 
@@ -142,14 +120,14 @@ def notice_of(message: Notification) -> Notice | Untyped:
         value: dict[str, Json] = {"method": method, "params": _json(params)}
         return Untyped(value, str(refusal))
     value_ = _json(params)
-    return Unknown(method, value_, thread_of(value_) or "")
+    return frames.Unknown(method, value_, thread_of(value_) or "")
 
 
-def asking_of(message: Request) -> Asking:
+def asking_of(message: Request) -> frames.Asking:
     """Return what a request of theirs asks."""
     params = _json(message.params or b"{}")
     id_ = message.id if message.id is not None else ""
-    return Asking(id_, message.method, params if isinstance(params, dict) else {})
+    return frames.Asking(id_, message.method, params if isinstance(params, dict) else {})
 
 
 def thread_of(params: Json) -> str | None:

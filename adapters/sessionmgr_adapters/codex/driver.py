@@ -129,10 +129,11 @@ class CodexDriver(ConversationRun[Told, Frame]):
         """Ask Codex to end the turn; its frames come until it has."""
         self._step(Step.INTERRUPT)
         self._changes.note()
-        await trio.lowlevel.checkpoint()
         is_on = self.phase is Phase.STOPPING or self.state.is_turning
         if is_on and not self.is_over:
             await self.conversation.interrupt()
+        else:
+            await trio.lowlevel.checkpoint()
 
     async def add(self, content: str, message_id: str) -> bool:
         """Offer another message, and say whether it is a matter of this run now."""

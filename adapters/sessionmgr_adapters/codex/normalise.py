@@ -33,33 +33,8 @@ from sessionmgr.model import (
     TurnCompleted,
     Usage,
 )
+from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.failures import agent_failure, retry_failure
-from sessionmgr_adapters.codex.frames import (
-    Answer,
-    Asking,
-    Failing,
-    Hello,
-    ItemEnded,
-    ItemStarted,
-    LimitsChanged,
-    MessageDelta,
-    OutputDelta,
-    PlanChanged,
-    Quiet,
-    ReasoningDelta,
-    Rerouted,
-    Resolved,
-    SettingsChanged,
-    StatusChanged,
-    ThreadClosed,
-    ThreadStarted,
-    TokenCounts,
-    TokensUsed,
-    TurnEnded,
-    TurnStarted,
-    Unknown,
-    Warned,
-)
 from sessionmgr_adapters.codex.items import (
     AgentMessage,
     CommandExecution,
@@ -83,9 +58,10 @@ if TYPE_CHECKING:
 
 Parent: TypeAlias = str | UnsetType
 
-# What is no sign of a run's beginning: it is told after that.
 WARNINGS: Final = 100
 """Maximum number of warnings that are remembered."""
+NOTHING: Final = frames.TokenCounts()
+# What is no sign of a run's beginning: it is told after that.
 _INCIDENTS: Final = frozenset({"error_occurred", "output_received", "raw_received"})
 _STATUS: Final = {"inProgress": "in_progress"}
 
@@ -117,16 +93,16 @@ def started(state: State) -> list[Event]:
 
 def _events(frame: Frame, state: State) -> list[Event]:
     match frame:
-        case MessageDelta():
+        case frames.MessageDelta():
             name, thread = state.name(frame.item_id), frame.thread_id
             if thread == state.thread:  # nearly always, and one argument less is a fifth less
                 return [MessageStreamed(delta=frame.delta, message_id=name)]
             parent = parent_of(thread, state)
             return [MessageStreamed(delta=frame.delta, message_id=name, parent_tool_call_id=parent)]
-        case ReasoningDelta():
+        case frames.ReasoningDelta():
             parent = parent_of(frame.thread_id, state)
             return [ReasoningStreamed(delta=frame.delta, parent_tool_call_id=parent)]
-        case OutputDelta():
+        case frames.OutputDelta():
             parent = parent_of(frame.thread_id, state)
             return [
                 ToolCallUpdated(
@@ -135,17 +111,17 @@ def _events(frame: Frame, state: State) -> list[Event]:
                     parent_tool_call_id=parent,
                 )
             ]
-        case ItemStarted():
+        case frames.ItemStarted():
             return _begun(frame, state)
-        case ItemEnded():
+        case frames.ItemEnded():
             return _ended(frame, state)
-        case TurnStarted() | TurnEnded():
+        case frames.TurnStarted() | frames.TurnEnded():
             return _turn(frame, state)
-        case TokensUsed():
+        case frames.TokensUsed():
             return _used(frame, state)
-        case Failing():
+        case frames.Failing():
             return _failing(frame, state)
-        case PlanChanged(plan=plan):
+        case frames.PlanChanged(plan=plan):
             entries = tuple(
                 PlanEntry(content=each.step, status=_STATUS.get(each.status, each.status))
                 for each in plan
@@ -153,32 +129,32 @@ def _events(frame: Frame, state: State) -> list[Event]:
             return [
                 PlanUpdated(entries=entries, parent_tool_call_id=parent_of(frame.thread_id, state))
             ]
-        case LimitsChanged(rate_limits=limits):
+        case frames.LimitsChanged(rate_limits=limits):
             return limits_told(limits, state)
-        case Warned():
+        case frames.Warned():
             return _warning(frame, state)
-        case Rerouted():
+        case frames.Rerouted():
             message = f"{frame.to_model} answers in the stead of {frame.from_model}"
             if _is_own(frame.thread_id, state):
                 return [_odd(message), SessionStatsUpdated(model=frame.to_model)]
             return [_odd(message)]
-        case ThreadStarted(thread=thread):
+        case frames.ThreadStarted(thread=thread):
             if thread.parent_thread_id is not None and thread.id != state.thread:
                 state.agents.call(thread.id)
             return []
-        case ThreadClosed():
+        case frames.ThreadClosed():
             state.agents.close(frame.thread_id)
             return []
-        case Unknown():
+        case frames.Unknown():
             return [RawReceived(frame={"method": frame.method, "params": frame.params})]
         case (
-            Hello()
-            | Answer()
-            | Asking()
-            | Quiet()
-            | StatusChanged()
-            | SettingsChanged()
-            | Resolved()
+            frames.Hello()
+            | frames.Answer()
+            | frames.Asking()
+            | frames.Quiet()
+            | frames.StatusChanged()
+            | frames.SettingsChanged()
+            | frames.Resolved()
         ):
             return []
         case _:
@@ -200,7 +176,7 @@ def _is_own(thread_id: str, state: State) -> bool:
 # --- items ---------------------------------------------------------------------------------------
 
 
-def _begun(frame: ItemStarted, state: State) -> list[Event]:
+def _begun(frame: frames.ItemStarted, state: State) -> list[Event]:
     item, parent = frame.item, parent_of(frame.thread_id, state)
     if parent is UNSET and not isinstance(item, UserMessage | ContextCompaction):
         state.unanswered.clear()
@@ -228,7 +204,7 @@ def _begun(frame: ItemStarted, state: State) -> list[Event]:
             return []
 
 
-def _ended(frame: ItemEnded, state: State) -> list[Event]:
+def _ended(frame: frames.ItemEnded, state: State) -> list[Event]:
     item, parent = frame.item, parent_of(frame.thread_id, state)
     match item:
         case AgentMessage(text=text):
@@ -270,10 +246,10 @@ def _note_agents(item: KnownItem, state: State) -> None:
 # --- turns ---------------------------------------------------------------------------------------
 
 
-def _turn(frame: TurnStarted | TurnEnded, state: State) -> list[Event]:
+def _turn(frame: frames.TurnStarted | frames.TurnEnded, state: State) -> list[Event]:
     if not _is_own(frame.thread_id, state):
         return _turn_of_an_agent(frame, state)
-    if isinstance(frame, TurnStarted):
+    if isinstance(frame, frames.TurnStarted):
         state.is_turning, state.retried = True, None
         return [] if state.started else started(state)
     if frame.turn.id != state.turn:
@@ -287,7 +263,7 @@ def _turn(frame: TurnStarted | TurnEnded, state: State) -> list[Event]:
                 model=state.model,
                 context_window=state.usage.model_context_window,
                 context_used=state.usage.last.total_tokens,
-                usage=_usage(state.usage.total, TokenCounts()),
+                usage=_usage(state.usage.total, NOTHING),
             )
         )
     own = sum(_is_own(each, state) for each in state.threads.values())
@@ -296,10 +272,10 @@ def _turn(frame: TurnStarted | TurnEnded, state: State) -> list[Event]:
     return events
 
 
-def _turn_of_an_agent(frame: TurnStarted | TurnEnded, state: State) -> list[Event]:
+def _turn_of_an_agent(frame: frames.TurnStarted | frames.TurnEnded, state: State) -> list[Event]:
     """Note whether an agent works; that it could not is told, because the run goes on."""
     thread, turn = frame.thread_id, frame.turn
-    if isinstance(frame, TurnStarted):
+    if isinstance(frame, frames.TurnStarted):
         state.agents.begin(thread, turn.id)
         return []
     state.retries.pop(thread, None)
@@ -321,7 +297,7 @@ def _not_compacted(thread_id: str, state: State) -> list[Event]:
     return [CompactionFailed(parent_tool_call_id=parent) for _ in open_]
 
 
-def _used(frame: TokensUsed, state: State) -> list[Event]:
+def _used(frame: frames.TokensUsed, state: State) -> list[Event]:
     """Book what is new: a thread that is taken up again tells once more what was used before."""
     used = frame.token_usage
     known = state.booked.get(frame.thread_id)
@@ -333,7 +309,11 @@ def _used(frame: TokensUsed, state: State) -> list[Event]:
             return []
         state.unanswered.clear()
     if known is None:
-        known = _minus(used.total, used.last) if state.is_resumed or not is_own else TokenCounts()
+        known = (
+            _minus(used.total, used.last)
+            if state.is_resumed or not is_own
+            else frames.TokenCounts()
+        )
     delta = _usage(used.total, known)
     if delta == Usage():
         return []
@@ -343,18 +323,20 @@ def _used(frame: TokensUsed, state: State) -> list[Event]:
     return [
         TokenUsageUpdated(
             usage=delta,
-            total=_usage(used.total, TokenCounts()),
+            total=_usage(used.total, NOTHING),
             parent_tool_call_id=parent_of(frame.thread_id, state),
         )
     ]
 
 
-def _minus(total: TokenCounts, last: TokenCounts) -> TokenCounts:
-    names = TokenCounts.__struct_fields__
-    return TokenCounts(**{name: getattr(total, name) - getattr(last, name) for name in names})
+def _minus(total: frames.TokenCounts, last: frames.TokenCounts) -> frames.TokenCounts:
+    names = frames.TokenCounts.__struct_fields__
+    return frames.TokenCounts(
+        **{name: getattr(total, name) - getattr(last, name) for name in names}
+    )
 
 
-def _usage(now: TokenCounts, before: TokenCounts) -> Usage:
+def _usage(now: frames.TokenCounts, before: frames.TokenCounts) -> Usage:
     """Return what was used in between; Codex counts what was cached as part of the input."""
     cached = max(0, now.cached_input_tokens - before.cached_input_tokens)
     written_ = max(0, now.cache_write_input_tokens - before.cache_write_input_tokens)
@@ -371,7 +353,7 @@ def _usage(now: TokenCounts, before: TokenCounts) -> Usage:
 # --- what goes wrong, or may ---------------------------------------------------------------------
 
 
-def _failing(frame: Failing, state: State) -> list[Event]:
+def _failing(frame: frames.Failing, state: State) -> list[Event]:
     if not frame.will_retry:
         return []  # the end of the turn says it again
     thread = frame.thread_id
@@ -389,7 +371,7 @@ def _failing(frame: Failing, state: State) -> list[Event]:
     ]
 
 
-def _warning(frame: Warned, state: State) -> list[Event]:
+def _warning(frame: frames.Warned, state: State) -> list[Event]:
     said = frame.message or frame.summary
     said = f"{said}: {frame.details}" if frame.details else said
     if frame.thread_id:

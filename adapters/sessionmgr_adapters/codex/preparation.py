@@ -8,8 +8,9 @@ import msgspec
 import trio
 
 from sessionmgr.adapter.kit.failures import config_invalid
+from sessionmgr.adapter.kit.json_rpc_peer import DEADLINE
 from sessionmgr.model import FailureKind, Json, PolicyViolation
-from sessionmgr_adapters.codex.calling import DEADLINE, refused
+from sessionmgr_adapters.codex.calling import refused
 from sessionmgr_adapters.codex.config_cache import ConfigCache
 from sessionmgr_adapters.codex.configured import ConfigUnreadableError, Configured, told
 from sessionmgr_adapters.codex.decode import decoded

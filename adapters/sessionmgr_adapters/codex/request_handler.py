@@ -15,7 +15,7 @@ from sessionmgr.model import (
     PermissionMode,
     PolicyViolation,
 )
-from sessionmgr_adapters.codex.frames import Frame
+from sessionmgr_adapters.codex.frames import Asking, Frame
 from sessionmgr_adapters.codex.functions import called, told, tool_named
 from sessionmgr_adapters.codex.outgoing import Reply, Told
 from sessionmgr_adapters.codex.policy import POLICIES
@@ -31,7 +31,6 @@ from sessionmgr_adapters.codex.questions import (
 if TYPE_CHECKING:
     from sessionmgr.model import Json
     from sessionmgr_adapters.codex.driver import CodexDriver
-    from sessionmgr_adapters.codex.frames import Asking
     from sessionmgr_adapters.codex.options import CodexOptions
 
 log: Final = logging.getLogger("sessionmgr.codex")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.adapter.kit.json_rpc_peer import FULL, JsonRpcPeer
+from sessionmgr.adapter.kit.json_rpc_peer import BUSY, FULL, JsonRpcPeer
 from sessionmgr.adapter.kit.stdio_child import StdioChild
 from sessionmgr.model import encode_json
 from sessionmgr.process.stragglers import kill_stragglers
@@ -22,7 +22,6 @@ from sessionmgr.wire import (
     Notification,
     Response,
 )
-from sessionmgr_adapters.codex.calling import OVERLOADED
 from sessionmgr_adapters.codex.conversation import CodexConversation
 from sessionmgr_adapters.codex.decode import decoded
 from sessionmgr_adapters.codex.frames import (
@@ -175,7 +174,7 @@ class CodexConnection:
         theirs = _Theirs(conversation, call)
         id_ = self._requests.send(call.method, call.params, theirs)
         if id_ is None:
-            refusal = Refusal(OVERLOADED, FULL)
+            refusal = Refusal(BUSY, FULL)
             conversation.driver.feed([Answer(call.id, call.method, refusal=refusal)], 0)
         else:
             self._calls[id_] = theirs

@@ -204,10 +204,8 @@ class ClaudeDriver(ConversationRun[Outgoing, Read]):
         self._step(Step.HEAR)
 
     def _note_output(self, frames: Sequence[Read]) -> None:
-        if not all(isinstance(each, Noise) for each in frames):
-            self.output = Output.FRAMES
-        elif frames:
-            self.output = Output.NOISE
+        is_noise = all(isinstance(each, Noise) for each in frames)
+        self.output = Output.NOISE if is_noise else Output.FRAMES
 
     async def _watch_file(self) -> None:
         """Report tool calls from the session's file while the agent is silent."""

@@ -16,11 +16,6 @@ class Future(Generic[T]):
         self._values: Final[list[T]] = []
         self._arrived: Final = trio.Event()
 
-    @property
-    def is_set(self) -> bool:
-        """Whether the value has arrived."""
-        return bool(self._values)
-
     def set(self, value: T) -> None:
         """Set the value and wake all who wait. The first value stands; later ones are ignored."""
         if not self._values:

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from sessionmgr.manager import FollowUp, RunHandle
 from sessionmgr.model import FailureKind, Json, MessageSent, RunStatus
-from sessionmgr.testing.mock_sdk import MockSdk
+from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk
 from sessionmgr_adapters.claude.frames import (
     Assistant,
     CompactMetadata,
@@ -173,6 +173,66 @@ async def test_a_message_that_was_held_for_long_and_never_sent_is_told_to_be_dro
         sent = [event async for event in run if isinstance(event, MessageSent)]
         assert (await run.result()).status is RunStatus.FAILED
     assert (sent[-1].content, sent[-1].state) == ("more", "dropped")
+
+
+async def test_a_message_that_is_held_when_its_run_is_cancelled_is_not_sent(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        if len(sdk.conversations) > 1:
+            await answer(it, "more")
+            return
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)), System(subtype="status", status="compacting"))
+        await it.gate("compacting")
+        await it.expect(INTERRUPTED)
+        it.says(System(subtype="status", compact_result="success"))
+        it.says(result(prompt.uuid, subtype="error_during_execution", is_error=True), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        await sdk.reached("compacting")
+        follow_ups: list[FollowUp] = []
+
+        async def append() -> None:
+            follow_ups.append(await run.append("more"))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(append)
+            await trio.testing.wait_all_tasks_blocked()
+            began = trio.current_time()
+            run.cancel()
+            sdk.open_gate("compacting")
+        assert (await run.result()).status is RunStatus.CANCELLED
+        assert trio.current_time() - began < 1
+        assert not follow_ups[0].accepted
+        sent = [each for each in sdk.conversations[0].heard_so_far if isinstance(each, UserMessage)]
+        assert [each.content for each in sent] == ["hi"]
+
+
+async def test_an_older_one_has_taken_what_was_sent_before_its_turn_began(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it, OLD)
+        it.says(running())
+        await it.gate("at work")
+        more = await it.heard()
+        assert isinstance(more, UserMessage)
+        await trio.sleep(1)
+        it.says(System(subtype="init", session_id="s", version="2.1.197"))
+        it.says(*text_of("well"), result(prompt.uuid, more.uuid), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        await sdk.reached("at work")
+        sdk.open_gate("at work")
+        began = trio.current_time()
+        assert (await run.append("more")).accepted
+        assert trio.current_time() - began == pytest.approx(1)
+        assert (await run.result()).status is RunStatus.COMPLETED
 
 
 OLD: Final[dict[str, Json]] = {"claude_code_version": "2.1.197", "account": ACCOUNT}

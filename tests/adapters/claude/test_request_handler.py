@@ -6,6 +6,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.adapter import Allow, Deny
+from sessionmgr.adapter.kit.request_handler import FULL, LIMIT
 from sessionmgr.model import Json, RunStatus
 from sessionmgr.testing.mock_sdk import Answered, MockSdk
 from sessionmgr_adapters.claude import ClaudeHook, ClaudeTool
@@ -109,3 +110,21 @@ async def test_a_tool_of_the_callers_allows_none_of_its_own_that_is_called_alike
     async with stage(MockSdk(script)) as session:
         await ran(session, tools=(ClaudeTool("Bash", "Ours.", add),))
     assert [isinstance(each, Answered) and type(each.decision) for each in answers] == [Deny, Allow]
+
+
+async def test_a_request_too_many_is_refused(autojump_clock: MockClock) -> None:
+    async def hangs(event: dict[str, Json]) -> dict[str, Json]:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)))
+        ask = Ask(subtype="hook_callback", callback_id="0")
+        it.says(*(HostRequest(request_id=f"q{n}", request=ask) for n in range(LIMIT + 1)))
+        await it.expect(ControlResponse(id=f"q{LIMIT}", error=FULL))
+        it.says(result(prompt.uuid), idle())
+
+    async with stage(MockSdk(script)) as session:
+        done = await ran(session, hooks=(ClaudeHook("Stop", hangs),))
+    assert done.status is RunStatus.COMPLETED, done.failure

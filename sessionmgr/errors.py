@@ -34,6 +34,7 @@ SessionmgrError
 │   │   └── ManagerClosing          the manager admits nothing any more
 │   ├── NotPausable                 the run could not be resumed
 │   ├── NotResumable                what was paused cannot go on
+│   ├── InboxFull                   more is emitted, or asked, than a session can take
 │   ├── ManagerDown                 the manager gave up; __cause__ says why
 │   ├── BatchError                  many jobs at a time
 │   │   ├── JobsInvalid             some jobs cannot be done as they are written
@@ -359,6 +360,18 @@ class SessionBusy(StartRefused):
         self.holder = holder
         self.expires = expires
         """When its lease expires without renewal, in milliseconds since 1970."""
+
+
+class InboxFull(SessionError):
+    """A session's inbox is full: the sender has not waited for room, or the store hangs."""
+
+    def __init__(self, items: int, size: int) -> None:
+        super().__init__(
+            f"{items} batches with {size} bytes wait to be stored for this session: "
+            "wait for room between two reads (`await run.room()`)"
+        )
+        self.items = items
+        self.size = size
 
 
 class KeeperLost(StartRefused):

@@ -1,7 +1,7 @@
 """From a child's pipe through the port to who takes the batches: no keeper yet, and no store."""
 
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 import trio
 
@@ -10,12 +10,31 @@ from benchmarks.manager.claude import CAT, tell
 from benchmarks.wire.frame import written
 from benchmarks.wire.ours import EVENTS
 from sessionmgr.adapter import RunContext, RunSpec
-from sessionmgr.adapter.inbox import Intake
+from sessionmgr.adapter.inbox import Inbox, Urgency
 from sessionmgr.adapter.run_control import Arrived, RunControl
 from sessionmgr.manager.launching import LateLauncher
 from sessionmgr.model import Event, Fidelity, Permission, PermissionMode
 
-Batches: TypeAlias = Intake[tuple[Event, ...]]
+
+class Batches:
+    """What is handed on: all there is at once, to one reader."""
+
+    def __init__(self) -> None:
+        self._items: list[tuple[Event, ...]] = []
+        self._came = trio.Event()
+
+    def put(self, events: tuple[Event, ...]) -> None:
+        """Add events."""
+        self._items.append(events)
+        self._came.set()
+
+    async def take(self) -> list[tuple[Event, ...]]:
+        """Wait until there is something, and take it all."""
+        await self._came.wait()
+        self._came = trio.Event()
+        items, self._items = self._items, []
+        return items
+
 
 PERMISSION: Final = Permission(
     asked=PermissionMode.DEFAULT, effective="default", fidelity=Fidelity.EXACT
@@ -32,7 +51,7 @@ def pipe(effort: Effort, hops: int) -> Figures:
 
 
 async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
-    arrivals = Intake[object]()
+    arrivals = Inbox[object]()
     control = RunControl(
         run_id="run_1", session_id="ses_1", provider="bare", intake=arrivals, grace=5.0
     )
@@ -50,14 +69,20 @@ async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
                     nursery.start_soon(_pass_on, taken, passed, lines)
 
 
-async def _take(arrivals: Intake[object], passed: Batches | None, wanted: int) -> None:
+async def _take(arrivals: Inbox[object], passed: Batches | None, wanted: int) -> None:
+    came = trio.Event()
+    arrivals.notify = lambda _: came.set()
     while wanted > 0:
-        for item in await arrivals.take():
+        arrivals.urgency = Urgency.NONE
+        while (item := arrivals.take()) is not None:
             assert isinstance(item, Arrived)
             wanted -= len(item.events)
             if passed is not None:
                 passed.put(item.events)
             arrivals.stored(item.size)
+        if wanted > 0:
+            await came.wait()
+            came = trio.Event()
 
 
 async def _pass_on(taken: Batches, passed: Batches | None, wanted: int) -> None:

@@ -1,73 +1,132 @@
-"""Where a session's news comes in: in order, never blocking who brings it, taken all at once.
+"""A session's inbox: what adapters and the manager send to the session's recorder, in order.
 
-Who brings more than the store can take is asked to wait between two reads, in `room`.
+It is a trio memory channel with an account of what waits in it. Sending never blocks; whoever emits
+more than the store can take waits between two reads, in `room`. Only a sender that does not wait
+for room can fill it: that is an error of its own, and ends that run alone.
 """
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import trio
+
+from sessionmgr.errors import InboxFull
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 T = TypeVar("T")
 
 ROOM: Final = 8 * 1024 * 1024
-"""Bytes that may be on their way to the store."""
+"""Bytes of events that may wait to be stored before `room` blocks."""
+ROOM_ITEMS: Final = 2048
+"""Batches of events that may wait to be stored before `room` blocks."""
+MOST_BYTES: Final = 16 * ROOM
+"""Bytes of events that an inbox can hold, unless one batch alone has more."""
+MOST_EVENTS: Final = 4 * ROOM_ITEMS
+"""Batches of events that an inbox can hold, and"""
+MOST_REQUESTS: Final = 2 * MOST_EVENTS
+"""batches and what callers request, and"""
+MOST_ITEMS: Final = 3 * MOST_EVENTS
+"""all items together: the commands that end runs always find space."""
 IN_ONE_GO: Final = 8
-"""How often room is asked for until others have their turn."""
+"""How often room is asked for until other tasks have their turn."""
 
 
-class Intake(Generic[T]):
-    """A queue with an account of bytes and one reader."""
+class Urgency(IntEnum):
+    """How soon an item is to be stored."""
 
-    __slots__ = ("_all_stored", "_in_one_go", "_items", "_reader", "_stored", "pending")
+    NONE = 0
+    """There is nothing to be stored."""
+    LATER = 1
+    """A piece of a text that streams: together with others."""
+    SOON = 2
+    """Another event: without a noticeable delay."""
+    NOW = 3
+    """A command, or the end of a run."""
+
+
+class Inbox(Generic[T]):
+    """A bounded queue with an account of bytes; the recorder takes from it without waiting."""
+
+    __slots__ = (
+        *("_all_stored", "_count", "_in_one_go", "_receiving", "_sending", "_stored"),
+        *("notify", "pending", "urgency"),
+    )
 
     def __init__(self) -> None:
-        self._items: list[T] = []
-        self._reader: trio.lowlevel.Task | None = None
+        self._sending, self._receiving = trio.open_memory_channel[T](MOST_ITEMS)
+        self._count = 0
         self._stored: trio.Event | None = None
         self._all_stored: trio.Event | None = None
         self._in_one_go = 0
         self.pending = 0
+        """Bytes of events that are not stored yet."""
+        self.urgency = Urgency.NONE
+        """How soon the items that wait are to be taken."""
+        self.notify: Callable[[Urgency], None] | None = None
+        """Called when something comes in that is more urgent than all that waits."""
 
     def __len__(self) -> int:
-        return len(self._items)
+        return self._count
 
-    def put(self, item: T, size: int = 0) -> None:
-        """Add an item."""
-        self._items.append(item)
+    def put(self, command: T) -> None:
+        """Add a command."""
+        self._send(command, Urgency.NOW)
+
+    def put_request(self, request: T) -> None:
+        """Add what a caller requests.
+
+        Raises:
+            InboxFull: Too much waits already.
+        """
+        self.require_space()
+        self._send(request, Urgency.NOW)
+
+    def require_space(self) -> None:
+        """Make sure that there is space for a caller's request.
+
+        Raises:
+            InboxFull: Too much waits already.
+        """
+        if self._count >= MOST_REQUESTS:
+            raise InboxFull(self._count, self.pending)
+
+    def put_events(self, batch: T, size: int, urgency: Urgency = Urgency.NOW) -> None:
+        """Add events, whose size is the number of bytes that were read for them.
+
+        Raises:
+            InboxFull: The sender has not waited for room.
+        """
+        if self._count >= MOST_EVENTS or (self.pending and self.pending + size > MOST_BYTES):
+            raise InboxFull(self._count, self.pending)
+        self._send(batch, urgency)
         self.pending += size
-        if self._reader is not None:
-            reader, self._reader = self._reader, None
-            trio.lowlevel.reschedule(reader)
 
-    async def arrival(self) -> None:
-        """Wait until there is something."""
-        if self._items:
-            await trio.lowlevel.checkpoint()
-        while not self._items:  # to wait is a checkpoint
-            assert self._reader is None
-            self._reader = trio.lowlevel.current_task()
-            await trio.lowlevel.wait_task_rescheduled(self._leave)
+    def _send(self, item: T, urgency: Urgency) -> None:
+        try:
+            self._sending.send_nowait(item)
+        except trio.WouldBlock:
+            raise InboxFull(self._count, self.pending) from None
+        self._count += 1
+        if urgency > self.urgency:
+            self.urgency = urgency
+            if self.notify is not None:
+                self.notify(urgency)
 
-    def _leave(self, _raise_cancel: object) -> trio.lowlevel.Abort:
-        self._reader = None
-        return trio.lowlevel.Abort.SUCCEEDED
-
-    async def take(self) -> list[T]:
-        """Wait until there is something, and take all there is."""
-        await self.arrival()
-        return self.drain()
-
-    def drain(self) -> list[T]:
-        """Take all there is."""
-        items, self._items = self._items, []
-        return items
+    def take(self) -> T | None:
+        """Take the first item, if there is one."""
+        if not self._count:
+            return None
+        self._count -= 1
+        return self._receiving.receive_nowait()
 
     def stored(self, size: int) -> None:
         """Note that as many bytes have reached the store, or never will."""
         self.pending -= size
-        if self._stored is not None and self.pending <= ROOM:
+        if self._stored is not None and self._has_room():
             self._stored.set()
             self._stored = None
         if self._all_stored is not None and not self.pending:
@@ -75,26 +134,33 @@ class Intake(Generic[T]):
             self._all_stored = None
 
     async def recorded(self) -> None:
-        """Wait until nothing is on its way to the store."""
+        """Wait until all events are stored."""
         await trio.lowlevel.checkpoint()
         while self.pending:
             if self._all_stored is None:
                 self._all_stored = trio.Event()
             await self._all_stored.wait()
 
+    def _has_room(self) -> bool:
+        return self.pending <= ROOM and self._count < ROOM_ITEMS
+
     async def room(self) -> None:
         """Wait until there is room for more.
 
-        Where there is, others have their turn now and then only: what is told in one go is then
-        also taken, and stored, in one go.
+        Where there is, other tasks have their turn now and then only: what is emitted in one go is
+        then also taken, and stored, in one go.
         """
         self._in_one_go += 1
-        if self.pending <= ROOM and self._in_one_go < IN_ONE_GO:
+        if self._in_one_go < IN_ONE_GO and self._has_room():
             await trio.lowlevel.checkpoint_if_cancelled()
             return
         self._in_one_go = 0
         await trio.lowlevel.checkpoint()
-        while self.pending > ROOM:
+        while not self._has_room():
             if self._stored is None:
                 self._stored = trio.Event()
             await self._stored.wait()
+
+    def statistics(self) -> trio.MemoryChannelStatistics:
+        """Return the channel's statistics."""
+        return self._receiving.statistics()

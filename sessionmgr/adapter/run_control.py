@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import msgspec
 import trio
 
+from sessionmgr.adapter.inbox import Inbox, Urgency
 from sessionmgr.adapter.validate_events import checked, checked_blobs, size_of_text
 from sessionmgr.model import Cause, Failure, Kind, new_id
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.adapter.adapter import ProviderAdapter
-    from sessionmgr.adapter.inbox import Intake
     from sessionmgr.adapter.question import ApprovalRequest, Decision
     from sessionmgr.adapter.run_context import RunContext
     from sessionmgr.model import Event
@@ -96,7 +96,7 @@ class RunControl:
     )
 
     def __init__(
-        self, *, run_id: str, session_id: str, provider: str, intake: Intake[object], grace: float
+        self, *, run_id: str, session_id: str, provider: str, intake: Inbox[object], grace: float
     ) -> None:
         self.run_id: Final = run_id
         self.session_id: Final = session_id
@@ -129,7 +129,9 @@ class RunControl:
         if size is None:
             size = size_of_text(events) if written is None else written
             size += sum(map(len, blobs))
-        self.intake.put(Arrived(self, events, size, self.last_sign, tuple(blobs)), size)
+        urgency = Urgency.LATER if written is None else Urgency.SOON
+        batch = Arrived(self, events, size, self.last_sign, tuple(blobs))
+        self.intake.put_events(batch, size, urgency)
 
     def alive(self) -> None:
         """Note a sign of life."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,6 +16,7 @@ from sessionmgr.errors import (
     LeaseHeld,
     LeaseLost,
     ManagerClosing,
+    OtpError,
     ProviderDown,
     SessionBusy,
     StartFailed,
@@ -27,14 +27,15 @@ from sessionmgr.errors import (
     SupervisorStopping,
     UnknownId,
 )
+from sessionmgr.manager.committer import Committer
 from sessionmgr.manager.identity import describe_holder, is_alive, is_gone
-from sessionmgr.manager.keeper import Keeper
 from sessionmgr.manager.live import Live
 from sessionmgr.manager.provider_branch import ProviderBranch
 from sessionmgr.manager.reconciler import LEASE_MS, Reconciler
+from sessionmgr.manager.recorder import Recorder
 from sessionmgr.model import Session
 from sessionmgr.model.value import known_part
-from sessionmgr.otp import DynamicSupervisor, child
+from sessionmgr.otp import DynamicSupervisor, Run as Task, Supervisor, TaskSupervisor, child
 
 if TYPE_CHECKING:
     from sessionmgr.manager.tables import Tables
@@ -52,11 +53,16 @@ class Keeping:
     """Starts a keeper for each session that comes to life, and a branch for each provider."""
 
     def __init__(self, tables: Tables, reconciler: Reconciler) -> None:
-        self.sessions: Final = DynamicSupervisor(name="sessions")
+        self._waking: Final = DynamicSupervisor(name="waking")
+        tasks = TaskSupervisor(name="tasks")
+        self._committer: Final = Committer(tables, tasks, self._left)
+        self.sessions: Final = Supervisor(
+            tasks, child(self._record, id="committer"), self._waking, name="sessions"
+        )
         self.providers: Final = DynamicSupervisor(name="providers")
         self._tables: Final = tables
         # Made once: to look at a function's signature takes longer than to start it.
-        self._spec: Final = child(self._keep, restart="temporary")
+        self._spec: Final = child(self._take_up, restart="temporary")
         self._reconciler: Final = reconciler
         self._fences: Final[dict[str, int]] = {}
         self._one_at_a_time: Final[dict[str, trio.Lock]] = {}
@@ -125,7 +131,7 @@ class Keeping:
     async def _wake(self, session: Session) -> Live:
         live = await self._asleep(session)
         try:
-            await self.sessions.start_child(replace(self._spec, args=(live,)))
+            await self._waking.start_child(replace(self._spec, args=(live,)))
         except (SupervisorNotRunning, SupervisorStopping):
             raise ManagerClosing from None
         except StartFailed as error:
@@ -163,7 +169,8 @@ class Keeping:
         live.closing = opened is not None and opened.closed
         return live
 
-    async def _keep(self, live: Live, *, task_status: trio.TaskStatus[None]) -> None:
+    async def _take_up(self, live: Live, *, task_status: trio.TaskStatus[None]) -> None:
+        """Acquire a session's lease, put its record in order, and have a recorder write it."""
         tables = self._tables
         interrupted = ""
         if live.stored:
@@ -184,23 +191,40 @@ class Keeping:
             if costs is not None:
                 live.account.open(costs)
         tables.live[live.session.id] = live
-        task_status.started()
         self._fences[live.session.id] = lease.fence
+        self._committer.admit(Recorder(live, tables, self._committer, lease))
+        task_status.started()
+
+    async def _record(self) -> None:
+        """Be the committer; when it is stopped, abandon the sessions that are left."""
         try:
-            await Keeper(live, tables, lease.fence).keep(partial(self._forget, live))
-        except Exception:
-            self._forget(live)
-            tables.settling[live.session.id] = trio.Event()
-            tables.orphans.put(live)
+            await self._committer.run()
+        except Exception:  # it is started again, and goes on with what it had in hand
             raise
         except BaseException:  # we go down, and what it keeps is not over
             with trio.move_on_after(RELEASE, shield=True):
-                await self._reconciler.abandon(live)
+                async with trio.open_nursery() as nursery:
+                    for recorder in list(self._committer.recorders):
+                        nursery.start_soon(self._abandon, recorder)
             raise
+
+    async def _abandon(self, recorder: Recorder) -> None:
+        try:
+            await self._reconciler.abandon(recorder.live)
         finally:
-            self._forget(live)
-            with trio.move_on_after(RELEASE, shield=True):
-                await self._release(lease)
+            self._committer.abandon(recorder)
+
+    def _left(self, recorder: Recorder) -> None:
+        """Forget a session that has no recorder any more, and give its lease back."""
+        self._forget(recorder.live)
+        try:
+            self._committer.tasks.launch(Task(self._give_back, (recorder.lease,), None))
+        except OtpError as error:  # the lease runs out by itself
+            log.warning("event=lease_not_released session=%s why=%s", recorder.lease.name, error)
+
+    async def _give_back(self, lease: Lease) -> None:
+        with trio.move_on_after(RELEASE, shield=True):
+            await self._release(lease)
 
     async def _release(self, lease: Lease) -> None:
         """Give a lease back, so that nobody has to wait until it runs out."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.inbox import Intake
+from sessionmgr.adapter.inbox import Inbox
 from sessionmgr.manager.budget import Account
 from sessionmgr.store.redaction import Redactor
 
@@ -61,7 +61,7 @@ class Live:
         self.stored = stored
         """Whether the store knows it: a session is stored with its first run."""
         self.last_seq = last_seq
-        self.intake: Final = Intake[object]()
+        self.intake: Final = Inbox[object]()
         self.entries: Final[dict[str, RunState]] = {}
         # Lists: an empty deque weighs as much as ten of them, and these are short.
         self.queue: Final[list[RunState]] = []

@@ -114,9 +114,9 @@ class RunHandle:
         if steers and entry.is_on:
             message_id = self._tables.new_id(Kind.MESSAGE)
             delivery = Delivery()
-            written = entry.live.promise(Latch())
-            sent = FollowUpSent(entry, message_id, content, written, delivery)
-            entry.live.intake.put(sent)
+            sent = FollowUpSent(entry, message_id, content, Latch(), delivery)
+            entry.live.intake.put_request(sent)
+            entry.live.promise(sent.written)
             await sent.written.wait()
             if delivery.fate == "sent":
                 return FollowUp("accepted", self)

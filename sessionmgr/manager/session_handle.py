@@ -204,6 +204,7 @@ class SessionHandle:
         )
         live.closing = live.let_go = False
         live.hide(plan.secrets)
+        live.intake.require_space()
         live.entries[entry.id] = self._tables.runs[entry.id] = entry
         live.intake.put(Admitted(entry, live.line_up(entry)))
         live.promise(entry.admitted)
@@ -254,8 +255,9 @@ class SessionHandle:
                 self._unstored.known.set()
             live.ring()
             return
-        written = live.promise(Latch())
-        live.intake.put(Closing(written))
+        written = Latch()
+        live.intake.put_request(Closing(written))
+        live.promise(written)
         await written.wait()
 
 

@@ -11,12 +11,10 @@ from weakref import WeakValueDictionary
 
 import trio
 
-from sessionmgr.adapter.inbox import Intake
 from sessionmgr.errors import ManagerClosing, NotInTrio
 from sessionmgr.manager.budget import Account
 from sessionmgr.manager.clocks import DEFAULTS, Clocks
 from sessionmgr.manager.lifetime import Lifetime
-from sessionmgr.manager.live import Live
 from sessionmgr.manager.timeouts import TimeoutScheduler
 from sessionmgr.model import Kind, new_id
 from sessionmgr.model.moment import written
@@ -30,6 +28,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.run_context import Budget
     from sessionmgr.manager.identity import Presence
     from sessionmgr.manager.launching import LateLauncher
+    from sessionmgr.manager.live import Live
     from sessionmgr.manager.news import Fate
     from sessionmgr.manager.provider_branch import ProviderBranch
     from sessionmgr.manager.run_state import RunState
@@ -53,6 +52,33 @@ class Unstored:
         """Set when it is stored, or will never be stored."""
         self.closed = False
         """Whether it was closed before it had a run: then it is never stored."""
+
+
+class Orphans:
+    """Live sessions whose recorder has crashed, until the Reconciler takes them."""
+
+    __slots__ = ("_came", "_sessions")
+
+    def __init__(self) -> None:
+        self._sessions: list[Live] = []
+        self._came = trio.Event()
+
+    def put(self, live: Live) -> None:
+        """Add a session."""
+        self._sessions.append(live)
+        self._came.set()
+
+    def drain(self) -> list[Live]:
+        """Take all there are."""
+        sessions, self._sessions = self._sessions, []
+        return sessions
+
+    async def take(self) -> list[Live]:
+        """Wait until there is one, and take all there are."""
+        while not self._sessions:
+            self._came = trio.Event()
+            await self._came.wait()
+        return self.drain()
 
 
 class Tables:
@@ -101,8 +127,7 @@ class Tables:
         self.secret_options: Final[dict[str, dict[str, Json]]] = {}
         """Options of paused runs with secrets withheld from the snapshot, by snapshot."""
         self.providers: Final[dict[str, ProviderBranch]] = {}
-        self.orphans: Final = Intake[Live]()
-        """Live sessions whose keeper has died."""
+        self.orphans: Final = Orphans()
         self.timeouts: Final = TimeoutScheduler()
         self.lifetime: Final = Lifetime()
         self.open = False

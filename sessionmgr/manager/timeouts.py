@@ -129,6 +129,11 @@ class TimeoutScheduler:
             return run.task.due
         if run.dispatched_at is None:
             return inf
+        live = run.live
+        if live.committing_since is not None or live.intake.pending or len(live.intake):
+            # Its signs of life may not be stored yet: while the store keeps us waiting, so does
+            # every silence.
+            run.last_sign = max(run.last_sign, now)
         due = self._check_deadline(run, run.dispatched_at, now, acts)
         return inf if due is None else min(due, self._check_silence(run, now, acts))
 
@@ -151,10 +156,6 @@ class TimeoutScheduler:
 
     def _check_silence(self, run: RunState, now: float, acts: bool) -> float:
         """Warn of a silent run, or end it; return when to look at it again."""
-        if run.live.committing_since is not None or run.live.intake.pending:
-            # Its signs of life may not be stored yet: while the store keeps us waiting, so does
-            # every silence.
-            run.last_sign = max(run.last_sign, now)
         watched = watch(run.run, run.clocks, seen=run.seen, in_turn=run.in_turn)
         if watched is None:
             # Until that changes, of which we are told; but not of a sign of life without an event.

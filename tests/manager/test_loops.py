@@ -13,16 +13,19 @@ from importlib import import_module
 import pytest
 
 LOOPS = {
-    "sessionmgr.manager.keeper:Keeper._keep": [
-        "live.intake.arrival()",
-        "self._write_down(live.intake.drain())",
+    "sessionmgr.manager.committer:Committer.run": ["self._commit()", "self._wait()"],
+    "sessionmgr.manager.committer:Committer._wait": [
+        "self._park()",
+        "self._park()",
+        "trio.lowlevel.checkpoint()",
+        "trio.sleep(RETRY)",
     ],
-    "sessionmgr.manager.keeper:Keeper._write_down": ["self._commit(draft)"],
-    "sessionmgr.manager.keeper:Keeper._commit": ["self._store(draft, append)", "trio.sleep(RETRY)"],
-    "sessionmgr.manager.keeper:Keeper._store": [
-        "store.append(append)",
-        "store.put_snapshot(self._snapshot(draft, entry, append.at))",
+    "sessionmgr.manager.committer:Committer._park": ["wait_task_rescheduled(abort)"],
+    "sessionmgr.manager.committer:Committer._commit": [
+        "self._outcome(append)",
+        "self._tables.store.append_all(appends)",
     ],
+    "sessionmgr.manager.committer:Committer._outcome": ["self._tables.store.append_all([append])"],
     "sessionmgr.process.pump:_Reader.run": [
         "self._hand_on(await self._receive())",
         "self._receive()",
@@ -158,3 +161,10 @@ def rooms() -> set[str]:
 @pytest.mark.parametrize("place", sorted(found(READING, *READERS) | rooms()))
 def test_whoever_reads_from_an_agent_does_not_wait_for_the_store(place: str) -> None:
     assert [each for each in reached(place) if STORE.search(each)] == []
+
+
+def test_a_recorder_waits_for_nothing() -> None:
+    module = ast.parse(inspect.getsource(import_module("sessionmgr.manager.recorder")))
+    (recorder,) = (each for each in module.body if isinstance(each, ast.ClassDef))
+    waiting = {each.name for each in recorder.body if isinstance(each, ast.AsyncFunctionDef)}
+    assert waiting == {"_run", "_steer"}  # the tasks beside it

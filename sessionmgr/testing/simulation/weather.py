@@ -84,9 +84,9 @@ class Weather:
     def strikes(self, append: Append, when: Literal["before", "after"]) -> InjectedFault | None:
         """Return what was ordered for this append, if anything was."""
         session_id = append.session_id
-        # The keeper's: who takes over from it is to be spared.
-        by_keeper = "_keep" in trio.lowlevel.current_task().name
-        if by_keeper and self._doomed.get(session_id) == when:
+        # The recorder's: who takes over from it is to be spared.
+        by_recorder = "committer" in trio.lowlevel.current_task().name
+        if by_recorder and self._doomed.get(session_id) == when:
             del self._doomed[session_id]
             self.struck.setdefault(session_id, []).append(trio.current_time())
             return InjectedFault(f"an append of {session_id}")

@@ -6,7 +6,7 @@ import trio
 import trio.lowlevel
 
 from sessionmgr.adapter import RunContext, RunSpec
-from sessionmgr.adapter.inbox import Intake
+from sessionmgr.adapter.inbox import Inbox
 from sessionmgr.adapter.run_control import RunControl
 from sessionmgr.model import (
     Json,
@@ -26,7 +26,7 @@ async def add(given: dict[str, Json]) -> Json:
 
 def context(**fields: object) -> RunContext:
     control = RunControl(
-        run_id="run", session_id="ses", provider="claude", intake=Intake[object](), grace=1.0
+        run_id="run", session_id="ses", provider="claude", intake=Inbox[object](), grace=1.0
     )
     permission = Permission(
         asked=PermissionMode.DEFAULT, effective="default", fidelity=Fidelity.EXACT

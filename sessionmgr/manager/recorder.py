@@ -1,9 +1,9 @@
-"""The keeper of a session: who writes down what happens in it, and then lets it have effect.
+"""The recorder of a session: its single writer.
 
-There is one for each live session. It takes all the news there are, drafts what follows from them,
-has that stored, and only then adopts it, tells everybody, and starts what it asks for. The loop
-waits for two things: news, and the store. Whatever takes time is done by tasks beside it, whose
-outcomes come back as news.
+It is an object and no task: the committer drives it. `draft` turns the items of the session's inbox
+into an append; after the commit, `adopt` takes over the fold, tells the subscribers, and starts the
+effects. Nothing in here waits. Whatever takes time is done by tasks beside it, whose outcomes come
+back through the inbox.
 """
 
 from __future__ import annotations
@@ -14,128 +14,107 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec.structs import replace
 
+from sessionmgr.adapter.inbox import Urgency
 from sessionmgr.adapter.question import Deny
 from sessionmgr.adapter.run_control import Stop
-from sessionmgr.errors import StoreClosed, StoreUnusable
 from sessionmgr.manager import effect, news
 from sessionmgr.manager.approval import decide
 from sessionmgr.manager.budget import budget_now, why_spent
 from sessionmgr.manager.draft import Draft
 from sessionmgr.manager.scribe import Scribe
 from sessionmgr.model import Cause, Snapshot as SnapshotValue, encode_json
+from sessionmgr.otp import Run as Task
 from sessionmgr.store.row import Append, NewSession, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from sessionmgr.manager.committer import Committer
     from sessionmgr.manager.live import Live
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.tables import Tables
     from sessionmgr.model import Run
+    from sessionmgr.store.row import Lease
 
 LINGER: Final = 5.0
 """Seconds for which a session without work is kept: its next run may come soon."""
-RETRY: Final = 0.1
-"""Seconds between two attempts to reach a store that is being started again."""
+MOST_AT_ONCE: Final = 1 << 20
+"""Bytes of events after which a batch is closed, so that no session holds up the others."""
 
 
-class Keeper:
-    """Keeps one session's record."""
+class Recorder:
+    """Writes one session's record."""
 
-    __slots__ = ("_closed", "_fence", "_live", "_nursery", "_put_off", "_scribe", "_tables")
+    __slots__ = (
+        *("_closed", "_committer", "_draft", "_is_quiet", "_scribe", "_tables", "_tasks"),
+        *("append", "epoch", "is_gone", "is_marked", "lease", "live"),
+    )
 
-    def __init__(self, live: Live, tables: Tables, fence: int) -> None:
-        self._live: Final = live
+    def __init__(self, live: Live, tables: Tables, committer: Committer, lease: Lease) -> None:
+        self.live: Final = live
+        self.lease: Final = lease
         self._tables: Final = tables
-        self._fence: Final = fence
+        self._committer: Final = committer
         self._scribe: Final = Scribe(live)
-        self._nursery: trio.Nursery | None = None
-        self._put_off: Final[list[Callable[[], Awaitable[None]]]] = []
+        self._draft: Draft | None = None
+        self._tasks: dict[Task[None], None] | None = None  # few sessions have any
         self._closed = False
-        """Whether the session was closed under this keeper."""
+        """Whether the session was closed under this recorder."""
+        self._is_quiet = False
+        """Whether the session had no work for a while."""
+        self.append: Append | None = None
+        """The append that is on its way to the store: one at a time."""
+        self.is_gone = False
+        """Whether it has left its session, asleep or crashed."""
+        self.is_marked = False
+        """Whether the committer is to take what is in its inbox."""
+        self.epoch = 0
+        """When it last had something to commit, in the committer's epochs."""
 
-    async def keep(self, asleep: Callable[[], None]) -> None:
-        """Write down what comes in, for as long as the session is live; then say `asleep`."""
-        await self._keep()
-        if not self._put_off:
-            self._leave(asleep)
-            return
-        # Few sessions need tasks beside their keeper, and a nursery weighs as much as a session.
-        async with trio.open_nursery() as nursery:
-            self._nursery = nursery
-            while self._put_off:
-                nursery.start_soon(self._put_off.pop(0))
-            await self._keep()
-            # From here on nobody reads the session's news: it must not be found any more, even
-            # if a task beside us does not let itself be stopped.
-            self._leave(asleep)
-            nursery.cancel_scope.cancel()
-
-    def _leave(self, asleep: Callable[[], None]) -> None:
-        """Release the adapter's idle resources, and record that the session sleeps."""
-        if self._closed or self._live.let_go:
-            self._tables.release(self._live)
+    def begin(self) -> None:
+        """Take the items of the inbox from now on."""
+        inbox = self.live.intake
+        inbox.notify = self._mark
+        if len(inbox):
+            self._mark(Urgency.NOW)
         else:
-            self._tables.note_asleep(self._live)
-        asleep()
+            self._pause()
 
-    async def _keep(self) -> None:
-        """Write down what comes in, as long as there is work, or until a nursery is needed."""
-        live, is_quiet = self._live, False
-        while live.has_work or not (is_quiet or self._closed or live.let_go):
-            if self._put_off:
-                break
-            if not live.has_work:
-                self._tables.timeouts.nap(live, LINGER)
-            await live.intake.arrival()
-            # All that a batch needs is let go of before the next one is waited for.
-            is_quiet = await self._write_down(live.intake.drain())
+    def _mark(self, urgency: Urgency) -> None:
+        self._committer.mark(self, urgency)
 
-    async def _write_down(self, items: list[object]) -> bool:
-        """Store what follows from the news, let it have effect, and say if it was none at all."""
-        draft = self._draft(items)
-        if draft.rows:
-            await self._commit(draft)
-        self._adopt(draft)
-        self._closed = draft.closes or (self._closed and not draft.reopens)
-        for each in draft.effects:
-            self._let(each)
-        return news.QUIET in items
-
-    def _beside(self, body: Callable[[], Awaitable[None]]) -> None:
-        """Start a task beside the keeper, as soon as there is room for one."""
-        if self._nursery is None:
-            self._put_off.append(body)
-        else:
-            self._nursery.start_soon(body)
-
-    def _draft(self, items: list[object]) -> Draft:
-        live = self._live
-        draft = Draft(
+    def draft(self, at: str, milliseconds: int) -> bool:
+        """Take what has come in; return whether it makes an append."""
+        live = self.live
+        draft = self._draft = Draft(
             last_seq=live.last_seq,
-            at=self._tables.moment(),
+            at=at,
             session_id=live.session.id,
             provider=live.session.provider,
             redactor=live.redactor,
             closed=live.session.state == "closed",
         )
-        for item in items:
+        inbox, self._is_quiet = live.intake, False
+        inbox.urgency = Urgency.NONE
+        while draft.size < MOST_AT_ONCE and (item := inbox.take()) is not None:
+            if item is news.QUIET:
+                self._is_quiet = True
             self._scribe.take(draft, item)
+        if len(inbox):
+            inbox.urgency = Urgency.NOW
+            self._mark(Urgency.NOW)
         draft.fold_all()
-        return draft
-
-    async def _commit(self, draft: Draft) -> None:
-        """Have the draft stored; a store that is being started again is waited for.
-
-        Raises:
-            StoreUnusable: It did not come back in time.
-        """
-        live = self._live
+        if not draft.rows:
+            return False
+        self.append = self._append(draft, milliseconds)
         live.committing_since = trio.current_time()
-        at = self._tables.milliseconds()
-        append = Append(
+        return True
+
+    def _append(self, draft: Draft, at: int) -> Append:
+        live = self.live
+        return Append(
             session_id=live.session.id,
-            fence=self._fence,
+            fence=self.lease.fence,
             batch=self._tables.batch_id(),
             first=draft.first,
             at=at,
@@ -147,31 +126,23 @@ class Keeper:
             closes=draft.closes,
             reopens=draft.reopens,
             blobs=tuple(draft.blobs),
+            snapshots=tuple(
+                [
+                    self._snapshot(draft, entry, at)
+                    for entry in draft.folds
+                    if entry.pause is not None and draft.has_ended(entry)
+                ]
+            ),
         )
-        patience = self._tables.clocks.of("store") or float("inf")
-        while True:
-            try:
-                await self._store(draft, append)
-            except (StoreClosed, StoreUnusable) as error:
-                live.commit_error = error
-                if trio.current_time() - live.committing_since >= patience:
-                    raise
-                await trio.sleep(RETRY)
-            else:
-                break
-        live.committing_since = live.commit_error = None
-        if not live.stored:
-            live.stored = True
-            self._tables.is_known(live.session.id)
 
     def _new_session(self, at: int) -> NewSession:
-        session = self._live.session
-        body = self._live.redactor.redact(encode_json(session))
+        session = self.live.session
+        body = self.live.redactor.redact(encode_json(session))
         return NewSession(session_id=session.id, provider=session.provider, at=at, body=body)
 
     def _session_record(self, draft: Draft) -> bytes | None:
         """Return the session's record, if the draft changes it."""
-        live, named = self._live, self._live.provider_session_id
+        live, named = self.live, self.live.provider_session_id
         for run in draft.folds.values():
             named = run.provider_session_id or named
         is_same = named == live.session.provider_session_id
@@ -179,13 +150,6 @@ class Keeper:
             return None
         live.session = replace(live.session, provider_session_id=named)
         return live.redactor.redact(encode_json(live.session))
-
-    async def _store(self, draft: Draft, append: Append) -> None:
-        store = self._tables.store
-        for entry in draft.folds:
-            if entry.pause is not None and draft.has_ended(entry):
-                await store.put_snapshot(self._snapshot(draft, entry, append.at))
-        await store.append(append)
 
     def _snapshot(self, draft: Draft, entry: RunState, at: int) -> Snapshot:
         order, run = entry.pause, draft.fold(entry)
@@ -209,11 +173,70 @@ class Keeper:
             session_id=run.session_id,
             run_id=run.id,
             at=at,
-            body=self._live.redactor.redact(encode_json(value)),
+            body=self.live.redactor.redact(encode_json(value)),
         )
 
+    def adopt(self) -> None:
+        """Take over what is stored now, let it have effect, and go to sleep without work."""
+        draft = self._draft
+        assert draft is not None
+        live = self.live
+        if self.append is not None:
+            self.append = live.committing_since = live.commit_error = None
+            if not live.stored:
+                live.stored = True
+                self._tables.is_known(live.session.id)
+        self._draft = None
+        self._adopt(draft)
+        self._closed = draft.closes or (self._closed and not draft.reopens)
+        for each in draft.effects:
+            self._let(each)
+        if not live.has_work:
+            self._pause()
+
+    def _pause(self) -> None:
+        """Wait for work, and sleep if none has come for a while."""
+        if self._is_quiet or self._closed or self.live.let_go:
+            self._committer.retire(self)
+        else:
+            self._tables.timeouts.nap(self.live, LINGER)
+
+    def rest(self) -> None:
+        """Release the adapter's idle resources, or remember that the session sleeps."""
+        if self._closed or self.live.let_go:
+            self._tables.release(self.live)
+        else:
+            self._tables.note_asleep(self.live)
+
+    # --- tasks beside it, as long as the session is live ----------------------------------------
+
+    def _beside(self, body: Callable[[], Awaitable[None]]) -> None:
+        task: Task[None] = Task(self._run, (body,), None, lambda: self._forget(task))
+        if self._tasks is None:
+            self._tasks = {}
+        self._tasks[task] = None
+        self._committer.tasks.launch(task)
+
+    async def _run(self, body: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await body()
+        except Exception as error:  # noqa: BLE001  # a crash of this session alone
+            self._committer.crash(self, error)
+
+    def _forget(self, task: Task[None]) -> None:
+        if self._tasks is not None:
+            self._tasks.pop(task, None)
+
+    def leave(self) -> None:
+        """Stop the tasks beside it, and take no more items."""
+        self.is_gone = True
+        self.append = None
+        self.live.intake.notify = None
+        for task in list(self._tasks or ()):
+            task.cancel()
+
     def _adopt(self, draft: Draft) -> None:
-        live = self._live
+        live = self.live
         live.intake.stored(draft.size)
         for entry, run in draft.folds.items():
             ended = draft.has_ended(entry)
@@ -235,7 +258,7 @@ class Keeper:
 
     def _spend(self, before: Run, after: Run) -> None:
         """Count a run's usage; when the manager's budget is used up, end all its runs."""
-        self._live.account.add(before, after)
+        self.live.account.add(before, after)
         tables = self._tables
         tables.account.add(before, after)
         spent = tables.account.why_spent(tables.budget, "manager")
@@ -249,7 +272,7 @@ class Keeper:
     def _let(self, asked: effect.Effect) -> None:
         match asked:
             case effect.Tell(event=event):
-                self._live.keep_word(event)
+                self.live.keep_word(event)
             case effect.Decide(entry=entry, question=question):
                 self._beside(partial(decide, entry, question))
             case effect.Answer(decided=decided):
@@ -268,18 +291,18 @@ class Keeper:
 
     def _is_within_budgets(self, entry: RunState) -> bool:
         """Give a starting run the remainder of its outer budgets; end the run if none is left."""
-        spent = why_spent(self._tables, self._live, entry.wish)
+        spent = why_spent(self._tables, self.live, entry.wish)
         if spent is not None:
             entry.claim(Stop(cause=Cause.BUDGET, detail=spent))
             return False
-        budget = budget_now(self._tables, self._live, entry.wish)
+        budget = budget_now(self._tables, self.live, entry.wish)
         if budget != entry.spec.budget:
             entry.spec = replace(entry.spec, budget=budget)
         return True
 
     def _next(self, left: RunState) -> None:
         """Give the session's next run its turn, if none has it."""
-        live = self._live
+        live = self.live
         if live.active is left and left.is_over:
             live.active = None
         while live.queue and not live.queue[0].can_wait:
@@ -309,7 +332,7 @@ class Keeper:
     def _delivered(self, sent: news.FollowUpSent, fate: news.Fate) -> None:
         if sent.delivery.fate is None:  # the first answer counts
             sent.delivery.fate = fate
-            self._live.intake.put(news.FollowUpFate(sent, fate))
+            self.live.intake.put(news.FollowUpFate(sent, fate))
 
 
 def _explains(entry: RunState) -> tuple[object, ...]:

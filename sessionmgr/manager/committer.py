@@ -1,0 +1,254 @@
+"""The committer: one task that has the recorders of all sessions write, a transaction at a time.
+
+A session with something in its inbox marks itself. The committer takes the first mark at once and
+later ones after a window, so that many sessions share a transaction: it drains the inboxes of all
+marked sessions, has their appends stored by one call, adopts what is stored, and so wakes each
+subscriber once. While a group is being written, marks gather for the next.
+
+An exception while it drives one recorder ends that session alone, by the Reconciler. What it has in
+hand is kept in this object, not in the task: a committer that is started again sends the same
+appends again, each of which is idempotent.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TYPE_CHECKING, Final
+
+import trio
+from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
+
+from sessionmgr.adapter.inbox import Urgency
+from sessionmgr.errors import StoreClosed, StoreUnusable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sessionmgr.manager.recorder import Recorder
+    from sessionmgr.manager.tables import Tables
+    from sessionmgr.otp import TaskSupervisor
+    from sessionmgr.store.row import Append, Appended
+
+log: Final = logging.getLogger("sessionmgr.manager")
+
+RETRY: Final = 0.1
+"""Seconds between two attempts to reach a store that is being started again."""
+WINDOW: Final = 0.025
+"""Seconds between two groups at most, for pieces of text, when many sessions stream."""
+SHORT_WINDOW: Final = 0.003
+"""The same for other events, and for what a session says after a silence."""
+ALONE: Final = 1
+"""So many sessions stream without a window: none of them has neighbours to share with."""
+MANY: Final = 10
+"""So many sessions more make the window as long as it gets."""
+EPOCH: Final = 0.1
+"""Seconds over which the sessions that stream are counted."""
+MOST_AT_ONCE: Final = 4 << 20
+"""Bytes of events after which a group is closed: the sessions left come first in the next."""
+
+
+class Committer:
+    """Drives the recorders of all live sessions."""
+
+    def __init__(
+        self, tables: Tables, tasks: TaskSupervisor, gone: Callable[[Recorder], None]
+    ) -> None:
+        self.tasks: Final = tasks
+        """Where the tasks beside the recorders run."""
+        self.recorders: Final[dict[Recorder, None]] = {}
+        self._tables: Final = tables
+        self._gone: Final = gone
+        """Hears of each recorder that has left its session."""
+        self._marked: list[Recorder] = []
+        self._group: Final[dict[Recorder, None]] = {}
+        """Recorders whose append is on its way to the store."""
+        self._due = math.inf
+        """When the marked sessions are to be taken."""
+        self._taken_at = -math.inf
+        self._parked: Task | None = None
+        self._until = math.inf
+        """How long the task is parked at most."""
+        self._window = 0.0
+        self._epoch = 1
+        self._epoch_over = -math.inf
+        self._streaming = 0
+        """How many sessions have had something to commit in this epoch."""
+
+    def admit(self, recorder: Recorder) -> None:
+        """Drive a recorder from now on."""
+        self.recorders[recorder] = None
+        recorder.begin()
+
+    def mark(self, recorder: Recorder, urgency: Urgency) -> None:
+        """Note that a session has something in its inbox."""
+        if not recorder.is_marked:
+            recorder.is_marked = True
+            self._marked.append(recorder)
+        if urgency is Urgency.NOW:
+            due = -math.inf
+        elif urgency is Urgency.SOON or recorder.epoch < self._epoch - 1:
+            due = self._taken_at + min(self._window, SHORT_WINDOW)
+        else:
+            due = self._taken_at + self._window
+        if due < self._due:
+            self._due = due
+            if self._parked is not None and due < self._until:
+                reschedule(self._parked)
+                self._parked = None
+
+    # --- the loop --------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Commit what the marked sessions have, group by group."""
+        while True:
+            await self._wait()
+            self._take()
+            if self._group:
+                await self._commit()
+
+    async def _wait(self) -> None:
+        """Wait until the marked sessions are due; the first one is due at once."""
+        if self._group:  # the store has not taken it yet
+            await trio.sleep(RETRY)
+            return
+        if self._due <= trio.current_time():
+            await trio.lowlevel.checkpoint()
+        while (due := self._due) > trio.current_time():
+            self._until = due
+            if due == math.inf:
+                await self._park()
+            else:
+                with trio.move_on_at(due):
+                    await self._park()
+
+    async def _park(self) -> None:
+        def abort(_: object) -> Abort:
+            self._parked = None
+            return Abort.SUCCEEDED
+
+        self._parked = current_task()
+        await wait_task_rescheduled(abort)
+
+    def _take(self) -> None:
+        """Have the marked recorders draft what they append."""
+        marked, self._marked, self._due = self._marked, [], math.inf
+        tables, size = self._tables, 0
+        at, milliseconds = tables.moment(), tables.milliseconds()
+        self._taken_at = trio.current_time()
+        self._count(marked)
+        for place, recorder in enumerate(marked):
+            if size >= MOST_AT_ONCE:
+                self._put_back(marked[place:])
+                break
+            if recorder in self._group:
+                self._put_back([recorder])
+            elif not recorder.is_gone:
+                recorder.is_marked = False
+                pending = recorder.live.intake.pending
+                try:
+                    if recorder.draft(at, milliseconds):
+                        self._group[recorder] = None
+                        size += min(pending, MOST_AT_ONCE)
+                    else:
+                        recorder.adopt()
+                except Exception as error:  # noqa: BLE001  # a crash of this session alone
+                    self.crash(recorder, error)
+
+    def _put_back(self, marked: Sequence[Recorder]) -> None:
+        self._marked += marked
+        self._due = -math.inf
+
+    def _count(self, marked: Sequence[Recorder]) -> None:
+        """Adapt the window to the number of sessions that stream."""
+        now = self._taken_at
+        if now >= self._epoch_over:
+            is_next = now < self._epoch_over + EPOCH
+            self._epoch += 1 if is_next else 2
+            streaming = self._streaming if is_next else 0
+            self._epoch_over, self._streaming = now + EPOCH, 0
+        else:
+            streaming = 0
+        epoch = self._epoch
+        for recorder in marked:
+            if recorder.epoch != epoch:
+                recorder.epoch = epoch
+                self._streaming += 1
+        share = min(1.0, (max(streaming, self._streaming) - ALONE) / MANY)
+        window = max(0.0, share) * WINDOW
+        # It grows at once, and shrinks where an epoch was quiet.
+        if window > self._window or now + EPOCH == self._epoch_over:
+            self._window = window
+
+    async def _commit(self) -> None:
+        """Have the appends of the group stored, and adopt those that are."""
+        group = list(self._group)
+        appends = [recorder.append for recorder in group if recorder.append is not None]
+        try:
+            outcomes = await self._tables.store.append_all(appends)
+        except (StoreClosed, StoreUnusable) as error:
+            outcomes = [error] * len(group)
+        except Exception as error:  # noqa: BLE001  # of one of them, perhaps
+            log.warning("event=group_not_stored appends=%d why=%r", len(group), error)
+            outcomes = [await self._outcome(append) for append in appends]
+        for recorder, outcome in zip(group, outcomes, strict=True):
+            if recorder in self._group:  # else it has crashed meanwhile
+                self._heed(recorder, outcome)
+
+    async def _outcome(self, append: Append) -> Appended | Exception:
+        try:
+            (outcome,) = await self._tables.store.append_all([append])
+        except Exception as error:  # noqa: BLE001  # the outcome of this one
+            return error
+        return outcome
+
+    def _heed(self, recorder: Recorder, outcome: Appended | Exception) -> None:
+        """Adopt what is stored; what the store refuses ends the session."""
+        if isinstance(outcome, StoreClosed | StoreUnusable) and not self._is_too_late(recorder):
+            recorder.live.commit_error = outcome
+            return  # the same append is sent again
+        if isinstance(outcome, Exception):
+            recorder.live.commit_error = outcome
+            self.crash(recorder, outcome)
+            return
+        del self._group[recorder]
+        try:
+            recorder.adopt()
+        except Exception as error:  # noqa: BLE001  # a crash of this session alone
+            self.crash(recorder, error)
+
+    def _is_too_late(self, recorder: Recorder) -> bool:
+        patience = self._tables.clocks.of("store") or math.inf
+        since = recorder.live.committing_since
+        return since is not None and trio.current_time() - since >= patience
+
+    # --- how a recorder leaves its session -------------------------------------------------------
+
+    def retire(self, recorder: Recorder) -> None:
+        """Let a session without work sleep."""
+        if self._drop(recorder):
+            recorder.rest()
+            self._gone(recorder)
+
+    def crash(self, recorder: Recorder, error: Exception) -> None:
+        """Have the Reconciler end a session whose recorder has crashed."""
+        if self._drop(recorder):
+            session_id = recorder.live.session.id
+            log.error("event=recorder_crashed session=%s", session_id, exc_info=error)
+            self._tables.settling[session_id] = trio.Event()
+            self._tables.orphans.put(recorder.live)
+            self._gone(recorder)
+
+    def abandon(self, recorder: Recorder) -> None:
+        """Let go of a recorder: the manager goes down, or this part of its tree."""
+        if self._drop(recorder):
+            self._gone(recorder)
+
+    def _drop(self, recorder: Recorder) -> bool:
+        """Stop driving a recorder; False if that is done already."""
+        if recorder.is_gone:
+            return False
+        recorder.leave()
+        self._group.pop(recorder, None)
+        self.recorders.pop(recorder, None)
+        return True

@@ -34,6 +34,7 @@ from sessionmgr.batch.messages import (
 )
 from sessionmgr.errors import HostLost
 from sessionmgr.process import Tail
+from sessionmgr.waiting import RepeatedEvent
 from sessionmgr.wire import LineDecoder
 
 if TYPE_CHECKING:
@@ -66,12 +67,8 @@ class Child:
         self.number = 0
         self.is_ready = False
         self.lost: str | None = None
-        self.news = trio.Event()
+        self.news: Final = RepeatedEvent()
         self.speaking: Final = trio.Lock()
-
-    def ring(self) -> None:
-        """Wake who waits for news."""
-        self.news.set()
 
     async def tell(self, message: Message) -> None:
         """Say something to the child, whole: half a line would be the end of it.
@@ -183,7 +180,6 @@ class ChildHost:
         while not child.reports:
             if child.lost is not None:
                 raise HostLost(child.lost)
-            child.news = trio.Event()
             await child.news.wait()
         return tuple(child.reports)
 
@@ -216,7 +212,7 @@ class ChildHost:
                 child.lost = child.lost or f"it has gone: {child.tail.short()}".rstrip(": ")
             finally:
                 await self._see_out(child)  # noqa: ASYNC102  # shielded and bounded in there
-                child.ring()
+                child.news.set()
                 nursery.cancel_scope.cancel()
         if not child.is_ready:
             raise HostLost(child.lost or "it was told to go before it was ready")
@@ -248,7 +244,7 @@ class ChildHost:
                 child.number += 1
                 child.reports.append((child.number, ended))
                 child.activities.pop((ended.job, ended.attempt), None)
-                child.ring()
+                child.news.set()
             case Active(job=job, attempt=attempt, activity=activity):
                 child.activities[job, attempt] = activity, trio.current_time()
             case Ask():

@@ -21,6 +21,7 @@ from sessionmgr.batch.own_store import unknown
 from sessionmgr.batch.recovery import recover
 from sessionmgr.batch.shared_pauses import SharedPauses
 from sessionmgr.errors import BatchError, HostLost
+from sessionmgr.waiting import RepeatedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,7 +66,7 @@ class Conductor:
         """What is on record as begun, and the host has not heard of."""
         self.ends = steps.ends
         """The number of the last recorded end."""
-        self._rung = trio.Event()
+        self._rung: Final = RepeatedEvent()
         self._nap = trio.CancelScope()
         self._stop_detail: str | None = None
         self._asked_to_stop: Final = trio.Event()
@@ -125,7 +126,7 @@ class Conductor:
 
     def _be_over(self) -> None:
         self.over.set()
-        self._ring()
+        self._rung.set()
 
     async def _wind_down(self) -> None:
         with trio.move_on_after(GRACE, shield=True):
@@ -171,17 +172,13 @@ class Conductor:
         done = await self._executor.run(partial(self._write, step))
         if self.ends < self._steps.ends:
             self.ends = self._steps.ends
-            self._ring()
+            self._rung.set()
         return done
 
     def _write(self, step: Callable[[], T]) -> T:
         done = step()
         self._steps.write_results()
         return done
-
-    def _ring(self) -> None:
-        rung, self._rung = self._rung, trio.Event()
-        rung.set()
 
     async def _go_on(self) -> None:
         """Take reports and begin attempts, until all is over."""

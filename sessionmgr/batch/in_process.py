@@ -19,6 +19,7 @@ from sessionmgr.batch.wish import refusal, wish_of
 from sessionmgr.errors import HostLost, LeaseHeld, ProcessError, StartRefused, StoreError
 from sessionmgr.manager.resuming import message_to_resume, was_cut_unanswered
 from sessionmgr.model import Failure, FailureKind, RunResult, RunStatus
+from sessionmgr.waiting import RepeatedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,7 +82,7 @@ class InProcessHost:
         self._parts: Final[dict[tuple[str, int], _Part]] = {}
         self._reports: Final[deque[Report]] = deque()
         self._last = 0
-        self._told = trio.Event()
+        self._told: Final = RepeatedEvent()
         self._nursery: trio.Nursery | None = None
         self._copying: Final = trio.CapacityLimiter(COPIES)
         self._lease = trio.CancelScope()
@@ -144,7 +145,6 @@ class InProcessHost:
         while not self._reports:
             if self._nursery is None:
                 raise HostLost(ENDED)
-            self._told = trio.Event()
             await self._told.wait()
         return tuple(self._reports)
 

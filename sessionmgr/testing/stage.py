@@ -30,6 +30,7 @@ from sessionmgr.model import (
     Usage,
 )
 from sessionmgr.testing import script as say
+from sessionmgr.waiting import RepeatedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -64,7 +65,7 @@ class Stage:
         self._numbers: Final = count(1)
         self._told = False
         self._unsaid: Final[deque[str]] = deque()
-        self._has_heard = trio.Event()
+        self._has_heard: Final = RepeatedEvent()
         self._playing: Final = trio.CancelScope()
 
     async def play(self) -> None:
@@ -282,7 +283,6 @@ class Stage:
     async def _hear(self) -> None:
         await trio.lowlevel.checkpoint()
         while not self._unsaid:
-            self._has_heard = trio.Event()
             await self._has_heard.wait()
         await self._speak(say.Say(text=self._unsaid.popleft()))
 

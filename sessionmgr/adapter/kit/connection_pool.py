@@ -19,6 +19,7 @@ import trio
 from sessionmgr.adapter.connections import Keyed, Living
 from sessionmgr.errors import StartFailed
 from sessionmgr.otp import child
+from sessionmgr.waiting import move_on_when
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Hashable
@@ -209,10 +210,8 @@ class ConnectionPool(Generic[Spec, C]):
             async with self._connect(held.spec) as connection:
                 held.connection = connection
                 task_status.started()
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(_cancel_after, connection, nursery.cancel_scope)
+                async with move_on_when(connection.wait_closed):
                     await held.end_of_life()
-                    nursery.cancel_scope.cancel()
                 self._lose(held)  # before it is closed: that may take a while
         finally:
             self._lose(held)
@@ -236,8 +235,3 @@ class ConnectionPool(Generic[Spec, C]):
         for each in sorted(idle, key=lambda each: each.used)[: max(0, len(idle) - self._keep)]:
             self._lose(each)
             each.live_until(now)
-
-
-async def _cancel_after(connection: Living, scope: trio.CancelScope) -> None:
-    await connection.wait_closed()
-    scope.cancel()

@@ -7,6 +7,7 @@ then come the steps of the ladder. Its owner may be cancelled at any time; the e
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -14,6 +15,7 @@ import trio
 from sessionmgr.errors import InputFull
 from sessionmgr.process import Pump
 from sessionmgr.process.ladder import Ladder, end_tree
+from sessionmgr.waiting import move_on_when
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -100,19 +102,16 @@ class StdioChild:
 
     async def _wait_for_the_end(self, tree: ChildTree) -> None:
         """Wait until it has gone, or has closed its output, or has had its time to go."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._until_silent, nursery.cancel_scope, tree)
+        async with move_on_when(partial(self._until_silent, tree)):
             await self._parting.wait()
             with trio.move_on_after(0.0 if self.hurried else self._ladder.polite):
                 await tree.wait_exit()
-            nursery.cancel_scope.cancel()
 
-    async def _until_silent(self, scope: trio.CancelScope, tree: ChildTree) -> None:
+    async def _until_silent(self, tree: ChildTree) -> None:
         await self._pump.stdout_ended.wait()
         # A child that has closed its output is about to end. If it does not, it is of no use.
         with trio.move_on_after(LAST_MOMENTS):
             await tree.wait_exit()
-        scope.cancel()
 
     async def _serve(self, tree: ChildTree) -> None:
         await self._pump.run(

@@ -11,6 +11,7 @@ import trio
 
 from sessionmgr.testing.model_server.http import HttpRequest
 from sessionmgr.testing.model_server.request import ModelRequest
+from sessionmgr.waiting import RepeatedEvent
 
 KEPT: Final = 10_000
 """How many of the last exchanges stay in the log."""
@@ -46,7 +47,7 @@ class Log:
         self._whole: deque[Exchange] = deque()
         """Those that still have all that was sent."""
         self._bytes = 0
-        self._changed = trio.Event()
+        self._changed: Final = RepeatedEvent()
         self.total = 0
         self.strangers: list[str] = []
         """Targets that nobody here knows, as `METHOD TARGET`: a hermetic run has none."""
@@ -66,7 +67,7 @@ class Log:
         self._bytes += len(http.body)
         while self._bytes > KEPT_BYTES and len(self._whole) > 1:
             self._forget(self._whole.popleft())
-        self._tell()
+        self._changed.set()
         return exchange
 
     def _forget(self, exchange: Exchange) -> None:
@@ -78,11 +79,7 @@ class Log:
         """Note that nothing more will be answered; by default because the server ends."""
         if exchange.ending == "open":
             exchange.ending = "shutdown"
-        self._tell()
-
-    def _tell(self) -> None:
         self._changed.set()
-        self._changed = trio.Event()
 
     async def reached(self, total: int) -> None:
         """Wait until there were so many requests."""

@@ -13,6 +13,7 @@ from sessionmgr.testing.simulation.chance import Dice
 from sessionmgr.testing.simulation.weather import Kind, Weather
 from sessionmgr.testing.simulation.weathered import WeatheredStore
 from sessionmgr.testing.simulation.world import ShiftNote
+from sessionmgr.waiting import RepeatedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,7 @@ class Shift:
             ends.append(("zombie", 1))
         self._end: Final = self._dice.one_of(ends)
         self._alive: Final[dict[Caller, trio.CancelScope]] = {}
-        self._left = trio.Event()
+        self._left: Final = RepeatedEvent()
         world.shifts.append(self._note)
 
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -100,7 +101,6 @@ class Shift:
     async def _all_gone(self) -> None:
         """Wait until all callers have gone."""
         while self._alive:
-            self._left = trio.Event()
             await self._left.wait()
         await trio.lowlevel.checkpoint()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import trio
 
 from sessionmgr.errors import StoreBusy, StoreClosed
+from sessionmgr.waiting import RepeatedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -28,7 +29,7 @@ class Weather:
     def __init__(self, dice: Dice) -> None:
         self._dice: Final = dice
         self._kind: Kind | None = None
-        self._changed = trio.Event()
+        self._changed: Final = RepeatedEvent()
         self._waiting: Final[set[trio.CancelScope]] = set()
         self._doomed: Final[dict[str, str]] = {}
         self._revived: trio.Event | None = None
@@ -55,7 +56,6 @@ class Weather:
     def _set(self, kind: Kind | None) -> None:
         self._kind = kind
         self._changed.set()
-        self._changed = trio.Event()
         if kind == "closed":
             for scope in list(self._waiting):
                 scope.cancel()

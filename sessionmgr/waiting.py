@@ -1,0 +1,79 @@
+"""The part of trio-util that is used here, with types: the package itself has none.
+
+`AsyncValue` and `RepeatedEvent` weigh too much for what there are thousands of.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
+
+import trio_util  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs]
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
+
+    import trio
+
+T = TypeVar("T")
+
+
+class _Value(Protocol[T]):
+    value: T
+
+    async def wait_value(self, predicate: Callable[[T], bool]) -> T: ...
+
+
+class _Repeated(Protocol):
+    def set(self) -> None: ...
+
+    async def wait(self) -> None: ...
+
+
+class AsyncValue(Generic[T]):
+    """A value that can be waited for."""
+
+    __slots__ = ("_within",)
+
+    def __init__(self, value: T) -> None:
+        self._within = cast("_Value[T]", trio_util.AsyncValue(value))
+
+    @property
+    def value(self) -> T:
+        """What it is now."""
+        return self._within.value
+
+    @value.setter
+    def value(self, value: T) -> None:
+        self._within.value = value
+
+    async def wait(self, holds: Callable[[T], bool]) -> T:
+        """Wait until something holds of the value, and return it as it was then."""
+        return await self._within.wait_value(holds)
+
+
+class RepeatedEvent:
+    """An event that happens again and again: who waits, waits for the next time."""
+
+    __slots__ = ("_within",)
+
+    def __init__(self) -> None:
+        self._within = cast("_Repeated", trio_util.RepeatedEvent())
+
+    def set(self) -> None:
+        """Wake all who wait."""
+        self._within.set()
+
+    async def wait(self) -> None:
+        """Wait for the next time."""
+        await self._within.wait()
+
+
+def move_on_when(
+    wait: Callable[[], Awaitable[object]],
+) -> AbstractAsyncContextManager[trio.CancelScope, bool]:
+    """Cancel a block as soon as `wait` returns; what either raises leaves in a group."""
+    return cast(
+        "AbstractAsyncContextManager[trio.CancelScope, bool]",
+        trio_util.move_on_when(wait),  # pyright: ignore[reportUnknownMemberType]
+    )

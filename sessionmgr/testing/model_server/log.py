@@ -11,7 +11,7 @@ import trio
 
 from sessionmgr.testing.model_server.http import HttpRequest
 from sessionmgr.testing.model_server.request import ModelRequest
-from sessionmgr.waiting import RepeatedEvent
+from sessionmgr.waiting import AsyncValue, RepeatedEvent
 
 KEPT: Final = 10_000
 """How many of the last exchanges stay in the log."""
@@ -48,7 +48,7 @@ class Log:
         """Those that still have all that was sent."""
         self._bytes = 0
         self._changed: Final = RepeatedEvent()
-        self.total = 0
+        self._total: Final = AsyncValue(0)
         self.strangers: list[str] = []
         """Targets that nobody here knows, as `METHOD TARGET`: a hermetic run has none."""
 
@@ -58,10 +58,15 @@ class Log:
     def __len__(self) -> int:
         return len(self._kept)
 
+    @property
+    def total(self) -> int:
+        """How many requests there were."""
+        return self._total.value
+
     def begin(self, http: HttpRequest) -> Exchange:
         """Note a request."""
         exchange = Exchange(number=self.total, http=http)
-        self.total += 1
+        self._total.value += 1
         self._kept.append(exchange)
         self._whole.append(exchange)
         self._bytes += len(http.body)
@@ -83,9 +88,7 @@ class Log:
 
     async def reached(self, total: int) -> None:
         """Wait until there were so many requests."""
-        await trio.lowlevel.checkpoint()
-        while self.total < total:
-            await self._changed.wait()
+        await self._total.wait(lambda number: number >= total)
 
     async def settled(self) -> None:
         """Wait until nothing is being answered."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sessionmgr.model import MessageStreamed
 from sessionmgr_adapters.claude.frames import read
 from sessionmgr_adapters.claude.normalise import normalise
 from sessionmgr_adapters.claude.state import State
@@ -50,6 +51,15 @@ def test_how_full_the_context_is_is_said_by_the_agent_and_not_by_those_that_it_c
         for frame in read([said % (tokens, parent)]):
             normalise(frame, state)
     assert state.context == 7
+
+
+def test_pieces_that_do_not_name_their_message_are_of_the_one_that_began() -> None:
+    state = State()
+    begun = b'{"type":"message_start","message":{"id":"m1"}}'
+    piece = b'{"type":"content_block_delta","delta":{"type":"text_delta","text":"hi"}}'
+    said = [b'{"type":"stream_event","event":%b}' % event for event in (begun, piece)]
+    events = [event for frame in read(said) for event in normalise(frame, state)]
+    assert [each.message_id for each in events if isinstance(each, MessageStreamed)] == ["m1/0"]
 
 
 def test_blocks_of_messages_become_events() -> None:

@@ -139,6 +139,3 @@ class StdioChild:
     async def wait_closed(self) -> None:
         """Wait until it is of no use any more."""
         await self._closed.wait()
-
-
-ChildTalk = StdioChild

@@ -40,11 +40,7 @@ class Step(StrEnum):
 
 
 TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
-    Phase.OPENED: {
-        Step.ASK: Phase.ASKED,
-        Step.TURN_ENDED: Phase.ENDED,
-        Step.LEAVE: Phase.LEFT,
-    },
+    Phase.OPENED: {Step.ASK: Phase.ASKED, Step.TURN_ENDED: Phase.ENDED, Step.LEAVE: Phase.LEFT},
     Phase.ASKED: {Step.TURN_ENDED: Phase.ENDED, Step.LEAVE: Phase.LEFT},
     Phase.ENDED: {},
     Phase.LEFT: {},

@@ -1,0 +1,147 @@
+"""A connection over a real child that speaks in lines: what is pushed where, and when it ends."""
+
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+
+import trio
+import trio.testing
+
+from sessionmgr.adapter.connections import Driver
+from sessionmgr.adapter.kit.stdio_connection import (
+    EARLY,
+    StdioConnection,
+    StdioConversation,
+    size_of,
+)
+from sessionmgr.process import Command, open_launcher
+from sessionmgr.process.ladder import Ladder
+from sessionmgr.wire import Line, Oversized
+
+ECHO = """
+import sys
+print("early", flush=True)
+for line in sys.stdin:
+    print(line.strip(), flush=True)
+"""
+HURRIED = Ladder(polite=2.0, term=1.0)
+
+
+class Notes:
+    """A driver that notes what is pushed into it."""
+
+    def __init__(self) -> None:
+        self.frames: list[str] = []
+        self.sizes: list[int] = []
+        self.ends = 0
+        self.room_asked = 0
+        self.news = trio.Event()
+
+    def feed(self, frames: Sequence[str], size: int) -> None:
+        self.frames += frames
+        self.sizes.append(size)
+        self._tell()
+
+    def end(self) -> None:
+        self.ends += 1
+        self._tell()
+
+    async def room(self) -> None:
+        self.room_asked += 1
+        await trio.lowlevel.checkpoint()
+
+    def _tell(self) -> None:
+        self.news.set()
+        self.news = trio.Event()
+
+    async def until(self, frame: str) -> None:
+        while frame not in self.frames:
+            await self.news.wait()
+
+
+class Words(StdioConnection[str, str]):
+    def __init__(self) -> None:
+        super().__init__(self.words, lambda word: word.encode() + b"\n", ladder=HURRIED)
+        self.between: list[str] = []
+        self.noticed = trio.Event()
+        self.has_said = {"early": trio.Event(), "x": trio.Event()}
+        self.size = 0
+
+    def words(self, lines: Sequence[Line]) -> list[str]:
+        found = [line.decode() for line in lines if isinstance(line, bytes)]
+        self.size += size_of(lines)
+        for each in {"early", "x"}.intersection(found):
+            if each == "early" or self.size > EARLY:
+                self.has_said[each].set()
+        return found
+
+    async def open(self, driver: Driver[str]) -> StdioConversation[str, str]:
+        self.attach(driver)
+        await trio.lowlevel.checkpoint()
+        return StdioConversation(self, driver)
+
+    def unheard(self, frames: Sequence[str]) -> None:
+        self.between += frames
+        self.noticed.set()
+
+
+@asynccontextmanager
+async def connected(script: str = ECHO) -> AsyncGenerator[Words, None]:
+    command = Command(argv=(sys.executable, "-I", "-c", script), cwd="/", env={})
+    with trio.fail_after(30):
+        async with open_launcher() as launcher:
+            connection = Words()
+            async with connection.running(launcher, command):
+                yield connection
+
+
+async def test_frames_go_to_the_driver_whose_conversation_is_open() -> None:
+    async with connected() as connection:
+        await connection.has_said["early"].wait()
+        first, second = Notes(), Notes()
+        one = await connection.open(first)
+        await one.send("a")
+        await first.until("a")
+        assert first.frames == ["early", "a"]
+        assert sum(first.sizes) == len("earlya")
+        assert first.room_asked > 0
+        one.close()
+        assert connection.tell("nobody's")
+        await connection.noticed.wait()
+        assert connection.between == ["nobody's"]
+        two = await connection.open(second)
+        one.close()  # once more, and the other's stays open
+        await two.send("b")
+        await second.until("b")
+        await two.clear_away()
+    assert (first.frames, first.ends) == (["early", "a"], 0)
+    assert (second.frames, second.ends) == (["b"], 1)
+    assert connection.facts is not None
+    assert connection.facts.exit_code == 0
+
+
+async def test_a_driver_that_comes_when_the_child_is_gone_is_told_so_at_once() -> None:
+    async with connected("print('last word')") as connection:
+        await connection.wait_closed()
+        await connection.part()  # until its tree is seen to its end
+        late = Notes()
+        await connection.open(late)
+        assert (late.frames, late.ends) == (["last word"], 1)
+
+
+async def test_a_child_that_speaks_before_anybody_listens_is_held_up() -> None:
+    flood = f"import sys\nsys.stdout.write('x\\n' * {4 * EARLY})\nsys.stdout.flush()\nprint('last')"
+    async with connected(flood) as connection:
+        await connection.has_said["x"].wait()
+        await trio.testing.wait_all_tasks_blocked(0.1)
+        assert EARLY < connection.size <= EARLY + 64 * 1024  # one read more than there is room for
+        listener = Notes()
+        await connection.open(listener)
+        assert listener.sizes[0] == connection.size
+        await listener.until("last")
+        assert len(listener.frames) == 4 * EARLY + 1
+
+
+def test_a_line_that_was_too_long_counts_nothing() -> None:
+    assert size_of([b"ab", b"c"]) == 3
+    assert size_of([b"ab", Oversized(10**9, b"x")]) == 2

@@ -13,6 +13,7 @@ from sessionmgr_adapters.claude.blocks import TextBlock
 from sessionmgr_adapters.claude.frames import (
     Assistant,
     ControlReply,
+    Lifecycle,
     Message,
     Origin,
     Reply,
@@ -20,6 +21,7 @@ from sessionmgr_adapters.claude.frames import (
     System,
     Task,
 )
+from sessionmgr_adapters.claude.outgoing import UserMessage
 from tests.adapters.claude.mocked import (
     Talk,
     heard_prompt,
@@ -107,6 +109,47 @@ async def test_what_goes_on_in_the_background_keeps_a_run_open(autojump_clock: M
     async with stage(MockSdk(script)) as session:
         done = await ran(session)
     assert (done.status, done.text, done.turns) == (RunStatus.COMPLETED, "seen", 2)
+
+
+async def test_a_turn_that_takes_up_what_a_task_came_to_has_all_the_time_it_needs(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)))
+        it.says(System(subtype="background_tasks_changed", tasks=[Task(task_id="b1")]))
+        it.says(result(prompt.uuid), idle())
+        await trio.sleep(10)
+        it.says(System(subtype="background_tasks_changed"))
+        await trio.sleep(1)
+        it.says(running(), init(session_of(it)))
+        await trio.sleep(10)
+        it.says(*text("seen"), result(), idle())
+
+    async with stage(MockSdk(script)) as session:
+        done = await ran(session)
+    assert (done.status, done.text, done.turns) == (RunStatus.COMPLETED, "seen", 2)
+
+
+async def test_a_message_ends_the_wait_for_the_last_word(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)), *text("first"), result(prompt.uuid))
+        await it.gate("answered")
+        more = await it.heard()
+        assert isinstance(more, UserMessage)
+        it.says(Lifecycle(command_uuid=more.uuid, state="completed"))
+        await trio.sleep(1.5)
+        it.says(*text("second"), result(more.uuid), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        await sdk.reached("answered")
+        await trio.sleep(1)
+        sdk.open_gate("answered")
+        assert (await run.append("more")).accepted
+        assert (await run.result()).text == "second"
 
 
 async def test_a_task_that_ends_without_a_word_ends_the_run(autojump_clock: MockClock) -> None:

@@ -235,6 +235,32 @@ async def test_an_older_one_has_taken_what_was_sent_before_its_turn_began(
         assert (await run.result()).status is RunStatus.COMPLETED
 
 
+async def test_a_run_whose_turn_is_stopped_takes_no_more_messages(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        if prompt.content == "more":
+            it.says(running(), init(session_of(it)), result(prompt.uuid), idle())
+            return
+        it.says(running(), init(session_of(it), "bypassPermissions"))
+        await it.expect(INTERRUPTED)
+        await it.gate("stopping")
+        it.says(result(prompt.uuid, subtype="error_during_execution", is_error=True), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        await sdk.reached("stopping")
+        follow_up = await run.append("more")
+        assert not follow_up.accepted
+        sdk.open_gate("stopping")
+        failure = (await run.result()).failure
+        assert failure is not None
+        assert failure.kind is FailureKind.PERMISSION_REFUSED
+        assert (await follow_up.run.result()).status is RunStatus.COMPLETED
+
+
 OLD: Final[dict[str, Json]] = {"claude_code_version": "2.1.197", "account": ACCOUNT}
 
 

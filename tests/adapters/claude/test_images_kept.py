@@ -7,8 +7,10 @@ from pathlib import Path
 
 from trio.testing import MockClock
 
+from sessionmgr.manager import open_manager
 from sessionmgr.model import FailureKind, Json
-from sessionmgr.testing.mock_sdk import MockSdk
+from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
+from sessionmgr_adapters.claude import ClaudeAdapter
 from sessionmgr_adapters.claude.blocks import ToolResult
 from sessionmgr_adapters.claude.frames import (
     Message,
@@ -24,7 +26,7 @@ from tests.adapters.claude.mocked import (
     session_of,
     tool,
 )
-from tests.adapters.claude.scene import ran, stage
+from tests.adapters.claude.scene import Mock, ran, stage
 
 
 async def test_an_image_that_cannot_be_sent_is_refused(tmp_path: Path) -> None:
@@ -47,7 +49,10 @@ async def test_an_image_that_a_tool_shows_is_kept_in_the_store(autojump_clock: M
         it.says(running(), init(session_of(it)), tool("t1", "Read"), shown)
         it.says(result(prompt.uuid), idle())
 
-    async with stage(MockSdk(script)) as session:
-        (image,) = (await ran(session)).images
-    assert (image.media_type, image.bytes) == ("image/png", 5)
-    assert image.blob == hashlib.sha256(b"hello").hexdigest()
+    sdk: Mock = MockSdk(script)
+    adapter = with_sdk(ClaudeAdapter, sdk)
+    async with sdk, open_manager(adapters={"claude": adapter}) as manager:
+        (image,) = (await ran(await manager.open_session("claude"))).images
+        assert (image.media_type, image.bytes) == ("image/png", 5)
+        assert image.blob == hashlib.sha256(b"hello").hexdigest()
+        assert await manager.blob(image.blob) == b"hello"

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from pathlib import Path
 
 import pytest
+import trio
+from trio.testing import MockClock
 
 from sessionmgr.manager import RunHandle, open_manager
 from sessionmgr.model import AnyEvent, Json, RunStatus
 from sessionmgr.model.moment import written
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude import ClaudeAdapter, ClaudeOptions, driver
-from sessionmgr_adapters.claude.session_file import SessionFile, is_kept, path_of
+from sessionmgr_adapters.claude.session_file import SILENCE, SessionFile, is_kept, path_of
 from tests.adapters.claude.dialect import HELLO, INIT, SESSION
 from tests.adapters.claude.mocked import (
     Talk,
@@ -142,6 +145,40 @@ async def test_what_tools_do_in_silence_is_told_from_it_and_never_twice(
             ("tool_call_started", "t2"),
             ("tool_call_completed", "t2"),
         ]
+
+
+async def test_the_file_is_not_read_while_the_agent_speaks(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    started: list[str] = []
+
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        started.append(session_of(it))
+        it.says(running(), init(session_of(it)))
+        await it.gate("begun")
+        for _ in range(5):
+            await trio.sleep(SILENCE * 0.6)
+            it.says(*text("well"))
+        await it.gate("has spoken")
+        it.says(result(prompt.uuid), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk, tmp_path) as session:
+        run = await session.submit("hi", options=ClaudeOptions(home=str(tmp_path)))
+        await sdk.reached("begun")
+        path = path_of(started[0], str(tmp_path), {"CLAUDE_CONFIG_DIR": str(tmp_path)})
+        assert path is not None
+        path.parent.mkdir(parents=True)
+        path.write_text(line("assistant", call("t1")))
+        sdk.open_gate("begun")
+        await sdk.reached("has spoken")
+        autojump_clock.autojump_threshold = math.inf  # it does not wait for threads
+        for _ in range(5):  # what was begun in a thread is done before
+            await trio.to_thread.run_sync(path.read_bytes)
+        sdk.open_gate("has spoken")
+        assert (await run.result()).status is RunStatus.COMPLETED
+        assert await tools_of(run) == []
 
 
 DIES = """#!/bin/sh

@@ -152,6 +152,23 @@ async def test_a_message_ends_the_wait_for_the_last_word(autojump_clock: MockClo
         assert (await run.result()).text == "second"
 
 
+async def test_a_task_that_begins_after_the_result_keeps_a_run_open(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)), result(prompt.uuid))
+        await trio.sleep(1)
+        it.says(System(subtype="background_tasks_changed", tasks=[Task(task_id="b1")]))
+        await trio.sleep(10)
+        it.says(*text("seen"), System(subtype="background_tasks_changed"), idle())
+
+    async with stage(MockSdk(script)) as session:
+        began = trio.current_time()
+        assert (await ran(session)).text == "seen"
+        assert 11 <= trio.current_time() - began < 15
+
+
 async def test_a_task_that_ends_without_a_word_ends_the_run(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)

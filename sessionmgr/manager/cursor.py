@@ -19,6 +19,7 @@ from sessionmgr.model import (
     UnknownEvent,
     decode_event,
 )
+from sessionmgr.waiting import move_on_when
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterator, Sequence
@@ -160,13 +161,11 @@ class Cursor:
             await store.wait(self._session_id, after=self._after)
             return
         failure: StoreError | None = None
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_cancel_when, self._ended, nursery.cancel_scope)
+        async with move_on_when(self._ended.wait):
             try:
                 await store.wait(self._session_id, after=self._after)
-            except StoreError as error:  # raised bare, not as the nursery's
+            except StoreError as error:  # raised bare, not in a group
                 failure = error
-            nursery.cancel_scope.cancel()
         if failure is not None:
             raise failure
 
@@ -188,11 +187,6 @@ class Cursor:
             and (self._run_id is None or event.run_id == self._run_id)
             and (self._types is None or event.type in self._types)
         )
-
-
-async def _cancel_when(over: Latch, scope: trio.CancelScope) -> None:
-    await over.wait()
-    scope.cancel()
 
 
 class RunCursor(Cursor):

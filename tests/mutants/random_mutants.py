@@ -41,6 +41,8 @@ TESTS: Final = {
 PATIENCE: Final = 120.0
 """Seconds for the tests of one mutant, and so many times more than they took without it."""
 TIMES: Final = 8
+UNKNOWN: Final = 60.0
+"""Seconds for tests that have not been measured."""
 
 
 class Drawn(NamedTuple):
@@ -105,14 +107,20 @@ async def judge(copy: Copy, drawn: Drawn, reach: Reach, first: Sequence[str]) ->
     tests = [*first]
     tests += [each for each in reach.tests(drawn.path, drawn.change.within) if exists(each)]
     package = next(name for name, path in UNDER.items() if drawn.path.startswith(path))
-    usual = sum(reach.seconds.get(each, 1.0) for each in tests)
-    killer = await copy.failed(drawn, tests or TESTS[package], usual)
+    usual = sum(reach.seconds.get(each, UNKNOWN) for each in tests) or UNKNOWN
+    killer = await copy.failed(drawn, tests or tests_of(drawn.path, package), usual)
     seconds = time.monotonic() - began
     said = drawn.change.said_of((copy.root / drawn.path).read_text(encoding="utf-8"))
     verdict = "SURVIVED" if killer is None else f"killed by {killer[:90]}"
     print(f"{drawn.name} in {drawn.change.within}: {said}", flush=True)
     print(f"    {verdict} ({len(tests)} tests, {seconds:.0f} s)", flush=True)
     return killer is not None
+
+
+def tests_of(path: str, package: str) -> Sequence[str]:
+    """Return the tests of a module's own directory, or of its package."""
+    own = f"tests/adapters/{path.split('/')[2]}"
+    return [own] if package == "adapters" and (ROOT / own).is_dir() else TESTS[package]
 
 
 def exists(test: str) -> bool:

@@ -110,7 +110,7 @@ def test_codex_may_say_what_it_likes(frames: list[Json]) -> None:
                 codex_lines.asking_of(Request(id_, method, json.dumps(params).encode()))
             case {"method": str(method), "params": params}:
                 notice = codex_lines.notice_of(Notification(method, json.dumps(params).encode()))
-                at_once = codex_lines.read_notice(json.dumps(frame).encode())
+                [at_once] = codex_lines.read_notices([json.dumps(frame).encode()])
                 assert at_once is None or at_once == notice
                 keep(of_codex.normalise(notice, state))
             case _:

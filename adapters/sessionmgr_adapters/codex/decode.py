@@ -1,6 +1,6 @@
 """Lines of a Codex app-server to frames.
 
-`read_notice` decodes a notice in one pass, envelope and parameters together: that is nearly every
+`read_notices` decodes a notice in one pass, envelope and parameters together: that is nearly every
 line of a text that streams. `sessionmgr.wire.json_rpc` takes the envelope off all other lines, and
 `notice_of` and `asking_of` decode what is in it.
 """
@@ -17,6 +17,8 @@ from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.items import read_item
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sessionmgr.model import Json
     from sessionmgr.wire import Line, Notification, Request
     from sessionmgr_adapters.codex.frames import Notice
@@ -88,7 +90,7 @@ class _Envelope(Protocol):
 def _one_pass() -> msgspec.json.Decoder[_Envelope]:
     """Return the decoder of whole lines, by their method."""
     envelopes = [
-        msgspec.defstruct("_Said", [("params", of)], tag_field="method", tag=method, frozen=True)
+        msgspec.defstruct("_Said", [("params", of)], tag_field="method", tag=method, gc=False)
         for method, of in _NOTICES.items()
     ]
     union: object = Union[tuple(envelopes)]  # noqa: UP007  # of as many as there are
@@ -98,11 +100,20 @@ def _one_pass() -> msgspec.json.Decoder[_Envelope]:
 _ONE_PASS: Final = _one_pass()
 
 
-def read_notice(line: Line) -> Notice | None:
-    """Return the notice that a line is; None if `sessionmgr.wire.json_rpc` must look at it."""
+def read_notices(lines: Sequence[Line]) -> list[frames.Notice | None]:
+    """Return the notice that each line is; None where `json_rpc` must look at the line."""
+    try:
+        # Nearly always all of them are; one that was too long is a TypeError.
+        return [each.params for each in map(_ONE_PASS.decode, cast("Sequence[bytes]", lines))]
+    except (*_REFUSALS, TypeError):
+        return [read_notice(line) for line in lines]
+
+
+def read_notice(line: Line) -> frames.Notice | None:
+    """Return the notice that a line is."""
     try:
         return _ONE_PASS.decode(cast("bytes", line)).params
-    except (*_REFUSALS, TypeError):  # TypeError: the line was too long
+    except (*_REFUSALS, TypeError):
         return None
 
 

@@ -14,6 +14,7 @@ import trio
 
 from sessionmgr.adapter.kit.conversation_run import ConversationRun
 from sessionmgr.adapter.kit.follow_ups import FollowUps
+from sessionmgr.model import MessageStreamed
 from sessionmgr_adapters.codex.calling import Caller, refused
 from sessionmgr_adapters.codex.changes import Changes
 from sessionmgr_adapters.codex.cleanup import CLEANING, Cleanup
@@ -25,6 +26,7 @@ from sessionmgr_adapters.codex.frames import (
     Frame,
     Hello,
     ItemStarted,
+    MessageDelta,
     Resolved,
     SettingsChanged,
     TurnBegun,
@@ -170,7 +172,16 @@ class CodexDriver(ConversationRun[Told, Frame]):
         """Take the frames of one read."""
         state = self.state
         events: list[Event] = []
+        item: str | None = None  # whose text streams, under which name
+        name = ""
         for frame in frames:
+            # Nearly all frames are such, so they do not take the long way.
+            if type(frame) is MessageDelta and frame.thread_id == state.thread and state.started:
+                if frame.item_id != item:
+                    item, name = frame.item_id, state.name(frame.item_id)
+                events.append(MessageStreamed(delta=frame.delta, message_id=name))
+                continue
+            item = None
             events += normalise(frame, state)
             if not isinstance(frame, Delta):
                 events += self._heed(frame)

@@ -148,23 +148,22 @@ class ItemEnded(msgspec.Struct, frozen=True, kw_only=True):
     item: Item
 
 
-class Delta(_Notice, frozen=True, kw_only=True):
+class Delta(_Notice, frozen=True, kw_only=True, gc=False):
     """More of something that streams."""
 
-    turn_id: str = ""
     item_id: str = ""
     delta: str = ""
 
 
-class MessageDelta(Delta, frozen=True, kw_only=True):
+class MessageDelta(Delta, frozen=True, kw_only=True, gc=False):
     """More of a message."""
 
 
-class ReasoningDelta(Delta, frozen=True, kw_only=True):
+class ReasoningDelta(Delta, frozen=True, kw_only=True, gc=False):
     """More of what the model thinks."""
 
 
-class OutputDelta(Delta, frozen=True, kw_only=True):
+class OutputDelta(Delta, frozen=True, kw_only=True, gc=False):
     """More of what a command prints; not all of it is told."""
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.adapter.kit.stdio_connection import size_of
 from sessionmgr.wire import ErrorResponse, NoFrame, Notification, Request, Response, Untyped
 from sessionmgr.wire.json_rpc import decode
-from sessionmgr_adapters.codex.decode import asking_of, notice_of, read_notice, thread_of
+from sessionmgr_adapters.codex.decode import asking_of, notice_of, read_notices, thread_of
 from sessionmgr_adapters.codex.frames import (
     Delta,
     Frame,
@@ -54,16 +55,21 @@ class Router:
     def take(self, lines: Sequence[Line]) -> None:
         """Push the frames of one read into the drivers that they are for."""
         reads: defaultdict[CodexConversation, list[Frame]] = defaultdict(list)
-        owner = self.threads.owner
-        for line in lines:
-            notice = read_notice(line)
-            if isinstance(notice, Delta) and (streams := owner(notice.thread_id)) is not None:
-                reads[streams].append(notice)
-                continue
+        thread, streamed = "", None  # of the notices that stream one after the other
+        for line, notice in zip(lines, read_notices(lines), strict=True):
+            if isinstance(notice, Delta):
+                if streamed is None or notice.thread_id != thread:
+                    thread = notice.thread_id
+                    owner = self.threads.owner(thread)
+                    streamed = None if owner is None else reads[owner]
+                if streamed is not None:
+                    streamed.append(notice)
+                    continue
             for conversation, frame in self._heard(line, notice):
                 conversation.note(frame)
                 reads[conversation].append(frame)
-        size = sum([len(line) for line in lines if isinstance(line, bytes)])
+            streamed = None  # the thread may be another's now
+        size = size_of(lines)
         for conversation, frames in reads.items():
             conversation.driver.feed(frames, size // len(reads))
 

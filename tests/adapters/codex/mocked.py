@@ -130,7 +130,7 @@ def text(thread: str, words: str, name: str | None = None) -> list[Frame]:
     """A message, streamed and whole."""
     name = name or f"msg{next(NUMBERS)}"
     deltas: list[Frame] = [
-        MessageDelta(thread_id=thread, turn_id=TURN, item_id=name, delta=each) for each in words
+        MessageDelta(thread_id=thread, item_id=name, delta=each) for each in words
     ]
     return [
         ItemStarted(thread_id=thread, item=AgentMessage(id=name)),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from trio.testing import MockClock
 
-from sessionmgr.manager import open_manager
+from sessionmgr.manager import RunHandle, open_manager
 from sessionmgr.model import Event, FailureKind, Json
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
-from sessionmgr.testing.player import Step
+from sessionmgr.testing.player import Step, Write
 from sessionmgr_adapters.codex import CodexAdapter, driver
 from sessionmgr_adapters.codex.frames import Answer, Frame
 from sessionmgr_adapters.codex.normalise import normalise
@@ -128,6 +130,48 @@ async def test_a_prompt_that_was_sent_to_a_thread_just_opened_is_not_sent_again(
     assert len(scripts) == 2
 
 
+TWO_RUNS: list[Step] = [
+    *GREETING,
+    hears("config/read"),
+    answers(3, {"config": {}}),
+    hears("thread/start"),
+    answers(4, {**OPENED, "thread": {"id": OTHER}}),
+    hears("thread/settings/update"),
+    answers(5, {}),
+    tells("thread/settings/updated", OTHER, threadSettings=SETTLED),
+    hears("turn/start"),
+    answers(6, {"turn": {"id": "t"}}),
+    hears("thread/start"),
+    answers(7, OPENED),
+    hears("thread/settings/update"),
+    answers(8, {}),
+    tells("thread/settings/updated", threadSettings=SETTLED),
+    hears("turn/start"),
+    answers(9, {"turn": {"id": "t"}}),
+]
+
+
+def together(*messages: Write) -> Write:
+    """Have them read at once."""
+    return Write(b"".join(each.data for each in messages))
+
+
+@asynccontextmanager
+async def two_runs(
+    tmp_path: Path, steps: list[Step]
+) -> AsyncGenerator[tuple[RunHandle, RunHandle], None]:
+    """Begin a run on THREAD, and before it one on OTHER, on one app-server."""
+    async with playing(tmp_path, steps) as (manager, options):
+        other = await (await manager.open_session("codex", cwd=tmp_path)).submit(
+            "one", options=options
+        )
+        async for event in other:
+            if event.type == "run_started":
+                break
+        session = await manager.open_session("codex", cwd=tmp_path)
+        yield await session.submit("two", options=options), other
+
+
 async def test_a_frame_that_crashes_one_run_costs_its_neighbour_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,42 +183,44 @@ async def test_a_frame_that_crashes_one_run_costs_its_neighbour_nothing(
         return normalise(frame, state)
 
     monkeypatch.setattr(driver, "normalise", crash)
-    both = message("too much")
     steps: list[Step] = [
-        *GREETING,
-        hears("config/read"),
-        answers(3, {"config": {}}),
-        hears("thread/start"),
-        answers(4, {**OPENED, "thread": {"id": OTHER}}),
-        hears("thread/settings/update"),
-        answers(5, {}),
-        tells("thread/settings/updated", OTHER, threadSettings=SETTLED),
-        hears("turn/start"),
-        answers(6, {"turn": {"id": "t"}}),
-        hears("thread/start"),
-        answers(7, OPENED),
-        hears("thread/settings/update"),
-        answers(8, {}),
-        tells("thread/settings/updated", threadSettings=SETTLED),
-        hears("turn/start"),
-        answers(9, {"turn": {"id": "t"}}),
-        type(both)(both.data + message("on", OTHER).data),
+        *TWO_RUNS,
+        together(message("too much"), message("on", OTHER)),
         hears("thread/unsubscribe", threadId=THREAD),
         answers(10, {"status": "unsubscribed"}),
         tells("thread/closed", THREAD),
         tells("turn/completed", OTHER, turn={"id": "t", "status": "completed"}),
     ]
-    async with playing(tmp_path, steps) as (manager, options):
-        other = await (await manager.open_session("codex", cwd=tmp_path)).submit(
-            "goes on", options=options
-        )
-        async for event in other:
-            if event.type == "run_started":
-                break
-        run = await (await manager.open_session("codex", cwd=tmp_path)).submit(
-            "crashes", options=options
-        )
+    async with two_runs(tmp_path, steps) as (run, other):
         crashed, result = await run.result(), await other.result()
     assert crashed.failure is not None
     assert crashed.failure.kind is FailureKind.ADAPTER_CRASHED
     assert (result.status, result.text) == ("completed", "on"), result
+
+
+async def test_texts_that_stream_at_the_same_time_do_not_mix(tmp_path: Path) -> None:
+    def piece(thread: str, text: str) -> Write:
+        return tells("item/agentMessage/delta", thread, turnId="t", itemId="m", delta=text)
+
+    ended = {"id": "t", "status": "completed"}
+    steps: list[Step] = [
+        *TWO_RUNS,
+        together(
+            piece(THREAD, "a"),
+            piece(THREAD, "b"),
+            piece(OTHER, "c"),
+            message("said", OTHER),
+            piece(OTHER, "d"),
+            piece("nobody's", "e"),
+            piece(THREAD, "f"),
+            piece(THREAD, "g"),
+            tells("turn/completed", THREAD, turn=ended),
+            tells("turn/completed", OTHER, turn=ended),
+        ),
+    ]
+    async with two_runs(tmp_path, steps) as runs:
+        told = [[(e.type, getattr(e, "delta", None)) async for e in run] for run in runs]
+    pieces = [[delta for kind, delta in each if kind == "message_streamed"] for each in told]
+    assert pieces == [["a", "b", "f", "g"], ["c", "d"]]
+    types = [kind for kind, _ in told[1] if kind in {"message_streamed", "message_received"}]
+    assert types == ["message_streamed", "message_received", "message_streamed"]

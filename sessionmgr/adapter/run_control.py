@@ -65,20 +65,6 @@ class Question:
         """The scope of the task that finds the answer."""
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """The provider has a question."""
-
-    run: RunControl
-    question: Question
-
-
-class Withdrawn(msgspec.Struct, frozen=True):
-    """The provider needs no answer to its question any more."""
-
-    run: RunControl
-    question: Question
-
-
 class RunControl:
     """A run as far as its adapter can act on it. The manager's `RunState` is one."""
 
@@ -143,17 +129,15 @@ class RunControl:
         return new_id(Kind.APPROVAL) if not wanted or wanted in self.questions else wanted
 
     def ask(self, question: Question) -> None:
-        """Send a question to the recorder."""
+        """Have a question answered."""
         self.alive()
         self.questions[question.request.approval_id] = question
-        self.intake.put(Asked(self, question))
 
     def withdraw(self, question: Question) -> None:
-        """Forget a question; if it has no answer, the recorder notes that none is needed."""
+        """Forget a question; one without an answer needs none any more."""
         self.questions.pop(question.request.approval_id, None)
         if not question.answered.is_set():
             question.scope.cancel()
-            self.intake.put(Withdrawn(self, question))
 
     def claim(self, stop: Stop) -> bool:
         """Give the reason of the run's end, in one step; False if there is one already."""

@@ -9,7 +9,6 @@ import msgspec
 import trio
 
 from sessionmgr.adapter.question import Allow, Deny
-from sessionmgr.manager.news import Decided, Noted
 from sessionmgr.model import ErrorOccurred, Failure, FailureKind, StallSuspected, encode_json
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ async def decide(entry: RunState, question: Question) -> None:
             decision = await _ask(entry, question, entry.approve)
         else:
             await trio.lowlevel.checkpoint()
-        entry.live.intake.put(Decided(entry, question, decision))
+        entry.live.commands.decide(entry, question, decision)
 
 
 async def _ask(entry: RunState, question: Question, approve: Approve | None) -> Decision:
@@ -58,7 +57,7 @@ async def _answer(entry: RunState, question: Question, approve: Approve) -> Deci
         log.exception("event=approve_crashed run=%s", entry.id)
         message = f"approve() raised {type(error).__name__}: {error}"
         failure = Failure(kind=FailureKind.APPROVAL_UNANSWERED, message=message)
-        entry.live.intake.put(Noted(entry, (ErrorOccurred(failure=failure),)))
+        entry.live.commands.timer(entry, ErrorOccurred(failure=failure))
         return Deny(reason=message, by="default")
 
 
@@ -78,7 +77,7 @@ class _Clock:
         await trio.sleep(self._patience / 2)
         self.has_struck = True
         _note(entry, question, self._patience, self._patience)
-        entry.live.intake.put(Decided(entry, question, late))
+        entry.live.commands.decide(entry, question, late)
         asking.cancel()
 
 
@@ -95,7 +94,7 @@ def _note(entry: RunState, question: Question, limit: float, waited: float) -> N
     stalled = StallSuspected(
         state="approval", silent_for=float(waited), evidence=evidence, synthetic=True
     )
-    entry.live.intake.put(Noted(entry, (stalled,)))
+    entry.live.commands.timer(entry, stalled)
 
 
 def _checked(decision: object) -> Decision:

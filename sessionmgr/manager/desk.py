@@ -14,7 +14,6 @@ import trio
 
 from sessionmgr.adapter.question import Allow, Deny
 from sessionmgr.errors import SessionmgrError, StoreClosed, StoreError, StoreUnusable
-from sessionmgr.manager.news import Decided
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.model import Json, encode_json
 
@@ -171,6 +170,6 @@ class Desk:
                         if order.allow
                         else Deny(reason=order.detail, by="request")
                     )
-                    entry.live.intake.put(Decided(entry, question, decision))
+                    entry.live.commands.decide(entry, question, decision)
                     return True
         return False

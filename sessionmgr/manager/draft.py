@@ -47,9 +47,8 @@ from sessionmgr.model.status import STEPS
 from sessionmgr.store.row import EventRow, LedgerRow, RunRow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from sessionmgr.manager.effect import Effect
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import AnyEvent, Run
     from sessionmgr.store.redaction import Redactor
@@ -93,7 +92,7 @@ class Draft:
         self._unfolded: dict[RunState, list[Event | UnknownEvent]] = {}
         self.touched: dict[RunState, None] = {}
         self.ledger: list[LedgerRow] = []
-        self.effects: list[Effect] = []
+        self.effects: list[Callable[[], None]] = []
         self.size = 0
         self.blobs: list[bytes] = []
         """The images that its events name."""

@@ -9,6 +9,7 @@ import trio
 
 from sessionmgr.adapter.inbox import Inbox
 from sessionmgr.manager.budget import Account
+from sessionmgr.manager.commands import Commands
 from sessionmgr.store.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Live:
         "active",
         "asleep",
         "closing",
+        "commands",
         "commit_error",
         "committing_since",
         "entries",
@@ -62,6 +64,7 @@ class Live:
         """Whether the store knows it: a session is stored with its first run."""
         self.last_seq = last_seq
         self.intake: Final = Inbox[object]()
+        self.commands: Final = Commands(self.intake)
         self.entries: Final[dict[str, RunState]] = {}
         # Lists: an empty deque weighs as much as ten of them, and these are short.
         self.queue: Final[list[RunState]] = []
@@ -127,13 +130,17 @@ class Live:
         while self._promised:
             self._promised.pop().set()
 
-    def line_up(self, entry: RunState) -> bool:
-        """Give a run its turn if no other has it, else queue it; return whether it has its turn."""
-        if self.active is None and not self.queue:
+    @property
+    def is_free(self) -> bool:
+        """Whether a run that is admitted now has its turn at once."""
+        return self.active is None and not self.queue
+
+    def line_up(self, entry: RunState) -> None:
+        """Give a run its turn if no other has it, else queue it."""
+        if self.is_free:
             self.take_turn(entry)
-            return True
-        self.queue.append(entry)
-        return False
+        else:
+            self.queue.append(entry)
 
     def take_turn(self, entry: RunState) -> None:
         """Give a run its turn."""

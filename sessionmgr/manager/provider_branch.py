@@ -28,7 +28,6 @@ from sessionmgr.errors import (
     ProviderDown,
     SupervisorNotRunning,
 )
-from sessionmgr.manager.news import Narrowed
 from sessionmgr.manager.plan import negotiate_wish
 from sessionmgr.manager.status import ProviderStatus
 from sessionmgr.model import UNSUPPORTED, Cause
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter.health import Health
     from sessionmgr.adapter.options import Options
-    from sessionmgr.manager.news import Fate
+    from sessionmgr.manager.commands import Fate
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import Capabilities, Support
     from sessionmgr.otp import Actor, Ref
@@ -295,7 +294,7 @@ class ProviderBranch:
         negotiation = negotiate_wish(self.offered(entry.spec.options), entry.wish, model)
         if negotiation == entry.negotiation:
             return
-        entry.live.intake.put(Narrowed(entry, negotiation))
+        entry.live.commands.narrow(entry, negotiation)
         if negotiation.missing:
             detail = str(CapabilityMissing(self.name, negotiation))
             entry.end(Stop(cause=Cause.CAPABILITY, detail=detail))

@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from sessionmgr.adapter.inbox import Urgency
 from sessionmgr.adapter.question import Deny
-from sessionmgr.adapter.run_control import Stop
-from sessionmgr.manager import effect, news
+from sessionmgr.adapter.run_control import Arrived, Stop
 from sessionmgr.manager.approval import decide
 from sessionmgr.manager.budget import budget_now, why_spent
+from sessionmgr.manager.commands import REST, Command
 from sessionmgr.manager.draft import Draft
-from sessionmgr.manager.scribe import Scribe
+from sessionmgr.manager.transitions import Transitions
 from sessionmgr.model import Cause, Snapshot as SnapshotValue, encode_json
 from sessionmgr.otp import Run as Task
 from sessionmgr.store.row import Append, NewSession, Snapshot
@@ -29,6 +29,10 @@ from sessionmgr.store.row import Append, NewSession, Snapshot
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from sessionmgr.adapter.lazy_event import Latch
+    from sessionmgr.adapter.question import Decision
+    from sessionmgr.adapter.run_control import Question
+    from sessionmgr.manager.commands import Fate, Message
     from sessionmgr.manager.committer import Committer
     from sessionmgr.manager.live import Live
     from sessionmgr.manager.run_state import RunState
@@ -46,7 +50,7 @@ class Recorder:
     """Writes one session's record."""
 
     __slots__ = (
-        *("_closed", "_committer", "_draft", "_is_quiet", "_scribe", "_tables", "_tasks"),
+        *("_closed", "_committer", "_draft", "_is_quiet", "_transitions", "_tables", "_tasks"),
         *("append", "epoch", "is_gone", "is_marked", "lease", "live"),
     )
 
@@ -55,7 +59,7 @@ class Recorder:
         self.lease: Final = lease
         self._tables: Final = tables
         self._committer: Final = committer
-        self._scribe: Final = Scribe(live)
+        self._transitions: Final = Transitions(live, self)
         self._draft: Draft | None = None
         self._tasks: dict[Task[None], None] | None = None  # few sessions have any
         self._closed = False
@@ -97,9 +101,12 @@ class Recorder:
         inbox, self._is_quiet = live.intake, False
         inbox.urgency = Urgency.NONE
         while draft.size < MOST_AT_ONCE and (item := inbox.take()) is not None:
-            if item is news.QUIET:
-                self._is_quiet = True
-            self._scribe.take(draft, item)
+            if isinstance(item, Arrived):
+                self._transitions.arrived(draft, item)
+                continue
+            assert isinstance(item, Command)
+            self._is_quiet |= item is REST
+            item.write(self._transitions, draft, *item.arguments)
         if len(inbox):
             inbox.urgency = Urgency.NOW
             self._mark(Urgency.NOW)
@@ -189,8 +196,8 @@ class Recorder:
         self._draft = None
         self._adopt(draft)
         self._closed = draft.closes or (self._closed and not draft.reopens)
-        for each in draft.effects:
-            self._let(each)
+        for effect in draft.effects:
+            effect()
         if not live.has_work:
             self._pause()
 
@@ -267,27 +274,43 @@ class Recorder:
                 if not entry.is_over:
                     entry.end(Stop(cause=Cause.BUDGET, detail=spent))
 
-    # --- effects: what is stored may have them --------------------------------------------------
+    # --- effects: what follows from what is stored ----------------------------------------------
 
-    def _let(self, asked: effect.Effect) -> None:
-        match asked:
-            case effect.Tell(event=event):
-                self.live.keep_word(event)
-            case effect.Decide(entry=entry, question=question):
-                self._beside(partial(decide, entry, question))
-            case effect.Answer(decided=decided):
-                _answer(decided)
-            case effect.Steer(sent=sent):
-                self._beside(partial(self._steer, sent))
-            case effect.EndRun(entry=entry, stop=stop):
-                entry.end(stop)
-            case effect.WindDown(entry=entry):
-                entry.task.begin_after_end()
-                self._tables.timeouts.watch(entry)
-            case effect.Launch(entry=entry):
-                self._launch(entry)
-            case effect.Next(entry=entry):
-                self._next(entry)
+    def tell(self, waiter: Latch) -> None:
+        """Wake the task that waits for it to be stored."""
+        self.live.keep_word(waiter)
+
+    def find_answer(self, run: RunState, question: Question) -> None:
+        """Start the task that finds the answer to a question."""
+        self._beside(partial(decide, run, question))
+
+    def answer(self, run: RunState, question: Question, decision: Decision) -> None:
+        """Give an answer to the provider."""
+        question.decision = decision
+        question.answered.set()
+        run.alive()  # it was our silence until now
+        if isinstance(decision, Deny) and decision.stop:
+            run.end(Stop(cause=Cause.CALLER, detail=decision.reason))
+
+    def deliver(self, message: Message) -> None:
+        """Start the task that gives a message to the running turn."""
+        self._beside(partial(self._steer, message))
+
+    def end(self, run: RunState, stop: Stop) -> None:
+        """End a run."""
+        run.end(stop)
+
+    def limit_end(self, run: RunState) -> None:
+        """Limit the time that the task of a run has left which its provider has ended."""
+        run.task.begin_after_end()
+        self._tables.timeouts.watch(run)
+
+    def launch(self, run: RunState) -> None:
+        """Have a run's task started."""
+        if self._is_within_budgets(run):
+            self._tables.launch(run)
+        else:
+            run.never_began("its budget is used up")
 
     def _is_within_budgets(self, entry: RunState) -> bool:
         """Give a starting run the remainder of its outer budgets; end the run if none is left."""
@@ -300,8 +323,8 @@ class Recorder:
             entry.spec = replace(entry.spec, budget=budget)
         return True
 
-    def _next(self, left: RunState) -> None:
-        """Give the session's next run its turn, if none has it."""
+    def give_turn(self, left: RunState) -> None:
+        """Give the session's next run its turn, if `left` has none any more."""
         live = self.live
         if live.active is left and left.is_over:
             live.active = None
@@ -312,27 +335,21 @@ class Recorder:
             live.entries.pop(left.id, None)
             self._tables.runs.pop(left.id, None)
         if live.closing and not live.is_busy:
-            live.intake.put(news.Closing())
+            live.commands.close_if_idle()
         if live.active is None and live.queue:
             entry = live.queue.pop(0)
             live.take_turn(entry)
-            live.intake.put(news.Dispatching(entry))
+            live.commands.dispatch(entry)
 
-    def _launch(self, entry: RunState) -> None:
-        if self._is_within_budgets(entry):
-            self._tables.launch(entry)
-        else:
-            entry.never_began("its budget is used up")
+    async def _steer(self, message: Message) -> None:
+        message.delivery.begun = True
+        tell = partial(self._delivered, message)
+        await self._tables.steer(message.entry, message.content, message.message_id, tell)
 
-    async def _steer(self, sent: news.FollowUpSent) -> None:
-        sent.delivery.begun = True
-        tell = partial(self._delivered, sent)
-        await self._tables.steer(sent.entry, sent.content, sent.message_id, tell)
-
-    def _delivered(self, sent: news.FollowUpSent, fate: news.Fate) -> None:
-        if sent.delivery.fate is None:  # the first answer counts
-            sent.delivery.fate = fate
-            self.live.intake.put(news.FollowUpFate(sent, fate))
+    def _delivered(self, message: Message, fate: Fate) -> None:
+        if message.delivery.fate is None:  # the first answer counts
+            message.delivery.fate = fate
+            self.live.commands.delivered(message, fate)
 
 
 def _explains(entry: RunState) -> tuple[object, ...]:
@@ -346,12 +363,3 @@ def _explains(entry: RunState) -> tuple[object, ...]:
         bool(run.open_tasks),
         run.turns,
     )
-
-
-def _answer(decided: news.Decided) -> None:
-    question, decision = decided.question, decided.decision
-    question.decision = decision
-    question.answered.set()
-    decided.entry.alive()  # it was our silence until now
-    if isinstance(decision, Deny) and decision.stop:
-        decided.entry.end(Stop(cause=Cause.CALLER, detail=decision.reason))

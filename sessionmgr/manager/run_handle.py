@@ -12,8 +12,8 @@ from sessionmgr.adapter.lazy_event import Latch
 from sessionmgr.adapter.run_control import Stop, require_text
 from sessionmgr.errors import NotPausable, StoreSilent
 from sessionmgr.manager.asked import options_of
+from sessionmgr.manager.commands import Delivery, Message
 from sessionmgr.manager.cursor import Cursor
-from sessionmgr.manager.news import Delivery, FollowUpSent
 from sessionmgr.manager.run_state import PauseOrder
 from sessionmgr.model import UNSUPPORTED, Cause, Kind, RunResult, RunStatus, Snapshot, encode_json
 
@@ -114,8 +114,8 @@ class RunHandle:
         if steers and entry.is_on:
             message_id = self._tables.new_id(Kind.MESSAGE)
             delivery = Delivery()
-            sent = FollowUpSent(entry, message_id, content, Latch(), delivery)
-            entry.live.intake.put_request(sent)
+            sent = Message(entry, message_id, content, Latch(), delivery)
+            entry.live.commands.append(sent)
             entry.live.promise(sent.written)
             await sent.written.wait()
             if delivery.fate == "sent":

@@ -16,7 +16,6 @@ import trio
 from sessionmgr.adapter.lazy_event import Latch
 from sessionmgr.adapter.run_control import RunControl
 from sessionmgr.errors import IllegalTransition
-from sessionmgr.manager.news import Noted, NotLaunched, Stopped, TaskEnded
 from sessionmgr.manager.shutdown import Shutdown
 from sessionmgr.manager.streams import Streams
 from sessionmgr.model import TERMINAL, Run, StallSuspected
@@ -24,7 +23,7 @@ from sessionmgr.model import TERMINAL, Run, StallSuspected
 if TYPE_CHECKING:
     from sessionmgr.adapter.question import Approve
     from sessionmgr.adapter.run_context import RunSpec
-    from sessionmgr.adapter.run_control import Stop
+    from sessionmgr.adapter.run_control import Question, Stop
     from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.live import Live
     from sessionmgr.manager.plan import RunWish
@@ -248,9 +247,9 @@ class RunState(RunControl):
         if not self.claim(stop):
             return False
         if self.phase is Phase.OVER:  # it waited for its turn, and has no task to be ended
-            self.intake.put(NotLaunched(self, ""))
+            self.live.commands.task_never_began(self, "")
         else:
-            self.intake.put(Stopped(self))
+            self.live.commands.stop(self)
             self.task.begin()
             self._timeouts.watch(self)
         return True
@@ -272,12 +271,12 @@ class RunState(RunControl):
     def task_ended(self, error: BaseException | None) -> None:
         """Note the end of its task: `run` returned, was cancelled, or raised `error`."""
         self._leave()
-        self.intake.put(TaskEnded(self, error))
+        self.live.commands.task_ended(self, error)
 
     def never_began(self, why: str) -> None:
         """Have the recorder end it, because its task will not begin."""
         if self.drop():
-            self.intake.put(NotLaunched(self, why))
+            self.live.commands.task_never_began(self, why)
 
     def drop(self) -> bool:
         """Note that its task will not begin; False if it is known to have none."""
@@ -292,7 +291,18 @@ class RunState(RunControl):
         self.gone.set()
         self.task.due = inf
 
-    # --- notes -----------------------------------------------------------------------------------
+    # --- questions, and notes --------------------------------------------------------------------
+
+    def ask(self, question: Question) -> None:
+        """Have a question stored, and answered."""
+        super().ask(question)
+        self.live.commands.ask(self, question)
+
+    def withdraw(self, question: Question) -> None:
+        """Forget a question; have it stored that one without an answer needs none."""
+        super().withdraw(question)
+        if not question.answered.is_set():
+            self.live.commands.withdraw(self, question)
 
     def note_stall(self, clock: str, limit: float, **more: Json) -> None:
         """Have the record say that a clock warns or acts, with the evidence."""
@@ -310,7 +320,7 @@ class RunState(RunControl):
         }
         silent = round(now - self.last_sign, 3)
         stalled = StallSuspected(state=clock, silent_for=silent, evidence=evidence, synthetic=True)
-        self.intake.put(Noted(self, (stalled,)))
+        self.live.commands.timer(self, stalled)
 
 
 class PauseOrder:

@@ -19,7 +19,6 @@ from sessionmgr.errors import (
 )
 from sessionmgr.manager.arguments import wish_of_arguments
 from sessionmgr.manager.budget import why_spent
-from sessionmgr.manager.news import QUIET, Admitted, Closing
 from sessionmgr.manager.plan import Plan, RunWish, Wishes, check, grant_of, readiness
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.manager.run_state import RunState
@@ -204,9 +203,9 @@ class SessionHandle:
         )
         live.closing = live.let_go = False
         live.hide(plan.secrets)
-        live.intake.require_space()
+        live.commands.admit(entry, has_turn=live.is_free)
         live.entries[entry.id] = self._tables.runs[entry.id] = entry
-        live.intake.put(Admitted(entry, live.line_up(entry)))
+        live.line_up(entry)
         live.promise(entry.admitted)
         try:
             await entry.admitted.wait()
@@ -242,7 +241,7 @@ class SessionHandle:
             self._tables.release_asleep(self._session)
             return
         live.let_go = True
-        live.intake.put(QUIET)
+        live.commands.rest()
 
     async def close(self) -> None:
         """Have it take no more runs; it is closed when those that are on or wait are over."""
@@ -256,7 +255,7 @@ class SessionHandle:
             live.ring()
             return
         written = Latch()
-        live.intake.put_request(Closing(written))
+        live.commands.close(written)
         live.promise(written)
         await written.wait()
 

@@ -22,7 +22,6 @@ import trio
 
 from sessionmgr.adapter.adapter import Interrupt
 from sessionmgr.errors import MailboxFull, OtpError, RunCancelled, RunCrashed
-from sessionmgr.manager.news import Overdue
 from sessionmgr.otp import Run
 
 if TYPE_CHECKING:
@@ -188,7 +187,7 @@ class Shutdown:
             self._cancel()
         elif run.abandon():
             self._note()
-            run.intake.put(Overdue(run))
+            run.live.commands.task_abandoned(run)
 
     def cut(self) -> None:
         """Cancel the task now, unless that was done; one that was not launched will not be."""

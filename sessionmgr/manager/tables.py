@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.question import Approve
     from sessionmgr.adapter.run_context import Budget
+    from sessionmgr.manager.commands import Fate
     from sessionmgr.manager.identity import Presence
     from sessionmgr.manager.launching import LateLauncher
     from sessionmgr.manager.live import Live
-    from sessionmgr.manager.news import Fate
     from sessionmgr.manager.provider_branch import ProviderBranch
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import Json, Session

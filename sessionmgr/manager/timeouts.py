@@ -20,7 +20,6 @@ import trio
 
 from sessionmgr.adapter.run_control import Stop
 from sessionmgr.manager.clocks import Watch, watch
-from sessionmgr.manager.news import QUIET
 from sessionmgr.manager.run_state import RunState
 from sessionmgr.model import Cause, Failure, FailureKind
 
@@ -90,7 +89,7 @@ class TimeoutScheduler:
                 if at < inf:
                     watched.watch_number = self._put(watched, max(at, now + SOON))
             elif watched is not None and not watched.has_work:
-                watched.intake.put(QUIET)
+                watched.commands.rest()
 
     def _stood_still(self, now: float, lost: float) -> None:
         """Take our own standstill out of all silences, and put off what has become due in it."""

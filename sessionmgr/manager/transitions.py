@@ -1,17 +1,16 @@
-"""What each kind of news makes of a session's record: news in, a draft out, and nothing waits."""
+"""What each command to a recorder makes of its session's record. Nothing here waits."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from sessionmgr.adapter.question import Allow, Deny
-from sessionmgr.adapter.run_control import Arrived, Asked, Stop, Withdrawn
-from sessionmgr.manager import news
+from sessionmgr.adapter.run_control import Stop
 from sessionmgr.manager.draft import crashed, started
-from sessionmgr.manager.effect import Answer, Decide, EndRun, Launch, Next, Steer, Tell, WindDown
 from sessionmgr.model import (
     TERMINAL,
     Cause,
@@ -33,7 +32,10 @@ from sessionmgr.model import (
 )
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.run_control import Question, RunControl
+    from sessionmgr.adapter.lazy_event import Latch
+    from sessionmgr.adapter.question import Decision
+    from sessionmgr.adapter.run_control import Arrived, Question
+    from sessionmgr.manager.commands import Fate, Message
     from sessionmgr.manager.draft import Draft
     from sessionmgr.manager.live import Live
     from sessionmgr.manager.run_state import RunState
@@ -50,102 +52,75 @@ _CONSEQUENTIAL: Final = frozenset(
 )
 
 
-class Scribe:
-    """Drafts the record of one session."""
+class Effects(Protocol):
+    """What follows from a batch once it is stored: methods of the recorder."""
 
-    __slots__ = ("_live",)
+    def tell(self, waiter: Latch) -> None:
+        """Wake the task that waits for it to be stored."""
 
-    def __init__(self, live: Live) -> None:
+    def find_answer(self, run: RunState, question: Question) -> None:
+        """Start the task that finds the answer to a question."""
+
+    def answer(self, run: RunState, question: Question, decision: Decision) -> None:
+        """Give an answer to the provider."""
+
+    def deliver(self, message: Message) -> None:
+        """Start the task that gives a message to the running turn."""
+
+    def end(self, run: RunState, stop: Stop) -> None:
+        """End a run."""
+
+    def limit_end(self, run: RunState) -> None:
+        """Limit the time that the task of a run has left which its provider has ended."""
+
+    def launch(self, run: RunState) -> None:
+        """Have a run's task started."""
+
+    def give_turn(self, left: RunState) -> None:
+        """Give the session's next run its turn, if `left` has none any more."""
+
+
+class Transitions:
+    """What each command, and each batch of events, adds to the record of one session."""
+
+    __slots__ = ("_effects", "_live")
+
+    def __init__(self, live: Live, effects: Effects) -> None:
         self._live: Final = live
+        self._effects: Final = effects
 
-    def take(self, draft: Draft, item: object) -> None:
-        """Add to the draft what follows from one piece of news."""
-        if isinstance(item, Arrived):
-            draft.size += item.size
-        match item:
-            case (
-                Arrived(run=run)
-                | news.Stopped(entry=run)
-                | news.TaskEnded(entry=run)
-                | Asked(run=run)
-                | Withdrawn(run=run)
-            ) if run.run_id not in self._live.entries:
-                pass  # of a run whose record is closed
-            case Arrived(run=run, events=events):
-                draft.blobs += item.blobs
-                self._arrived(draft, self._entry(run), events)
-            case news.Admitted(entry=entry, has_turn=has_turn):
-                self._admitted(draft, entry, has_turn)
-            case news.Dispatching(entry=entry):
-                self._dispatch(draft, entry)
-            case news.NotLaunched(entry=entry, why=why):
-                self._not_launched(draft, entry, why)
-            case news.Stopped(entry=entry):
-                # After an interrupt the agent ends these calls and reports them as failed.
-                entry.stopped_in = tuple(dict.fromkeys(draft.fold(entry).open_tools.values()))
-            case news.TaskEnded(entry=entry, error=error):
-                self._task_ended(draft, entry, error)
-            case news.Overdue(entry=entry):
-                self._end(draft, entry)
-                draft.effects.append(Next(entry))
-            case Asked(run=run, question=question):
-                self._asked(draft, self._entry(run), question)
-            case Withdrawn(run=run, question=question):
-                self._withdrawn(draft, self._entry(run), question)
-            case news.Decided():
-                self._decided(draft, item)
-            case news.FollowUpSent() if draft.fold(item.entry).status in TERMINAL:
-                draft.effects.append(Tell(item.written))  # there is no turn for it any more
-            case news.FollowUpSent():
-                self._follow_up(draft, item, "queued")
-                draft.effects.append(Steer(item))
-            case news.FollowUpFate():
-                self._follow_up(draft, item.sent, item.fate)
-                draft.effects.append(Tell(item.sent.written))
-            case news.Noted(entry=entry, events=events):
-                draft.write(entry, *events)
-            case news.Narrowed(entry=entry, negotiation=negotiation):
-                self._narrowed(draft, entry, negotiation)
-            case news.Closing(written=written):
-                self._close(draft)
-                if written is not None:
-                    draft.effects.append(Tell(written))
-            case news.Quiet():
-                pass
-            case _:
-                raise TypeError(f"no news: {item!r}")
-
-    def _entry(self, run: RunControl) -> RunState:
-        return self._live.entries[run.run_id]
+    def rest(self, _draft: Draft) -> None:
+        """Write nothing: the session has no work."""
 
     # --- how a run comes and goes ----------------------------------------------------------------
 
-    def _admitted(self, draft: Draft, entry: RunState, has_turn: bool) -> None:
+    def admitted(self, draft: Draft, entry: RunState, has_turn: bool) -> None:
+        """Write that a run was let in; dispatch it if it has its turn."""
         if draft.seq == 0:
             draft.write(None, SessionCreated())
         if self._live.session.state == "closed":  # a closed session accepts nothing else
             self._live.session = replace(self._live.session, state="open", closed_at=None)
             draft.reopens = True
             draft.write(None, SessionReopened())
-        draft.effects.append(Tell(entry.admitted))
+        draft.effects.append(partial(self._effects.tell, entry.admitted))
         if has_turn and entry.is_on:
-            self._dispatch(draft, entry)
+            self.dispatched(draft, entry)
             return
         draft.write(entry, _message(entry, "queued"))
         if has_turn:
-            self._not_launched(draft, entry)
+            self.task_never_began(draft, entry)
         else:
-            draft.effects.append(Next(entry))
+            draft.effects.append(partial(self._effects.give_turn, entry))
 
-    def _dispatch(self, draft: Draft, entry: RunState) -> None:
-        """Say that a prompt is on its way, before it is; but not if it shall not be any more."""
+    def dispatched(self, draft: Draft, entry: RunState) -> None:
+        """Write that a prompt is on its way, before it is; end a run that was stopped meanwhile."""
         if entry.is_on:
             draft.write(entry, _message(entry, "sent"))
-            draft.effects.append(Launch(entry))
+            draft.effects.append(partial(self._effects.launch, entry))
         else:
-            self._not_launched(draft, entry)
+            self.task_never_began(draft, entry)
 
-    def _not_launched(self, draft: Draft, entry: RunState, why: str = "") -> None:
+    def task_never_began(self, draft: Draft, entry: RunState, why: str = "") -> None:
         """End a run that never came to its provider."""
         failure = Failure(kind=FailureKind.ADAPTER_CRASHED, message=why, retryable=True)
         entry.conclude(Stop(cause=Cause.ADAPTER_CRASH, failure=failure))
@@ -153,9 +128,16 @@ class Scribe:
         if draft.fold(entry).status not in TERMINAL:
             draft.write(entry, _message(entry, "dropped"))
         self._end(draft, entry)
-        draft.effects.append(Next(entry))
+        draft.effects.append(partial(self._effects.give_turn, entry))
 
-    def _arrived(self, draft: Draft, entry: RunState, events: tuple[Event, ...]) -> None:
+    def arrived(self, draft: Draft, arrived: Arrived) -> None:
+        """Write the events of one read of an adapter."""
+        draft.size += arrived.size
+        entry = self._live.entries.get(arrived.run.run_id)
+        if entry is None:
+            return  # its record is closed
+        draft.blobs += arrived.blobs
+        events = arrived.events
         if _CONSEQUENTIAL.isdisjoint(map(type, events)):  # as in nearly all reads
             self._plain(draft, entry, events)
             return
@@ -177,7 +159,7 @@ class Scribe:
             case RunEnded():
                 self._deny_the_rest(draft, entry)
                 if draft.ended_by_provider(entry, event):
-                    draft.effects.append(WindDown(entry))
+                    draft.effects.append(partial(self._effects.limit_end, entry))
             case RunStarted():
                 draft.write(entry, started(entry, event))
             case TokenUsageUpdated():
@@ -189,7 +171,7 @@ class Scribe:
             case _:
                 raise TypeError(f"nothing follows from {event!r}")
 
-    def _narrowed(self, draft: Draft, entry: RunState, negotiation: Negotiation) -> None:
+    def narrowed(self, draft: Draft, entry: RunState, negotiation: Negotiation) -> None:
         """Have the record say what the run has to do without, at its start or now."""
         known, entry.negotiation = entry.negotiation, negotiation
         if draft.fold(entry).status is not RunStatus.RUNNING:
@@ -210,15 +192,29 @@ class Scribe:
             detail = f"{tokens} tokens used of {budget.tokens}{left}"
         else:
             return
-        draft.effects.append(EndRun(entry, Stop(cause=Cause.BUDGET, detail=detail)))
+        stop = Stop(cause=Cause.BUDGET, detail=detail)
+        draft.effects.append(partial(self._effects.end, entry, stop))
 
-    def _task_ended(self, draft: Draft, entry: RunState, error: BaseException | None) -> None:
+    def stopped(self, draft: Draft, entry: RunState) -> None:
+        """Note which tools were running when a run was ended."""
+        # After an interrupt the agent ends these calls and reports them as failed.
+        entry.stopped_in = tuple(dict.fromkeys(draft.fold(entry).open_tools.values()))
+
+    def task_abandoned(self, draft: Draft, entry: RunState) -> None:
+        """Write the end of a run whose task does not end."""
+        self._end(draft, entry)
+        draft.effects.append(partial(self._effects.give_turn, entry))
+
+    def task_ended(self, draft: Draft, entry: RunState, error: BaseException | None) -> None:
+        """Write the end of a run whose task has ended."""
+        if entry.id not in self._live.entries:
+            return  # its record is closed
         failure = crashed(error)
         ours = entry.conclude(Stop(cause=Cause.ADAPTER_CRASH, failure=failure))
         if isinstance(error, Exception) and not ours:  # it crashed, and had ended for another cause
             draft.write(entry, ErrorOccurred(failure=failure))
         self._end(draft, entry)
-        draft.effects.append(Next(entry))
+        draft.effects.append(partial(self._effects.give_turn, entry))
 
     def _end(self, draft: Draft, entry: RunState) -> None:
         assert entry.stop is not None
@@ -229,24 +225,34 @@ class Scribe:
         """Let nobody wait for an answer in a run that ends."""
         for question in entry.questions.values():
             if draft.fold(entry).status not in TERMINAL:
-                self._decided(draft, news.Decided(entry, question, RUN_IS_OVER))
+                self.decided(draft, entry, question, RUN_IS_OVER)
             elif question.decision is None:
-                draft.effects.append(Answer(news.Decided(entry, question, RUN_IS_OVER)))
+                self._answer(draft, entry, question, RUN_IS_OVER)
 
-    def _close(self, draft: Draft) -> None:
+    def closed(self, draft: Draft, written: Latch | None = None) -> None:
+        """Close the session if it has no more runs; else that follows from its last one."""
         live = self._live
         live.closing = True
         if not live.is_busy and live.session.state == "open":
             live.session = replace(live.session, state="closed", closed_at=draft.at)
             draft.write(None, SessionClosed())
             draft.closes = True
+        if written is not None:
+            draft.effects.append(partial(self._effects.tell, written))
+
+    def noted(self, draft: Draft, entry: RunState, events: tuple[Event, ...]) -> None:
+        """Write what the manager itself has to say of a run."""
+        draft.write(entry, *events)
 
     # --- questions -------------------------------------------------------------------------------
 
-    def _asked(self, draft: Draft, entry: RunState, question: Question) -> None:
+    def asked(self, draft: Draft, entry: RunState, question: Question) -> None:
+        """Write a provider's question, unless its run is over."""
+        if entry.id not in self._live.entries:
+            return  # its record is closed
         if draft.is_over or draft.fold(entry).status in TERMINAL:
             # What cannot be stored is not asked, and neither is what is of no use any more.
-            draft.effects.append(Answer(news.Decided(entry, question, RUN_IS_OVER)))
+            self._answer(draft, entry, question, RUN_IS_OVER)
             return
         request = question.request
         draft.write(
@@ -259,9 +265,12 @@ class Scribe:
                 reason=request.reason,
             ),
         )
-        draft.effects.append(Decide(entry, question))
+        draft.effects.append(partial(self._effects.find_answer, entry, question))
 
-    def _withdrawn(self, draft: Draft, entry: RunState, question: Question) -> None:
+    def withdrawn(self, draft: Draft, entry: RunState, question: Question) -> None:
+        """Write that a question needs no answer any more."""
+        if entry.id not in self._live.entries:
+            return  # its record is closed
         request = question.request
         if request.approval_id not in draft.fold(entry).open_approvals:
             return  # answered meanwhile
@@ -277,22 +286,23 @@ class Scribe:
             ),
         )
 
-    def _decided(self, draft: Draft, decided: news.Decided) -> None:
-        request, decision = decided.question.request, decided.decision
-        run, course = draft.fold(decided.entry), decided.entry
+    def decided(
+        self, draft: Draft, entry: RunState, question: Question, decision: Decision
+    ) -> None:
+        """Write the answer to a question, before it is given."""
+        request, run = question.request, draft.fold(entry)
         if request.approval_id not in run.open_approvals or run.status in TERMINAL:
             return  # withdrawn meanwhile, or nobody is left who wants to know
-        if course.questions.get(request.approval_id) is not decided.question:
+        if entry.questions.get(request.approval_id) is not question:
             return  # it is about a former question of that name
-        if isinstance(decision, Allow) and course.stop is not None:
-            decided = news.Decided(decided.entry, decided.question, RUN_IS_OVER)
+        if isinstance(decision, Allow) and entry.stop is not None:
             decision = RUN_IS_OVER
         tool_input = request.tool_input
         if isinstance(decision, Allow) and decision.tool_input is not UNSET:
             tool_input = decision.tool_input
         of = ToolApprovalGranted if isinstance(decision, Allow) else ToolApprovalDenied
         draft.write(
-            decided.entry,
+            entry,
             of(
                 approval_id=request.approval_id,
                 tool_call_id=request.tool_call_id,
@@ -302,23 +312,38 @@ class Scribe:
                 by=decision.by,
             ),
         )
-        draft.effects.append(Answer(decided))
+        self._answer(draft, entry, question, decision)
+
+    def _answer(
+        self, draft: Draft, entry: RunState, question: Question, decision: Decision
+    ) -> None:
+        draft.effects.append(partial(self._effects.answer, entry, question, decision))
 
     # --- messages to a run that is on ------------------------------------------------------------
 
-    def _follow_up(self, draft: Draft, sent: news.FollowUpSent, state: State) -> None:
-        if state == "queued":
-            sent.entry.undelivered[sent.message_id] = sent.content
-        else:
-            sent.entry.undelivered.pop(sent.message_id, None)
-            if draft.fold(sent.entry).open_messages.get(sent.message_id) == state:
-                return  # that has been said, at the run's end
-        draft.write(
-            sent.entry,
-            MessageSent(
-                message_id=sent.message_id, content=sent.content, follow_up=True, state=state
-            ),
-        )
+    def appended(self, draft: Draft, message: Message) -> None:
+        """Write a message to the running turn, before it is given, if there is such a turn."""
+        entry = message.entry
+        if draft.fold(entry).status in TERMINAL:
+            draft.effects.append(partial(self._effects.tell, message.written))
+            return
+        entry.undelivered[message.message_id] = message.content
+        draft.write(entry, _follow_up(message, "queued"))
+        draft.effects.append(partial(self._effects.deliver, message))
+
+    def delivered(self, draft: Draft, message: Message, fate: Fate) -> None:
+        """Write what became of such a message, unless the run's end has said that."""
+        entry = message.entry
+        entry.undelivered.pop(message.message_id, None)
+        if draft.fold(entry).open_messages.get(message.message_id) != fate:
+            draft.write(entry, _follow_up(message, fate))
+        draft.effects.append(partial(self._effects.tell, message.written))
+
+
+def _follow_up(message: Message, state: State) -> MessageSent:
+    return MessageSent(
+        message_id=message.message_id, content=message.content, follow_up=True, state=state
+    )
 
 
 def _message(entry: RunState, state: State) -> MessageSent:

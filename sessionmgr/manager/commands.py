@@ -1,0 +1,148 @@
+"""The commands of a session's recorder: methods that put them into its inbox, in order with events.
+
+None of them waits. What a command writes is a transition (`transitions`), which the recorder calls
+when it takes the command.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from sessionmgr.manager.transitions import Transitions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sessionmgr.adapter.inbox import Inbox
+    from sessionmgr.adapter.lazy_event import Latch
+    from sessionmgr.adapter.question import Decision
+    from sessionmgr.adapter.run_control import Question
+    from sessionmgr.manager.run_state import RunState
+    from sessionmgr.model import Event, Negotiation
+
+
+Fate: TypeAlias = Literal["sent", "dropped", "unknown"]
+"""What can become of a message to a running turn."""
+
+
+class Command(NamedTuple):
+    """An item of the inbox: a transition and its arguments."""
+
+    write: Callable[..., None]
+    arguments: tuple[object, ...] = ()
+
+
+REST: Final = Command(Transitions.rest)
+"""That there has been no work for a while."""
+
+
+class Delivery:
+    """How far a message to a turn has come."""
+
+    __slots__ = ("begun", "fate")
+
+    def __init__(self) -> None:
+        self.begun = False
+        """Whether the provider may have it."""
+        self.fate: Fate | None = None
+        """What became of it; None for good, if its recorder died meanwhile."""
+
+
+class Message(msgspec.Struct, frozen=True):
+    """A message to the running turn, which is given to it once it is stored."""
+
+    entry: RunState
+    message_id: str
+    content: str
+    written: Latch
+    delivery: Delivery
+
+
+class Commands:
+    """The commands of one session's recorder."""
+
+    __slots__ = ("_inbox",)
+
+    def __init__(self, inbox: Inbox[object]) -> None:
+        self._inbox: Final = inbox
+
+    def admit(self, run: RunState, *, has_turn: bool) -> None:
+        """Store the admission of a run, and dispatch the run if it has its turn already.
+
+        Raises:
+            InboxFull: Too much waits already.
+        """
+        self._inbox.put_request(Command(Transitions.admitted, (run, has_turn)))
+
+    def dispatch(self, run: RunState) -> None:
+        """Dispatch a run that has its turn now."""
+        self._put(Transitions.dispatched, run)
+
+    def stop(self, run: RunState) -> None:
+        """Note that another than its provider has ended a run that had its turn."""
+        self._put(Transitions.stopped, run)
+
+    def task_ended(self, run: RunState, error: BaseException | None) -> None:
+        """End a run whose task returned, was cancelled, or raised `error`."""
+        self._put(Transitions.task_ended, run, error)
+
+    def task_never_began(self, run: RunState, why: str) -> None:
+        """End a run whose task will not begin."""
+        self._put(Transitions.task_never_began, run, why)
+
+    def task_abandoned(self, run: RunState) -> None:
+        """End a run whose task does not end."""
+        self._put(Transitions.task_abandoned, run)
+
+    def ask(self, run: RunState, question: Question) -> None:
+        """Store the provider's question, and have it decided."""
+        self._put(Transitions.asked, run, question)
+
+    def withdraw(self, run: RunState, question: Question) -> None:
+        """Store that the provider needs no answer any more."""
+        self._put(Transitions.withdrawn, run, question)
+
+    def decide(self, run: RunState, question: Question, decision: Decision) -> None:
+        """Store the answer to a question, and give it to the provider."""
+        self._put(Transitions.decided, run, question, decision)
+
+    def append(self, message: Message) -> None:
+        """Store a message to the running turn, and give it to the provider.
+
+        Raises:
+            InboxFull: Too much waits already.
+        """
+        self._inbox.put_request(Command(Transitions.appended, (message,)))
+
+    def delivered(self, message: Message, fate: Fate) -> None:
+        """Store what became of such a message."""
+        self._put(Transitions.delivered, message, fate)
+
+    def timer(self, run: RunState, *events: Event) -> None:
+        """Store what the manager itself has to say of a run: that a timeout warns or acts."""
+        self._put(Transitions.noted, run, events)
+
+    def narrow(self, run: RunState, negotiation: Negotiation) -> None:
+        """Store that the provider can do less for a run than it was thought to."""
+        self._put(Transitions.narrowed, run, negotiation)
+
+    def close(self, written: Latch) -> None:
+        """Close the session when its last run is over; it takes no more.
+
+        Raises:
+            InboxFull: Too much waits already.
+        """
+        self._inbox.put_request(Command(Transitions.closed, (written,)))
+
+    def close_if_idle(self) -> None:
+        """Close the session, whose last run is over."""
+        self._put(Transitions.closed)
+
+    def rest(self) -> None:
+        """Let the session sleep if it has no work."""
+        self._inbox.put(REST)
+
+    def _put(self, write: Callable[..., None], *arguments: object) -> None:
+        self._inbox.put(Command(write, arguments))

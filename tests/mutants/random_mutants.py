@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
+import pytest
 import trio
 
 from tests.mutants.changes import Change, changes
@@ -97,6 +98,7 @@ class Copy:
             os.utime(file, (times.st_atime, times.st_mtime))
         if code == 0:
             return None
+        assert code != pytest.ExitCode.USAGE_ERROR, said
         found = FAILED.search(said)
         return found[1] if found else "timed out" if code is None else said.strip()[-200:]
 

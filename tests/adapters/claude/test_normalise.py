@@ -85,3 +85,16 @@ def test_blocks_of_messages_become_events() -> None:
         "tool_approval_requested",
         "tool_approval_denied",
     ]
+
+
+def test_a_call_that_was_asked_about_is_not_denied_once_more_by_the_result() -> None:
+    asked = (
+        '{"type":"control_request","request_id":"q1",'
+        '"request":{"subtype":"can_use_tool","tool_name":"B","tool_use_id":"t1"}}'
+    )
+    result = (
+        '{"type":"result","subtype":"success","permission_denials":'
+        '[{"tool_name":"B","tool_use_id":"t1"},{"tool_name":"B","tool_use_id":"t2"}]}'
+    )
+    assert lines(result).count("tool_approval_denied") == 2
+    assert lines(asked, result).count("tool_approval_denied") == 1

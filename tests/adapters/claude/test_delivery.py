@@ -56,6 +56,15 @@ def test_commands_that_the_agent_does_by_itself_are_settled_one_after_the_other(
     assert not deliveries.are_open
 
 
+def test_a_result_of_the_model_answers_no_command_that_was_not_taken() -> None:
+    deliveries = Deliveries()
+    deliveries.send("/one", commands=True)
+    deliveries.answer(None)
+    assert deliveries.are_open
+    deliveries.answer(None, of_model=False)
+    assert not deliveries.are_open
+
+
 def test_decisions_are_put_in_its_words() -> None:
     assert verdict(Allow()) == {"behavior": "allow"}
     assert verdict(Allow(tool_input={"a": 1}))["updatedInput"] == {"a": 1}

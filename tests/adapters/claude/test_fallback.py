@@ -70,6 +70,22 @@ async def test_what_was_kept_and_has_not_a_word_to_say_is_replaced(
     )
 
 
+async def test_the_beginning_of_a_line_is_no_word(autojump_clock: MockClock) -> None:
+    async def script(it: Talk) -> None:
+        if len(sdk.connections) != 1:
+            await answer(it)
+            return
+        await heard_prompt(it)
+        it.says()  # a read without a whole line
+        await trio.sleep_forever()
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        assert (await run.result()).status is RunStatus.COMPLETED
+        assert await codes(run) == ["fallback_hung"]
+
+
 async def test_two_that_hang_are_a_stall(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
         await trio.sleep_forever()

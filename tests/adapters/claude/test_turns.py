@@ -323,6 +323,41 @@ async def test_a_confirmed_interrupt_waits_for_what_is_in_the_background(
         assert trio.current_time() - began == pytest.approx(0.5)
 
 
+async def test_a_process_with_something_in_the_background_is_not_used_after_an_interrupt(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        tasks = System(subtype="background_tasks_changed", tasks=[Task(task_id="b1")])
+        it.says(running(), init(session_of(it)), tasks, result(prompt.uuid), idle())
+        await it.gate("in the background")
+        await it.expect(INTERRUPTED)
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        run = await session.submit("hi")
+        await sdk.reached("in the background")
+        run.cancel()
+        sdk.open_gate("in the background")
+        assert (await run.result()).status is RunStatus.CANCELLED
+        assert sdk.connections[0].is_closed
+
+
+async def test_a_process_whose_model_was_silent_is_not_used_again(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        prompt = await heard_prompt(it)
+        it.says(running(), init(session_of(it)))
+        await it.expect(INTERRUPTED)  # it obeys, all the same
+        it.says(result(prompt.uuid, subtype="error_during_execution", is_error=True), idle())
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk, model=10) as session:
+        assert (await ran(session)).status is RunStatus.TIMED_OUT
+        assert sdk.connections[0].is_closed
+
+
 async def test_a_turn_that_begins_after_a_confirmed_interrupt_is_interrupted_too(
     autojump_clock: MockClock,
 ) -> None:

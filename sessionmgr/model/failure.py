@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
 
 from sessionmgr.model.value import Value
-
-STDERR_TAIL: Final = 200  # characters
 
 
 class FailureKind(StrEnum):

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from sessionmgr.testing.simulation.chance import Dice
 
-FOREVER: Final = 1e6
 FLOOD: Final = 40
 """Deltas of a small flood; it is the size of each that counts."""
 

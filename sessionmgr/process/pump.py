@@ -219,14 +219,12 @@ class _Reader:
             await trio.lowlevel.checkpoint()
         else:
             await trio.lowlevel.wait_readable(descriptor)
-        while True:
-            try:
-                data = os.read(descriptor, READ)
-            except BlockingIOError:
-                await trio.lowlevel.wait_readable(descriptor)
-            else:
-                self._may_hold_more = len(data) == READ
-                return data
+        data = _read_now(descriptor)
+        while data is None:
+            await trio.lowlevel.wait_readable(descriptor)
+            data = _read_now(descriptor)
+        self._may_hold_more = len(data) == READ
+        return data
 
     async def _hand_on(self, data: bytes | bytearray) -> None:
         if not data:
@@ -239,6 +237,13 @@ class _Reader:
             self._take(self._decoder.feed(data))
         if self._room is not None:
             await self._room()
+
+
+def _read_now(descriptor: int) -> bytes | None:
+    try:
+        return os.read(descriptor, READ)
+    except BlockingIOError:
+        return None
 
 
 async def _give_a_turn(scope: trio.CancelScope) -> None:

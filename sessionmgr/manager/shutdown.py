@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Final, cast
 import trio
 
 from sessionmgr.adapter.adapter import Interrupt
+from sessionmgr.adapter.run_control import Stop
 from sessionmgr.errors import MailboxFull, OtpError, RunCancelled, RunCrashed
+from sessionmgr.model import Cause
 from sessionmgr.otp import Run
 
 if TYPE_CHECKING:
@@ -214,6 +216,19 @@ class Shutdown:
         if not self._is_noted and run.stop is not None:
             self._is_noted = True
             run.note_stall("close", run.grace, ending=run.stop.cause.value)
+
+
+async def end_all(runs: dict[str, RunState]) -> None:
+    """End all runs, because the manager goes down, and wait until their ends are stored."""
+    while runs:
+        ending = list(runs.values())
+        for run in ending:
+            run.end(Stop(cause=Cause.SHUTDOWN, detail="the manager is going down"))
+        for run in ending:
+            await run.ended.wait()
+            await run.gone.wait()
+            runs.pop(run.id, None)
+    await trio.lowlevel.checkpoint()
 
 
 def _the_one(error: BaseException) -> BaseException:

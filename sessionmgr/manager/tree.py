@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.run_control import Stop
 from sessionmgr.errors import ManagerDown, OtpError, StoreError
 from sessionmgr.manager.interrupts import guard_from_interrupts, unguard
 from sessionmgr.manager.plight import in_words
-from sessionmgr.model import Cause
+from sessionmgr.manager.shutdown import end_all
 from sessionmgr.otp import Supervisor, child
 
 if TYPE_CHECKING:
@@ -122,23 +121,12 @@ class Tree:
             clocks = tables.clocks
             limit = 3 * clocks.of("close") + clocks.of("store")
             with trio.move_on_after(limit, shield=True):
-                await self._see_out()
+                await end_all(tables.runs)
             with trio.move_on_after(clocks.of("close"), shield=True):
                 await self._reconciler.settle_last()
             raise
         finally:
             tables.open = False
-
-    async def _see_out(self) -> None:
-        while self._tables.runs:
-            entries = list(self._tables.runs.values())
-            for entry in entries:
-                entry.end(Stop(cause=Cause.SHUTDOWN, detail="the manager is going down"))
-            for entry in entries:
-                await entry.ended.wait()
-                await entry.gone.wait()
-                self._tables.runs.pop(entry.id, None)
-        await trio.lowlevel.checkpoint()
 
 
 def _what_is_wrong(error: BaseException) -> BaseException:

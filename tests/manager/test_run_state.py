@@ -1,5 +1,6 @@
 """The phase table of a run: each phase with each step, its end, and the record beside it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -219,6 +220,13 @@ async def cancel(run: RunHandle, after: float) -> None:
 
 def state_of(run: RunHandle) -> RunState:
     return run._entry  # pyright: ignore[reportPrivateUsage]
+
+
+def test_no_other_module_of_the_manager_asks_for_the_phase() -> None:
+    sources = [path for path in README.parent.glob("*.py") if path.name != "run_state.py"]
+    assert len(sources) > 20
+    asking = [path.name for path in sources if re.search(r"\bPhase\b|\.phase\b", path.read_text())]
+    assert asking == []
 
 
 def test_the_picture_in_the_page_is_that_of_the_table() -> None:

@@ -59,6 +59,23 @@ async def test_a_ledger_that_takes_no_more_ends_the_batch_by_its_name(
         assert hall.manager.status().running == 0
 
 
+async def test_what_a_body_raises_while_its_batch_crashes_leaves_beside_the_crash(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    def stumble() -> None:
+        raise KeyError("mine")
+
+    jobs = [job("a", Wait(seconds=3), Say(text="x"))]
+    async with open_hall() as hall:
+        with pytest.RaisesGroup(BatchDown, KeyError):
+            async with run_batch(hall.manager, jobs, out=tmp_path):
+                spoil(tmp_path / "ledger.db")
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    stumble()
+
+
 async def test_a_batch_does_not_wait_for_attempts_whose_beginning_could_not_be_recorded(
     autojump_clock: object, tmp_path: Path
 ) -> None:

@@ -107,10 +107,12 @@ async def judge(copy: Copy, drawn: Drawn, reach: Reach, first: Sequence[str]) ->
     """Say of a mutant whether tests notice it."""
     began = time.monotonic()
     tests = [*first]
-    tests += [each for each in reach.tests(drawn.path, drawn.change.within) if exists(each)]
     package = next(name for name, path in UNDER.items() if drawn.path.startswith(path))
+    own = tuple(tests_of(drawn.path, package))
+    tests += [each for each in reach.tests(drawn.path, drawn.change.within) if exists(each)]
+    tests.sort(key=lambda test: test not in first and not test.startswith(own))
     usual = sum(reach.seconds.get(each, UNKNOWN) for each in tests) or UNKNOWN
-    killer = await copy.failed(drawn, tests or tests_of(drawn.path, package), usual)
+    killer = await copy.failed(drawn, tests or own, usual)
     seconds = time.monotonic() - began
     said = drawn.change.said_of((copy.root / drawn.path).read_text(encoding="utf-8"))
     verdict = "SURVIVED" if killer is None else f"killed by {killer[:90]}"

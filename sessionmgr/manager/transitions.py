@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.commands import Fate, Message
     from sessionmgr.manager.draft import Draft
     from sessionmgr.manager.live import Live
+    from sessionmgr.manager.recorder import Recorder
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import Event, Negotiation
 
@@ -52,42 +53,15 @@ _CONSEQUENTIAL: Final = frozenset(
 )
 
 
-class Effects(Protocol):
-    """What follows from a batch once it is stored: methods of the recorder."""
-
-    def tell(self, waiter: Latch) -> None:
-        """Wake the task that waits for it to be stored."""
-
-    def find_answer(self, run: RunState, question: Question) -> None:
-        """Start the task that finds the answer to a question."""
-
-    def answer(self, run: RunState, question: Question, decision: Decision) -> None:
-        """Give an answer to the provider."""
-
-    def deliver(self, message: Message) -> None:
-        """Start the task that gives a message to the running turn."""
-
-    def end(self, run: RunState, stop: Stop) -> None:
-        """End a run."""
-
-    def limit_end(self, run: RunState) -> None:
-        """Limit the time that the task of a run has left which its provider has ended."""
-
-    def launch(self, run: RunState) -> None:
-        """Have a run's task started."""
-
-    def give_turn(self, left: RunState) -> None:
-        """Give the session's next run its turn, if `left` has none any more."""
-
-
 class Transitions:
     """What each command, and each batch of events, adds to the record of one session."""
 
-    __slots__ = ("_effects", "_live")
+    __slots__ = ("_live", "_recorder")
 
-    def __init__(self, live: Live, effects: Effects) -> None:
+    def __init__(self, live: Live, recorder: Recorder) -> None:
         self._live: Final = live
-        self._effects: Final = effects
+        self._recorder: Final = recorder
+        """Its methods are what follows once a batch is stored."""
 
     def rest(self, _draft: Draft) -> None:
         """Write nothing: the session has no work."""
@@ -102,7 +76,7 @@ class Transitions:
             self._live.session = replace(self._live.session, state="open", closed_at=None)
             draft.reopens = True
             draft.write(None, SessionReopened())
-        draft.effects.append(partial(self._effects.tell, entry.admitted))
+        draft.effects.append(partial(self._recorder.tell, entry.admitted))
         if has_turn and entry.is_on:
             self.dispatched(draft, entry)
             return
@@ -110,13 +84,13 @@ class Transitions:
         if has_turn:
             self.task_never_began(draft, entry)
         else:
-            draft.effects.append(partial(self._effects.give_turn, entry))
+            draft.effects.append(partial(self._recorder.give_turn, entry))
 
     def dispatched(self, draft: Draft, entry: RunState) -> None:
         """Write that a prompt is on its way, before it is; end a run that was stopped meanwhile."""
         if entry.is_on:
             draft.write(entry, _message(entry, "sent"))
-            draft.effects.append(partial(self._effects.launch, entry))
+            draft.effects.append(partial(self._recorder.launch, entry))
         else:
             self.task_never_began(draft, entry)
 
@@ -128,7 +102,7 @@ class Transitions:
         if draft.fold(entry).status not in TERMINAL:
             draft.write(entry, _message(entry, "dropped"))
         self._end(draft, entry)
-        draft.effects.append(partial(self._effects.give_turn, entry))
+        draft.effects.append(partial(self._recorder.give_turn, entry))
 
     def arrived(self, draft: Draft, arrived: Arrived) -> None:
         """Write the events of one read of an adapter."""
@@ -159,7 +133,7 @@ class Transitions:
             case RunEnded():
                 self._deny_the_rest(draft, entry)
                 if draft.ended_by_provider(entry, event):
-                    draft.effects.append(partial(self._effects.limit_end, entry))
+                    draft.effects.append(partial(self._recorder.limit_end, entry))
             case RunStarted():
                 draft.write(entry, started(entry, event))
             case TokenUsageUpdated():
@@ -193,7 +167,7 @@ class Transitions:
         else:
             return
         stop = Stop(cause=Cause.BUDGET, detail=detail)
-        draft.effects.append(partial(self._effects.end, entry, stop))
+        draft.effects.append(partial(self._recorder.end, entry, stop))
 
     def stopped(self, draft: Draft, entry: RunState) -> None:
         """Note which tools were running when a run was ended."""
@@ -203,7 +177,7 @@ class Transitions:
     def task_abandoned(self, draft: Draft, entry: RunState) -> None:
         """Write the end of a run whose task does not end."""
         self._end(draft, entry)
-        draft.effects.append(partial(self._effects.give_turn, entry))
+        draft.effects.append(partial(self._recorder.give_turn, entry))
 
     def task_ended(self, draft: Draft, entry: RunState, error: BaseException | None) -> None:
         """Write the end of a run whose task has ended."""
@@ -214,7 +188,7 @@ class Transitions:
         if isinstance(error, Exception) and not ours:  # it crashed, and had ended for another cause
             draft.write(entry, ErrorOccurred(failure=failure))
         self._end(draft, entry)
-        draft.effects.append(partial(self._effects.give_turn, entry))
+        draft.effects.append(partial(self._recorder.give_turn, entry))
 
     def _end(self, draft: Draft, entry: RunState) -> None:
         assert entry.stop is not None
@@ -238,7 +212,7 @@ class Transitions:
             draft.write(None, SessionClosed())
             draft.closes = True
         if written is not None:
-            draft.effects.append(partial(self._effects.tell, written))
+            draft.effects.append(partial(self._recorder.tell, written))
 
     def noted(self, draft: Draft, entry: RunState, events: tuple[Event, ...]) -> None:
         """Write what the manager itself has to say of a run."""
@@ -265,7 +239,7 @@ class Transitions:
                 reason=request.reason,
             ),
         )
-        draft.effects.append(partial(self._effects.find_answer, entry, question))
+        draft.effects.append(partial(self._recorder.find_answer, entry, question))
 
     def withdrawn(self, draft: Draft, entry: RunState, question: Question) -> None:
         """Write that a question needs no answer any more."""
@@ -317,7 +291,7 @@ class Transitions:
     def _answer(
         self, draft: Draft, entry: RunState, question: Question, decision: Decision
     ) -> None:
-        draft.effects.append(partial(self._effects.answer, entry, question, decision))
+        draft.effects.append(partial(self._recorder.answer, entry, question, decision))
 
     # --- messages to a run that is on ------------------------------------------------------------
 
@@ -325,11 +299,11 @@ class Transitions:
         """Write a message to the running turn, before it is given, if there is such a turn."""
         entry = message.entry
         if draft.fold(entry).status in TERMINAL:
-            draft.effects.append(partial(self._effects.tell, message.written))
+            draft.effects.append(partial(self._recorder.tell, message.written))
             return
         entry.undelivered[message.message_id] = message.content
         draft.write(entry, _follow_up(message, "queued"))
-        draft.effects.append(partial(self._effects.deliver, message))
+        draft.effects.append(partial(self._recorder.deliver, message))
 
     def delivered(self, draft: Draft, message: Message, fate: Fate) -> None:
         """Write what became of such a message, unless the run's end has said that."""
@@ -337,7 +311,7 @@ class Transitions:
         entry.undelivered.pop(message.message_id, None)
         if draft.fold(entry).open_messages.get(message.message_id) != fate:
             draft.write(entry, _follow_up(message, fate))
-        draft.effects.append(partial(self._effects.tell, message.written))
+        draft.effects.append(partial(self._recorder.tell, message.written))
 
 
 def _follow_up(message: Message, state: State) -> MessageSent:

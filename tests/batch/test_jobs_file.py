@@ -36,6 +36,8 @@ FOREIGN: dict[str, tuple[bytes, str]] = {
     "CSV": (b"id,prompt\na,x\n", f"this looks like CSV; {PER_LINE}"),
     "TOML": (b'[[job]]\nid = "a"\n', f"this looks like TOML; {PER_LINE}"),
     "HTML": (b"<!doctype html>\n<p>", "this looks like XML or HTML; "),
+    "all of a line": (b"x" * 40 + b"\n", f"expected a JSON object, got '{'x' * 40}'; "),
+    "half of a line": (b"x" * 41 + b"\n", f"expected a JSON object, got '{'x' * 39}…'; "),
     "prose": (b"Fix the tests\nPlease\n", "expected a JSON object, got 'Fix the tests'; "),
     "UTF-16": (
         GOOD.decode().encode("utf-16"),

@@ -1,6 +1,8 @@
 """A batch goes on only with the store that has its attempts."""
 
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Unpack
 
@@ -48,6 +50,24 @@ def hang(prompt: str, attempt: int) -> tuple[Step, ...]:
 
 async def ended(batch: Batch) -> dict[str, JobResult]:
     return {result.job: result for result in await collect(batch)}
+
+
+def mark_of(out: Path) -> str:
+    with closing(sqlite3.connect(out / "ledger.db")) as connection:
+        ((mark,),) = connection.execute("select value from note where key = 'mark'")
+    return str(mark)
+
+
+async def test_a_store_is_marked_once_for_all_runs_of_a_batch(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    marks: list[str] = []
+    async with open_hall(scripts=well) as hall:
+        for jobs in (JOBS, [*JOBS, job("c")]):
+            await ended(batch(hall, tmp_path / "out", *jobs))
+            marks.append(mark_of(tmp_path / "out"))
+    assert marks[0]
+    assert marks[0] == marks[1]
 
 
 async def test_a_killed_job_is_not_started_over_with_a_store_that_does_not_know_it(

@@ -48,6 +48,8 @@ class Arrived(msgspec.Struct, frozen=True):
     at: float
     blobs: tuple[bytes, ...] = ()
     """The images that these events name, to be stored with them."""
+    is_text: bool = False
+    """Whether they are pieces of text and nothing else."""
 
 
 class Question:
@@ -115,8 +117,9 @@ class RunControl:
         if size is None:
             size = size_of_text(events) if written is None else written
             size += sum(map(len, blobs))
-        urgency = Urgency.LATER if written is None else Urgency.SOON
-        batch = Arrived(self, events, size, self.last_sign, tuple(blobs))
+        is_text = written is None
+        urgency = Urgency.LATER if is_text else Urgency.SOON
+        batch = Arrived(self, events, size, self.last_sign, tuple(blobs), is_text)
         self.intake.put_events(batch, size, urgency)
 
     def alive(self) -> None:

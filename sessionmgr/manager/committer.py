@@ -38,8 +38,9 @@ WINDOW: Final = 0.025
 """Seconds between two groups at most, for pieces of text, when many sessions stream."""
 SHORT_WINDOW: Final = 0.003
 """The same for other events, and for what a session says after a silence."""
+FLOOR: Final = 0.01
+"""Seconds of the window of a session that floods, although it streams alone."""
 ALONE: Final = 1
-"""So many sessions stream without a window: none of them has neighbours to share with."""
 MANY: Final = 10
 """So many sessions more make the window as long as it gets."""
 EPOCH: Final = 0.1
@@ -90,7 +91,8 @@ class Committer:
         elif urgency is Urgency.SOON or recorder.epoch < self._epoch - 1:
             due = self._taken_at + min(self._window, SHORT_WINDOW)
         else:
-            due = self._taken_at + self._window
+            window = self._window
+            due = self._taken_at + (max(window, FLOOR) if recorder.is_flooded else window)
         if due < self._due:
             self._due = due
             if self._parked is not None and due < self._until:
@@ -132,10 +134,10 @@ class Committer:
 
     def _take(self) -> None:
         """Have the marked recorders draft what they append."""
-        marked, self._marked, self._due = self._marked, [], math.inf
         tables, size = self._tables, 0
-        at, milliseconds = tables.moment(), tables.milliseconds()
+        at, milliseconds = "", 0
         self._taken_at = trio.current_time()
+        marked, self._marked, self._due = self._marked, [], math.inf
         self._count(marked)
         for place, recorder in enumerate(marked):
             if size >= MOST_AT_ONCE:
@@ -146,7 +148,9 @@ class Committer:
             elif not recorder.is_gone:
                 recorder.is_marked = False
                 pending = recorder.live.intake.pending
-                try:
+                try:  # whatever fails in here costs this session, and no mark is lost
+                    if not at:
+                        at, milliseconds = tables.moment(), tables.milliseconds()
                     if recorder.draft(at, milliseconds):
                         self._group[recorder] = None
                         size += min(pending, MOST_AT_ONCE)

@@ -23,6 +23,7 @@ from sessionmgr.model import (
     Failure,
     FailureKind,
     MessageSent,
+    MessageStreamed,
     RunCancelled,
     RunEnded,
     RunFailed,
@@ -164,6 +165,37 @@ class Draft:
             self.touched[entry] = None
         if TokenUsageUpdated in kinds:
             self._book(entry, events)
+
+    def write_text(self, entry: RunState, events: Sequence[Event]) -> None:
+        """Add pieces of text, nearly all of which may be stored as they are."""
+        found = None if self.is_over else entry.streams.pass_text(events, self._redactor)
+        if found is None:
+            self.write(entry, *events)
+            return
+        first, run_id = self.seq + 1, entry.run.id
+        message_id = found[0].message_id
+        at, session_id, provider = self.at, self._session_id, self._provider
+        stamped = [
+            MessageStreamed(
+                delta=event.delta,
+                message_id=message_id,
+                seq=seq,
+                at=at,
+                session_id=session_id,
+                run_id=run_id,
+                provider=provider,
+            )
+            for seq, event in enumerate(found, first)
+        ]
+        bodies, exact = encode_events(stamped)
+        self.seq += len(found)
+        self.rows += [
+            EventRow(seq, run_id, "message_streamed", body)
+            for seq, body in enumerate(bodies, first)
+        ]
+        seen: Sequence[AnyEvent] = stamped if exact else list(map(decode_event, bodies))
+        self.written += seen
+        self._unfolded.setdefault(entry, []).extend(seen)
 
     def _book(self, entry: RunState, events: Sequence[Event]) -> None:
         for event in events:

@@ -44,6 +44,8 @@ LINGER: Final = 5.0
 """Seconds for which a session without work is kept: its next run may come soon."""
 MOST_AT_ONCE: Final = 1 << 20
 """Bytes of events after which a batch is closed, so that no session holds up the others."""
+FLOOD: Final = 4
+"""So many reads in one batch are a flood, which gains from a window even alone."""
 
 
 class Recorder:
@@ -51,7 +53,7 @@ class Recorder:
 
     __slots__ = (
         *("_closed", "_committer", "_draft", "_is_quiet", "_transitions", "_tables", "_tasks"),
-        *("append", "epoch", "is_gone", "is_marked", "lease", "live"),
+        *("append", "epoch", "is_flooded", "is_gone", "is_marked", "lease", "live"),
     )
 
     def __init__(self, live: Live, tables: Tables, committer: Committer, lease: Lease) -> None:
@@ -72,6 +74,8 @@ class Recorder:
         """Whether it has left its session, asleep or crashed."""
         self.is_marked = False
         """Whether the committer is to take what is in its inbox."""
+        self.is_flooded = False
+        """Whether its last batch had the text of many reads."""
         self.epoch = 0
         """When it last had something to commit, in the committer's epochs."""
 
@@ -100,13 +104,26 @@ class Recorder:
         )
         inbox, self._is_quiet = live.intake, False
         inbox.urgency = Urgency.NONE
+        text: list[Arrived] = []
         while draft.size < MOST_AT_ONCE and (item := inbox.take()) is not None:
+            if type(item) is Arrived and item.is_text:
+                if text and text[0].run is not item.run:
+                    self._take_text(draft, text)
+                    text = []
+                draft.size += item.size
+                text.append(item)
+                continue
+            if text:
+                self._take_text(draft, text)
+                text = []
             if isinstance(item, Arrived):
                 self._transitions.arrived(draft, item)
                 continue
             assert isinstance(item, Command)
             self._is_quiet |= item is REST
             item.write(self._transitions, draft, *item.arguments)
+        if text:
+            self._take_text(draft, text)
         if len(inbox):
             inbox.urgency = Urgency.NOW
             self._mark(Urgency.NOW)
@@ -116,6 +133,18 @@ class Recorder:
         self.append = self._append(draft, milliseconds)
         live.committing_since = trio.current_time()
         return True
+
+    def _take_text(self, draft: Draft, batches: list[Arrived]) -> None:
+        """Add the pieces of text that one run has emitted, one batch after the other."""
+        entry = self.live.entries.get(batches[0].run.run_id)
+        if entry is None:  # its record is closed
+            return
+        entry.in_turn = True
+        self.is_flooded = len(batches) >= FLOOD
+        if len(batches) == 1:
+            draft.write_text(entry, batches[0].events)
+        else:
+            draft.write_text(entry, [event for each in batches for event in each.events])
 
     def _append(self, draft: Draft, at: int) -> Append:
         live = self.live

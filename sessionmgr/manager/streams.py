@@ -48,11 +48,22 @@ DELTAS: Final = frozenset({MessageStreamed, ReasoningStreamed, ToolCallUpdated, 
 class Stream:
     """One stream: its redactor and its last delta."""
 
-    __slots__ = ("last", "pieces")
+    __slots__ = ("_named_plainly", "last", "pieces")
 
     def __init__(self, last: Delta) -> None:
         self.last = last
+        self._named_plainly: Redactor | None = None
+        """By whose secrets the id of its message is plain."""
         self.pieces: Final = Pieces()
+
+    def is_named_plainly(self, redactor: Redactor) -> bool:
+        """Return whether the id of the stream's message contains no secret."""
+        if self._named_plainly is not redactor:
+            named = self.last.message_id if isinstance(self.last, MessageStreamed) else None
+            if named is not None and not redactor.text.is_clean(named):
+                return False
+            self._named_plainly = redactor
+        return True
 
     def take(self, deltas: Sequence[Delta], patterns: TextPatterns) -> Sequence[Delta]:
         """Return the deltas in storable form."""
@@ -138,6 +149,31 @@ class Streams:
                 deltas = [each for each in group if isinstance(each, Delta)]
                 found += self._take(key, deltas, redactor)
         return found
+
+    def pass_text(
+        self, events: Sequence[Event], redactor: Redactor
+    ) -> Sequence[MessageStreamed] | None:
+        """Return pieces of one message if they may be stored as they are; else do nothing."""
+        first = events[0]
+        if type(first) is not MessageStreamed:
+            return None
+        stream = self._open.get((MessageStreamed, None, first.message_id))
+        if stream is None or not stream.is_named_plainly(redactor):
+            return None
+        if len(events) == 1:
+            text = first.delta
+        else:
+            message_id, texts = first.message_id, list[str]()
+            for event in events:
+                if type(event) is not MessageStreamed or event.message_id != message_id:
+                    return None
+                texts.append(event.delta)
+            text = "".join(texts)
+        if not stream.pieces.passes(text, redactor.text):
+            return None
+        pieces = cast("Sequence[MessageStreamed]", events)
+        stream.last = pieces[-1]
+        return pieces
 
     def _passes(self, event: Event, redactor: Redactor) -> bool:
         """Return whether an event is a message delta that may be stored as it is."""

@@ -20,6 +20,7 @@ import trio
 from sessionmgr.errors import StoreClosed
 from sessionmgr.store.bells import Bells
 from sessionmgr.store.sqlite.foreign import ForeignWatch, Glance
+from sessionmgr.store.sqlite.group import GroupWriter
 from sessionmgr.store.sqlite.hand import Reader, Writer
 from sessionmgr.store.sqlite.lane import InlineLane, Job, Lane, ThreadLane
 from sessionmgr.store.sqlite.room import Room
@@ -59,7 +60,8 @@ class Ground:
         self._closed = False
         self.commits = 0
         """How many transactions have been written, or refused by the disk."""
-        writer = Writer(options)
+        self._group = GroupWriter()
+        writer = Writer(options, self._group.forget)
         readers = [Reader(options) for _ in range(READERS)]
         self._writing: Lane
         self._reading: Lane

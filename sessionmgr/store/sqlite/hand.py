@@ -11,7 +11,7 @@ from sessionmgr.store.sqlite.connection import Options, open_reader, open_writer
 from sessionmgr.store.sqlite.fault import FATAL, code_of, fault
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sessionmgr.store.sqlite.lane import Job
 
@@ -27,9 +27,11 @@ class Writer:
     done.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, rolled_back: Callable[[], None] = lambda: None) -> None:
         self.options = options
         self.rows = GROUP_ROWS
+        self._rolled_back = rolled_back
+        """Hears that what was written is not stored."""
         self._connection: sqlite3.Connection | None = None
         self._dirty = False
 
@@ -49,6 +51,7 @@ class Writer:
         committed = outcome.capture(self._commit, wanted)
         self._dirty = True
         if isinstance(committed, outcome.Error):
+            self._rolled_back()
             if self.connection.in_transaction:
                 outcome.capture(self.connection.execute, "ROLLBACK")
             for job in wanted:
@@ -62,6 +65,7 @@ class Writer:
             execute("COMMIT")
             return
         execute("ROLLBACK")
+        self._rolled_back()
         if len(jobs) == 1:
             return
         execute("BEGIN IMMEDIATE")
@@ -69,6 +73,7 @@ class Writer:
             execute("SAVEPOINT job")
             if not self._does(job):
                 execute("ROLLBACK TO job")
+                self._rolled_back()
             execute("RELEASE job")
         execute("COMMIT")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from sessionmgr.errors import IdTaken, UnknownId
 from sessionmgr.store.admission import (
@@ -54,14 +54,14 @@ def append(connection: Connection, append: Append) -> Appended:
     ends = endings(append)
     if append.new_session is not None:
         create_session(connection, append.new_session)
-    stored = _stored(connection, append)
+    stored = find_stored(connection, append)
     if stored is None:
         raise UnknownId("session", append.session_id)
-    session, fence, last, keys, facts = stored
-    check_fence(append, fence)
+    session, last, keys = stored.session, stored.last, stored.keys
+    check_fence(append, stored.fence)
     if is_duplicate(append, last, _begun(connection, session, append.first, last)):
         return Appended(append.rows[-1].seq, duplicate=True)
-    check_runs(append, ends, facts)
+    check_runs(append, ends, stored.facts)
     for data in append.blobs:
         put_blob(connection, hashlib.sha256(data).hexdigest(), data)
     for snapshot in append.snapshots:
@@ -91,17 +91,21 @@ def _begun(connection: Connection, session: int, first: int, last: int) -> str |
     return None if found is None else found[0]
 
 
-class _Stored(NamedTuple):
+class Stored:
     """What is stored of an append's session, and of the runs that it names."""
 
-    session: int
-    fence: int
-    last: int
-    keys: dict[str | None, int | None]
-    facts: dict[str, RunFacts]
+    __slots__ = ("facts", "fence", "keys", "last", "session")
+
+    def __init__(self, session: int, fence: int, last: int) -> None:
+        self.session: Final = session
+        self.fence: Final = fence
+        self.last = last
+        self.keys: Final[dict[str | None, int | None]] = {None: None}
+        self.facts: Final[dict[str, RunFacts]] = {}
 
 
-def _stored(connection: Connection, append: Append) -> _Stored | None:
+def find_stored(connection: Connection, append: Append) -> Stored | None:
+    """Look for an append's session, and for the runs that it names."""
     # A statement is two turns at the interpreter's lock, and most appends name one run: that one
     # is asked for together with the session.
     named = named_runs(append)
@@ -114,7 +118,7 @@ def _stored(connection: Connection, append: Append) -> _Stored | None:
     if found is None:
         return None
     session, fence, last, *run = found
-    stored = _Stored(session, fence, last, {None: None}, {})
+    stored = Stored(session, fence, last)
     if usual is not None and run[0] is not None:
         _note(connection, append, stored, usual, *run)
     for run_id in named:
@@ -129,7 +133,7 @@ def _stored(connection: Connection, append: Append) -> _Stored | None:
 def _note(
     connection: Connection,
     append: Append,
-    stored: _Stored,
+    stored: Stored,
     run_id: str,
     key: int,
     status: str,
@@ -151,12 +155,12 @@ def _write_runs(
     keys: dict[str | None, int | None],
     ends: Mapping[str, int],
 ) -> None:
-    spans = _spans(append)
+    bounds = spans(append)
     for run in append.runs:
         key = keys.get(run.run_id)
         end = ends.get(run.run_id)
         ended = None if end is None else append.at
-        first, last = spans.pop(run.run_id, (None, None))
+        first, last = bounds.pop(run.run_id, (None, None))
         if key is None:
             keys[run.run_id] = connection.execute(
                 "INSERT INTO runs (run_id, session, status, first, last, terminal, ended, body)"
@@ -170,7 +174,7 @@ def _write_runs(
                 " WHERE key = ?",
                 (run.status, first, last, end, ended, run.body, key),
             )
-    for run_id, (first, last) in spans.items():
+    for run_id, (first, last) in bounds.items():
         connection.execute(
             "UPDATE runs SET first = coalesce(first, ?), last = ? WHERE key = ?",
             (first, last, keys[run_id]),
@@ -198,7 +202,7 @@ def _insert_events(count: int, *, begins: bool) -> str:
     return f"INSERT INTO events (session, batch, seq, run, type, body) VALUES {places}"
 
 
-def _spans(append: Append) -> dict[str, tuple[int, int]]:
+def spans(append: Append) -> dict[str, tuple[int, int]]:
     """Return the first and the last number of each run's events in the batch."""
     run_ids = {row.run_id for row in append.rows}
     if len(run_ids) == 1:  # as most batches have it

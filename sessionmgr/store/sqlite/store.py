@@ -78,7 +78,7 @@ class SqliteStore(Ground):
 
     async def _append_all(self, appends: Sequence[Append]) -> list[Appended]:
         return await self.write(
-            lambda connection: [journal.append(connection, append) for append in appends],
+            lambda connection: self._group.append_all(connection, appends),
             rows=sum([len(append.rows) for append in appends]) or 1,
             size=sum(map(_size, appends)),
             rings=[

@@ -1,0 +1,263 @@
+"""The committer: who is written when, in whose transaction, and what a crash of a part costs."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import ClassVar
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
+from sessionmgr.errors import InboxFull, StoreClosed
+from sessionmgr.manager import RunHandle
+from sessionmgr.manager.committer import EPOCH, FLOOR, SHORT_WINDOW, WINDOW
+from sessionmgr.model import FailureKind, MessageStreamed, RunStarted, RunStatus
+from sessionmgr.store import Append, Appended, MemoryStore
+from sessionmgr.testing.scripted import Finish, Hang, Say, Wait
+from tests.manager.house import House, open_house
+
+PACE = 0.02
+
+
+class Pieces(ProviderAdapter):
+    """Streams pieces of text, one each twentieth of a second or as many at once as it is told."""
+
+    name = "pieces"
+    capabilities: ClassVar[Capabilities] = Capabilities(streaming=NATIVE)
+
+    async def run(self, run: RunContext) -> None:
+        await run.emit(RunStarted(provider_session_id=run.session_id))
+        how, _, number = run.prompt.partition(" ")
+        if how == "heedless":
+            while True:
+                run.emit_nowait(MessageStreamed(delta="x" * 1000), size=10_000)
+        for _ in range(int(number)):
+            if how == "flood":
+                run.emit_nowait(MessageStreamed(delta="x" * 60_000), size=60_000)
+            else:
+                await trio.sleep(PACE)
+                run.emit_nowait(MessageStreamed(delta="y "), size=300)
+            await run.room()
+        await run.finish(stop_reason="end_turn")
+
+
+class Watched(MemoryStore):
+    """Notes when which groups came, and takes its time for each of them."""
+
+    def __init__(self, delay: float = 0.0) -> None:
+        super().__init__()
+        self.delay = delay
+        self.groups: list[tuple[float, list[Append]]] = []
+        self.thawed = trio.Event()
+        self.thawed.set()
+        self.lost = 0
+        """How many groups are stored without an answer."""
+
+    async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+        self.groups.append((trio.current_time(), list(appends)))
+        await self.thawed.wait()
+        await trio.sleep(self.delay)
+        outcomes = await super().append_all(appends)
+        if self.lost:
+            self.lost -= 1
+            raise StoreClosed("the store")
+        return outcomes
+
+    def streamed(self) -> list[tuple[float, list[Append]]]:
+        """Return the groups with nothing but pieces of text."""
+        return [
+            (at, group)
+            for at, group in self.groups
+            if {row.type for each in group for row in each.rows} == {"message_streamed"}
+        ]
+
+
+async def start(house: House, prompt: str) -> RunHandle:
+    return await (await house.manager.open_session("pieces")).submit(prompt)
+
+
+async def test_a_lone_session_that_speaks_now_and_then_is_written_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    store = Watched()
+    async with open_house(store=store, others={"pieces": Pieces}) as house:
+        run = await start(house, "paced 50")
+        late = [
+            trio.current_time() % PACE async for event in run if event.type == "message_streamed"
+        ]
+        assert len(late) == 50
+        assert all(min(each, PACE - each) < 1e-6 for each in late)
+
+
+async def test_many_sessions_that_stream_share_transactions(autojump_clock: MockClock) -> None:
+    store = Watched(delay=0.001)
+    async with open_house(store=store, others={"pieces": Pieces}) as house:
+        runs: list[RunHandle] = []
+        for _ in range(40):
+            runs.append(await start(house, "paced 100"))
+            await trio.sleep(0.0005)
+        for run in runs:
+            await run.result()
+    begun = [at for at, _ in store.streamed()]
+    steady = [at for at in begun if begun[0] + 3 * EPOCH < at < begun[-1] - 3 * EPOCH]
+    gaps = [after - before for before, after in pairwise(steady)]
+    assert gaps
+    assert min(gaps) > SHORT_WINDOW
+    assert sum(gaps) / len(gaps) > WINDOW - 0.001
+    # No mark waits for longer than the window and a group that is being written.
+    assert max(gaps) <= WINDOW + PACE
+    sizes = Counter(len(group) for at, group in store.streamed() if at in steady)
+    assert min(sizes) > 10
+
+
+async def test_a_command_waits_for_no_window(autojump_clock: MockClock) -> None:
+    store = Watched()
+    async with open_house(store=store, others={"pieces": Pieces}) as house:
+        runs = [await start(house, "paced 200") for _ in range(40)]
+        await trio.sleep(1)
+        for _ in range(20):
+            began = trio.current_time()
+            other = await house.start(Hang())
+            assert trio.current_time() == began
+            other.cancel()
+            await other.result()
+            assert trio.current_time() == began
+            await trio.sleep(0.0107)
+        for run in runs:
+            await run.result()
+
+
+async def test_a_flood_does_not_starve_its_neighbours(autojump_clock: MockClock) -> None:
+    store = Watched(delay=0.01)
+    async with open_house(store=store, others={"pieces": Pieces}) as house:
+        floods = [await start(house, "flood 1000") for _ in range(3)]
+        quiet = await start(house, "paced 20")
+        with trio.fail_after(20 * (PACE + 2 * 0.01 + WINDOW) + 0.5):
+            await quiet.result()
+        # Each group has something of everybody, and no group is as large as a flood.
+        assert all(sum(map(size, group)) < 16 << 20 for _, group in store.groups)
+        for run in floods:
+            assert (await run.result()).status is RunStatus.COMPLETED
+
+
+def size(append: Append) -> int:
+    return sum(len(row.body) for row in append.rows)
+
+
+async def test_who_reads_along_is_woken_once_for_a_batch(autojump_clock: MockClock) -> None:
+    store = Watched(delay=1.0)
+    async with open_house(store=store, others={"pieces": Pieces}) as house:
+        run = await start(house, "paced 300")
+        cursor = house.manager.subscribe(run.session_id)
+        sizes: list[int] = []
+        while batch := await cursor.batch():
+            sizes.append(len(batch))
+            if batch[-1].type == "run_completed":
+                break
+        appends = [each for _, group in store.groups for each in group]
+        assert len(sizes) <= len(appends)
+        assert sum(sizes) == sum(len(each.rows) for each in appends)
+        assert max(sizes) >= 40
+
+
+async def test_a_store_that_starts_again_in_the_middle_of_a_group_costs_nothing(
+    autojump_clock: MockClock,
+) -> None:
+    store = Watched(delay=0.002)
+    async with open_house(store=store, others={"pieces": Pieces}) as house:
+        runs = [await start(house, "paced 100") for _ in range(10)]
+        for _ in range(5):
+            await trio.sleep(0.35)
+            store.lost = 1
+        for run in runs:
+            assert (await run.result()).status is RunStatus.COMPLETED
+            seen = [event.seq async for event in run]
+            assert seen == list(range(2, 105))
+    sent = Counter((each.session_id, each.first, each.batch) for _, g in store.groups for each in g)
+    assert len({key[:2] for key in sent}) == len(sent), "a batch was sent under another name"
+    assert max(sent.values()) == 2
+
+
+async def test_a_cancel_ends_the_work_while_the_store_hangs(autojump_clock: MockClock) -> None:
+    over: list[str] = []
+
+    class Watching(Pieces):
+        async def run(self, run: RunContext) -> None:
+            try:
+                await run.emit(RunStarted(provider_session_id=run.session_id))
+                await trio.sleep_forever()
+            finally:
+                over.append(run.run_id)
+
+    store = Watched()
+    async with open_house(store=store, others={"pieces": Watching}) as house:
+        runs = [await start(house, "x") for _ in range(5)]
+        await trio.sleep(1)
+        store.thawed = trio.Event()
+        for run in runs:
+            run.cancel()
+        await trio.sleep(10)
+        assert all(run.status is RunStatus.RUNNING for run in runs)
+        assert len(over) == 5
+        store.thawed.set()
+        for run in runs:
+            assert (await run.result()).status is RunStatus.CANCELLED
+
+
+async def test_a_sender_that_waits_for_no_room_crashes_alone(autojump_clock: MockClock) -> None:
+    store = Watched(delay=0.01)
+    async with open_house(store=store, others={"pieces": Pieces}) as house:
+        quiet = await start(house, "paced 20")
+        heedless = await start(house, "heedless 0")
+        result = await heedless.result()
+        assert result.failure is not None
+        assert result.failure.kind is FailureKind.ADAPTER_CRASHED
+        assert InboxFull.__name__ in result.failure.message
+        assert (await quiet.result()).status is RunStatus.COMPLETED
+
+
+async def test_an_unexpected_exception_of_the_store_costs_only_who_causes_it(
+    autojump_clock: MockClock,
+) -> None:
+    class Picky(Watched):
+        async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
+            if any(b'"poison"' in row.body for each in appends for row in each.rows):
+                await trio.lowlevel.checkpoint()
+                raise ZeroDivisionError
+            return await super().append_all(appends)
+
+    async with open_house(store=Picky(delay=0.01), others={"pieces": Pieces}) as house:
+        spared = [await start(house, "paced 50") for _ in range(10)]
+        doomed = await house.start(Wait(seconds=0.5), Say(text="poison"), Finish())
+        result = await doomed.result()
+        assert result.failure is not None
+        assert result.failure.kind is FailureKind.MANAGER_CRASHED
+        for run in spared:
+            assert (await run.result()).status is RunStatus.COMPLETED
+
+
+@pytest.mark.parametrize("number", [1, 5])
+async def test_a_recorder_that_crashes_ends_its_session_alone(
+    autojump_clock: MockClock, number: int
+) -> None:
+    store = Watched(delay=0.01)
+    async with open_house(store=store, others={"pieces": Pieces}) as house:
+        spared = [await start(house, "paced 50") for _ in range(5)]
+        runs = [await house.start(Hang()) for _ in range(number)]
+        tables = house.manager._tables  # pyright: ignore[reportPrivateUsage]
+        inboxes = [tables.live[run.session_id].intake for run in runs]
+        for inbox in inboxes:
+            inbox.put("no command")  # which no recorder can make anything of
+        for run in runs:
+            result = await run.result()
+            assert result.failure is not None
+            assert result.failure.kind is FailureKind.MANAGER_CRASHED
+        for run in spared:
+            assert (await run.result()).status is RunStatus.COMPLETED
+        assert (await (await start(house, "paced 5")).result()).status is RunStatus.COMPLETED
+
+
+def test_the_windows_are_in_order() -> None:
+    assert 0 < SHORT_WINDOW < FLOOR < WINDOW < EPOCH

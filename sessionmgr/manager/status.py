@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 import trio
 
+from sessionmgr.adapter.inbox import MOST_ITEMS
 from sessionmgr.model import Cost, Provenance, Usage
 
 if TYPE_CHECKING:
@@ -43,6 +44,21 @@ class StoreStatus(msgspec.Struct, frozen=True, kw_only=True):
     locked it, ..."""
 
 
+class InboxStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The statistics of the channels through which events reach the recorders."""
+
+    items: int = 0
+    """How many batches and commands wait in all of them,"""
+    size: int = 0
+    """and how many bytes of events are not stored yet."""
+    fullest: int = 0
+    """How many items wait in the fullest,"""
+    peak: int = 0
+    """and how many have waited in one of them at most."""
+    limit: int = MOST_ITEMS
+    """How many items one of them can hold."""
+
+
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """How a manager stands."""
 
@@ -54,6 +70,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     providers: dict[str, ProviderStatus]
     """Those that were asked for."""
     store: StoreStatus
+    inboxes: InboxStatus = InboxStatus()
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +93,17 @@ def spent(costs: Costs) -> Spent:
             reasoning=costs.reasoning,
         ),
         cost=Cost(usd=costs.nano_usd / _NANO, provenance=provenance) if priced else Cost(),
+    )
+
+
+def _inboxes_of(tables: Tables) -> InboxStatus:
+    inboxes = [live.intake for live in tables.live.values()]
+    channels = [inbox.statistics() for inbox in inboxes]
+    return InboxStatus(
+        items=sum(each.current_buffer_used for each in channels),
+        size=sum(inbox.pending for inbox in inboxes),
+        fullest=max((each.current_buffer_used for each in channels), default=0),
+        peak=max((each.peak_buffer_used for each in channels), default=0),
     )
 
 
@@ -102,6 +130,7 @@ def status_of(tables: Tables) -> Status:
             name: tree.status(running=running[name], queued=queued[name])
             for name, tree in tables.providers.items()
         },
+        inboxes=_inboxes_of(tables),
         store=StoreStatus(
             state="open" if tables.has_store else "closed",
             waiting=now - slowest,

@@ -218,6 +218,22 @@ async def test_a_sender_that_waits_for_no_room_crashes_alone(autojump_clock: Moc
         assert (await quiet.result()).status is RunStatus.COMPLETED
 
 
+async def test_the_status_tells_what_waits_to_be_stored(autojump_clock: MockClock) -> None:
+    store = Watched()
+    async with open_house(store=store, others={"pieces": Pieces}) as house:
+        assert house.manager.status().inboxes.items == 0
+        run = await start(house, "paced 100")
+        await trio.sleep(1)
+        store.thawed = trio.Event()
+        await trio.sleep(0.5)
+        status = house.manager.status().inboxes
+        assert 20 < status.items == status.fullest <= status.peak < status.limit
+        assert status.size >= 300 * status.items
+        store.thawed.set()
+        await run.result()
+        assert house.manager.status().inboxes.size == 0
+
+
 async def test_an_unexpected_exception_of_the_store_costs_only_who_causes_it(
     autojump_clock: MockClock,
 ) -> None:

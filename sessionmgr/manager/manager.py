@@ -26,13 +26,13 @@ from sessionmgr.manager.desk import Desk
 from sessionmgr.manager.directory import absolute
 from sessionmgr.manager.following_up import asked_in, wish_to_follow_up
 from sessionmgr.manager.identity import Presence
-from sessionmgr.manager.keeping import Keeping
 from sessionmgr.manager.launching import LateLauncher
 from sessionmgr.manager.plan import Wishes, mode_of
 from sessionmgr.manager.provider_knowledge import ProviderKnowledge
 from sessionmgr.manager.reconciler import Reconciler
 from sessionmgr.manager.resuming import snapshot_of, wish_to_go_on
 from sessionmgr.manager.session_handle import SessionHandle
+from sessionmgr.manager.session_supervisor import SessionSupervisor
 from sessionmgr.manager.spool import Spool
 from sessionmgr.manager.status import Status, status_of
 from sessionmgr.manager.store_keeping import StoreKeeping
@@ -71,7 +71,7 @@ class Manager(ProviderKnowledge, StoredRecords):
     def __init__(self, tables: Tables, store: StoreKeeping, spool: Spool) -> None:
         self._tables = tables
         self._reconciler: Final = Reconciler(tables, spool)
-        self._keeping = Keeping(tables, self._reconciler)
+        self._keeping = SessionSupervisor(tables, self._reconciler)
         self._desk: Final = Desk(tables, lambda entry: self._handle(entry.live.session))
         self._tree: Final = Tree(tables, store, self._reconciler, self._keeping, self._desk)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessionmgr.adapter.health import Health
-    from sessionmgr.manager.keeping import Keeping
+    from sessionmgr.manager.session_supervisor import SessionSupervisor
     from sessionmgr.manager.tables import Tables
 
 
@@ -24,7 +24,7 @@ class ProviderKnowledge:
     """The part of a manager that reports the providers' capabilities and readiness."""
 
     _tables: Tables
-    _keeping: Keeping
+    _keeping: SessionSupervisor
 
     def check(self, provider: str, wish: RunWish, *, cwd: str | Path = ".") -> Grant:
         """Return the grant that a run would get, without starting it.

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from sessionmgr.adapter.run_control import Stop
 from sessionmgr.errors import LeaseHeld, UnknownId
-from sessionmgr.manager.draft import terminal
+from sessionmgr.manager.append_batch import terminal
 from sessionmgr.manager.identity import is_alive, is_gone
 from sessionmgr.manager.spool import without_secrets
 from sessionmgr.manager.stored_runs import KEYS, all_runs, fold, read_run
@@ -39,7 +39,7 @@ from sessionmgr.model import (
 from sessionmgr.store.row import Append, EventRow, RunRow
 
 if TYPE_CHECKING:
-    from sessionmgr.manager.live import Live
+    from sessionmgr.manager.session_state import SessionState
     from sessionmgr.manager.spool import Spool
     from sessionmgr.manager.tables import Tables
     from sessionmgr.store.row import Lease, StoredRun
@@ -121,7 +121,7 @@ class Reconciler:
                     self._tables.in_hand[live] = live.committing_since or trio.current_time()
                     nursery.start_soon(self._take_over, live)
 
-    async def _take_over(self, live: Live) -> None:
+    async def _take_over(self, live: SessionState) -> None:
         """Put in order what a keeper has left, as soon as the store lets us."""
         session_id = live.session.id
         why = await self._settle_soon(live)
@@ -134,7 +134,7 @@ class Reconciler:
         if why is not None:
             await self._settle_late(session_id)
 
-    async def _settle_soon(self, live: Live) -> Failure | None:
+    async def _settle_soon(self, live: SessionState) -> Failure | None:
         """Settle a session within the store's clock; return why that was not to be done."""
         tables, session_id = self._tables, live.session.id
         until = self._tables.in_hand[live] + (tables.clocks.of("store") or float("inf"))
@@ -156,7 +156,7 @@ class Reconciler:
                 tables.is_known(session_id)
                 return None
 
-    async def _put_aside(self, live: Live, failure: Failure | None) -> None:
+    async def _put_aside(self, live: SessionState, failure: Failure | None) -> None:
         """Keep the ends that cannot be stored now, here and in the spool."""
         try:
             lost = self._lost(live, failure, self._tables.moment())
@@ -214,7 +214,7 @@ class Reconciler:
         finally:
             self._settled(session_id)
 
-    async def _adopt(self, live: Live) -> None:
+    async def _adopt(self, live: SessionState) -> None:
         """Let those who hold a run know what is stored of it, if its keeper could not any more."""
         store = self._tables.store
         for entry in live.entries.values():
@@ -224,12 +224,12 @@ class Reconciler:
                 except UnknownId:
                     continue  # it never came to be stored
 
-    async def abandon(self, live: Live) -> None:
+    async def abandon(self, live: SessionState) -> None:
         """Put aside the ends of what a keeper could not see to its end, because we go down."""
         await self._put_aside(live, None)
         self._release(live)
 
-    def _release(self, live: Live, failure: Failure = LOST) -> None:
+    def _release(self, live: SessionState, failure: Failure = LOST) -> None:
         """Let go of runs that were never stored: nobody will hear of them any more."""
         self._lost(live, failure, "")
         for entry in live.entries.values():
@@ -249,7 +249,7 @@ class Reconciler:
         for session_id in list(self._tables.settling):
             self._settled(session_id)
 
-    def _lost(self, live: Live, failure: Failure | None, at: str) -> list[RunEnded]:
+    def _lost(self, live: SessionState, failure: Failure | None, at: str) -> list[RunEnded]:
         """End, as far as we know, the runs whose ends cannot be stored now."""
         lost: list[RunEnded] = []
         for entry in live.entries.values():

@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from sessionmgr.adapter.inbox import Urgency
 from sessionmgr.adapter.question import Deny
 from sessionmgr.adapter.run_control import Arrived, Stop
+from sessionmgr.manager.append_batch import AppendBatch
 from sessionmgr.manager.approval import decide
 from sessionmgr.manager.budget import budget_now, why_spent
 from sessionmgr.manager.commands import REST, Command
-from sessionmgr.manager.draft import Draft
 from sessionmgr.manager.transitions import Transitions
 from sessionmgr.model import Cause, Snapshot as SnapshotValue, encode_json
 from sessionmgr.otp import Run as Task
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.run_control import Question
     from sessionmgr.manager.commands import Fate, Message
     from sessionmgr.manager.committer import Committer
-    from sessionmgr.manager.live import Live
     from sessionmgr.manager.run_state import RunState
+    from sessionmgr.manager.session_state import SessionState
     from sessionmgr.manager.tables import Tables
     from sessionmgr.model import Run
     from sessionmgr.store.row import Lease
@@ -56,13 +56,15 @@ class Recorder:
         *("append", "epoch", "is_flooded", "is_gone", "is_marked", "lease", "live"),
     )
 
-    def __init__(self, live: Live, tables: Tables, committer: Committer, lease: Lease) -> None:
+    def __init__(
+        self, live: SessionState, tables: Tables, committer: Committer, lease: Lease
+    ) -> None:
         self.live: Final = live
         self.lease: Final = lease
         self._tables: Final = tables
         self._committer: Final = committer
         self._transitions: Final = Transitions(live, self)
-        self._draft: Draft | None = None
+        self._draft: AppendBatch | None = None
         self._tasks: dict[Task[None], None] | None = None  # few sessions have any
         self._closed = False
         """Whether the session was closed under this recorder."""
@@ -94,7 +96,7 @@ class Recorder:
     def draft(self, at: str, milliseconds: int) -> bool:
         """Take what has come in; return whether it makes an append."""
         live = self.live
-        draft = self._draft = Draft(
+        draft = self._draft = AppendBatch(
             last_seq=live.last_seq,
             at=at,
             session_id=live.session.id,
@@ -134,7 +136,7 @@ class Recorder:
         live.committing_since = trio.current_time()
         return True
 
-    def _take_text(self, draft: Draft, batches: list[Arrived]) -> None:
+    def _take_text(self, draft: AppendBatch, batches: list[Arrived]) -> None:
         """Add the pieces of text that one run has emitted, one batch after the other."""
         entry = self.live.entries.get(batches[0].run.run_id)
         if entry is None:  # its record is closed
@@ -146,7 +148,7 @@ class Recorder:
         else:
             draft.write_text(entry, [event for each in batches for event in each.events])
 
-    def _append(self, draft: Draft, at: int) -> Append:
+    def _append(self, draft: AppendBatch, at: int) -> Append:
         live = self.live
         return Append(
             session_id=live.session.id,
@@ -176,7 +178,7 @@ class Recorder:
         body = self.live.redactor.redact(encode_json(session))
         return NewSession(session_id=session.id, provider=session.provider, at=at, body=body)
 
-    def _session_record(self, draft: Draft) -> bytes | None:
+    def _session_record(self, draft: AppendBatch) -> bytes | None:
         """Return the session's record, if the draft changes it."""
         live, named = self.live, self.live.provider_session_id
         for run in draft.folds.values():
@@ -187,7 +189,7 @@ class Recorder:
         live.session = replace(live.session, provider_session_id=named)
         return live.redactor.redact(encode_json(live.session))
 
-    def _snapshot(self, draft: Draft, entry: RunState, at: int) -> Snapshot:
+    def _snapshot(self, draft: AppendBatch, entry: RunState, at: int) -> Snapshot:
         order, run = entry.pause, draft.fold(entry)
         assert order is not None
         value = SnapshotValue(
@@ -271,7 +273,7 @@ class Recorder:
         for task in list(self._tasks or ()):
             task.cancel()
 
-    def _adopt(self, draft: Draft) -> None:
+    def _adopt(self, draft: AppendBatch) -> None:
         live = self.live
         live.intake.stored(draft.size)
         for entry, run in draft.folds.items():

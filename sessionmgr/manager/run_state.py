@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.run_context import RunSpec
     from sessionmgr.adapter.run_control import Question, Stop
     from sessionmgr.manager.clocks import Clocks
-    from sessionmgr.manager.live import Live
     from sessionmgr.manager.plan import RunWish
+    from sessionmgr.manager.session_state import SessionState
     from sessionmgr.manager.timeouts import TimeoutScheduler
     from sessionmgr.model import Json, Negotiation
 
@@ -115,7 +115,7 @@ class RunState(RunControl):
     def __init__(
         self,
         *,
-        live: Live,
+        live: SessionState,
         timeouts: TimeoutScheduler,
         run_id: str,
         spec: RunSpec,

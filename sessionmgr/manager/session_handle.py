@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.question import Approve
     from sessionmgr.adapter.run_context import Budget
     from sessionmgr.manager.clocks import Clocks
-    from sessionmgr.manager.keeping import Keeping
     from sessionmgr.manager.plan import Grant
+    from sessionmgr.manager.session_supervisor import SessionSupervisor
     from sessionmgr.manager.tables import Tables, Unstored
     from sessionmgr.model import Session
 
@@ -56,7 +56,7 @@ class SessionHandle:
     def __init__(
         self,
         tables: Tables,
-        keeping: Keeping,
+        keeping: SessionSupervisor,
         session: Session,
         *,
         clocks: Clocks,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
-    from sessionmgr.manager.keeping import Keeping
+    from sessionmgr.manager.session_supervisor import SessionSupervisor
     from sessionmgr.manager.tables import Tables
 
 RETRY: Final = 0.1
@@ -33,7 +33,7 @@ class StoredRecords:
     """The part of a manager that reads the store."""
 
     _tables: Tables
-    _keeping: Keeping
+    _keeping: SessionSupervisor
 
     def subscribe(
         self,

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from sessionmgr.manager.commands import Fate
     from sessionmgr.manager.identity import Presence
     from sessionmgr.manager.launching import LateLauncher
-    from sessionmgr.manager.live import Live
     from sessionmgr.manager.provider_branch import ProviderBranch
     from sessionmgr.manager.run_state import RunState
+    from sessionmgr.manager.session_state import SessionState
     from sessionmgr.model import Json, Session
     from sessionmgr.store.contract import Store
 
@@ -60,20 +60,20 @@ class Orphans:
     __slots__ = ("_came", "_sessions")
 
     def __init__(self) -> None:
-        self._sessions: list[Live] = []
+        self._sessions: list[SessionState] = []
         self._came = trio.Event()
 
-    def put(self, live: Live) -> None:
+    def put(self, live: SessionState) -> None:
         """Add a session."""
         self._sessions.append(live)
         self._came.set()
 
-    def drain(self) -> list[Live]:
+    def drain(self) -> list[SessionState]:
         """Take all there are."""
         sessions, self._sessions = self._sessions, []
         return sessions
 
-    async def take(self) -> list[Live]:
+    async def take(self) -> list[SessionState]:
         """Wait until there is one, and take all there are."""
         while not self._sessions:
             self._came = trio.Event()
@@ -106,7 +106,7 @@ class Tables:
         """and the usage of these runs."""
         self.environ: Final = environ
         self.launcher: Final = launcher
-        self.live: Final[dict[str, Live]] = {}
+        self.live: Final[dict[str, SessionState]] = {}
         self._asleep: Final[dict[str, str]] = {}
         """The provider's names of the sessions that went to sleep last."""
         self.runs: Final[dict[str, RunState]] = {}
@@ -116,7 +116,7 @@ class Tables:
         """Ids of sessions that were made here and not used yet: no store can have them."""
         self.settling: Final[dict[str, trio.Event]] = {}
         """Sessions whose keeper has died, until their record is in order."""
-        self.in_hand: Final[dict[Live, float]] = {}
+        self.in_hand: Final[dict[SessionState, float]] = {}
         """Those of them that wait for the store, and since when."""
         self.store_calls: Final[dict[object, float]] = {}
         """Store calls that precede a session's record, and since when they run."""
@@ -238,11 +238,11 @@ class Tables:
         else:
             branch.launch(entry)
 
-    def release(self, live: Live) -> None:
+    def release(self, live: SessionState) -> None:
         """Release what a session's provider keeps for its next run."""
         self._release(live.session, live.provider_session_id)
 
-    def note_asleep(self, live: Live) -> None:
+    def note_asleep(self, live: SessionState) -> None:
         """Remember a sleeping session, for which its provider may still keep something."""
         if live.provider_session_id is not None:
             self._asleep.pop(live.session.id, None)

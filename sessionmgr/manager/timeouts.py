@@ -24,7 +24,7 @@ from sessionmgr.manager.run_state import RunState
 from sessionmgr.model import Cause, Failure, FailureKind
 
 if TYPE_CHECKING:
-    from sessionmgr.manager.live import Live
+    from sessionmgr.manager.session_state import SessionState
 
 SOON: Final = 0.05
 """How long to look away at least, so that nothing is looked at without end."""
@@ -44,7 +44,7 @@ class TimeoutScheduler:
     def __init__(self) -> None:
         self._due: Final[list[tuple[float, int]]] = []
         # What lies in the heap under a number that is not here any more is void.
-        self._watched: Final[dict[int, RunState | Live]] = {}
+        self._watched: Final[dict[int, RunState | SessionState]] = {}
         self._numbers: Final = count(1)
         self._earlier: trio.Event | None = None
         self._sweep_at = FEW
@@ -57,12 +57,12 @@ class TimeoutScheduler:
         if at < inf:
             run.watch_number = self._put(run, at)
 
-    def nap(self, live: Live, seconds: float) -> None:
+    def nap(self, live: SessionState, seconds: float) -> None:
         """Tell a session's recorder when it has been without work for that long."""
         self._watched.pop(live.nap_number, None)
         live.nap_number = self._put(live, trio.current_time() + seconds)
 
-    def forget(self, live: Live) -> None:
+    def forget(self, live: SessionState) -> None:
         """Forget a session that has no recorder any more."""
         self._watched.pop(live.nap_number, None)
 
@@ -101,7 +101,7 @@ class TimeoutScheduler:
         self._due[:] = [(max(at, now + STANDSTILL), number) for at, number in self._due]
         heapq.heapify(self._due)
 
-    def _put(self, watched: RunState | Live, at: float) -> int:
+    def _put(self, watched: RunState | SessionState, at: float) -> int:
         number = next(self._numbers)
         self._watched[number] = watched
         if len(self._due) >= self._sweep_at:

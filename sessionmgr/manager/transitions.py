@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sessionmgr.adapter.question import Allow, Deny
 from sessionmgr.adapter.run_control import Stop
-from sessionmgr.manager.draft import crashed, started
+from sessionmgr.manager.append_batch import crashed, started
 from sessionmgr.model import (
     TERMINAL,
     Cause,
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.lazy_event import Latch
     from sessionmgr.adapter.question import Decision
     from sessionmgr.adapter.run_control import Arrived, Question
+    from sessionmgr.manager.append_batch import AppendBatch
     from sessionmgr.manager.commands import Fate, Message
-    from sessionmgr.manager.draft import Draft
-    from sessionmgr.manager.live import Live
     from sessionmgr.manager.recorder import Recorder
     from sessionmgr.manager.run_state import RunState
+    from sessionmgr.manager.session_state import SessionState
     from sessionmgr.model import Event, Negotiation
 
 
@@ -58,17 +58,17 @@ class Transitions:
 
     __slots__ = ("_live", "_recorder")
 
-    def __init__(self, live: Live, recorder: Recorder) -> None:
+    def __init__(self, live: SessionState, recorder: Recorder) -> None:
         self._live: Final = live
         self._recorder: Final = recorder
         """Its methods are what follows once a batch is stored."""
 
-    def rest(self, _draft: Draft) -> None:
+    def rest(self, _draft: AppendBatch) -> None:
         """Write nothing: the session has no work."""
 
     # --- how a run comes and goes ----------------------------------------------------------------
 
-    def admitted(self, draft: Draft, entry: RunState, has_turn: bool) -> None:
+    def admitted(self, draft: AppendBatch, entry: RunState, has_turn: bool) -> None:
         """Write that a run was let in; dispatch it if it has its turn."""
         if draft.seq == 0:
             draft.write(None, SessionCreated())
@@ -86,7 +86,7 @@ class Transitions:
         else:
             draft.effects.append(partial(self._recorder.give_turn, entry))
 
-    def dispatched(self, draft: Draft, entry: RunState) -> None:
+    def dispatched(self, draft: AppendBatch, entry: RunState) -> None:
         """Write that a prompt is on its way, before it is; end a run that was stopped meanwhile."""
         if entry.is_on:
             draft.write(entry, _message(entry, "sent"))
@@ -94,7 +94,7 @@ class Transitions:
         else:
             self.task_never_began(draft, entry)
 
-    def task_never_began(self, draft: Draft, entry: RunState, why: str = "") -> None:
+    def task_never_began(self, draft: AppendBatch, entry: RunState, why: str = "") -> None:
         """End a run that never came to its provider."""
         failure = Failure(kind=FailureKind.ADAPTER_CRASHED, message=why, retryable=True)
         entry.conclude(Stop(cause=Cause.ADAPTER_CRASH, failure=failure))
@@ -104,7 +104,7 @@ class Transitions:
         self._end(draft, entry)
         draft.effects.append(partial(self._recorder.give_turn, entry))
 
-    def arrived(self, draft: Draft, arrived: Arrived) -> None:
+    def arrived(self, draft: AppendBatch, arrived: Arrived) -> None:
         """Write the events of one read of an adapter."""
         draft.size += arrived.size
         entry = self._live.entries.get(arrived.run.run_id)
@@ -123,12 +123,12 @@ class Transitions:
                 begin = end + 1
         self._plain(draft, entry, events[begin:])
 
-    def _plain(self, draft: Draft, entry: RunState, events: tuple[Event, ...]) -> None:
+    def _plain(self, draft: AppendBatch, entry: RunState, events: tuple[Event, ...]) -> None:
         if events:
             entry.in_turn = True
             draft.write(entry, *events)
 
-    def _consequential(self, draft: Draft, entry: RunState, event: Event) -> None:
+    def _consequential(self, draft: AppendBatch, entry: RunState, event: Event) -> None:
         match event:
             case RunEnded():
                 self._deny_the_rest(draft, entry)
@@ -145,7 +145,7 @@ class Transitions:
             case _:
                 raise TypeError(f"nothing follows from {event!r}")
 
-    def narrowed(self, draft: Draft, entry: RunState, negotiation: Negotiation) -> None:
+    def narrowed(self, draft: AppendBatch, entry: RunState, negotiation: Negotiation) -> None:
         """Have the record say what the run has to do without, at its start or now."""
         known, entry.negotiation = entry.negotiation, negotiation
         if draft.fold(entry).status is not RunStatus.RUNNING:
@@ -155,7 +155,7 @@ class Transitions:
                 failure = Failure(kind=FailureKind.CAPABILITY_MISSING, message=less.why)
                 draft.write(entry, ErrorOccurred(failure=failure, severity="warning"))
 
-    def _spend(self, draft: Draft, entry: RunState) -> None:
+    def _spend(self, draft: AppendBatch, entry: RunState) -> None:
         run, budget = draft.fold(entry), entry.spec.budget
         tokens = run.usage.input + run.usage.cache_write + run.usage.output
         if budget.usd is not None and (run.cost.usd or 0.0) >= budget.usd:
@@ -169,17 +169,17 @@ class Transitions:
         stop = Stop(cause=Cause.BUDGET, detail=detail)
         draft.effects.append(partial(self._recorder.end, entry, stop))
 
-    def stopped(self, draft: Draft, entry: RunState) -> None:
+    def stopped(self, draft: AppendBatch, entry: RunState) -> None:
         """Note which tools were running when a run was ended."""
         # After an interrupt the agent ends these calls and reports them as failed.
         entry.stopped_in = tuple(dict.fromkeys(draft.fold(entry).open_tools.values()))
 
-    def task_abandoned(self, draft: Draft, entry: RunState) -> None:
+    def task_abandoned(self, draft: AppendBatch, entry: RunState) -> None:
         """Write the end of a run whose task does not end."""
         self._end(draft, entry)
         draft.effects.append(partial(self._recorder.give_turn, entry))
 
-    def task_ended(self, draft: Draft, entry: RunState, error: BaseException | None) -> None:
+    def task_ended(self, draft: AppendBatch, entry: RunState, error: BaseException | None) -> None:
         """Write the end of a run whose task has ended."""
         if entry.id not in self._live.entries:
             return  # its record is closed
@@ -190,12 +190,12 @@ class Transitions:
         self._end(draft, entry)
         draft.effects.append(partial(self._recorder.give_turn, entry))
 
-    def _end(self, draft: Draft, entry: RunState) -> None:
+    def _end(self, draft: AppendBatch, entry: RunState) -> None:
         assert entry.stop is not None
         self._deny_the_rest(draft, entry)
         draft.end(entry, entry.stop)
 
-    def _deny_the_rest(self, draft: Draft, entry: RunState) -> None:
+    def _deny_the_rest(self, draft: AppendBatch, entry: RunState) -> None:
         """Let nobody wait for an answer in a run that ends."""
         for question in entry.questions.values():
             if draft.fold(entry).status not in TERMINAL:
@@ -203,7 +203,7 @@ class Transitions:
             elif question.decision is None:
                 self._answer(draft, entry, question, RUN_IS_OVER)
 
-    def closed(self, draft: Draft, written: Latch | None = None) -> None:
+    def closed(self, draft: AppendBatch, written: Latch | None = None) -> None:
         """Close the session if it has no more runs; else that follows from its last one."""
         live = self._live
         live.closing = True
@@ -214,13 +214,13 @@ class Transitions:
         if written is not None:
             draft.effects.append(partial(self._recorder.tell, written))
 
-    def noted(self, draft: Draft, entry: RunState, events: tuple[Event, ...]) -> None:
+    def noted(self, draft: AppendBatch, entry: RunState, events: tuple[Event, ...]) -> None:
         """Write what the manager itself has to say of a run."""
         draft.write(entry, *events)
 
     # --- questions -------------------------------------------------------------------------------
 
-    def asked(self, draft: Draft, entry: RunState, question: Question) -> None:
+    def asked(self, draft: AppendBatch, entry: RunState, question: Question) -> None:
         """Write a provider's question, unless its run is over."""
         if entry.id not in self._live.entries:
             return  # its record is closed
@@ -241,7 +241,7 @@ class Transitions:
         )
         draft.effects.append(partial(self._recorder.find_answer, entry, question))
 
-    def withdrawn(self, draft: Draft, entry: RunState, question: Question) -> None:
+    def withdrawn(self, draft: AppendBatch, entry: RunState, question: Question) -> None:
         """Write that a question needs no answer any more."""
         if entry.id not in self._live.entries:
             return  # its record is closed
@@ -261,7 +261,7 @@ class Transitions:
         )
 
     def decided(
-        self, draft: Draft, entry: RunState, question: Question, decision: Decision
+        self, draft: AppendBatch, entry: RunState, question: Question, decision: Decision
     ) -> None:
         """Write the answer to a question, before it is given."""
         request, run = question.request, draft.fold(entry)
@@ -289,13 +289,13 @@ class Transitions:
         self._answer(draft, entry, question, decision)
 
     def _answer(
-        self, draft: Draft, entry: RunState, question: Question, decision: Decision
+        self, draft: AppendBatch, entry: RunState, question: Question, decision: Decision
     ) -> None:
         draft.effects.append(partial(self._recorder.answer, entry, question, decision))
 
     # --- messages to a run that is on ------------------------------------------------------------
 
-    def appended(self, draft: Draft, message: Message) -> None:
+    def appended(self, draft: AppendBatch, message: Message) -> None:
         """Write a message to the running turn, before it is given, if there is such a turn."""
         entry = message.entry
         if draft.fold(entry).status in TERMINAL:
@@ -305,7 +305,7 @@ class Transitions:
         draft.write(entry, _follow_up(message, "queued"))
         draft.effects.append(partial(self._recorder.deliver, message))
 
-    def delivered(self, draft: Draft, message: Message, fate: Fate) -> None:
+    def delivered(self, draft: AppendBatch, message: Message, fate: Fate) -> None:
         """Write what became of such a message, unless the run's end has said that."""
         entry = message.entry
         entry.undelivered.pop(message.message_id, None)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from sessionmgr.manager.desk import Desk
-    from sessionmgr.manager.keeping import Keeping
     from sessionmgr.manager.reconciler import Reconciler
+    from sessionmgr.manager.session_supervisor import SessionSupervisor
     from sessionmgr.manager.store_keeping import StoreKeeping
     from sessionmgr.manager.tables import Tables
 
@@ -30,7 +30,7 @@ class Tree:
         tables: Tables,
         store: StoreKeeping,
         reconciler: Reconciler,
-        keeping: Keeping,
+        keeping: SessionSupervisor,
         desk: Desk,
     ) -> None:
         self._tables: Final = tables

@@ -11,10 +11,10 @@ from trio.testing import MockClock
 from sessionmgr.adapter import RunSpec, Stop
 from sessionmgr.errors import IllegalTransition
 from sessionmgr.manager import Clocks
-from sessionmgr.manager.live import Live
 from sessionmgr.manager.plan import RunWish
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.manager.run_state import TRANSITIONS, Phase, RunState, Step
+from sessionmgr.manager.session_state import SessionState
 from sessionmgr.manager.timeouts import TimeoutScheduler
 from sessionmgr.model import (
     TERMINAL_TYPES,
@@ -72,7 +72,7 @@ def made() -> RunState:
         asked=PermissionMode.DEFAULT, effective="default", fidelity=Fidelity.EXACT
     )
     return RunState(
-        live=Live(Session(id="ses_1", provider="actor", cwd="/"), stored=False, last_seq=0),
+        live=SessionState(Session(id="ses_1", provider="actor", cwd="/"), stored=False, last_seq=0),
         timeouts=TimeoutScheduler(),
         run_id="run_1",
         spec=RunSpec(prompt="hi", cwd="/", env={}, permission=permission),

@@ -1,4 +1,4 @@
-"""A session that has work to do: what its keeper, its handles and its runs share."""
+"""A session that has work to do, in memory: what its recorder, handles and runs share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _redactor(secrets: frozenset[str]) -> Redactor:
     return Redactor(secrets)
 
 
-class Live:
+class SessionState:
     """One live session. Only its keeper changes what is stored of it."""
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""What a keeper is about to write: events with their numbers, and the records they make.
+"""An append in the making: events with their numbers, and the records that follow from them.
 
 Nothing in here waits, and nothing outside is changed by it, until the store has taken it.
 """
@@ -72,7 +72,7 @@ _NANO: Final = 10**9
 _FRAME: Final = len(encode_event(SessionCreated())) - len("session_created0null}")
 
 
-class Draft:
+class AppendBatch:
     """One batch on its way to the store."""
 
     def __init__(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sessionmgr.manager.draft import Draft
+from sessionmgr.manager.append_batch import AppendBatch
 from sessionmgr.model import (
     EVENT_TYPES,
     ErrorOccurred,
@@ -35,7 +35,7 @@ TELLING = pytest.mark.parametrize(
 @TELLING
 def test_a_secret_is_found_behind_the_shortest_of_envelopes(event: Event) -> None:
     redactor = Redactor([SECRET])
-    draft = Draft(last_seq=0, at="", session_id="", provider="", redactor=redactor)
+    draft = AppendBatch(last_seq=0, at="", session_id="", provider="", redactor=redactor)
     draft.write(None, event)
     assert SECRET.encode() not in draft.rows[0].body
     assert REDACTED.encode() in draft.rows[0].body
@@ -44,13 +44,13 @@ def test_a_secret_is_found_behind_the_shortest_of_envelopes(event: Event) -> Non
 @TELLING
 def test_a_secret_is_found_behind_envelopes_that_grow(event: Event) -> None:
     longest = ToolApprovalRequested(approval_id="", tool_name="", tool_input=None)
-    draft = Draft(last_seq=98, at="", session_id="", provider="", redactor=Redactor([SECRET]))
+    draft = AppendBatch(last_seq=98, at="", session_id="", provider="", redactor=Redactor([SECRET]))
     draft.write(None, event, longest, event)  # the numbers 99, 100 and 101
     assert SECRET.encode() not in b"".join(row.body for row in draft.rows)
 
 
 def test_a_secret_is_found_in_what_we_do_not_know() -> None:
-    draft = Draft(last_seq=0, at="", session_id="", provider="", redactor=Redactor([SECRET]))
+    draft = AppendBatch(last_seq=0, at="", session_id="", provider="", redactor=Redactor([SECRET]))
     draft.write(None, MessageStreamed(delta="", source={"a": SECRET}))
     assert SECRET.encode() not in draft.rows[0].body
 

@@ -1,4 +1,4 @@
-"""Bringing keepers and providers to life when somebody needs them, and only then."""
+"""The supervisor of sessions and providers: starts recorders and branches when they are needed."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from sessionmgr.errors import (
 )
 from sessionmgr.manager.committer import Committer
 from sessionmgr.manager.identity import describe_holder, is_alive, is_gone
-from sessionmgr.manager.live import Live
 from sessionmgr.manager.provider_branch import ProviderBranch
 from sessionmgr.manager.reconciler import LEASE_MS, Reconciler
 from sessionmgr.manager.recorder import Recorder
+from sessionmgr.manager.session_state import SessionState
 from sessionmgr.model import Session
 from sessionmgr.model.value import known_part
 from sessionmgr.otp import DynamicSupervisor, Run as Task, Supervisor, TaskSupervisor, child
@@ -49,8 +49,8 @@ RELEASE: Final = 1.0
 """Seconds in which a lease is given back at the end; else it runs out by itself."""
 
 
-class Keeping:
-    """Starts a keeper for each session that comes to life, and a branch for each provider."""
+class SessionSupervisor:
+    """Starts a recorder for each session that is woken, and a branch for each provider."""
 
     def __init__(self, tables: Tables, reconciler: Reconciler) -> None:
         self._waking: Final = DynamicSupervisor(name="waking")
@@ -109,7 +109,7 @@ class Keeping:
                 tree.require_up()
                 raise ProviderDown(provider, str(error), 0) from error
 
-    async def live(self, session: Session) -> Live:
+    async def live(self, session: Session) -> SessionState:
         """Return the session, live and kept.
 
         Raises:
@@ -128,7 +128,7 @@ class Keeping:
             finally:
                 self._tables.waking.discard(session.id)
 
-    async def _wake(self, session: Session) -> Live:
+    async def _wake(self, session: Session) -> SessionState:
         live = await self._asleep(session)
         try:
             await self._waking.start_child(replace(self._spec, args=(live,)))
@@ -146,7 +146,7 @@ class Keeping:
         detail = describe_holder(held.holder, held.expires - self._tables.milliseconds())
         return SessionBusy(held.name, held.holder, held.expires, detail)
 
-    async def _asleep(self, session: Session) -> Live:
+    async def _asleep(self, session: Session) -> SessionState:
         """Return a session as the store knows it."""
         if session.id in self._tables.fresh:
             self._tables.fresh.discard(session.id)
@@ -159,17 +159,17 @@ class Keeping:
         known = msgspec.convert(known_part(msgspec.json.decode(stored.body), Session), Session)
         is_closed = stored.state == "closed"
         known = replace(known, state="closed" if is_closed else "open")
-        live = Live(known, stored=True, last_seq=stored.last_seq)
+        live = SessionState(known, stored=True, last_seq=stored.last_seq)
         live.closing = is_closed
         return live
 
-    def _unstored(self, session: Session) -> Live:
-        live = Live(session, stored=False, last_seq=0)
+    def _unstored(self, session: Session) -> SessionState:
+        live = SessionState(session, stored=False, last_seq=0)
         opened = self._tables.opened.get(session.id)
         live.closing = opened is not None and opened.closed
         return live
 
-    async def _take_up(self, live: Live, *, task_status: trio.TaskStatus[None]) -> None:
+    async def _take_up(self, live: SessionState, *, task_status: trio.TaskStatus[None]) -> None:
         """Acquire a session's lease, put its record in order, and have a recorder write it."""
         tables = self._tables
         interrupted = ""
@@ -233,7 +233,7 @@ class Keeping:
         except StoreError as error:
             log.warning("event=lease_not_released session=%s why=%s", lease.name, error)
 
-    def _forget(self, live: Live) -> None:
+    def _forget(self, live: SessionState) -> None:
         """Let the session sleep: the next who wants it wakes it from the store."""
         if self._tables.live.get(live.session.id) is live:
             del self._tables.live[live.session.id]

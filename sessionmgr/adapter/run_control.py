@@ -111,13 +111,15 @@ class RunControl:
             TypeError: An adapter may not emit this.
         """
         self.alive()
+        if not (events or blobs):
+            return
         events, written = checked(events)
         if blobs:
             blobs = checked_blobs(blobs)
         if size is None:
             size = size_of_text(events) if written is None else written
             size += sum(map(len, blobs))
-        is_text = written is None
+        is_text = written is None and bool(events)
         urgency = Urgency.LATER if is_text else Urgency.SOON
         batch = Arrived(self, events, size, self.last_sign, tuple(blobs), is_text)
         self.intake.put_events(batch, size, urgency)

@@ -205,7 +205,7 @@ class ProviderBranch:
         """End the runs whose time to wait is over."""
         now = trio.current_time()
         for entry in [entry for entry, until in self._waiting.items() if now >= until]:
-            self._refuse(entry)
+            self._refuse(entry, f"{self.name} was not restarted in time")
 
     def _recall(self, entry: RunState) -> None:
         """Take back the start of a run that is to end."""
@@ -213,10 +213,10 @@ class ProviderBranch:
         entry.task.context = None
         self._refuse(entry)
 
-    def _refuse(self, entry: RunState) -> None:
+    def _refuse(self, entry: RunState, why: str | None = None) -> None:
         self._waiting.pop(entry, None)
         entry.task.recall = None
-        entry.never_began(self.why_down)
+        entry.never_began(why or self.why_down)
 
     def go_down(self, why: str) -> None:
         """Note that it gave up, and how long it is not tried again."""
@@ -270,8 +270,8 @@ class ProviderBranch:
         )
         try:
             adapter.cast(StartRun(task, run, partial(self._gone, entry)))
-        except MailboxFull:
-            self._refuse(entry)
+        except MailboxFull as error:
+            self._refuse(entry, f"{self.name} does not handle its messages: {error}")
             return
         self._sent[entry] = None
         task.context, task.recall = run, partial(self._recall, entry)

@@ -51,6 +51,31 @@ class Busy(ProviderAdapter):
         return await super().handle_cast(message)
 
 
+class Narrow(Busy):
+    """Has space for one message."""
+
+    name = "narrow"
+    mailbox = 1
+    released: ClassVar[list[str]] = []
+
+    async def interrupt(self, run: RunContext) -> None:
+        await trio.sleep_forever()
+
+    def release(self, provider_session_id: str) -> None:
+        self.released.append(provider_session_id)
+
+
+class Tired(Busy):
+    """Takes long to come up after a crash."""
+
+    name = "tired"
+
+    async def init(self) -> Continue | None:
+        if self.refs:
+            await trio.sleep(1000)
+        return await super().init()
+
+
 async def _break_down() -> None:
     raise LookupError("no connection")
 
@@ -59,6 +84,7 @@ async def _break_down() -> None:
 def _fresh() -> None:
     Busy.refs.clear()
     Busy.prompts.clear()
+    Narrow.released.clear()
 
 
 async def test_starts_that_an_adapter_did_not_handle_before_its_crash_are_sent_to_the_next(
@@ -140,3 +166,68 @@ async def test_an_adapter_that_is_busy_does_not_say_how_it_is(autojump_clock: Mo
         Busy.refs[-1].cast(Nap(1000))
         health = (await house.manager.health(["busy"]))["busy"]
         assert health == Health(state="fail", detail="it did not say how it is within 5 s")
+
+
+async def test_an_adapter_whose_mailbox_is_full_takes_no_run_and_the_run_says_why(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(others={"narrow": Narrow}) as house:
+        sessions = [await house.manager.open_session("narrow") for _ in range(3)]
+        await (await sessions[0].submit("first")).result()
+        Busy.refs[-1].cast(Nap(1))
+        await trio.sleep(0.1)
+        taken, refused = [await each.submit("next") for each in sessions[1:]]
+        failure = (await refused.result()).failure
+        assert failure is not None
+        assert failure.kind is FailureKind.ADAPTER_CRASHED
+        assert "does not handle its messages" in failure.message
+        assert (await taken.result()).status is RunStatus.COMPLETED
+
+
+async def test_a_run_is_cut_at_once_if_its_interrupt_finds_no_space(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(others={"narrow": Narrow}) as house:
+        session, other = [await house.manager.open_session("narrow") for _ in range(2)]
+        run = await session.submit("wait")
+        await trio.sleep(1)
+        Busy.refs[-1].cast(Nap(1000))
+        await trio.sleep(1)
+        waiting = await other.submit("next")
+        run.cancel()
+        assert (await run.result()).status is RunStatus.CANCELLED
+        assert trio.current_time() == 2
+        waiting.cancel()
+
+
+async def test_a_release_that_finds_no_space_harms_nobody(autojump_clock: MockClock) -> None:
+    async with open_house(others={"narrow": Narrow}) as house:
+        sessions = [await house.manager.open_session("narrow") for _ in range(3)]
+        for session in sessions[:2]:
+            await (await session.submit("first")).result()
+        sessions[0].release()
+        await trio.sleep(1)
+        assert Narrow.released == ["p"]
+        Busy.refs[-1].cast(Nap(5))
+        await trio.sleep(1)
+        waiting = await sessions[2].submit("next")
+        sessions[1].release()
+        assert (await waiting.result()).status is RunStatus.COMPLETED
+        assert Narrow.released == ["p"]
+
+
+async def test_a_run_does_not_wait_for_ever_for_an_adapter_that_does_not_come_back(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(others={"tired": Tired}) as house:
+        session = await house.manager.open_session("tired", clocks=Clocks(start=30))
+        await (await session.submit("first")).result()
+        Busy.refs[-1].kill()
+        await trio.sleep(1)
+        failure = (await (await session.submit("next")).result()).failure
+        assert failure is not None
+        assert failure.message == "tired was not restarted in time"
+        assert trio.current_time() == pytest.approx(31, abs=0.1)
+        health = (await house.manager.health(["tired"]))["tired"]
+        assert health.state == "fail"
+        assert "went down" in health.detail

@@ -13,9 +13,9 @@ from sessionmgr.adapter.run_context import UNLIMITED, Budget
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.plan import RunWish
     from sessionmgr.manager.session_state import SessionState
-    from sessionmgr.manager.tables import Tables
     from sessionmgr.model import Run, Usage
     from sessionmgr.store.row import Costs
 
@@ -62,14 +62,14 @@ class Account:
         return None
 
 
-def why_spent(tables: Tables, live: SessionState, wish: RunWish) -> str | None:
+def why_spent(tables: ManagerState, live: SessionState, wish: RunWish) -> str | None:
     """Return which budget of the session or the manager is used up, if any."""
     return live.account.why_spent(wish.session_budget, "session") or tables.account.why_spent(
         wish.manager_budget, "manager"
     )
 
 
-def budget_now(tables: Tables, live: SessionState, wish: RunWish) -> Budget:
+def budget_now(tables: ManagerState, live: SessionState, wish: RunWish) -> Budget:
     """Return the budget of a run that starts now: its own, limited by the others' remainders."""
     session = live.account.left_of(wish.session_budget)
     return tightest((wish.budget, session, tables.account.left_of(wish.manager_budget)))

@@ -21,13 +21,13 @@ from sessionmgr.errors import (
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.provider_branch import ProviderBranch
     from sessionmgr.manager.session_supervisor import SessionSupervisor
-    from sessionmgr.manager.tables import Tables
 
 
 async def check_up(
-    keeping: SessionSupervisor, tables: Tables, providers: Collection[str] | None
+    keeping: SessionSupervisor, tables: ManagerState, providers: Collection[str] | None
 ) -> dict[str, Health]:
     """Ask the `providers`, or all there are; who does not answer in time fails.
 

@@ -25,8 +25,8 @@ from sessionmgr.errors import StoreClosed, StoreUnusable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.recorder import Recorder
-    from sessionmgr.manager.tables import Tables
     from sessionmgr.otp import TaskSupervisor
     from sessionmgr.store.row import Append, Appended
 
@@ -53,7 +53,7 @@ class Committer:
     """Drives the recorders of all live sessions."""
 
     def __init__(
-        self, tables: Tables, tasks: TaskSupervisor, gone: Callable[[Recorder], None]
+        self, tables: ManagerState, tasks: TaskSupervisor, gone: Callable[[Recorder], None]
     ) -> None:
         self.tasks: Final = tasks
         """Where the tasks beside the recorders run."""

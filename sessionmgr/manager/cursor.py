@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterator, Sequence
 
     from sessionmgr.adapter.lazy_event import Latch
-    from sessionmgr.manager.tables import Tables
+    from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.store.row import EventPage
 
 PAGE: Final = 256
@@ -41,7 +41,7 @@ class Cursor:
 
     def __init__(
         self,
-        tables: Tables,
+        tables: ManagerState,
         session_id: str,
         *,
         after: int = 0,
@@ -195,7 +195,7 @@ class RunCursor(Cursor):
     To await it is to look the run up before that.
     """
 
-    def __init__(self, tables: Tables, run_id: str) -> None:
+    def __init__(self, tables: ManagerState, run_id: str) -> None:
         super().__init__(tables, "", until=0, run_id=run_id)
         self._is_found = False
 

@@ -20,9 +20,9 @@ from sessionmgr.model import Json, encode_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.session_handle import SessionHandle
-    from sessionmgr.manager.tables import Tables
     from sessionmgr.store.row import Request, StoredRequest
 
 log: Final = logging.getLogger("sessionmgr.manager")
@@ -51,7 +51,9 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 class Desk:
     """Serves the requests that concern this manager's runs."""
 
-    def __init__(self, tables: Tables, session_of: Callable[[RunState], SessionHandle]) -> None:
+    def __init__(
+        self, tables: ManagerState, session_of: Callable[[RunState], SessionHandle]
+    ) -> None:
         self._tables: Final = tables
         self._session_of: Final = session_of
         self._begun: Final[set[str]] = set()

@@ -27,6 +27,7 @@ from sessionmgr.manager.directory import absolute
 from sessionmgr.manager.following_up import asked_in, wish_to_follow_up
 from sessionmgr.manager.identity import Presence
 from sessionmgr.manager.launching import LateLauncher
+from sessionmgr.manager.manager_state import ManagerState, Unstored
 from sessionmgr.manager.plan import Wishes, mode_of
 from sessionmgr.manager.provider_knowledge import ProviderKnowledge
 from sessionmgr.manager.reconciler import Reconciler
@@ -38,7 +39,6 @@ from sessionmgr.manager.status import Status, status_of
 from sessionmgr.manager.store_keeping import StoreKeeping
 from sessionmgr.manager.stored_records import StoredRecords, session_of
 from sessionmgr.manager.stored_runs import fold
-from sessionmgr.manager.tables import Tables, Unstored
 from sessionmgr.manager.tree import Tree
 from sessionmgr.model import (
     Cause,
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 class Manager(ProviderKnowledge, StoredRecords):
     """Runs sessions while its block lasts."""
 
-    def __init__(self, tables: Tables, store: StoreKeeping, spool: Spool) -> None:
+    def __init__(self, tables: ManagerState, store: StoreKeeping, spool: Spool) -> None:
         self._tables = tables
         self._reconciler: Final = Reconciler(tables, spool)
         self._keeping = SessionSupervisor(tables, self._reconciler)
@@ -376,7 +376,7 @@ def open_manager(
     require("open_manager", MANAGER, given)
     keeping = StoreKeeping(store)
     presence_name = new_id(Kind.BATCH) if bits is None else new_id(Kind.BATCH, bits)
-    tables = Tables(
+    tables = ManagerState(
         presence=Presence(presence_name),
         adapters=adapters or {},
         clocks=clocks or Clocks(),

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.health import Health
     from sessionmgr.adapter.options import Options
     from sessionmgr.adapter.question import Approve
-    from sessionmgr.manager.tables import Tables
+    from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.model import Capabilities, Session
 
 
@@ -148,7 +148,7 @@ class Grant(msgspec.Struct, frozen=True):
     permission: Permission
 
 
-def check(tables: Tables, session: Session, wish: RunWish) -> Plan:
+def check(tables: ManagerState, session: Session, wish: RunWish) -> Plan:
     """Make a plan of a wish that says all that its session has to say.
 
     Raises:
@@ -211,7 +211,7 @@ def check(tables: Tables, session: Session, wish: RunWish) -> Plan:
     )
 
 
-def grant_of(tables: Tables, session: Session, wish: RunWish) -> Grant:
+def grant_of(tables: ManagerState, session: Session, wish: RunWish) -> Grant:
     """Return the grant of a run in a session, without starting or storing anything.
 
     Raises:
@@ -223,7 +223,7 @@ def grant_of(tables: Tables, session: Session, wish: RunWish) -> Grant:
     return Grant(plan.negotiation, plan.spec.permission)
 
 
-def readiness(tables: Tables, session: Session, wish: RunWish) -> Health:
+def readiness(tables: ManagerState, session: Session, wish: RunWish) -> Health:
     """Check whether the program of a run could start now, and has a login.
 
     Raises:
@@ -235,7 +235,7 @@ def readiness(tables: Tables, session: Session, wish: RunWish) -> Health:
     return adapter.readiness(spec.options, spec.env, spec.cwd)
 
 
-def check_content(tables: Tables, provider: str, spec: RunSpec) -> None:
+def check_content(tables: ManagerState, provider: str, spec: RunSpec) -> None:
     """Look at what is said to a provider, too: a run would find out for itself.
 
     Raises:

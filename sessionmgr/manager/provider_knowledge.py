@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sessionmgr.adapter.health import Health
+    from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.session_supervisor import SessionSupervisor
-    from sessionmgr.manager.tables import Tables
 
 
 class ProviderKnowledge:
     """The part of a manager that reports the providers' capabilities and readiness."""
 
-    _tables: Tables
+    _tables: ManagerState
     _keeping: SessionSupervisor
 
     def check(self, provider: str, wish: RunWish, *, cwd: str | Path = ".") -> Grant:

@@ -39,9 +39,9 @@ from sessionmgr.model import (
 from sessionmgr.store.row import Append, EventRow, RunRow
 
 if TYPE_CHECKING:
+    from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.manager.spool import Spool
-    from sessionmgr.manager.tables import Tables
     from sessionmgr.store.row import Lease, StoredRun
 
 log: Final = logging.getLogger("sessionmgr.manager")
@@ -59,7 +59,7 @@ UNENDED: Final = (RunStatus.PENDING.value, RunStatus.RUNNING.value)
 class Reconciler:
     """Ends what was left open in the store."""
 
-    def __init__(self, tables: Tables, spool: Spool) -> None:
+    def __init__(self, tables: ManagerState, spool: Spool) -> None:
         self._tables: Final = tables
         self._spool: Final = spool
         self._ends: Final[dict[str, RunEnded]] = {}

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.run_control import Question
     from sessionmgr.manager.commands import Fate, Message
     from sessionmgr.manager.committer import Committer
+    from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.session_state import SessionState
-    from sessionmgr.manager.tables import Tables
     from sessionmgr.model import Run
     from sessionmgr.store.row import Lease
 
@@ -57,7 +57,7 @@ class Recorder:
     )
 
     def __init__(
-        self, live: SessionState, tables: Tables, committer: Committer, lease: Lease
+        self, live: SessionState, tables: ManagerState, committer: Committer, lease: Lease
     ) -> None:
         self.live: Final = live
         self.lease: Final = lease

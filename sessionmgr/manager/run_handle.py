@@ -18,9 +18,9 @@ from sessionmgr.manager.run_state import PauseOrder
 from sessionmgr.model import UNSUPPORTED, Cause, Kind, RunResult, RunStatus, Snapshot, encode_json
 
 if TYPE_CHECKING:
+    from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.session_handle import SessionHandle
-    from sessionmgr.manager.tables import Tables
     from sessionmgr.model import Json
 
 
@@ -44,7 +44,7 @@ class RunHandle:
 
     __slots__ = ("_entry", "_session", "_tables")
 
-    def __init__(self, tables: Tables, entry: RunState, session: SessionHandle) -> None:
+    def __init__(self, tables: ManagerState, entry: RunState, session: SessionHandle) -> None:
         self._tables: Final = tables
         self._entry: Final = entry
         self._session: Final = session

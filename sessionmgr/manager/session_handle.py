@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.question import Approve
     from sessionmgr.adapter.run_context import Budget
     from sessionmgr.manager.clocks import Clocks
+    from sessionmgr.manager.manager_state import ManagerState, Unstored
     from sessionmgr.manager.plan import Grant
     from sessionmgr.manager.session_supervisor import SessionSupervisor
-    from sessionmgr.manager.tables import Tables, Unstored
     from sessionmgr.model import Session
 
 
@@ -55,7 +55,7 @@ class SessionHandle:
 
     def __init__(
         self,
-        tables: Tables,
+        tables: ManagerState,
         keeping: SessionSupervisor,
         session: Session,
         *,

@@ -38,7 +38,7 @@ from sessionmgr.model.value import known_part
 from sessionmgr.otp import DynamicSupervisor, Run as Task, Supervisor, TaskSupervisor, child
 
 if TYPE_CHECKING:
-    from sessionmgr.manager.tables import Tables
+    from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.store.row import Lease
 
 log: Final = logging.getLogger("sessionmgr.manager")
@@ -52,7 +52,7 @@ RELEASE: Final = 1.0
 class SessionSupervisor:
     """Starts a recorder for each session that is woken, and a branch for each provider."""
 
-    def __init__(self, tables: Tables, reconciler: Reconciler) -> None:
+    def __init__(self, tables: ManagerState, reconciler: Reconciler) -> None:
         self._waking: Final = DynamicSupervisor(name="waking")
         tasks = TaskSupervisor(name="tasks")
         self._committer: Final = Committer(tables, tasks, self._left)

@@ -13,7 +13,7 @@ from sessionmgr.adapter.inbox import MOST_ITEMS
 from sessionmgr.model import Cost, Provenance, Usage
 
 if TYPE_CHECKING:
-    from sessionmgr.manager.tables import Tables
+    from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.store.row import Costs
 
 _NANO: Final = 10**9
@@ -96,7 +96,7 @@ def spent(costs: Costs) -> Spent:
     )
 
 
-def _inboxes_of(tables: Tables) -> InboxStatus:
+def _inboxes_of(tables: ManagerState) -> InboxStatus:
     inboxes = [live.intake for live in tables.live.values()]
     channels = [inbox.statistics() for inbox in inboxes]
     return InboxStatus(
@@ -107,7 +107,7 @@ def _inboxes_of(tables: Tables) -> InboxStatus:
     )
 
 
-def status_of(tables: Tables) -> Status:
+def status_of(tables: ManagerState) -> Status:
     """Look at a manager's tables, and say how it stands."""
     entries = [entry for entry in tables.runs.values() if not entry.is_over]
     running = Counter(entry.run.provider for entry in entries if entry.has_turn)

@@ -10,7 +10,7 @@ import trio
 from sessionmgr.store import MemoryStore, Store, open_sqlite_store
 
 if TYPE_CHECKING:
-    from sessionmgr.manager.tables import Tables
+    from sessionmgr.manager.manager_state import ManagerState
 
 
 class StoreKeeping:
@@ -27,7 +27,7 @@ class StoreKeeping:
             return None  # `/` and `.` have no name; opening the store refuses them
         return self._path.with_name(f"{self._path.name}-spool")
 
-    async def keep(self, tables: Tables, *, task_status: trio.TaskStatus[None]) -> None:
+    async def keep(self, tables: ManagerState, *, task_status: trio.TaskStatus[None]) -> None:
         """Be the child that has the store open."""
         tables.store_path = self._path
         if self._path is None:

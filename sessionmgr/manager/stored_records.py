@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
+    from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.session_supervisor import SessionSupervisor
-    from sessionmgr.manager.tables import Tables
 
 RETRY: Final = 0.1
 """Seconds between two attempts to write into a store that another process has locked."""
@@ -32,7 +32,7 @@ RETRY: Final = 0.1
 class StoredRecords:
     """The part of a manager that reads the store."""
 
-    _tables: Tables
+    _tables: ManagerState
     _keeping: SessionSupervisor
 
     def subscribe(

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from sessionmgr.manager.desk import Desk
+    from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.reconciler import Reconciler
     from sessionmgr.manager.session_supervisor import SessionSupervisor
     from sessionmgr.manager.store_keeping import StoreKeeping
-    from sessionmgr.manager.tables import Tables
 
 
 class Tree:
@@ -27,7 +27,7 @@ class Tree:
 
     def __init__(
         self,
-        tables: Tables,
+        tables: ManagerState,
         store: StoreKeeping,
         reconciler: Reconciler,
         keeping: SessionSupervisor,

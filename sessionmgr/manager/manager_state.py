@@ -1,4 +1,4 @@
-"""What the manager's parts share: plain objects, each changed by one owner, and nothing waits."""
+"""The state that the parts of a manager share: plain objects with one owner each; nothing waits."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class Orphans:
         return self.drain()
 
 
-class Tables:
-    """The live sessions, the providers, the store as it is now, and what the caller has set."""
+class ManagerState:
+    """The live sessions, the providers, the present store, and the settings of one manager."""
 
     def __init__(
         self,

@@ -150,16 +150,8 @@ class Journal(Protocol):
 class Shelf(Protocol):
     """Things that are put somewhere and found again."""
 
-    async def put_blob(self, data: bytes) -> str:
-        """Store bytes, once; return their sha256 in hexadecimal."""
-        ...
-
     async def blob(self, sha256: str) -> bytes:
         """Return the bytes."""
-        ...
-
-    async def put_snapshot(self, snapshot: Snapshot) -> None:
-        """Store a snapshot."""
         ...
 
     async def snapshot(self, snapshot_id: str) -> Snapshot:

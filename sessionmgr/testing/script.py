@@ -125,6 +125,8 @@ class Emit(Move, frozen=True, kw_only=True):
     """Tell any event, word for word; terminal ones, too."""
 
     event: KnownEvent
+    blobs: tuple[bytes, ...] = ()
+    """What the event names by sha256."""
 
 
 class TurnEnd(Move, frozen=True, kw_only=True):

@@ -187,9 +187,9 @@ class Stage:
             case say.Error(message=message, kind=kind, severity=severity):
                 failure = Failure(kind=kind, message=message)
                 await run.emit(ErrorOccurred(failure=failure, severity=severity))
-            case say.Emit(event=event):
+            case say.Emit(event=event, blobs=blobs):
                 self._told = self._told or isinstance(event, RunEnded)
-                await run.emit(event)
+                await run.emit(event, blobs=blobs)
             case say.TurnEnd(stop_reason=stop_reason, open_tasks=open_tasks):
                 await run.emit(TurnCompleted(stop_reason=stop_reason, open_tasks=open_tasks))
             case say.Finish(stop_reason=stop_reason, structured=structured):

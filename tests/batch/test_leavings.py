@@ -1,6 +1,7 @@
 """What jobs leave beside their results, and what is told of them while they run."""
 
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -31,17 +32,22 @@ from sessionmgr.model import (
 from sessionmgr.testing.scripted import Emit, Say
 from tests.batch.hall import collect, job, open_hall
 
+NAME = sha256(b"an image").hexdigest()
+IMAGE = Emit(
+    event=ImageReceived(media_type="image/png", blob=NAME, bytes=8),
+    blobs=(b"an image",),
+)
+
 
 async def test_stderr_images_and_what_runs_on_are_kept(
     autojump_clock: object, tmp_path: Path
 ) -> None:
     async with open_hall() as hall:
-        blob = await hall.store.put_blob(b"an image")
         steps = (
             Emit(event=OutputReceived(stream="stderr", text="oh ")),
             Emit(event=OutputReceived(stream="stdout", text="not this")),
             Emit(event=OutputReceived(stream="stderr", text="no\n")),
-            Emit(event=ImageReceived(media_type="image/png", blob=blob, bytes=8)),
+            IMAGE,
             Emit(event=ImageReceived(media_type="image/png", blob="0" * 64, bytes=8)),
             Emit(event=ProcessExited(exit_code=0, left_running=("daemon (12)",))),
         )
@@ -51,7 +57,7 @@ async def test_stderr_images_and_what_runs_on_are_kept(
     assert found == {
         "stderr": b"oh no\n",
         "left_running": b"daemon (12)\n",
-        f"{blob}.png": b"an image",
+        f"{NAME}.png": b"an image",
     }
 
 
@@ -118,9 +124,8 @@ async def test_a_place_that_cannot_be_costs_no_job(
 ) -> None:
     (tmp_path / "items").write_text("in the way")
     async with open_hall() as hall:
-        blob = await hall.store.put_blob(b"an image")
         texts = job("a", Emit(event=OutputReceived(stream="stderr", text="oh no")), Say(text="x"))
-        shows = job("b", Emit(event=ImageReceived(media_type="image/png", blob=blob, bytes=8)))
+        shows = job("b", IMAGE)
         results = await collect(run_batch(hall.manager, [texts, shows], out=tmp_path))
     assert {each.status for each in results} == {RunStatus.COMPLETED}
     assert caplog.text.count("event=item_not_kept") == 2

@@ -1,5 +1,6 @@
 """A store that cannot be read for a moment: attempts stay what they are, and are not made again."""
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,11 @@ from sessionmgr.testing.faulty_store import FaultyStore, InjectedError
 from sessionmgr.testing.scripted import Emit, Fail, Say, Tool
 from tests.batch.hall import collect, job, open_hall
 from tests.batch.test_interrupted import NOTICE, then
+
+IMAGE = Emit(
+    event=ImageReceived(media_type="image/png", blob=sha256(b"an image").hexdigest(), bytes=8),
+    blobs=(b"an image",),
+)
 
 OVERLOADED = Fail(kind=FailureKind.OVERLOADED, retryable=True, resumable=True)
 
@@ -75,9 +81,7 @@ async def test_a_job_is_done_although_its_images_cannot_be_read(
 ) -> None:
     store = Unreadable()
     async with open_hall(store=store) as hall:
-        blob = await store.put_blob(b"an image")
-        image = Emit(event=ImageReceived(media_type="image/png", blob=blob, bytes=8))
         store.refuses = ["blob"]
-        (result,) = await collect(run_batch(hall.manager, [job("a", image)], out=tmp_path))
+        (result,) = await collect(run_batch(hall.manager, [job("a", IMAGE)], out=tmp_path))
         assert not store.refuses
         assert (result.status, result.attempt) == (RunStatus.COMPLETED, 1)

@@ -27,6 +27,7 @@ from sessionmgr.testing.scripted import (
     Wait,
     scripted,
 )
+from sessionmgr.testing.store_conformance.batch import put_blob
 from tests.cli.command import COMMAND, environment
 from tests.cli.room import fill, keeping
 from tests.cli.terminal import Terminal
@@ -302,7 +303,7 @@ def test_an_export_holds_all_of_a_session(terminal: Terminal) -> None:
 
     async def put() -> None:
         async with open_sqlite_store(terminal.store) as store:
-            await store.put_blob(b"hello")
+            await put_blob(store, b"hello")
 
     trio.run(put)
     code, out, _ = terminal("export", done.id)

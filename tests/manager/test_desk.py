@@ -7,7 +7,7 @@ from trio.testing import MockClock
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.manager import Clocks
-from sessionmgr.model import Json, RunStatus, Usage
+from sessionmgr.model import Json, MessageSent, RunStatus, Usage
 from sessionmgr.store import MemoryStore, Request
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Ask, Deaf, Fail, Hang, Hear, Say, Use, Wait
@@ -147,6 +147,32 @@ async def test_who_asks_is_answered_although_the_manager_is_left_meanwhile(
             answer = msgspec.json.decode(await store.wait_result("r"), type=dict[str, Json])
         assert answer["ok"] is True
         assert (await store.snapshot(str(answer["snapshot"]))).run_id == run.id
+
+
+class Stumbling(MemoryStore):
+    stumbles = 1
+
+    async def complete(self, request_id: str, result: bytes) -> None:
+        if self.stumbles:
+            self.stumbles -= 1
+            raise RuntimeError("nobody expects that")
+        await super().complete(request_id, result)
+
+
+async def test_a_request_whose_handling_crashed_is_answered_and_not_done_twice(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(store=Stumbling()) as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(Hear(), Hang()))
+        await trio.sleep(1)
+        answer = await ask(house, "append", run.id, content="more")
+        assert answer["ok"] is False
+        assert "cannot tell what came of it" in str(answer["error"])
+        run.cancel()
+        await run.result()
+        sent = [each async for each in run if isinstance(each, MessageSent)]
+        assert len({each.message_id for each in sent if each.content == "more"}) == 1
 
 
 async def test_what_was_spent_is_told_by_run_and_by_session(autojump_clock: MockClock) -> None:

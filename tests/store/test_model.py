@@ -20,7 +20,7 @@ from sessionmgr.store import (
     Store,
     open_sqlite_store,
 )
-from sessionmgr.testing.store_conformance.batch import batch
+from sessionmgr.testing.store_conformance.batch import batch, put_snapshot
 
 Step: TypeAlias = tuple[object, ...]
 Last: TypeAlias = tuple[int, int]
@@ -208,7 +208,7 @@ async def carry_out_more(store: Store, step: Step) -> object:
                 at=n,
                 body=bytes(variant),
             )
-            await store.put_snapshot(snapshot)
+            await put_snapshot(store, snapshot)
             return None
         case "snapshots", str(session_id):
             return await store.snapshots(session_id)

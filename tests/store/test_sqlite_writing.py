@@ -364,7 +364,10 @@ async def test_what_is_larger_than_all_room_goes_in_alone(
         with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 for n in range(5):
-                    nursery.start_soon(partial(store.put_blob, bytes([n]) * 1000))
+                    new = NewSession(session_id=f"ses_{n}", provider="p", at=1, body=b"{}")
+                    large = batch(1, "a", session_id=new.session_id)
+                    large = replace(large, new_session=new, blobs=(bytes([n]) * 1000,))
+                    nursery.start_soon(store.append, large)
             await store.append(batch(1, *"abcdef"))
         assert store.pending == (0, 0, 0)
 

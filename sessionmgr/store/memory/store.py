@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -41,13 +40,6 @@ class MemoryStore(MemoryJournal):
 
     # --- the shelf ---------------------------------------------------------------------------
 
-    async def put_blob(self, data: bytes) -> str:
-        """Store bytes, once; return their sha256."""
-        await checkpoint()
-        sha256 = hashlib.sha256(data).hexdigest()
-        self._blobs.setdefault(sha256, data)
-        return sha256
-
     async def blob(self, sha256: str) -> bytes:
         """Return the bytes."""
         await checkpoint()
@@ -55,13 +47,6 @@ class MemoryStore(MemoryJournal):
             return self._blobs[sha256]
         except KeyError:
             raise UnknownId("blob", sha256) from None
-
-    async def put_snapshot(self, snapshot: Snapshot) -> None:
-        """Store a snapshot, unless the very same is there."""
-        await checkpoint()
-        self._find(snapshot.session_id)
-        if self._snapshots.setdefault(snapshot.snapshot_id, snapshot) != snapshot:
-            raise IdTaken("snapshot", snapshot.snapshot_id)
 
     async def snapshot(self, snapshot_id: str) -> Snapshot:
         """Return a snapshot."""

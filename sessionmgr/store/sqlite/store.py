@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from operator import attrgetter
@@ -153,17 +152,7 @@ class SqliteStore(Ground):
 
     # --- the shelf ---------------------------------------------------------------------------
 
-    async def put_blob(self, data: bytes) -> str:
-        """Store bytes, once; return their sha256."""
-        # Not on the loop, and not where others wait to be committed.
-        sha256 = await self.read(lambda _: hashlib.sha256(data).hexdigest())
-        await self.write(
-            lambda connection: shelf.put_blob(connection, sha256, data), size=len(data)
-        )
-        return sha256
-
     blob = reads(shelf.blob)
-    put_snapshot = writes(shelf.put_snapshot)
     snapshot = reads(shelf.snapshot)
     snapshots = reads(shelf.snapshots)
     put_backoff = writes(shelf.put_backoff)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
+from sessionmgr.errors import UnknownId
 from sessionmgr.store.row import (
     Append,
     EventRow,
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
     from sessionmgr.store.contract import Store
-    from sessionmgr.store.row import EventPage
+    from sessionmgr.store.row import EventPage, Snapshot
 
 SESSION: Final = "ses_a"
 OTHER: Final = "ses_b"
@@ -66,6 +70,26 @@ def batch(
         runs=runs,
         ledger=tuple(ledger),
     )
+
+
+async def put_blob(store: Store, data: bytes) -> str:
+    """Store bytes with an event of a session of their own; return their sha256."""
+    new = NewSession(session_id="ses_images", provider="echo", at=10**6, body=b"{}")
+    try:
+        last = (await store.session(new.session_id)).last_seq
+    except UnknownId:
+        last = 0
+    made = batch(last + 1, "noted", session_id=new.session_id)
+    await store.append(replace(made, new_session=new, blobs=(data,)))
+    return hashlib.sha256(data).hexdigest()
+
+
+async def put_snapshot(store: Store, snapshot: Snapshot) -> None:
+    """Store a snapshot with an event of its session."""
+    found = await store.session(snapshot.session_id)
+    made = batch(found.last_seq + 1, "noted", session_id=snapshot.session_id)
+    made = replace(made, fence=max(1, found.fence), snapshots=(snapshot,))
+    await store.append(made)
 
 
 def numbers(page: EventPage) -> list[int]:

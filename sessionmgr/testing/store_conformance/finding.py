@@ -14,6 +14,7 @@ from sessionmgr.testing.store_conformance.batch import (
     SESSION,
     batch,
     new_session,
+    put_snapshot,
     refused,
 )
 from sessionmgr.testing.store_conformance.behaviour import Chapter
@@ -173,8 +174,9 @@ async def no_character_of_an_id_is_a_wildcard(store: Store) -> None:
 async def an_id_is_found_among_those_of_its_kind(store: Store) -> None:
     await new_session(store, "x_session")
     await store.append(batch(1, "a", session_id="x_session", run="x_run", status="running"))
-    await store.put_snapshot(
-        Snapshot(snapshot_id="x_snap", session_id="x_session", run_id="x_run", at=1, body=b"")
+    await put_snapshot(
+        store,
+        Snapshot(snapshot_id="x_snap", session_id="x_session", run_id="x_run", at=1, body=b""),
     )
     assert await store.resolve("x", "session") == "x_session"
     assert await store.resolve("x", "run") == "x_run"

@@ -19,6 +19,8 @@ from sessionmgr.testing.store_conformance.batch import (
     ended_run,
     new_session,
     numbers,
+    put_blob,
+    put_snapshot,
     refused,
     request,
 )
@@ -37,15 +39,15 @@ async def what_was_acknowledged_is_there_after_opening_again(open_store: OpenSto
     async with open_store() as store:
         await new_session(store)
         await store.append(batch(1, "a", run=RUN, status="running", ledger=[LedgerRow(input=1)]))
-        sha256 = await store.put_blob(b"blob")
+        sha256 = await put_blob(store, b"blob")
         snapshot = Snapshot(snapshot_id="snp_1", session_id=SESSION, run_id=RUN, at=1, body=b"s")
-        await store.put_snapshot(snapshot)
+        await put_snapshot(store, snapshot)
         await store.put_backoff("b", b"1")
         await store.put_meta("m", b"2")
         number = await store.submit(request(1))
         lease = await store.acquire("x", ME, now=0, ttl=1000)
     async with open_store() as store:
-        assert numbers(await store.events(SESSION)) == [1]
+        assert numbers(await store.events(SESSION)) == [1, 2]
         assert (await store.run(RUN)).status == "running"
         assert (await store.costs([SESSION]))[SESSION].input == 1
         assert await store.blob(sha256) == b"blob"

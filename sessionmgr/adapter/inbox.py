@@ -40,11 +40,13 @@ class Urgency(IntEnum):
 
     NONE = 0
     """There is nothing to be stored."""
-    LATER = 1
+    WITH_END = 1
+    """An event of a run that is being stopped: together with the run's end, if that comes soon."""
+    LATER = 2
     """A piece of a text that streams: together with others."""
-    SOON = 2
+    SOON = 3
     """Another event: without a noticeable delay."""
-    NOW = 3
+    NOW = 4
     """A command, or the end of a run."""
 
 

@@ -120,7 +120,10 @@ class RunControl:
             size = size_of_text(events) if written is None else written
             size += sum(map(len, blobs))
         is_text = written is None and bool(events)
-        urgency = Urgency.LATER if is_text else Urgency.SOON
+        if self.stop is not None:
+            urgency = Urgency.WITH_END
+        else:
+            urgency = Urgency.LATER if is_text else Urgency.SOON
         batch = Arrived(self, events, size, self.last_sign, tuple(blobs), is_text)
         self.intake.put_events(batch, size, urgency)
 

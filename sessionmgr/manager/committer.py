@@ -43,6 +43,8 @@ FLOOR: Final = 0.01
 ALONE: Final = 1
 MANY: Final = 10
 """So many sessions more make the window as long as it gets."""
+TICKS: Final = 5
+"""Turns of the scheduler that other tasks get to add to what is due, unless a command waits."""
 EPOCH: Final = 0.1
 """Seconds over which the sessions that stream are counted."""
 MOST_AT_ONCE: Final = 4 << 20
@@ -67,6 +69,8 @@ class Committer:
         self._due = math.inf
         """When the marked sessions are to be taken."""
         self._taken_at = -math.inf
+        self._is_followed = False
+        """Whether more may follow at once: the end of a turn is followed by that of its run."""
         self._parked: Task | None = None
         self._until = math.inf
         """How long the task is parked at most."""
@@ -88,8 +92,11 @@ class Committer:
             self._marked.append(recorder)
         if urgency is Urgency.NOW:
             due = -math.inf
+        elif urgency is Urgency.WITH_END:
+            due = trio.current_time() + WINDOW
         elif urgency is Urgency.SOON or recorder.epoch < self._epoch - 1:
             due = self._taken_at + min(self._window, SHORT_WINDOW)
+            self._is_followed |= urgency is Urgency.SOON
         else:
             window = self._window
             due = self._taken_at + (max(window, FLOOR) if recorder.is_flooded else window)
@@ -123,6 +130,10 @@ class Committer:
             else:
                 with trio.move_on_at(due):
                     await self._park()
+        for _ in range(TICKS if self._is_followed else 0):
+            if self._due == -math.inf:
+                break
+            await trio.lowlevel.checkpoint()
 
     async def _park(self) -> None:
         def abort(_: object) -> Abort:
@@ -138,6 +149,7 @@ class Committer:
         at, milliseconds = "", 0
         self._taken_at = trio.current_time()
         marked, self._marked, self._due = self._marked, [], math.inf
+        self._is_followed = False
         self._count(marked)
         for place, recorder in enumerate(marked):
             if size >= MOST_AT_ONCE:

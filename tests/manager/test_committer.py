@@ -13,7 +13,15 @@ from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
 from sessionmgr.errors import InboxFull, StoreClosed
 from sessionmgr.manager import RunHandle
 from sessionmgr.manager.committer import EPOCH, FLOOR, SHORT_WINDOW, WINDOW
-from sessionmgr.model import FailureKind, MessageStreamed, RunStarted, RunStatus
+from sessionmgr.model import (
+    FailureKind,
+    MessageReceived,
+    MessageStreamed,
+    RunStarted,
+    RunStatus,
+    TurnCompleted,
+)
+from sessionmgr.otp import Continue
 from sessionmgr.store import Append, Appended, MemoryStore
 from sessionmgr.testing.scripted import Finish, Hang, Say, Wait
 from tests.manager.house import House, open_house
@@ -273,6 +281,93 @@ async def test_a_recorder_that_crashes_ends_its_session_alone(
         for run in spared:
             assert (await run.result()).status is RunStatus.COMPLETED
         assert (await (await start(house, "paced 5")).result()).status is RunStatus.COMPLETED
+
+
+class Turn(ProviderAdapter):
+    """Ends its turn, and some turns of the scheduler later its run, as agents' adapters do.
+
+    While it is being stopped, it says what comes of that bit by bit.
+    """
+
+    name = "turn"
+    capabilities: ClassVar[Capabilities] = Capabilities(streaming=NATIVE)
+    farewell: ClassVar[float] = 0.0
+
+    async def init(self) -> Continue | None:
+        self._asked: dict[str, trio.Event] = {}
+        return await super().init()
+
+    async def run(self, run: RunContext) -> None:
+        asked = self._asked[run.run_id] = trio.Event()
+        await run.emit(RunStarted(provider_session_id=run.session_id))
+        if run.prompt == "until it is stopped":
+            await asked.wait()
+            for text in ("well", "then"):
+                await trio.sleep(self.farewell)
+                run.emit_nowait(MessageReceived(content=text))
+        else:
+            await trio.sleep(1)
+        run.emit_nowait(TurnCompleted(stop_reason="end_turn"))
+        for _ in range(3):
+            await trio.lowlevel.checkpoint()
+        if run.cancelling is None:
+            await run.finish(stop_reason="end_turn")
+
+    async def interrupt(self, run: RunContext) -> None:
+        await trio.lowlevel.checkpoint()
+        self._asked[run.run_id].set()
+
+
+def types_of(group: Sequence[Append]) -> list[str]:
+    return [row.type for each in group for row in each.rows]
+
+
+async def test_the_end_of_a_turn_and_of_its_run_are_one_append(
+    autojump_clock: MockClock,
+) -> None:
+    store = Watched()
+    async with open_house(store=store, others={"turn": Turn}) as house:
+        session = await house.manager.open_session("turn")
+        result = await (await session.submit("go on")).result()
+        assert result.status is RunStatus.COMPLETED
+    (group,) = [types_of(each) for _, each in store.groups if "turn_completed" in types_of(each)]
+    assert group == ["turn_completed", "run_completed"]
+
+
+@pytest.mark.parametrize(
+    ("farewell", "together"),
+    [
+        (WINDOW / 4, [["message_received", "message_received", "turn_completed", "run_cancelled"]]),
+        (
+            WINDOW * 4,
+            [
+                ["message_received"],
+                ["message_received", "turn_completed", "run_cancelled"],
+            ],
+        ),
+    ],
+    ids=["soon", "late"],
+)
+async def test_what_a_stopped_run_still_says_is_stored_with_its_end_or_after_a_window(
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+    farewell: float,
+    together: list[list[str]],
+) -> None:
+    monkeypatch.setattr(Turn, "farewell", farewell)
+    store = Watched()
+    async with open_house(store=store, others={"turn": Turn}) as house:
+        session = await house.manager.open_session("turn")
+        run = await session.submit("until it is stopped")
+        await trio.sleep(1)
+        before, begun = len(store.groups), trio.current_time()
+        run.cancel()
+        assert (await run.result()).status is RunStatus.CANCELLED
+        assert trio.current_time() - begun == pytest.approx(2 * farewell)
+        groups = store.groups[before:]
+        assert [types_of(group) for _, group in groups] == together
+        if len(groups) > 1:
+            assert groups[0][0] - begun == pytest.approx(farewell + WINDOW)
 
 
 def test_the_windows_are_in_order() -> None:

@@ -18,6 +18,7 @@ LOOPS = {
         "self._park()",
         "self._park()",
         "trio.lowlevel.checkpoint()",
+        "trio.lowlevel.checkpoint()",
         "trio.sleep(RETRY)",
     ],
     "sessionmgr.manager.committer:Committer._park": ["wait_task_rescheduled(abort)"],

@@ -4,15 +4,20 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import count, takewhile
 from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
 
-from sessionmgr.store import Request, open_sqlite_store
+from sessionmgr.store import NewSession, Request, open_sqlite_store
 from sessionmgr.store.bells import Bells, Key
+from sessionmgr.store.sqlite.connection import Options, open_writer
 from sessionmgr.store.sqlite.foreign import ForeignWatch, Glance
+from sessionmgr.store.sqlite.group import GroupWriter
+from sessionmgr.store.sqlite.journal import create_session
+from sessionmgr.testing.store_conformance.batch import SESSION, batch
 
 KEY: Key = ("session", "a")
 OTHER: Key = ("session", "b")
@@ -177,3 +182,53 @@ async def test_who_begins_to_wait_is_looked_for_though_the_file_is_as_it_was(
         assert last in glance.look(connection, {last[0]: 5})
         assert glance.look(connection, {last[0]: 5}) == []
         assert last in glance.look(connection, {last[0]: 0})
+
+
+def test_a_group_tells_whether_others_have_written_since_the_last(tmp_path: Path) -> None:
+    options, group, numbers = Options(path=tmp_path / "s.db"), GroupWriter(), count(1)
+
+    def append(connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        group.append_all(connection, [batch(next(numbers), "message_received")])
+        connection.execute("COMMIT")
+
+    with closing(open_writer(options)) as ours, closing(open_writer(options)) as other:
+        create_session(ours, NewSession(session_id=SESSION, provider="echo", at=1, body=b"{}"))
+        append(ours)
+        assert not group.saw_no_others()  # before the first group anybody may have written
+        assert not group.saw_no_others()  # there was no group since
+        append(ours)
+        append(ours)
+        assert group.saw_no_others()
+        create_session(other, NewSession(session_id="other", provider="echo", at=1, body=b"{}"))
+        append(ours)
+        append(ours)
+        assert not group.saw_no_others()  # though the last group saw nothing new
+        append(ours)
+        assert group.saw_no_others()
+
+
+async def test_others_are_noticed_while_we_write_ourselves(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "s.db"
+    async with open_sqlite_store(path, poll=0.01) as store, open_sqlite_store(path) as other:
+        await store.create_session(
+            NewSession(session_id=SESSION, provider="echo", at=1, body=b"{}")
+        )
+        await store.create_session(
+            NewSession(session_id="other", provider="echo", at=1, body=b"{}")
+        )
+        heard = trio.Event()
+
+        async def wait() -> None:
+            await store.wait("other", after=0)
+            heard.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            with trio.fail_after(30):
+                for first in takewhile(lambda _: not heard.is_set(), count(1)):
+                    await store.append(batch(first, "message_received"))
+                    if first == 100:
+                        await other.append(batch(1, "message_received", session_id="other"))

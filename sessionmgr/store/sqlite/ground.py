@@ -129,6 +129,9 @@ class Ground:
         return cast("T", await self._reading.do(Job(work)))
 
     async def _look(self, awaited: Mapping[Key, int]) -> Sequence[tuple[Key, int]]:
+        if self._group.saw_no_others():  # a job wakes a thread, which costs more than its work
+            await trio.lowlevel.checkpoint()
+            return ()
         return await self.read(lambda connection: self._glance.look(connection, awaited))
 
     async def _wait(self, key: Key, after: int, read: Callable[[Connection], int]) -> int:

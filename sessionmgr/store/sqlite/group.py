@@ -38,11 +38,27 @@ class GroupWriter:
         self._known: dict[str, journal.Stored] = {}
         self._version: tuple[int, int] | None = None
         """The file's version and our own changes after the last group."""
+        self._seen: int | None = None
+        """The file's version at the last group: only others' commits change it."""
+        self._others_wrote = False
+        self._has_looked = False
 
     def forget(self) -> None:
         """Remember nothing: a transaction was rolled back."""
         self._known.clear()
         self._version = None
+
+    def saw_no_others(self) -> bool:
+        """Return whether a group was written since this was last asked, and no other's commit seen.
+
+        Then whoever looks for what others have written need not look. A commit that came after the
+        group is seen by the next one, or looked for by whoever asks when there was none.
+        """
+        has_looked, self._has_looked = self._has_looked, False
+        if self._others_wrote:
+            self._others_wrote = False
+            return False
+        return has_looked
 
     def append_all(self, connection: Connection, appends: Sequence[Append]) -> list[Appended]:
         """Store all of these batches.
@@ -51,6 +67,8 @@ class GroupWriter:
             AppendRefused: One of them is refused: then the transaction is to be rolled back.
         """
         (version,) = connection.execute("PRAGMA data_version").fetchone()
+        self._others_wrote |= self._seen != version
+        self._seen, self._has_looked = version, True
         if self._version != (version, connection.total_changes) or len(self._known) > REMEMBERED:
             self.forget()
         try:

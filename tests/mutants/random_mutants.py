@@ -150,11 +150,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--in", dest="part", default="", metavar="PATTERN", help="a pattern that is in the path"
     )
     parser.add_argument("--at", type=int, help="only changes of this line")
+    parser.add_argument("--share", default="1/1", help="which of so many: 1/2 and 2/2 are all")
     parser.add_argument("--first", action="append", default=[], help="tests to run before others")
     options = parser.parse_args(arguments)
     known = list(all_changes(options.under or list(UNDER), options.part))
     known = [each for each in known if options.at in {None, each.change.line}]
     chosen = random.Random(options.seed).sample(known, min(options.count, len(known)))
+    share, of = map(int, options.share.split("/"))
+    chosen = chosen[share - 1 :: of]
     reach = Reach({}, {})
     if options.reach is not None:
         reach = msgspec.json.decode(options.reach.read_bytes(), type=Reach)

@@ -234,7 +234,7 @@ class ManagerState:
         """Have a run's task started; its session hears of it if that fails."""
         branch = self.providers.get(entry.run.provider)
         if branch is None:
-            entry.never_began(self.why_down(entry.run.provider))
+            entry.never_began(f"{entry.run.provider} is not there")
         else:
             branch.launch(entry)
 
@@ -259,11 +259,6 @@ class ManagerState:
         tree = self.providers.get(session.provider)
         if tree is not None and provider_session_id is not None:
             tree.release(provider_session_id)
-
-    def why_down(self, provider: str) -> str:
-        """Say why a provider starts no run."""
-        tree = self.providers.get(provider)
-        return f"{provider} is not there" if tree is None else tree.why_down
 
     async def steer(
         self, entry: RunState, content: str, message_id: str, tell: Callable[[Fate], None]

@@ -1,4 +1,4 @@
-"""Who answers a provider's question: the permission mode, the caller, or the clock."""
+"""Answers to a provider's questions: from the permission mode, the caller, or the timeout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log: Final = logging.getLogger("sessionmgr.manager")
 
 
 async def decide(entry: RunState, question: Question) -> None:
-    """Find the answer to a question and hand it in. One that is withdrawn needs none."""
+    """Find the answer to a question, and send it to the recorder, unless it is withdrawn."""
     with question.scope:
         decision = question.ruled
         if decision is None:
@@ -39,12 +39,12 @@ async def _ask(entry: RunState, question: Question, approve: Approve | None) -> 
     if not patience:
         return await _answer(entry, question, approve)
     late = Deny(reason=f"nobody answered within {patience:g} s", by="deadline")
-    clock = _Clock(patience)
+    timeout = _Timeout(patience)
     decision: Decision = late
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(clock.strike, entry, question, late, nursery.cancel_scope)
+        nursery.start_soon(timeout.run, entry, question, late, nursery.cancel_scope)
         answered = await _answer(entry, question, approve)
-        if not clock.has_struck:
+        if not timeout.has_passed:
             decision = answered
         nursery.cancel_scope.cancel()
     return decision
@@ -61,28 +61,28 @@ async def _answer(entry: RunState, question: Question, approve: Approve) -> Deci
         return Deny(reason=message, by="default")
 
 
-class _Clock:
-    """The deadline of one question: it holds, however long whoever is asked takes to hear of it."""
+class _Timeout:
+    """The timeout of one question: it holds even if `approve` does not react to its cancel."""
 
     def __init__(self, patience: float) -> None:
         self._patience: Final = patience
-        self.has_struck = False
+        self.has_passed = False
 
-    async def strike(
+    async def run(
         self, entry: RunState, question: Question, late: Decision, asking: trio.CancelScope
     ) -> None:
         """Warn at half time, and decide at the end."""
         await trio.sleep(self._patience / 2)
         _note(entry, question, self._patience, self._patience / 2)
         await trio.sleep(self._patience / 2)
-        self.has_struck = True
+        self.has_passed = True
         _note(entry, question, self._patience, self._patience)
         entry.live.commands.decide(entry, question, late)
         asking.cancel()
 
 
 def _note(entry: RunState, question: Question, limit: float, waited: float) -> None:
-    """Put on record that a question still waits, or has waited for too long."""
+    """Have the record say that a question still waits, or has waited for too long."""
     request = question.request
     evidence: dict[str, Json] = {
         "clock": "approval",
@@ -98,7 +98,7 @@ def _note(entry: RunState, question: Question, limit: float, waited: float) -> N
 
 
 def _checked(decision: object) -> Decision:
-    """Return the decision, if it is one that can be written down."""
+    """Return the decision, if it is one that can be stored."""
     if not isinstance(decision, Allow | Deny):
         raise TypeError(f"it returned {decision!r}, which is neither Allow nor Deny")
     encode_json(msgspec.to_builtins(decision))

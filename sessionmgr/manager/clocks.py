@@ -15,7 +15,7 @@ MINUTE: Final = 60.0
 
 
 class Clocks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Seconds; 0 switches a clock off, None leaves it to whoever is asked next."""
+    """Seconds; 0 switches a timeout off, None leaves it to the next outer `Clocks`."""
 
     start: float | None = None
     """From the dispatch to the first sign of life."""
@@ -24,7 +24,7 @@ class Clocks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     model: float | None = None
     """Silence while a model call is open."""
     tool: float | None = None
-    """Silence while a tool runs; the tool's own business, unless somebody sets it."""
+    """Silence while a tool runs; off by default."""
     tool_warning: float | None = None
     """When to warn of that."""
     approval: float | None = None

@@ -1,7 +1,7 @@
-"""Reading along: whoever iterates a cursor sees each stored event once, in order, at his own pace.
+"""Cursors: each yields every stored event once, in order, at its reader's own pace.
 
-A cursor holds a number and a few rows, no task and no channel. It delays nobody, and nothing has to
-be done to be rid of it.
+A cursor holds a number and a few rows, no task and no channel. It delays no other task, and needs
+no clean-up.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Cursor:
     async def batch(self) -> Sequence[AnyEvent]:
         """Wait for events, and return all that are at hand; none: there are no more to come.
 
-        This is the cheaper way for who follows closely. The same list is given to others, too.
+        This is the cheaper way for a close follower. Other cursors get the same list.
         """
         if left := list(self._events):
             return left

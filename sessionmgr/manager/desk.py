@@ -72,15 +72,15 @@ class Desk:
                         for stored in page:
                             last = stored.number
                             await self._take(stored, nursery)
-                    last = max(last, newest)  # those that somebody has completed are not shown
+                    last = max(last, newest)  # completed ones are not shown
                 except (StoreClosed, StoreUnusable) as error:
                     log.warning("event=requests_not_read why=%s", error)
                     await trio.sleep(AGAIN)
 
     async def _bring_to_an_end(self) -> None:
-        """Let what is being seen to when the desk is closed end well, if it does so soon.
+        """At the end, give the requests that are being handled the grace to be answered.
 
-        Whoever asked waits for an answer in another process, where nobody tells him of our end.
+        Their callers wait in other processes, and do not learn of our end otherwise.
         """
         try:
             await trio.sleep_forever()
@@ -164,7 +164,7 @@ class Desk:
         for entry in entries:
             for approval_id, question in list(entry.questions.items()):
                 if question.ruled is not None or approval_id not in entry.run.open_approvals:
-                    continue  # it is none of his, or nobody has seen it yet
+                    continue  # the mode answers it, or it is not stored yet
                 if order.approval_id in {None, approval_id}:
                     question.scope.cancel()
                     decision = (

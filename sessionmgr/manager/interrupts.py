@@ -1,9 +1,9 @@
-"""Ctrl-C while managers are open: the main task's matter, and nobody else's.
+"""Ctrl-C while managers are open: KeyboardInterrupt is raised in the main task only.
 
-trio raises KeyboardInterrupt in whichever task is at work, at any line of it. With a manager open
-that is one of its own nearly always, in the middle of what it writes down. So here the first
-Ctrl-C waits for the main task, and its block ends runs in order; another one before that strikes as
-trio would have it, so that a loop that never waits can be left as well.
+trio raises KeyboardInterrupt in the task that runs, at any line of it. While a manager is open that
+is nearly always one of the manager's own tasks, in the middle of an append. Here the first Ctrl-C
+waits for the main task, whose block then ends the runs in order. Another one before that is raised
+as trio does it, so that a loop that never waits can be left as well.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Guard:
         self.handler(number, None)  # from nowhere: trio then waits for the main task
 
     def _turn(self) -> None:
-        # The loop goes round, so nobody needs the second one to be heard.
+        # The loop is alive, so a second Ctrl-C need not be raised inside it.
         self._is_pending = False
 
 

@@ -1,4 +1,4 @@
-"""How long the manager is there, for those who wait for what only it, or its store, can bring."""
+"""Waits that are bounded by the manager's shutdown."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class Lifetime:
-    """A manager's time, until its block is left."""
+    """The lifetime of a manager, until its block is left."""
 
     def __init__(self) -> None:
         self.is_over = False
         self._waiting: Final[dict[trio.CancelScope, float]] = {}
 
     def end(self) -> None:
-        """Be over: who waits is given as long as he has said, and no longer."""
+        """End it: each wait goes on for its own grace, and no longer."""
         self.is_over = True
         now = trio.current_time()
         for scope, grace in self._waiting.items():

@@ -133,7 +133,7 @@ class Manager(ProviderKnowledge, StoredRecords):
     ) -> SessionHandle:
         """Make a session; it is stored with its first run.
 
-        `session_id` is for who must write down its id before: `new_id` makes one.
+        `session_id` is for callers that must store the id before: `new_id` makes one.
 
         Raises:
             ProviderUnknown: There is no such provider.

@@ -1,4 +1,4 @@
-"""What is said when a tree could not get over something: in the words of who opened it."""
+"""Translate supervisor errors inside an exception group into the caller's error type."""
 
 from __future__ import annotations
 

@@ -275,9 +275,7 @@ class ProviderBranch:
             return
         self._sent[entry] = None
         task.context, task.recall = run, partial(self._recall, entry)
-        entry.last_sign = trio.current_time()
-        if entry.dispatched_at is None:  # else this is its second start, and its timeouts run
-            entry.dispatched_at = entry.last_sign
+        if entry.sent():  # else this is its second start, and its timeouts run
             self._watch(entry)
 
     def _gone(self, entry: RunState) -> None:

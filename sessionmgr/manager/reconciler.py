@@ -1,8 +1,10 @@
-"""Who writes the end of what nobody else can end any more: one code path for all such cases.
+"""Write terminal events for runs whose recorder or process is gone: one code path for all cases.
 
-A keeper that died, a process that was killed: what they have left `pending` or `running` in the
-store gets its terminal event here, under a higher fence, so that whoever still believes to be the
-keeper can write nothing any more.
+A run that a dead recorder or a killed process has left `pending` or `running` in the store gets its
+terminal event here, under a higher fence, so that the former owner of the session can write nothing
+any more. There are three occasions: the start of a manager (`boot`), the crash of one of its
+recorders (`watch`), and the death of another manager (`settle`, called by a sweep). While the store
+is away, the ends are kept here and in the spool, and stored when it is back.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from sessionmgr.manager.identity import is_alive, is_gone
 from sessionmgr.manager.spool import without_secrets
 from sessionmgr.manager.stored_runs import KEYS, all_runs, fold, read_run
 from sessionmgr.model import (
+    TERMINAL,
     Cause,
     Cost,
     Event,
@@ -63,15 +66,15 @@ class Reconciler:
         self._tables: Final = tables
         self._spool: Final = spool
         self._ends: Final[dict[str, RunEnded]] = {}
-        """What was told of runs whose ends could not be stored."""
+        """Terminal events of runs that could not be stored yet, by run."""
         self._late: Final[dict[str, None]] = {}
-        """Sessions whose runs were let go before the store was there to take their ends."""
+        """Sessions whose runs were released before the store could take their ends."""
         self._booted = False
 
     async def boot(self) -> int:
         """End the runs of managers that are no more; return how many there were.
 
-        That is done once: a reconciler that is started again goes on with what it had in hand.
+        It does so once: a restarted reconciler continues with the sessions it had taken.
         """
         if self._booted:
             await trio.lowlevel.checkpoint()
@@ -110,7 +113,7 @@ class Reconciler:
                 return list(sessions)
 
     async def watch(self) -> None:
-        """End what the dead keepers of this manager leave open."""
+        """End what crashed recorders of this manager leave open."""
         async with trio.open_nursery() as nursery:
             for live in self._tables.in_hand:
                 nursery.start_soon(self._take_over, live)
@@ -122,7 +125,7 @@ class Reconciler:
                     nursery.start_soon(self._take_over, live)
 
     async def _take_over(self, live: SessionState) -> None:
-        """Put in order what a keeper has left, as soon as the store lets us."""
+        """Settle the session of a crashed recorder, as soon as the store is there."""
         session_id = live.session.id
         why = await self._settle_soon(live)
         if why is not None:
@@ -145,7 +148,7 @@ class Reconciler:
                 await self._adopt(live)
             except UnknownId:
                 return None  # it never came to be stored
-            except Exception as error:  # noqa: BLE001  # nobody else is left to try
+            except Exception as error:  # noqa: BLE001  # the last to try
                 live.commit_error = error
                 log.log(level, "event=not_settled session=%s why=%s", session_id, error)
                 level = logging.DEBUG  # it is tried again and again: once is enough
@@ -164,7 +167,7 @@ class Reconciler:
             if failure is None and lost:  # as we go down: if only the tree starts again, do it then
                 self._late[live.session.id] = None
             await self._spool.add(lost)
-        except Exception:  # a full disk, say; nobody is left to do it better
+        except Exception:  # a full disk, say
             log.exception("event=end_not_put_aside session=%s", live.session.id)
 
     def _settled(self, session_id: str) -> None:
@@ -173,7 +176,7 @@ class Reconciler:
             settled.set()
 
     async def _settle_late(self, session_id: str) -> None:
-        """Store the ends that were put aside, when the store is back: now nobody waits for it."""
+        """Store the ends that were put aside, when the store is back."""
         pause = RETRY
         while session_id in self._late:
             pause = min(2 * pause, LONGEST)
@@ -199,7 +202,7 @@ class Reconciler:
 
     async def _try_late(self, session_id: str) -> None:
         tables = self._tables
-        if session_id in tables.live:  # whoever has woken it has begun with that
+        if session_id in tables.live:  # it was settled when it was woken
             self._late.pop(session_id, None)
             return
         if tables.is_kept(session_id):
@@ -215,33 +218,31 @@ class Reconciler:
             self._settled(session_id)
 
     async def _adopt(self, live: SessionState) -> None:
-        """Let those who hold a run know what is stored of it, if its keeper could not any more."""
+        """Adopt what is stored of the runs whose recorder has crashed."""
         store = self._tables.store
         for entry in live.entries.values():
             if not entry.is_over:
                 try:
-                    entry.run = await fold(store, await store.run(entry.id))
+                    entry.adopt(await fold(store, await store.run(entry.id)))
                 except UnknownId:
                     continue  # it never came to be stored
 
     async def abandon(self, live: SessionState) -> None:
-        """Put aside the ends of what a keeper could not see to its end, because we go down."""
+        """Put aside the ends of a session whose recorder is stopped with open runs."""
         await self._put_aside(live, None)
         self._release(live)
 
     def _release(self, live: SessionState, failure: Failure = LOST) -> None:
-        """Let go of runs that were never stored: nobody will hear of them any more."""
+        """End the tasks of a session's runs, and release all waiters; the recorder has died."""
         self._lost(live, failure, "")
         for entry in live.entries.values():
             self._tables.runs.pop(entry.id, None)
-            entry.claim(Stop(cause=Cause.MANAGER_CRASH))
-            entry.task.cut()
-            entry.ended.set()
+            entry.let_go()
         live.entries.clear()
         live.break_word()
 
     def let_go(self, why: str) -> None:
-        """End for those who hold them the runs that nobody will see to their end any more."""
+        """Release all waiters for runs that are still open: the manager is down."""
         failure = Failure(kind=FailureKind.MANAGER_CRASHED, message=why)
         left = {entry.live for entry in self._tables.runs.values()}
         for live in left.union(self._tables.in_hand, self._tables.orphans.drain()):
@@ -270,11 +271,12 @@ class Reconciler:
                 run_id=entry.id,
                 provider=live.session.provider,
             )
-            # Its messages go to the log, the spool and, later, the store, but not through a keeper.
+            # It goes to the log, the spool and, later, the store, but not through a recorder.
             event = without_secrets(stamped, live.redactor)
-            entry.run = reduce(entry.run, event)
-            if not entry.is_over:  # it had not begun, and that cannot be paused, say
-                entry.run = reduce(reduce(entry.run, RunStarted(run_id=entry.id)), event)
+            record = reduce(entry.run, event)
+            if record.status not in TERMINAL:  # it had not begun, and that cannot be paused, say
+                record = reduce(reduce(record, RunStarted(run_id=entry.id)), event)
+            entry.adopt(record)
             lost.append(event)
         return lost
 
@@ -364,13 +366,11 @@ class Reconciler:
         return heard[-1].at if heard and isinstance(heard[-1], Event) else None
 
     def _tell(self, run: Run) -> None:
-        """Let those who hold the run know, if it was one of ours."""
+        """Adopt the end of a run, if it was one of this manager."""
         entry = self._tables.runs.pop(run.id, None)
         if entry is not None:
-            entry.run = run
-            entry.claim(Stop(cause=Cause.MANAGER_CRASH))
-            entry.task.cut()
-            entry.ended.set()
+            entry.adopt(run)
+            entry.let_go()
 
 
 def _in_words(ended: int) -> str:

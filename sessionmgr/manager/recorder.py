@@ -282,15 +282,13 @@ class Recorder:
                 run = replace(run, text=live.redactor.text.redact(run.text))
             if run.usage != entry.run.usage or run.cost != entry.run.cost:
                 self._spend(entry.run, run)
-            entry.run = run
+            entry.adopt(run)
             explained = _explains(entry)
             if explained != entry.explained and not ended:
                 entry.explained = explained
                 self._tables.timeouts.watch(entry)
             if run.provider_session_id is not None:
                 live.provider_session_id = run.provider_session_id
-            if ended:
-                entry.ended.set()
         if draft.written:
             live.append(draft.written)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
@@ -15,6 +14,7 @@ from sessionmgr.manager.asked import options_of
 from sessionmgr.manager.commands import Delivery, Message
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.run_state import PauseOrder
+from sessionmgr.manager.shutdown import wait_until_ended, wait_until_gone
 from sessionmgr.model import UNSUPPORTED, Cause, Kind, RunResult, RunStatus, Snapshot, encode_json
 
 if TYPE_CHECKING:
@@ -89,9 +89,7 @@ class RunHandle:
         entry = self._entry
         await entry.ended.wait()
         # Its own process may still be ending, and has something to add.
-        if not entry.gone.is_set():
-            with trio.move_on_after(entry.clocks.of("close")):
-                await entry.gone.wait()
+        await wait_until_gone(entry)
         return entry.run.result()
 
     def cancel(self, detail: str | None = None) -> bool:
@@ -138,16 +136,15 @@ class RunHandle:
         encode_json(state)  # what is no JSON is the caller's mistake, here and now
         self._require_pausable()
         snapshot_id = self._tables.new_id(Kind.SNAPSHOT)
-        entry.pause = PauseOrder(snapshot_id, node, state, message, entry.asked)
-        if not entry.end(Stop(cause=Cause.PAUSE)):
-            entry.pause = None
+        order = PauseOrder(snapshot_id, node, state, message, entry.asked)
+        if not entry.end(Stop(cause=Cause.PAUSE), order):
             raise NotPausable(self.id, "it is ending already")
         await entry.ended.wait()
         if entry.run.status is not RunStatus.PAUSED:
             raise NotPausable(self.id, f"it is {entry.run.status}")
         if entry.approve is not None:
             self._tables.approvers[self.session_id] = entry.approve
-        if entry.pause.asked.get("withheld"):
+        if order.asked.get("withheld"):
             self._tables.secret_options[snapshot_id] = options_of(entry.wish)
         with self._tables.lifetime.and_then(entry.clocks.of("close")):
             stored = await self._tables.store.snapshot(snapshot_id)
@@ -172,8 +169,6 @@ class RunHandle:
         if not entry.is_over:
             detail = "its block was left by an exception" if early else "its block was left"
             entry.end(Stop(cause=Cause.CALLER, detail=detail))
-        store = entry.clocks.of("store") or math.inf
-        with trio.move_on_after(2 * entry.clocks.of("close") + store, shield=True):
-            await entry.ended.wait()
+        await wait_until_ended(entry)
         if not early:  # else what leaves the block goes on its way, and no cancel takes its place
             await trio.lowlevel.checkpoint_if_cancelled()

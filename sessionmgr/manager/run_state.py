@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.adapter.lazy_event import Latch
-from sessionmgr.adapter.run_control import RunControl
+from sessionmgr.adapter.run_control import RunControl, Stop
 from sessionmgr.errors import IllegalTransition
 from sessionmgr.manager.shutdown import Shutdown
 from sessionmgr.manager.streams import Streams
-from sessionmgr.model import TERMINAL, Run, StallSuspected
+from sessionmgr.model import TERMINAL, Cause, Run, StallSuspected
 
 if TYPE_CHECKING:
     from sessionmgr.adapter.question import Approve
     from sessionmgr.adapter.run_context import RunSpec
-    from sessionmgr.adapter.run_control import Question, Stop
+    from sessionmgr.adapter.run_control import Question
     from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.plan import RunWish
     from sessionmgr.manager.session_state import SessionState
@@ -242,10 +242,11 @@ class RunState(RunControl):
         """Give the reason of an end that is being recorded; False if there is another."""
         return self.claim(stop) or super().claim(stop)
 
-    def end(self, stop: Stop) -> bool:
+    def end(self, stop: Stop, pause: PauseOrder | None = None) -> bool:
         """Have it end, by an interrupt first if possible; False if it is ending already."""
         if not self.claim(stop):
             return False
+        self.pause = pause
         if self.phase is Phase.OVER:  # it waited for its turn, and has no task to be ended
             self.live.commands.task_never_began(self, "")
         else:
@@ -290,6 +291,37 @@ class RunState(RunControl):
             self._advance(Step.TASK_OVER)
         self.gone.set()
         self.task.due = inf
+
+    def let_go(self) -> None:
+        """End its task at once: its recorder has died, and another writes its end."""
+        self.claim(Stop(cause=Cause.MANAGER_CRASH))
+        self.task.cut()
+
+    # --- what the others note --------------------------------------------------------------------
+
+    def adopt(self, record: Run) -> None:
+        """Take over the record as it is stored, and wake those that wait for its end."""
+        self.run = record
+        if self.is_over:
+            self.ended.set()
+
+    def sent(self) -> bool:
+        """Note that its start was sent to the adapter; False if that is its second start."""
+        self.last_sign = trio.current_time()
+        if self.dispatched_at is not None:
+            return False
+        self.dispatched_at = self.last_sign
+        return True
+
+    def excuse(self, now: float) -> None:
+        """Count no silence before `now`: its events may wait to be stored."""
+        self.last_sign = max(self.last_sign, now)
+
+    def stood_still(self, seconds: float, now: float) -> None:
+        """Take a standstill of our own process out of its silence."""
+        sign, self.last_sign = self.last_sign, min(now, self.last_sign + seconds)
+        if self.warned_at == sign:
+            self.warned_at = self.last_sign
 
     # --- questions, and notes --------------------------------------------------------------------
 

@@ -165,7 +165,7 @@ class SessionHandle:
         return await self._let_in(plan, follow_up=True)
 
     async def _let_in(self, plan: Plan, *, follow_up: bool = False) -> RunHandle:
-        """Let a run in; a keeper that dies just then has not, and the next one is asked.
+        """Admit a run; if its recorder dies before that is stored, ask the next one.
 
         Raises:
             KeeperLost: Nobody could write down that it was let in.

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.run_context import RunContext
+    from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.otp import TaskSupervisor
 
@@ -218,8 +219,30 @@ class Shutdown:
             run.note_stall("close", run.grace, ending=run.stop.cause.value)
 
 
-async def end_all(runs: dict[str, RunState]) -> None:
-    """End all runs, because the manager goes down, and wait until their ends are stored."""
+async def wait_until_gone(run: RunState) -> None:
+    """Wait until the task of a run that has ended is gone, for at most the grace."""
+    if not run.gone.is_set():
+        with trio.move_on_after(run.grace):
+            await run.gone.wait()
+
+
+async def wait_until_ended(run: RunState) -> None:
+    """Wait, shielded, until the end of a run that is being ended is stored.
+
+    That is as long as its task has to leave, and the store to come back.
+    """
+    store = run.clocks.of("store") or inf
+    with trio.move_on_after(2 * run.grace + store, shield=True):
+        await run.ended.wait()
+
+
+async def end_all(runs: dict[str, RunState], clocks: Clocks) -> None:
+    """End all runs, because the manager goes down, and wait, shielded, until that is stored."""
+    with trio.move_on_after(3 * clocks.of("close") + clocks.of("store"), shield=True):
+        await _end_all(runs)
+
+
+async def _end_all(runs: dict[str, RunState]) -> None:
     while runs:
         ending = list(runs.values())
         for run in ending:

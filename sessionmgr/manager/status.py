@@ -23,7 +23,7 @@ class ProviderStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How a provider stands."""
 
     state: Literal["up", "down", "idle"]
-    """Idle: nobody has wanted it yet, or it was down and may be tried again."""
+    """Idle: it was not needed yet, or it was down and may be tried again."""
     running: int = 0
     queued: int = 0
     retry_in: float | None = None

@@ -95,9 +95,7 @@ class TimeoutScheduler:
         """Take our own standstill out of all silences, and put off what has become due in it."""
         for watched in self._watched.values():
             if isinstance(watched, RunState):
-                sign, watched.last_sign = watched.last_sign, min(now, watched.last_sign + lost)
-                if watched.warned_at == sign:
-                    watched.warned_at = watched.last_sign
+                watched.stood_still(lost, now)
         self._due[:] = [(max(at, now + STANDSTILL), number) for at, number in self._due]
         heapq.heapify(self._due)
 
@@ -132,7 +130,7 @@ class TimeoutScheduler:
         if live.committing_since is not None or live.intake.pending or len(live.intake):
             # Its signs of life may not be stored yet: while the store keeps us waiting, so does
             # every silence.
-            run.last_sign = max(run.last_sign, now)
+            run.excuse(now)
         due = self._check_deadline(run, run.dispatched_at, now, acts)
         return inf if due is None else min(due, self._check_silence(run, now, acts))
 

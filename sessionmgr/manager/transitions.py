@@ -47,7 +47,7 @@ RUN_IS_OVER: Final = Deny(reason="the run is over", by="default")
 State: TypeAlias = Literal["queued", "sent", "dropped", "unknown"]
 
 
-# What more than a row follows from; of anything else there may be thousands.
+# Events from which more follows than a row. Of all others there may be thousands a second.
 _CONSEQUENTIAL: Final = frozenset(
     {RunStarted, TokenUsageUpdated, TurnCompleted, *RunEnded.__subclasses__()}
 )
@@ -196,7 +196,7 @@ class Transitions:
         draft.end(entry, entry.stop)
 
     def _deny_the_rest(self, draft: AppendBatch, entry: RunState) -> None:
-        """Let nobody wait for an answer in a run that ends."""
+        """Deny the open questions of a run that ends."""
         for question in entry.questions.values():
             if draft.fold(entry).status not in TERMINAL:
                 self.decided(draft, entry, question, RUN_IS_OVER)
@@ -266,7 +266,7 @@ class Transitions:
         """Write the answer to a question, before it is given."""
         request, run = question.request, draft.fold(entry)
         if request.approval_id not in run.open_approvals or run.status in TERMINAL:
-            return  # withdrawn meanwhile, or nobody is left who wants to know
+            return  # withdrawn meanwhile, or the run is over
         if entry.questions.get(request.approval_id) is not question:
             return  # it is about a former question of that name
         if isinstance(decision, Allow) and entry.stop is not None:

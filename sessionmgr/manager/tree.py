@@ -1,4 +1,4 @@
-"""The tree of a manager: who is in it, in which order it comes up, and how it goes down."""
+"""The supervision tree of a manager: its children, the order of their start, and its end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Tree:
-    """All that runs while a manager is open."""
+    """The tasks of an open manager."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Tree:
         self._root: Final = Supervisor(
             child(tables.launcher.serve, id="launcher"),
             Supervisor(child(store.keep, tables, id="writer"), name="store"),
-            # What looks after the sessions from outside may crash without harm to any of them.
+            # These serve all sessions from outside; a crash of one harms none of them.
             Supervisor(
                 child(self._reconcile, id="reconciler"),
                 child(self._tables.timeouts.run, id="clocks"),
@@ -110,18 +110,16 @@ class Tree:
         await self._reconciler.watch()
 
     async def _gate(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Admit runs, until the end; then see them out before anything else is stopped."""
+        """Admit runs until the end; then end them all before anything else is stopped."""
         tables = self._tables
         tables.open = True
         task_status.started()
         try:
             await trio.sleep_forever()
-        except trio.Cancelled:  # had it crashed, nobody would have to leave
+        except trio.Cancelled:  # not a crash: the block is left
             tables.open = False
             clocks = tables.clocks
-            limit = 3 * clocks.of("close") + clocks.of("store")
-            with trio.move_on_after(limit, shield=True):
-                await end_all(tables.runs)
+            await end_all(tables.runs, clocks)  # shielded and bounded in there  # noqa: ASYNC102
             with trio.move_on_after(clocks.of("close"), shield=True):
                 await self._reconciler.settle_last()
             raise
@@ -130,7 +128,7 @@ class Tree:
 
 
 def _what_is_wrong(error: BaseException) -> BaseException:
-    """Return what a user can do something about: that the store cannot be used, above all."""
+    """Return the error that a user can act on: one of the store, else `ManagerDown`."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, StoreError):

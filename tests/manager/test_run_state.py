@@ -1,6 +1,8 @@
 """The phase table of a run: each phase with each step, its end, and the record beside it."""
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from sessionmgr.manager.plan import RunWish
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.manager.run_state import TRANSITIONS, Phase, RunState, Step
 from sessionmgr.manager.session_state import SessionState
+from sessionmgr.manager.shutdown import Shutdown
 from sessionmgr.manager.timeouts import TimeoutScheduler
 from sessionmgr.model import (
     TERMINAL_TYPES,
@@ -227,6 +230,34 @@ def test_no_other_module_of_the_manager_asks_for_the_phase() -> None:
     assert len(sources) > 20
     asking = [path.name for path in sources if re.search(r"\bPhase\b|\.phase\b", path.read_text())]
     assert asking == []
+
+
+# Who writes what of a run, beside the run itself and its session's recorder.
+NOTES = {
+    "timeouts.py": {"warned_at", "warned_of_deadline", "watch_number"},
+    "provider_branch.py": {"context", "recall", "spec"},
+}
+RECORDER = {"run_state.py", "recorder.py", "transitions.py"}
+
+
+def test_only_the_recorder_of_its_session_writes_a_run() -> None:
+    fields = {name for of in (*RunState.__mro__, Shutdown) for name in getattr(of, "__slots__", ())}
+    for path in README.parent.glob("*.py"):
+        if path.name not in RECORDER:
+            written = set(attributes_written(path)) & fields
+            assert written <= NOTES.get(path.name, set()), path.name
+
+
+def attributes_written(path: Path) -> Iterator[str]:
+    """Give the attributes of other objects than `self` that a module assigns."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Attribute(value=ast.Name(id="self")):
+                pass
+            case ast.Attribute(ctx=ast.Store(), attr=name):
+                yield name
+            case _:
+                pass
 
 
 def test_the_picture_in_the_page_is_that_of_the_table() -> None:

@@ -31,7 +31,7 @@ from sessionmgr_adapters.codex.config_cache import ConfigCache
 from sessionmgr_adapters.codex.configured import ConfigUnreadableError
 from sessionmgr_adapters.codex.driver import CodexDriver
 from sessionmgr_adapters.codex.exec import Meters, OneShot
-from sessionmgr_adapters.codex.failures import failure_of_end, last_words
+from sessionmgr_adapters.codex.failures import failure_of_end, last_words, placeless
 from sessionmgr_adapters.codex.launch import (
     ENVIRONMENT,
     bounds,
@@ -44,7 +44,6 @@ from sessionmgr_adapters.codex.launch import (
 )
 from sessionmgr_adapters.codex.login import health_of
 from sessionmgr_adapters.codex.options import CodexOptions
-from sessionmgr_adapters.codex.paths import placeless
 from sessionmgr_adapters.codex.phase import Phase
 from sessionmgr_adapters.codex.policy import PERMISSIONS
 from sessionmgr_adapters.codex.preparation import Asked

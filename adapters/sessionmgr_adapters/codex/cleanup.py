@@ -15,9 +15,9 @@ from sessionmgr_adapters.codex.tool_items import is_call, tool_input, tool_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from sessionmgr.adapter.kit.changes import Changes
+    from sessionmgr.adapter.kit.json_rpc_caller import JsonRpcCaller
     from sessionmgr.model import Event, Json
-    from sessionmgr_adapters.codex.calling import Caller
-    from sessionmgr_adapters.codex.changes import Changes
     from sessionmgr_adapters.codex.state import State
 
 CLEANING: Final = 2.0
@@ -30,7 +30,11 @@ class Cleanup:
     """Waits for what is left of a run's turn, and ends it."""
 
     def __init__(
-        self, caller: Caller, state: State, changes: Changes, is_waited_for: Callable[[], bool]
+        self,
+        caller: JsonRpcCaller,
+        state: State,
+        changes: Changes,
+        is_waited_for: Callable[[], bool],
     ) -> None:
         self._caller: Final = caller
         self._state: Final = state

@@ -16,10 +16,44 @@ import msgspec
 
 from sessionmgr.model import Json
 from sessionmgr_adapters.codex.decode import decoded
-from sessionmgr_adapters.codex.overrides import found_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from sessionmgr.model import Json
+
+
+def put_together(*overrides: Mapping[str, Json]) -> dict[str, Json]:
+    """Return overrides as one table, in which the later ones win; names may be dotted."""
+    table: dict[str, Json] = {}
+    for each in overrides:
+        for name, value in each.items():
+            _add(table, _nested(name.split("."), value))
+    return table
+
+
+def found_in(table: Json, *path: str) -> Json:
+    """Return what stands at a path; None if nothing does."""
+    for name in path:
+        table = table.get(name) if isinstance(table, dict) else None
+    return table
+
+
+def _nested(path: Sequence[str], value: Json) -> Json:
+    return value if not path else {path[0]: _nested(path[1:], value)}
+
+
+def _add(table: dict[str, Json], more: Json) -> None:
+    """Add one table to another, and whatever tables are in them likewise."""
+    for name, value in more.items() if isinstance(more, dict) else ():
+        if isinstance(value, dict):
+            inner = table.get(name)
+            if not isinstance(inner, dict):
+                inner = table[name] = {}
+            _add(inner, value)
+        else:
+            table[name] = value
+
 
 SYSTEM: Final = Path("/etc/codex")
 FILE: Final = "config.toml"
@@ -133,3 +167,59 @@ def tools_of(server: Json) -> Iterable[str]:
     """Return the tools of a server for which something is configured."""
     tools = server.get("tools") if isinstance(server, dict) else None
     return tools if isinstance(tools, dict) else ()
+
+
+TABLE: Final = "mcp_servers"
+ASK: Final = "prompt"
+TRANSPORTS: Final = ("command", "url")
+"""What makes a server of a table; Codex takes none without, even if it is not to be used."""
+
+
+def all_asked(
+    config: Mapping[str, Json],
+    known: Mapping[str, Sequence[str]],
+    projects: Iterable[Configured] = (),
+) -> dict[str, Json]:
+    """Return a configuration by which each tool is asked about.
+
+    `known` are the servers that are configured elsewhere, with those tools of theirs for which
+    something is said there. Whether Codex reads what is configured for `projects`, the nearest
+    first, is not known: servers that only they have are not used.
+    """
+    whole = put_together(config)
+    elsewhere: dict[str, Json] = {name: _with_tools({}, tools) for name, tools in known.items()}
+    servers = _merged(elsewhere, whole.pop(TABLE, None))
+    doubtful = _merged(*(each.mcp_servers for each in reversed([*projects])))
+    for name, server in doubtful.items():
+        if name in servers:
+            servers[name] = _with_tools(servers[name], tools_of(server))
+    for server in servers.values():
+        _ask(server)
+    for name, server in doubtful.items():
+        if name not in servers and isinstance(server, dict):
+            by = next((each for each in TRANSPORTS if each in server), None)
+            if by is not None:  # else Codex makes nothing of it
+                servers[name] = {by: server[by], "enabled": False}
+    return {**whole, TABLE: servers} if servers else whole
+
+
+def _with_tools(server: Json, tools: Iterable[str]) -> Json:
+    named: Json = {tool: {} for tool in tools}
+    return put_together({"tools": named}, server) if named and isinstance(server, dict) else server
+
+
+def _merged(*tables: Json) -> dict[str, Json]:
+    found = put_together({TABLE: {}}, *({TABLE: each} for each in tables if isinstance(each, dict)))
+    servers = found[TABLE]
+    assert isinstance(servers, dict)
+    return servers
+
+
+def _ask(server: Json) -> None:
+    if not isinstance(server, dict):
+        return
+    server["default_tools_approval_mode"] = ASK
+    tools = server.get("tools")
+    for tool in tools.values() if isinstance(tools, dict) else ():
+        if isinstance(tool, dict):
+            tool["approval_mode"] = ASK

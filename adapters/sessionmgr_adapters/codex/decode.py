@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar, Union, cast
 
 import msgspec
 
+from sessionmgr.adapter.kit.json_rpc_caller import Asking
 from sessionmgr.model.json import Unreadable, parse_json
 from sessionmgr.wire import Untyped
 from sessionmgr_adapters.codex import frames
@@ -134,11 +135,11 @@ def notice_of(message: Notification) -> Notice | Untyped:
     return frames.Unknown(method, value_, thread_of(value_) or "")
 
 
-def asking_of(message: Request) -> frames.Asking:
+def asking_of(message: Request) -> Asking:
     """Return what a request of theirs asks."""
     params = _json(message.params or b"{}")
     id_ = message.id if message.id is not None else ""
-    return frames.Asking(id_, message.method, params if isinstance(params, dict) else {})
+    return Asking(id_, message.method, params if isinstance(params, dict) else {})
 
 
 def thread_of(params: Json) -> str | None:

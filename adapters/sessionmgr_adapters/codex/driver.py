@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.adapter.kit.changes import Changes
 from sessionmgr.adapter.kit.conversation_run import ConversationRun
 from sessionmgr.adapter.kit.follow_ups import FollowUps
+from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, JsonRpcCaller, Told
 from sessionmgr.model import MessageStreamed
-from sessionmgr_adapters.codex.calling import Caller, refused
-from sessionmgr_adapters.codex.changes import Changes
 from sessionmgr_adapters.codex.cleanup import CLEANING, Cleanup
 from sessionmgr_adapters.codex.decode import decoded
+from sessionmgr_adapters.codex.failures import refused
 from sessionmgr_adapters.codex.frames import (
-    Answer,
-    Asking,
     Delta,
     Frame,
     Hello,
@@ -37,12 +36,12 @@ from sessionmgr_adapters.codex.initialize import credential_of
 from sessionmgr_adapters.codex.items import UserMessage
 from sessionmgr_adapters.codex.launch import OPENING, text_input, turn_params
 from sessionmgr_adapters.codex.normalise import normalise, started
-from sessionmgr_adapters.codex.outgoing import Told
 from sessionmgr_adapters.codex.phase import MINOR, TRANSITIONS, Phase, Step
 from sessionmgr_adapters.codex.policy import FULL, POLICIES
 from sessionmgr_adapters.codex.preparation import Preparation
 from sessionmgr_adapters.codex.questions import question_of
 from sessionmgr_adapters.codex.request_handler import CodexRequestHandler
+from sessionmgr_adapters.codex.start_retry import is_passing
 from sessionmgr_adapters.codex.state import State
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class CodexDriver(ConversationRun[Told, Frame]):
         self._options: Final = options
         self._asked: Final = asked
         changes = self._changes = Changes()
-        caller = self._caller = Caller(self._send)
+        caller = self._caller = JsonRpcCaller(self._send, is_passing)
         self._preparation: Final = Preparation(run, options, asked, caller, self.state, changes)
         self._handler: Final = CodexRequestHandler(self, options)
         self._cleanup: Final = Cleanup(caller, self.state, changes, self._is_settling)

@@ -10,14 +10,36 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from sessionmgr.model import Failure, FailureKind, moment
 from sessionmgr.process import Tail
-from sessionmgr_adapters.codex.paths import without_places
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter.kit.json_rpc_caller import Answer
     from sessionmgr.model import Json
     from sessionmgr_adapters.codex.frames import Turn, TurnError
     from sessionmgr_adapters.codex.state import State
+
+_QUOTED: Final = re.compile(r"""(["'`])~?/[^"'`\n]*/(?=[^"'`/\n]+\1)""")
+# Not within an address, nor of two words with a stroke between them.
+_PLAIN: Final = re.compile(r"""(?<![\w:/.\]])(?:file://|~)?(?:/[^\s/"'`:,;]+)+/(?=[^\s/"'`:,;])""")
+
+
+def without_places(text: str) -> str:
+    """Return a text in which files have their names, and not where they are."""
+    return _PLAIN.sub("", _QUOTED.sub(r"\1", text))
+
+
+def placeless(failure: Failure) -> Failure:
+    """Return a failure that says nothing of where files are."""
+    tail = failure.stderr_tail
+    return replace(
+        failure,
+        message=without_places(failure.message),
+        stderr_tail=None if tail is None else without_places(tail),
+    )
+
 
 _BY_CLASS: Final = {
     "contextWindowExceeded": FailureKind.CONTEXT_EXCEEDED,
@@ -119,6 +141,13 @@ def retry_failure(info: Json, message: str) -> Failure:
 def agent_failure(error: TurnError) -> Failure:
     """Return why an agent that the run has called has failed."""
     return failure_of(error.codex_error_info, error.message)
+
+
+def refused(answer: Answer, kind: FailureKind | None = None) -> Failure:
+    """Return the failure that it is that a call was refused."""
+    assert answer.refusal is not None
+    failure = request_failure(answer.method, answer.refusal.code, answer.refusal.message)
+    return failure if kind is None else replace(failure, kind=kind)
 
 
 def request_failure(method: str, code: int, message: str) -> Failure:

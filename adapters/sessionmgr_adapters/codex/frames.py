@@ -10,16 +10,10 @@ from typing import TypeAlias
 
 import msgspec
 
+from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, Refusal
 from sessionmgr.model import Json
 from sessionmgr.wire import Id, NoFrame
 from sessionmgr_adapters.codex.items import Item
-
-
-class Refusal(msgspec.Struct, frozen=True):
-    """Why a request was not served."""
-
-    code: int
-    message: str
 
 
 class Hello(msgspec.Struct, frozen=True, rename="camel"):
@@ -30,25 +24,6 @@ class Hello(msgspec.Struct, frozen=True, rename="camel"):
     account: str = ""
     """Who pays, as far as it knows: `apiKey`, `chatgpt`, …"""
     refusal: Refusal | None = None
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """The answer to a call of ours: JSON, or a refusal."""
-
-    call: int
-    method: str
-    result: bytes = b""
-    refusal: Refusal | None = None
-    is_remembered: bool = False
-    """Whether it was answered from memory: Codex itself has not said anything."""
-
-
-class Asking(msgspec.Struct, frozen=True):
-    """A request of theirs, which wants an answer."""
-
-    id: Id
-    method: str
-    params: dict[str, Json] = {}
 
 
 # --- notices ------------------------------------------------------------------------------------

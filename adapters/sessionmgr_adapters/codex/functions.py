@@ -13,14 +13,13 @@ import trio
 from sessionmgr.adapter.kit.failures import config_invalid
 from sessionmgr.adapter.kit.tool import FunctionTool, outcome_of
 from sessionmgr.model import Failure, Json
-from sessionmgr_adapters.codex.calling import refused
 from sessionmgr_adapters.codex.decode import decoded
-from sessionmgr_adapters.codex.failures import unreadable
+from sessionmgr_adapters.codex.failures import refused, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr_adapters.codex.calling import Caller
+    from sessionmgr.adapter.kit.json_rpc_caller import JsonRpcCaller
 
 CodexTool: TypeAlias = FunctionTool
 """A function that the model may call."""
@@ -36,7 +35,9 @@ def described(tool: CodexTool) -> Json:
     }
 
 
-async def unoffered(caller: Caller, thread: str, tools: Sequence[CodexTool]) -> Failure | None:
+async def unoffered(
+    caller: JsonRpcCaller, thread: str, tools: Sequence[CodexTool]
+) -> Failure | None:
     """Return the failure that it is if a thread was begun without some of these tools."""
     answer = await caller.call("thread/read", {"threadId": thread, "includeTurns": False})
     if answer.refusal is not None:

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+import re
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
+from sessionmgr.adapter.kit.json_rpc_caller import Refusal
+from sessionmgr.adapter.kit.version import outdated
 from sessionmgr.wire import ErrorResponse
 from sessionmgr_adapters.codex.decode import decoded
-from sessionmgr_adapters.codex.frames import Hello, Refusal
+from sessionmgr_adapters.codex.frames import Hello
 
 if TYPE_CHECKING:
+    from sessionmgr.model import Failure
     from sessionmgr.wire import Response
+
+OLDEST: Final = (0, 163, 0)
+_VERSION: Final = re.compile(r"/(\d+)\.(\d+)\.(\d+)")
+
+
+def version_in(user_agent: str) -> str | None:
+    """Return the version that an app-server names when it is greeted."""
+    found = _VERSION.search(user_agent)
+    return None if found is None else ".".join(found.groups())
+
+
+def too_old(version: str | None) -> Failure | None:
+    """Return the failure that a version is which we cannot talk to."""
+    return outdated("Codex", version, OLDEST)
+
 
 Credential: TypeAlias = Literal["api_key", "subscription", "unknown"]
 

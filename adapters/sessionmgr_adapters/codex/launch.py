@@ -15,18 +15,18 @@ from sessionmgr.model import Json, PermissionMode
 from sessionmgr.process import Command, Declared, PrivateFiles, checked_resume_id
 from sessionmgr_adapters.codex.configured import (
     ConfigUnreadableError,
+    all_asked,
     hidden_in,
     keys_in,
     of_machine,
     of_projects,
     of_user,
+    put_together,
 )
 from sessionmgr_adapters.codex.exec.launch import OneShotSpec, make_spec as one_shot
 from sessionmgr_adapters.codex.functions import described
-from sessionmgr_adapters.codex.overrides import put_together
 from sessionmgr_adapters.codex.policy import FULL, POLICIES, READ_ONLY, REVIEWER, Bounds
 from sessionmgr_adapters.codex.rules import loose_rules
-from sessionmgr_adapters.codex.servers import all_asked
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence

@@ -19,8 +19,7 @@ from sessionmgr.adapter.health import (
     read_table,
 )
 from sessionmgr.model.json import Json
-from sessionmgr_adapters.codex.configured import FILE, PROJECT, SYSTEM
-from sessionmgr_adapters.codex.overrides import found_in, put_together
+from sessionmgr_adapters.codex.configured import FILE, PROJECT, SYSTEM, found_in, put_together
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
+from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking
 from sessionmgr.adapter.kit.undecoded import told
 from sessionmgr.model import (
     CompactionCompleted,
@@ -47,7 +48,7 @@ from sessionmgr_adapters.codex.items import (
     agents_in,
     begins_agents,
 )
-from sessionmgr_adapters.codex.limits import limits_told
+from sessionmgr_adapters.codex.state import limits_told
 from sessionmgr_adapters.codex.tool_items import ended_call, is_call, started_call
 
 if TYPE_CHECKING:
@@ -149,8 +150,8 @@ def _events(frame: Frame, state: State) -> list[Event]:
             return [RawReceived(frame={"method": frame.method, "params": frame.params})]
         case (
             frames.Hello()
-            | frames.Answer()
-            | frames.Asking()
+            | Answer()
+            | Asking()
             | frames.Quiet()
             | frames.StatusChanged()
             | frames.SettingsChanged()

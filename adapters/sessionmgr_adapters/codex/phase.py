@@ -48,52 +48,26 @@ class Step(StrEnum):
     """The connection has ended."""
 
 
+_UNASKED: Final = {Step.REFUSED: Phase.OVER, Step.INTERRUPT: Phase.OVER, Step.LOST: Phase.UNREACHED}
+_ENDS: Final = {Step.REFUSED: Phase.OVER, Step.LOST: Phase.LOST}
 TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
-    Phase.CONNECTING: {
-        Step.HEARD: Phase.OPENING,
-        Step.ASK: Phase.ASKED,
-        Step.REFUSED: Phase.OVER,
-        Step.INTERRUPT: Phase.OVER,
-        Step.LOST: Phase.UNREACHED,
-    },
-    Phase.OPENING: {
-        Step.ASK: Phase.RUNNING,
-        Step.REFUSED: Phase.OVER,
-        Step.INTERRUPT: Phase.OVER,
-        Step.LOST: Phase.UNREACHED,
-    },
-    Phase.ASKED: {
-        Step.HEARD: Phase.RUNNING,
-        Step.REFUSED: Phase.OVER,
-        Step.INTERRUPT: Phase.STOPPING,
-        Step.LOST: Phase.UNREACHED,
-    },
-    Phase.RUNNING: {
-        Step.TURN_ENDED: Phase.SETTLING,
-        Step.REFUSED: Phase.OVER,
-        Step.INTERRUPT: Phase.STOPPING,
-        Step.LOST: Phase.LOST,
-    },
-    Phase.STOPPING: {
-        Step.TURN_ENDED: Phase.CLEARING,
-        Step.REFUSED: Phase.OVER,
-        Step.INTERRUPT: Phase.STOPPING,
-        Step.LOST: Phase.LOST,
-    },
+    Phase.CONNECTING: {Step.HEARD: Phase.OPENING, Step.ASK: Phase.ASKED, **_UNASKED},
+    Phase.OPENING: {Step.ASK: Phase.RUNNING, **_UNASKED},
+    Phase.ASKED: {Step.HEARD: Phase.RUNNING, **_UNASKED, Step.INTERRUPT: Phase.STOPPING},
+    Phase.RUNNING: {Step.TURN_ENDED: Phase.SETTLING, Step.INTERRUPT: Phase.STOPPING, **_ENDS},
+    Phase.STOPPING: {Step.TURN_ENDED: Phase.CLEARING, Step.INTERRUPT: Phase.STOPPING, **_ENDS},
     Phase.SETTLING: {
         Step.ASK: Phase.RUNNING,
         Step.TURN_ENDED: Phase.SETTLING,
-        Step.REFUSED: Phase.OVER,
         Step.INTERRUPT: Phase.CLEARING,
         Step.DONE: Phase.OVER,
-        Step.LOST: Phase.LOST,
+        **_ENDS,
     },
     Phase.CLEARING: {
         Step.TURN_ENDED: Phase.CLEARING,
-        Step.REFUSED: Phase.OVER,
         Step.INTERRUPT: Phase.CLEARING,
         Step.DONE: Phase.OVER,
-        Step.LOST: Phase.LOST,
+        **_ENDS,
     },
     Phase.OVER: {},
     Phase.LOST: {},

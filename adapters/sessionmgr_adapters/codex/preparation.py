@@ -8,15 +8,16 @@ import msgspec
 import trio
 
 from sessionmgr.adapter.kit.failures import config_invalid
+from sessionmgr.adapter.kit.json_rpc_caller import Answer
 from sessionmgr.adapter.kit.json_rpc_peer import DEADLINE
 from sessionmgr.model import FailureKind, Json, PolicyViolation
-from sessionmgr_adapters.codex.calling import refused
 from sessionmgr_adapters.codex.config_cache import ConfigCache
 from sessionmgr_adapters.codex.configured import ConfigUnreadableError, Configured, told
 from sessionmgr_adapters.codex.decode import decoded
-from sessionmgr_adapters.codex.failures import unreadable
-from sessionmgr_adapters.codex.frames import Answer, Hello, Settings
+from sessionmgr_adapters.codex.failures import refused, unreadable
+from sessionmgr_adapters.codex.frames import Hello, Settings
 from sessionmgr_adapters.codex.functions import unoffered
+from sessionmgr_adapters.codex.initialize import too_old, version_in
 from sessionmgr_adapters.codex.launch import home_of, opening
 from sessionmgr_adapters.codex.policy import (
     POLICIES,
@@ -28,13 +29,12 @@ from sessionmgr_adapters.codex.policy import (
     too_wide,
 )
 from sessionmgr_adapters.codex.prompts import Prompts, said_anew
-from sessionmgr_adapters.codex.version import too_old, version_in
 
 if TYPE_CHECKING:
     from sessionmgr.adapter import RunContext
+    from sessionmgr.adapter.kit.changes import Changes
+    from sessionmgr.adapter.kit.json_rpc_caller import JsonRpcCaller
     from sessionmgr.model import Failure
-    from sessionmgr_adapters.codex.calling import Caller
-    from sessionmgr_adapters.codex.changes import Changes
     from sessionmgr_adapters.codex.options import CodexOptions
     from sessionmgr_adapters.codex.policy import Policy
     from sessionmgr_adapters.codex.state import State
@@ -61,7 +61,7 @@ class Preparation:
         run: RunContext,
         options: CodexOptions,
         asked: Asked,
-        caller: Caller,
+        caller: JsonRpcCaller,
         state: State,
         changes: Changes,
     ) -> None:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sessionmgr.adapter import Decision
+    from sessionmgr.adapter.kit.json_rpc_caller import Asking
     from sessionmgr.wire import Id
-    from sessionmgr_adapters.codex.frames import Asking
     from sessionmgr_adapters.codex.items import KnownItem
 
 COMMAND: Final = "item/commandExecution/requestApproval"

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.adapter import ApprovalRequest, Deny
+from sessionmgr.adapter.kit.json_rpc_caller import Asking, Reply, Told
 from sessionmgr.adapter.kit.request_handler import FULL, RequestHandler
 from sessionmgr.model import (
     ErrorOccurred,
@@ -15,9 +16,8 @@ from sessionmgr.model import (
     PermissionMode,
     PolicyViolation,
 )
-from sessionmgr_adapters.codex.frames import Asking, Frame
+from sessionmgr_adapters.codex.frames import Frame
 from sessionmgr_adapters.codex.functions import called, told, tool_named
-from sessionmgr_adapters.codex.outgoing import Reply, Told
 from sessionmgr_adapters.codex.policy import POLICIES
 from sessionmgr_adapters.codex.questions import (
     APPROVALS,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
+from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, Call, Refusal, Reply
 from sessionmgr.adapter.kit.json_rpc_peer import BUSY, FULL, JsonRpcPeer
 from sessionmgr.adapter.kit.stdio_child import StdioChild
 from sessionmgr.model import encode_json
@@ -22,18 +23,19 @@ from sessionmgr.wire import (
     Notification,
     Response,
 )
-from sessionmgr_adapters.codex.conversation import CodexConversation
 from sessionmgr_adapters.codex.decode import decoded
 from sessionmgr_adapters.codex.frames import (
-    Answer,
     Frame,
     Hello,
-    Refusal,
+    ItemStarted,
     ThreadRef,
+    TurnEnded,
+    TurnStarted,
 )
 from sessionmgr_adapters.codex.initialize import hello_of, introduced
+from sessionmgr_adapters.codex.items import CommandExecution
 from sessionmgr_adapters.codex.launch import OPENING
-from sessionmgr_adapters.codex.outgoing import Call, Reply
+from sessionmgr_adapters.codex.questions import question_of, verdict
 from sessionmgr_adapters.codex.router import Router
 from sessionmgr_adapters.codex.thread_cache import ThreadCache
 
@@ -41,12 +43,86 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from sessionmgr.adapter.connections import ConnectionSpec, Driver
+    from sessionmgr.adapter.kit.json_rpc_caller import Told
+    from sessionmgr.adapter.question import Decision
     from sessionmgr.model import Json
-    from sessionmgr.process import Tail
-    from sessionmgr.process.facts import ExitFacts
     from sessionmgr.process.launcher import ChildTree
     from sessionmgr.wire import Id
     from sessionmgr.wire.json_rpc import Message
+    from sessionmgr_adapters.codex.frames import Frame
+
+
+class CodexConversation:
+    """A run's time with one thread, and with those of its agents."""
+
+    def __init__(self, connection: CodexConnection, driver: Driver[Frame]) -> None:
+        self.driver: Final = driver
+        self.thread: str | None = None
+        """The thread, once it is open."""
+        self.turns: Final[dict[str, str]] = {}
+        """The turns that are on, by thread."""
+        self._connection: Final = connection
+        self._asked: Final[dict[str, Asking]] = {}
+        self._commanding: Final[set[str]] = set()
+        self._stops = False
+
+    @property
+    def turn(self) -> str | None:
+        """The turn of its own thread that is on."""
+        return self.turns.get(self.thread or "")
+
+    def note(self, frame: Frame) -> None:
+        """Note what a frame says of its questions, its turns and its commands."""
+        match frame:
+            case Asking():
+                self._asked[question_of(frame.id)] = frame
+            case TurnStarted(thread_id=thread, turn=turn):
+                self.turns[thread] = turn.id
+                self._stop_if_wanted()
+            case TurnEnded(thread_id=thread):
+                self.turns.pop(thread, None)
+            case ItemStarted(thread_id=thread, item=CommandExecution()):
+                self._commanding.add(thread)
+            case _:
+                pass
+
+    async def send(self, message: Told) -> None:
+        """Call something, or answer; a call waits for its place."""
+        await trio.lowlevel.checkpoint()
+        if isinstance(message, Call):
+            await self._connection.call(self, message)
+        else:
+            self._connection.reply(message)
+
+    async def clear_away(self) -> None:
+        """Kill what its commands have left, in whatever session it hides."""
+        await trio.lowlevel.checkpoint()
+        for each in sorted(self._commanding):
+            await self._connection.clear_away(each)
+
+    async def interrupt(self) -> None:
+        """Ask Codex to end the turn, as soon as there is one."""
+        self._stops = True
+        self._stop_if_wanted()
+        await trio.lowlevel.checkpoint()
+
+    def _stop_if_wanted(self) -> None:
+        if self._stops and self.turn is not None:
+            self._stops = False
+            params: dict[str, Json] = {"threadId": self.thread, "turnId": self.turn}
+            self._connection.call_soon("turn/interrupt", params)
+
+    async def answer(self, question: str, decision: Decision) -> None:
+        """Answer whether something may be done."""
+        await trio.lowlevel.checkpoint()
+        asking = self._asked.pop(question, None)
+        if asking is not None:
+            self._connection.reply(Reply(asking.id, verdict(asking, decision)))
+
+    def close(self, *, keep: bool = False) -> None:
+        """Talk no more; `keep` the thread for the next run, if all with it is well."""
+        self._connection.leave(self, keep=keep)
+
 
 THREAD_VARIABLE: Final = "CODEX_THREAD_ID"
 """Where commands find whose they are."""
@@ -74,7 +150,7 @@ async def connect(spec: ConnectionSpec) -> AsyncGenerator[CodexConnection, None]
             yield connection
         finally:
             with trio.CancelScope(shield=True):
-                await connection.talk.part()
+                await connection.part()
             nursery.cancel_scope.cancel()
 
 
@@ -85,13 +161,13 @@ class _Theirs(msgspec.Struct, frozen=True):
     call: Call
 
 
-class CodexConnection:
+class CodexConnection(StdioChild):
     """One app-server."""
 
     def __init__(self) -> None:
         self._router: Final = Router(self)
-        self.talk: Final = StdioChild(self._router.take, room=self._room, over=self._is_over)
-        self._requests: Final = JsonRpcPeer[_Theirs](self.talk.write, version=False)
+        super().__init__(self._router.take, room=self._room, over=self._is_over)
+        self._requests: Final = JsonRpcPeer[_Theirs](self.write, version=False)
         self._calls: Final[dict[Id, _Theirs]] = {}
         self._conversations: Final = self._router.conversations
         self._threads: Final = self._router.threads
@@ -102,24 +178,10 @@ class CodexConnection:
         self._nursery: trio.Nursery | None = None
         self._tree: ChildTree | None = None
 
-    @property
-    def facts(self) -> ExitFacts | None:
-        """How it ended, when it has."""
-        return self.talk.facts
-
-    @property
-    def tail(self) -> Tail:
-        """The last of what it complained."""
-        return self.talk.tail
-
-    async def wait_closed(self) -> None:
-        """Wait until it is of no use any more."""
-        await self.talk.wait_closed()
-
     async def run(self, tree: ChildTree) -> None:
-        """Talk with it until it is gone, whoever is cancelled."""
+        """Serve its pipes until it is gone, whoever is cancelled."""
         self._tree = tree
-        await self.talk.run(tree)
+        await super().run(tree)
 
     async def live(self) -> None:
         """Greet it, and give threads back, until it is gone."""
@@ -153,7 +215,7 @@ class CodexConnection:
         early = self._router.take_early() + ([] if self._hello is None else [self._hello])
         if early:
             driver.feed(early, 0)
-        if self.talk.has_ended:
+        if self.has_ended:
             driver.end()
         return conversation
 
@@ -200,7 +262,7 @@ class CodexConnection:
 
     def call_soon(self, method: str, params: dict[str, Json]) -> None:
         """Call something whose answer makes no difference."""
-        if self._nursery is not None and not self.talk.has_ended:
+        if self._nursery is not None and not self.has_ended:
             self._nursery.start_soon(self._requests.insist, method, params)
 
     def reply(self, reply: Reply) -> None:
@@ -208,7 +270,7 @@ class CodexConnection:
         answer: Message = Response(reply.id, encode_json(reply.result))
         if reply.error is not None:
             answer = ErrorResponse(reply.id, _NO_SUCH_METHOD, reply.error)
-        if not self._requests.say(answer) and self._nursery is not None and not self.talk.has_ended:
+        if not self._requests.say(answer) and self._nursery is not None and not self.has_ended:
             self._nursery.start_soon(self._requests.say_later, answer)
 
     async def clear_away(self, thread: str) -> None:
@@ -238,7 +300,7 @@ class CodexConnection:
             self._requests.withdraw(id_)
         names = self._threads.leave(conversation)
         thread, turn = conversation.thread, conversation.turn
-        if thread is None or self._nursery is None or self.talk.has_ended:
+        if thread is None or self._nursery is None or self.has_ended:
             return
         for name in names:
             if name != thread:

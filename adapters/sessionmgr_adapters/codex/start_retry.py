@@ -7,11 +7,15 @@ the next time finds all of it made.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.adapter.kit.json_rpc_peer import BUSY
 from sessionmgr.model import ErrorOccurred, Failure, FailureKind
+
+if TYPE_CHECKING:
+    from sessionmgr.adapter.kit.json_rpc_caller import Refusal
 
 TRIES: Final = 5
 PAUSE: Final = 0.1
@@ -21,11 +25,19 @@ _WORDS: Final = (
     ("database is locked",),
     ("thread history projection", "is behind"),
 )
+_AGAIN: Final = ("is closing", "already has an active writer")
 
 
 def is_half_made(complaint: str) -> bool:
     """Whether Codex complains of a home that somebody else is making."""
     return any(all(each in complaint for each in words) for words in _WORDS)
+
+
+def is_passing(refusal: Refusal) -> bool:
+    """Whether a call was refused only for the moment."""
+    if refusal.code == BUSY or is_half_made(refusal.message):
+        return True
+    return any(each in refusal.message for each in _AGAIN)
 
 
 def has_lost(stderr: str, tries: int) -> bool:

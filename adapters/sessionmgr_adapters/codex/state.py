@@ -4,13 +4,73 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr_adapters.codex.agents import Agents
+from msgspec.structs import replace
+
+from sessionmgr.model import RateLimitUpdated, moment
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event, Json
-    from sessionmgr_adapters.codex.frames import Limits, TokenCounts, TokenUsage
+    from sessionmgr_adapters.codex.frames import Limits, TokenCounts, TokenUsage, Window
     from sessionmgr_adapters.codex.initialize import Credential
     from sessionmgr_adapters.codex.items import KnownItem
+
+
+class Agents:
+    """What is known of them, however deep they were called."""
+
+    def __init__(self) -> None:
+        self.working: Final[dict[str, str]] = {}
+        """The turns that are on, by thread; "" for one that is about to begin."""
+        self.addressed: Final[set[str]] = set()
+        """Those that were told something, and may begin a turn for that or not."""
+        self.loaded: Final[dict[str, None]] = {}
+        """The threads that are there, the first one called first."""
+        self._callers: Final[dict[str, str]] = {}
+        self._have_begun: Final[set[str]] = set()
+
+    @property
+    def were_called(self) -> bool:
+        """Whether there were any."""
+        return bool(self._callers)
+
+    def caller(self, thread: str) -> str:
+        """Return by which call a thread was begun; "" if that is not known."""
+        return self._callers.get(thread, "")
+
+    def call(self, thread: str, call: str = "", *, works: bool = False) -> None:
+        """Note that an agent was called, by a call if that is known.
+
+        With `works`, its turn is about to begin.
+        """
+        self.loaded[thread] = None
+        if call:
+            self._callers.setdefault(thread, call)
+        if works and thread not in self._have_begun:
+            self.working.setdefault(thread, "")
+
+    def address(self, thread: str) -> None:
+        """Note that an agent was told something: Codex does not say whether it is to act on it."""
+        self.addressed.add(thread)
+
+    def begin(self, thread: str, turn: str) -> None:
+        """Note that an agent's turn begins."""
+        self.loaded[thread] = None
+        self._have_begun.add(thread)
+        self.addressed.discard(thread)
+        self.working[thread] = turn
+
+    def end(self, thread: str, turn: str) -> bool:
+        """Note that an agent's turn is over; False if that was not the one that is on."""
+        if self.working.get(thread) not in ("", turn):
+            return False
+        del self.working[thread]
+        return True
+
+    def close(self, thread: str) -> None:
+        """Note that a thread is there no more."""
+        self.loaded.pop(thread, None)
+        self.working.pop(thread, None)
+        self.addressed.discard(thread)
 
 
 SPENT: Final = 100
@@ -79,3 +139,37 @@ class State:
         """Return our name of a message."""
         times = self._streams.get(item_id, 1)
         return item_id if times < 2 else f"{item_id}.{times}"
+
+
+def limits_told(limits: Limits, state: State) -> list[Event]:
+    """Return the events that news of the limits are; none if they are no news."""
+    limits = _together(limits, state.limits)
+    if limits == state.limits:
+        return []
+    state.limits = limits
+    return [
+        _limit(f"{limits.limit_id or 'codex'}/{name}", window, limits)
+        for name, window in (("primary", limits.primary), ("secondary", limits.secondary))
+        if window is not None
+    ]
+
+
+def _together(limits: Limits, known: Limits | None) -> Limits:
+    """Add what is known already: an update, maybe for another run, leaves out what it has not."""
+    if known is None or (limits.limit_id or known.limit_id) != known.limit_id:
+        return limits
+    return replace(
+        limits,
+        limit_id=known.limit_id,
+        primary=limits.primary or known.primary,
+        secondary=limits.secondary or known.secondary,
+    )
+
+
+def _limit(bucket: str, window: Window, limits: Limits) -> Event:
+    return RateLimitUpdated(
+        bucket=bucket,
+        state=limits.rate_limit_reached_type or "allowed",
+        resets_at=moment.told(window.resets_at),
+        utilisation=window.used_percent / 100,
+    )

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import TypeAlias
 
+    from sessionmgr.adapter.kit.json_rpc_caller import Call
     from sessionmgr.model import Json
     from sessionmgr.wire import ErrorResponse
     from sessionmgr_adapters.codex.frames import SettingsChanged
-    from sessionmgr_adapters.codex.outgoing import Call
 
     Ask: TypeAlias = Callable[[str, dict[str, Json]], Awaitable[Response | ErrorResponse]]
 

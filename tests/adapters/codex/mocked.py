@@ -9,17 +9,15 @@ import msgspec
 import trio
 
 from sessionmgr.adapter import Allow
+from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, Call, Refusal, Reply, Told
 from sessionmgr.model import Json
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation
 from sessionmgr_adapters.codex.frames import (
-    Answer,
-    Asking,
     Frame,
     Hello,
     ItemEnded,
     ItemStarted,
     MessageDelta,
-    Refusal,
     Settings,
     SettingsChanged,
     Turn,
@@ -28,7 +26,6 @@ from sessionmgr_adapters.codex.frames import (
     TurnStarted,
 )
 from sessionmgr_adapters.codex.items import AgentMessage, CommandExecution, UserMessage
-from sessionmgr_adapters.codex.outgoing import Call, Reply, Told
 
 Talk = MockConversation[Told, Frame]
 NUMBERS: Final = count(1)

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Unpack
 
+from sessionmgr.adapter.kit.json_rpc_caller import Asking
 from sessionmgr.manager import Manager, open_manager
 from sessionmgr.manager.plan import Wishes
 from sessionmgr.model import (
@@ -16,7 +17,7 @@ from sessionmgr.model import (
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter
-from sessionmgr_adapters.codex.frames import Asking, ItemEnded, ItemStarted
+from sessionmgr_adapters.codex.frames import ItemEnded, ItemStarted
 from tests.adapters.codex.mocked import Talk, begin, end, opening, thread_of
 
 Script = Callable[[Talk], Awaitable[None]]

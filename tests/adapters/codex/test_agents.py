@@ -8,6 +8,7 @@ import trio.testing
 from trio.testing import MockClock
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision
+from sessionmgr.adapter.kit.json_rpc_caller import Asking, Call
 from sessionmgr.model import (
     AnyEvent,
     ErrorOccurred,
@@ -20,7 +21,6 @@ from sessionmgr.model import (
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered
 from sessionmgr_adapters.codex.cleanup import SETTLING
 from sessionmgr_adapters.codex.frames import (
-    Asking,
     Failing,
     Frame,
     ItemEnded,
@@ -35,7 +35,6 @@ from sessionmgr_adapters.codex.frames import (
     TurnStarted,
 )
 from sessionmgr_adapters.codex.items import SubAgentActivity
-from sessionmgr_adapters.codex.outgoing import Call
 from tests.adapters.codex.mocked import (
     COMMAND,
     Talk,

@@ -10,11 +10,11 @@ import trio
 import trio.testing
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
+from sessionmgr.adapter.kit.json_rpc_caller import Asking, Call
 from sessionmgr.model import FailureKind, Json
 from sessionmgr.testing.mock_sdk import Answered
-from sessionmgr_adapters.codex.frames import Asking, ItemStarted
+from sessionmgr_adapters.codex.frames import ItemStarted
 from sessionmgr_adapters.codex.items import FileChange, FileUpdate
-from sessionmgr_adapters.codex.outgoing import Call
 from sessionmgr_adapters.codex.questions import COMMAND, EDIT, ELICITATION, PERMISSIONS, verdict
 from tests.adapters.codex.mocked import (
     Talk,

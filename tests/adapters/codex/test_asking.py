@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
+from sessionmgr.adapter.kit.json_rpc_caller import Asking, Reply
 from sessionmgr.manager import open_manager
 from sessionmgr.model import (
     Json,
@@ -13,9 +14,8 @@ from sessionmgr.model import (
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import Answered, MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter, CodexOptions, CodexTool
-from sessionmgr_adapters.codex.frames import Asking, ItemStarted, Resolved
+from sessionmgr_adapters.codex.frames import ItemStarted, Resolved
 from sessionmgr_adapters.codex.items import FileChange, FileUpdate
-from sessionmgr_adapters.codex.outgoing import Reply
 from tests.adapters.codex.mocked import (
     COMMAND,
     Talk,

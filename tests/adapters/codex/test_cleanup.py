@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from trio.testing import MockClock
 
+from sessionmgr.adapter.kit.json_rpc_caller import Told
 from sessionmgr.manager import open_manager
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter
 from sessionmgr_adapters.codex.frames import Frame, ItemEnded, ItemStarted
-from sessionmgr_adapters.codex.outgoing import Told
 from tests.adapters.codex.mocked import Talk, begin, command, end, opening, thread_of
 
 FREE = "dangerously_skip_permissions"

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
+from sessionmgr.adapter.kit import file_state
+from sessionmgr.adapter.kit.json_rpc_caller import Call, Told
 from sessionmgr.manager import open_manager
 from sessionmgr.model import Json
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter, config_cache
-from sessionmgr_adapters.codex.config_cache import DIRECTORIES, ConfigCache, files_state
+from sessionmgr_adapters.codex.config_cache import DIRECTORIES, ConfigCache, config_state
 from sessionmgr_adapters.codex.configured import Configured
-from sessionmgr_adapters.codex.outgoing import Call, Told
 from tests.adapters.codex.mocked import Talk, begin, end, opening, text, thread_of
 
 Change = Callable[[Path], None]
@@ -99,7 +100,7 @@ def _is_reading(heard: Told | object) -> bool:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(config_cache, "RECENT", 0)
+    monkeypatch.setattr(file_state, "RECENT", 0)
     monkeypatch.setattr(config_cache, "SYSTEM", tmp_path / "system")
     writes(".codex/config.toml")(tmp_path)
     writes("project/.codex/config.toml")(tmp_path)
@@ -159,20 +160,20 @@ def test_a_file_that_has_just_changed_may_change_once_more_unseen(
 ) -> None:
     home = tmp_path / "home"
     writes("home/config.toml")(tmp_path)
-    monkeypatch.setattr(config_cache, "RECENT", 10**18)
+    monkeypatch.setattr(file_state, "RECENT", 10**18)
     cache = ConfigCache()
     files = cache.state(home, str(tmp_path))
     assert files.is_recent
     cache.put(str(tmp_path), files, Configured())
     assert cache.get(str(tmp_path), files) is None
-    monkeypatch.setattr(config_cache, "RECENT", 0)
-    assert not files_state(home, tmp_path).is_recent
+    monkeypatch.setattr(file_state, "RECENT", 0)
+    assert not config_state(str(home), str(tmp_path)).is_recent
 
 
 def test_a_directory_that_is_reached_by_a_link_is_looked_at_in_both_places(tmp_path: Path) -> None:
     writes("real/.codex/config.toml")(tmp_path)
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    names = [each[0] for each in files_state(tmp_path / "none", tmp_path / "link").files]
+    names = [each[0] for each in config_state(str(tmp_path / "none"), str(tmp_path / "link")).files]
     assert str(tmp_path / "link/.codex/config.toml") in names
     assert str(tmp_path / "real/.codex/config.toml") in names
 

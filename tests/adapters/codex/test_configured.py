@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from sessionmgr.adapter.kit.json_rpc_caller import Call
 from sessionmgr.model import FailureKind, Json
 from sessionmgr_adapters.codex.configured import (
     ConfigUnreadableError,
@@ -16,7 +17,6 @@ from sessionmgr_adapters.codex.configured import (
     of_user,
     told,
 )
-from sessionmgr_adapters.codex.outgoing import Call
 from tests.adapters.codex.mocked import HELLO, Talk, greeted, refusal, result
 from tests.adapters.codex.playing import failure, play
 

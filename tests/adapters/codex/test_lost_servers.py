@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
+from sessionmgr.adapter.kit.json_rpc_caller import Answer, Call, Told
 from sessionmgr.manager import RunHandle, open_manager
 from sessionmgr.model import Event, FailureKind, Json
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr.testing.player import Step, Write
 from sessionmgr_adapters.codex import CodexAdapter, driver
-from sessionmgr_adapters.codex.frames import Answer, Frame
+from sessionmgr_adapters.codex.frames import Frame
 from sessionmgr_adapters.codex.normalise import normalise
-from sessionmgr_adapters.codex.outgoing import Call, Told
 from sessionmgr_adapters.codex.state import State
 from tests.adapters.codex.dialect import OPENED, SETTLED, THREAD
 from tests.adapters.codex.mocked import (

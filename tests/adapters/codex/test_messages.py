@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sessionmgr.adapter.kit.json_rpc_caller import Call
 from sessionmgr.manager import open_manager
 from sessionmgr.model import (
     Json,
@@ -12,7 +13,6 @@ from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter
 from sessionmgr_adapters.codex.frames import ItemStarted
 from sessionmgr_adapters.codex.items import UserMessage
-from sessionmgr_adapters.codex.outgoing import Call
 from tests.adapters.codex.mocked import (
     TURN,
     Talk,

@@ -6,13 +6,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from sessionmgr.adapter.kit.json_rpc_caller import Answer, Call
 from sessionmgr.manager import Clocks
 from sessionmgr.model import (
     FailureKind,
     Json,
 )
-from sessionmgr_adapters.codex.frames import Answer, Hello
-from sessionmgr_adapters.codex.outgoing import Call
+from sessionmgr_adapters.codex.frames import Hello
 from tests.adapters.codex.mocked import (
     HELLO,
     Talk,

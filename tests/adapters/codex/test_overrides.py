@@ -6,9 +6,9 @@ from typing import Final
 
 import pytest
 
+from sessionmgr.adapter.kit.json_rpc_caller import Call
 from sessionmgr.model import Json
-from sessionmgr_adapters.codex.outgoing import Call
-from sessionmgr_adapters.codex.overrides import put_together
+from sessionmgr_adapters.codex.configured import put_together
 from tests.adapters.codex.mocked import Talk, greeted, refusal
 from tests.adapters.codex.playing import play
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sessionmgr.adapter import Allow, Decision, Deny
+from sessionmgr.adapter.kit.json_rpc_caller import Asking
 from sessionmgr.model import (
     Event,
     Json,
@@ -21,7 +22,6 @@ from sessionmgr.process import secrets
 from sessionmgr.wire import ErrorResponse, Notification, Request, Response, Untyped
 from sessionmgr_adapters.codex.decode import asking_of, notice_of
 from sessionmgr_adapters.codex.frames import (
-    Asking,
     Failing,
     Hello,
     ItemEnded,
@@ -40,7 +40,13 @@ from sessionmgr_adapters.codex.frames import (
     Unknown,
     Window,
 )
-from sessionmgr_adapters.codex.initialize import credential_of, hello_of, introduced
+from sessionmgr_adapters.codex.initialize import (
+    credential_of,
+    hello_of,
+    introduced,
+    too_old,
+    version_in,
+)
 from sessionmgr_adapters.codex.items import (
     AgentMessage,
     CollabAgentToolCall,
@@ -56,7 +62,6 @@ from sessionmgr_adapters.codex.policy import PERMISSIONS, POLICIES, Bounds, InFo
 from sessionmgr_adapters.codex.questions import approval_request, question_of, verdict
 from sessionmgr_adapters.codex.state import State
 from sessionmgr_adapters.codex.tool_items import bare
-from sessionmgr_adapters.codex.version import too_old, version_in
 
 
 def state() -> State:

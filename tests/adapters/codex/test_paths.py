@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sessionmgr.model import Failure, FailureKind
-from sessionmgr_adapters.codex.failures import failure_of
-from sessionmgr_adapters.codex.paths import placeless, without_places
+from sessionmgr_adapters.codex.failures import failure_of, placeless, without_places
 
 
 @pytest.mark.parametrize(

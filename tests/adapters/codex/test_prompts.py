@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from sessionmgr.adapter.kit.json_rpc_caller import Call
 from sessionmgr.manager import open_manager
 from sessionmgr.model import FailureKind, Json
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter
-from sessionmgr_adapters.codex.outgoing import Call
 from sessionmgr_adapters.codex.prompts import Prompts, is_recorded, stands_in
 from tests.adapters.codex.mocked import (
     HELLO,

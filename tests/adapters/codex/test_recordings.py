@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from sessionmgr.adapter.kit.json_rpc_caller import Asking
 from sessionmgr.model import (
     Event,
     MessageReceived,
@@ -20,7 +21,7 @@ from sessionmgr.wire import Notification, Request, Response
 from sessionmgr.wire.json_rpc import decode
 from sessionmgr_adapters.codex.decode import asking_of, notice_of, thread_of
 from sessionmgr_adapters.codex.failures import failure_of_end
-from sessionmgr_adapters.codex.frames import Asking, Frame, ItemEnded, TokensUsed, TurnEnded
+from sessionmgr_adapters.codex.frames import Frame, ItemEnded, TokensUsed, TurnEnded
 from sessionmgr_adapters.codex.items import AgentMessage
 from sessionmgr_adapters.codex.normalise import normalise
 from sessionmgr_adapters.codex.questions import APPROVALS, CALL, approval_request

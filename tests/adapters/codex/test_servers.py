@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sessionmgr.model import Json
-from sessionmgr_adapters.codex.configured import Configured
-from sessionmgr_adapters.codex.servers import all_asked
+from sessionmgr_adapters.codex.configured import Configured, all_asked
 
 
 @pytest.mark.parametrize(

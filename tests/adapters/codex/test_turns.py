@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from trio.testing import MockClock
 
+from sessionmgr.adapter.kit.json_rpc_caller import Call
 from sessionmgr.model import (
     ErrorOccurred,
     FailureKind,
@@ -32,7 +33,6 @@ from sessionmgr_adapters.codex.frames import (
     Window,
 )
 from sessionmgr_adapters.codex.items import AgentMessage, ContextCompaction
-from sessionmgr_adapters.codex.outgoing import Call
 from tests.adapters.codex.mocked import (
     TURN,
     Talk,

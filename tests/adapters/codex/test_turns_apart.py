@@ -7,6 +7,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
+from sessionmgr.adapter.kit.json_rpc_caller import Call
 from sessionmgr.manager import open_manager
 from sessionmgr.manager.plan import RunWish
 from sessionmgr.model import FailureKind, Json, MessageReceived, MessageSent, RunStarted
@@ -14,7 +15,6 @@ from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter, CodexOptions, CodexTool
 from sessionmgr_adapters.codex.frames import TurnError
-from sessionmgr_adapters.codex.outgoing import Call
 from tests.adapters.codex.mocked import (
     HELLO,
     TURN,

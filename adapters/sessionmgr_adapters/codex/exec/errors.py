@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.model import Failure, FailureKind
-from sessionmgr_adapters.codex.failures import failure_of, retry_failure
-from sessionmgr_adapters.codex.paths import without_places
+from sessionmgr_adapters.codex.failures import failure_of, retry_failure, without_places
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json

@@ -14,56 +14,53 @@ import msgspec
 from sessionmgr.model import Json
 from sessionmgr.wire import Line, NoFrame, read_frames
 
+
+class _Tagged(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
+    """What says of itself what it is."""
+
+
 # --- items --------------------------------------------------------------------------------------
 
 
-class AgentMessage(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="agent_message"
-):
+class _Item(_Tagged, frozen=True, kw_only=True):
+    id: str
+
+
+class _Text(_Item, frozen=True, kw_only=True):
+    text: str = ""
+
+
+class AgentMessage(_Text, frozen=True, kw_only=True, tag="agent_message"):
     """What the agent says; the last of a turn is its answer."""
 
-    id: str
-    text: str = ""
 
-
-class Reasoning(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="reasoning"):
+class Reasoning(_Text, frozen=True, kw_only=True, tag="reasoning"):
     """What it thinks, in short."""
 
-    id: str
-    text: str = ""
 
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="plan"):
+class Plan(_Text, frozen=True, kw_only=True, tag="plan"):
     """What it proposes to do."""
 
-    id: str
-    text: str = ""
 
-
-class Execution(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="command_execution"
-):
+class Execution(_Item, frozen=True, kw_only=True, tag="command_execution"):
     """A command."""
 
-    id: str
     command: str = ""
     aggregated_output: str = ""
     exit_code: int | None = None
     status: str = ""
 
 
-class FileChange(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="file_change"):
+class FileChange(_Item, frozen=True, kw_only=True, tag="file_change"):
     """A patch."""
 
-    id: str
     changes: Json = None
     status: str = ""
 
 
-class McpCall(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="mcp_tool_call"):
+class McpCall(_Item, frozen=True, kw_only=True, tag="mcp_tool_call"):
     """A tool of an MCP server's."""
 
-    id: str
     server: str = ""
     tool: str = ""
     arguments: Json = None
@@ -72,12 +69,9 @@ class McpCall(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="
     status: str = ""
 
 
-class AgentCall(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="collab_tool_call"
-):
+class AgentCall(_Item, frozen=True, kw_only=True, tag="collab_tool_call"):
     """Something is asked of another agent."""
 
-    id: str
     tool: str = ""
     prompt: str | None = None
     receiver_thread_ids: tuple[str, ...] = ()
@@ -85,10 +79,9 @@ class AgentCall(
     status: str = ""
 
 
-class WebSearch(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="web_search"):
+class WebSearch(_Item, frozen=True, kw_only=True, tag="web_search"):
     """A search."""
 
-    id: str
     query: str = ""
     action: Json = None
 
@@ -100,17 +93,15 @@ class Todo(msgspec.Struct, frozen=True, kw_only=True):
     completed: bool = False
 
 
-class TodoList(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="todo_list"):
+class TodoList(_Item, frozen=True, kw_only=True, tag="todo_list"):
     """What is to be done, and what is."""
 
-    id: str
     items: tuple[Todo, ...] = ()
 
 
-class Notice(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="error"):
+class Notice(_Item, frozen=True, kw_only=True, tag="error"):
     """A warning: nothing fails of it."""
 
-    id: str
     message: str = ""
 
 
@@ -131,34 +122,30 @@ Item: TypeAlias = (
 # --- frames -------------------------------------------------------------------------------------
 
 
-class ThreadStarted(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="thread.started"
-):
+class ThreadStarted(_Tagged, frozen=True, kw_only=True, tag="thread.started"):
     """The thread that it goes on in, new or not."""
 
     thread_id: str
 
 
-class TurnStarted(msgspec.Struct, frozen=True, tag_field="type", tag="turn.started"):
+class TurnStarted(_Tagged, frozen=True, kw_only=True, tag="turn.started"):
     """The model is asked."""
 
 
-class ItemStarted(msgspec.Struct, frozen=True, tag_field="type", tag="item.started"):
+class _OfItem(_Tagged, frozen=True):
+    item: Item
+
+
+class ItemStarted(_OfItem, frozen=True, tag="item.started"):
     """Something is begun."""
 
-    item: Item
 
-
-class ItemUpdated(msgspec.Struct, frozen=True, tag_field="type", tag="item.updated"):
+class ItemUpdated(_OfItem, frozen=True, tag="item.updated"):
     """Something is as it was not before."""
 
-    item: Item
 
-
-class ItemCompleted(msgspec.Struct, frozen=True, tag_field="type", tag="item.completed"):
+class ItemCompleted(_OfItem, frozen=True, tag="item.completed"):
     """Something is done, well or not."""
-
-    item: Item
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,7 +158,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     reasoning_output_tokens: int = 0
 
 
-class TurnCompleted(msgspec.Struct, frozen=True, tag_field="type", tag="turn.completed"):
+class TurnCompleted(_Tagged, frozen=True, tag="turn.completed"):
     """The turn went well."""
 
     usage: Counts | None = None
@@ -183,13 +170,13 @@ class Complaint(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
-class TurnFailed(msgspec.Struct, frozen=True, tag_field="type", tag="turn.failed"):
+class TurnFailed(_Tagged, frozen=True, tag="turn.failed"):
     """The turn went wrong."""
 
     error: Complaint
 
 
-class Error(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="error"):
+class Error(_Tagged, frozen=True, kw_only=True, tag="error"):
     """Something went wrong: it is tried again, or the turn fails with it next."""
 
     message: str = ""

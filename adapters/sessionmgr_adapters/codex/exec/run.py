@@ -32,7 +32,7 @@ from sessionmgr_adapters.codex.exec.frames import read
 from sessionmgr_adapters.codex.exec.launch import ANSWER, PROFILE
 from sessionmgr_adapters.codex.exec.normalise import State, normalise
 from sessionmgr_adapters.codex.exec.profile import linked
-from sessionmgr_adapters.codex.paths import placeless
+from sessionmgr_adapters.codex.failures import placeless
 from sessionmgr_adapters.codex.start_retry import has_lost, notice, wait
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from hypothesis import given, strategies as st
 from sessionmgr.errors import ProfileRefused
 from sessionmgr.manager import Manager
 from sessionmgr.model import FailureKind, Json
+from sessionmgr_adapters.codex.configured import put_together
 from sessionmgr_adapters.codex.exec.launch import PROFILE
 from sessionmgr_adapters.codex.exec.profile import linked, parted, require_free
-from sessionmgr_adapters.codex.overrides import put_together
 from tests.adapters.codex.exec.test_launch import spec
 from tests.adapters.codex.exec.test_run import BEGIN, DONE, manager as manager, played
 

@@ -1,4 +1,4 @@
-"""A condition to wait for: looked at again after each read."""
+"""A condition that tasks of one driver wait for: it is looked at again after each read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Changes:
         self._is_awaited = False
 
     def note(self) -> None:
-        """Note a change."""
+        """Note a change. It costs next to nothing where no task waits."""
         if self._is_awaited:
             self._is_awaited = False
             self._noted.set()

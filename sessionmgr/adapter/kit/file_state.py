@@ -1,0 +1,66 @@
+"""The state of files that configure a provider: whether one has changed, appeared or vanished.
+
+A provider that tells what it is configured to do need not be asked again while the state is the
+same. It is taken before the provider is asked, so that a change meanwhile is seen the next time.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+RECENT: Final = 100_000_000
+"""Nanoseconds for which a file may change once more without a new time stamp."""
+
+FileState: TypeAlias = tuple[str, int, int, int, int]
+"""Path, inode, size, and the times of the last change of content and of anything."""
+
+
+class FilesState(msgspec.Struct, frozen=True):
+    """The state of some files."""
+
+    files: tuple[FileState, ...]
+    is_recent: bool
+    """Whether one has changed so recently that a further change might not show."""
+
+
+def files_state(states: Sequence[FileState]) -> FilesState:
+    """Return the state of files as a whole."""
+    now = time.time_ns()
+    return FilesState(tuple(states), any(now - max(each[3:]) < RECENT for each in states))
+
+
+def upwards(directory: str) -> Iterator[str]:
+    """Return a directory, and all that it is in; the root is ""."""
+    yield directory
+    while directory:
+        directory = directory.rpartition("/")[0]
+        yield directory
+
+
+def states_in(directory: str, is_wanted: Callable[[str], bool]) -> Sequence[FileState]:
+    """Return the states of those files in a directory whose names are wanted."""
+    try:
+        with os.scandir(directory) as entries:
+            names = sorted(each.name for each in entries if is_wanted(each.name))
+    except OSError:
+        return ()  # there is none, or the provider cannot read it either
+    return [state for name in names for state in state_of(f"{directory}/{name}")]
+
+
+def state_of(path: str) -> Sequence[FileState]:
+    """Return the state of a file; of a directory, no more than that it is there."""
+    try:
+        found = os.stat(path)  # noqa: PTH116  # a third of the cost, and it is paid for each turn
+    except OSError:
+        return ()
+    if stat.S_ISDIR(found.st_mode):
+        return ((path, 0, 0, 0, 0),)
+    return ((path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns),)

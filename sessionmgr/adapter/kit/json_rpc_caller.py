@@ -1,0 +1,107 @@
+"""The requests of one driver to a JSON-RPC server, made through its conversation.
+
+A driver sends a `Call`, and the connection, whose `JsonRpcPeer` gives it an id on the wire, feeds
+the `Answer` back as a frame. A mock of the connection hears the one and says the other. What the
+server requests is an `Asking`, which a `Reply` answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+import trio
+
+from sessionmgr.adapter.kit.future import Future
+from sessionmgr.adapter.kit.json_rpc_peer import DEADLINE, PAUSE, TRIES
+from sessionmgr.model import Json
+from sessionmgr.wire import Id
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A request. `id` is the conversation's own: the connection gives it another on the wire."""
+
+    id: int
+    method: str
+    params: dict[str, Json]
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a request was not served."""
+
+    code: int
+    message: str
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The answer to a call of ours: JSON, or a refusal."""
+
+    call: int
+    method: str
+    result: bytes = b""
+    refusal: Refusal | None = None
+    is_remembered: bool = False
+    """Whether the connection has answered from memory: the server itself has not said anything."""
+
+
+class Asking(msgspec.Struct, frozen=True):
+    """A request of theirs, which wants an answer."""
+
+    id: Id
+    method: str
+    params: dict[str, Json] = {}
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """The answer to a request of theirs: a result, or with an `error`, a refusal."""
+
+    id: Id
+    result: Json = None
+    error: str | None = None
+
+
+Told: TypeAlias = Call | Reply
+
+
+class JsonRpcCaller:
+    """Calls on behalf of one run; `is_passing` says which refusals are only for the moment."""
+
+    def __init__(
+        self, send: Callable[[Call], Awaitable[None]], is_passing: Callable[[Refusal], bool]
+    ) -> None:
+        self.is_deaf = False
+        """Whether a call was not answered in time."""
+        self._send: Final = send
+        self._is_passing: Final = is_passing
+        self._open: Final[dict[int, Future[Answer]]] = {}
+        self._last = 0
+
+    async def call(self, method: str, params: dict[str, Json]) -> Answer:
+        """Call something, and wait for the answer; again while that is refused for the moment."""
+        answer = await self._call(method, params)
+        for number in range(TRIES):
+            if answer.refusal is None or not self._is_passing(answer.refusal):
+                break
+            await trio.sleep(PAUSE * 2**number)
+            answer = await self._call(method, params)
+        return answer
+
+    async def _call(self, method: str, params: dict[str, Json]) -> Answer:
+        self._last += 1
+        number = self._last
+        answered = self._open[number] = Future[Answer]()
+        with trio.move_on_after(DEADLINE):
+            await self._send(Call(number, method, params))
+            return await answered.wait()
+        self.is_deaf = True
+        message = f"there was no answer within {DEADLINE:.0f} seconds"
+        return Answer(number, method, refusal=Refusal(0, message))
+
+    def settle(self, answer: Answer) -> None:
+        """Take in an answer: the task that waits for it goes on."""
+        answered = self._open.pop(answer.call, None)
+        if answered is not None:
+            answered.set(answer)

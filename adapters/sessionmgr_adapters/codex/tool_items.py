@@ -9,18 +9,7 @@ from msgspec import UnsetType
 
 from sessionmgr.adapter.kit.command_line import NotPlainError, split
 from sessionmgr.model import ToolCallCompleted, ToolCallFailed, ToolCallStarted
-from sessionmgr_adapters.codex.items import (
-    CollabAgentToolCall,
-    CommandExecution,
-    DynamicToolCall,
-    FileChange,
-    ImageGeneration,
-    ImageView,
-    McpToolCall,
-    Sleep,
-    SubAgentActivity,
-    WebSearch,
-)
+from sessionmgr_adapters.codex import items
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -29,16 +18,16 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.codex.items import Item
 
 Call: TypeAlias = (
-    CommandExecution
-    | FileChange
-    | McpToolCall
-    | DynamicToolCall
-    | CollabAgentToolCall
-    | WebSearch
-    | ImageView
-    | ImageGeneration
-    | Sleep
-    | SubAgentActivity
+    items.CommandExecution
+    | items.FileChange
+    | items.McpToolCall
+    | items.DynamicToolCall
+    | items.CollabAgentToolCall
+    | items.WebSearch
+    | items.ImageView
+    | items.ImageGeneration
+    | items.Sleep
+    | items.SubAgentActivity
 )
 SHELL: Final = "shell"
 PATCH: Final = "apply_patch"
@@ -58,7 +47,7 @@ _ENDED_BADLY: Final = frozenset({"failed", "declined"})
 
 def is_call(item: Item) -> TypeGuard[Call]:
     """Whether an item is a call of a tool; that an agent has come to its end is none."""
-    if isinstance(item, SubAgentActivity):
+    if isinstance(item, items.SubAgentActivity):
         return item.kind in _DONE_WITH_AGENTS
     return isinstance(item, Call)
 
@@ -88,70 +77,70 @@ def ended_call(item: Call, parent: str | UnsetType) -> ToolCallCompleted | ToolC
 def tool_name(item: Call) -> str:
     """Return what the tool is called."""
     match item:
-        case CommandExecution():
+        case items.CommandExecution():
             return SHELL
-        case FileChange():
+        case items.FileChange():
             return PATCH
-        case McpToolCall(server=server, tool=tool):
+        case items.McpToolCall(server=server, tool=tool):
             return f"mcp__{server}__{tool}"
-        case DynamicToolCall(tool=tool) | CollabAgentToolCall(tool=tool):
+        case items.DynamicToolCall(tool=tool) | items.CollabAgentToolCall(tool=tool):
             return tool
-        case WebSearch():
+        case items.WebSearch():
             return "web_search"
-        case ImageView():
+        case items.ImageView():
             return "view_image"
-        case ImageGeneration():
+        case items.ImageGeneration():
             return "image_generation"
-        case Sleep():
+        case items.Sleep():
             return "sleep"
-        case SubAgentActivity(kind=kind):
+        case items.SubAgentActivity(kind=kind):
             return _DONE_WITH_AGENTS[kind]
 
 
 def tool_input(item: Call) -> Json:
     """Return what the tool is given."""
     match item:
-        case CommandExecution():
+        case items.CommandExecution():
             return {"command": bare(item.command), "cwd": item.cwd}
-        case FileChange(changes=changes):
+        case items.FileChange(changes=changes):
             return {"changes": [msgspec.to_builtins(each) for each in changes]}
-        case McpToolCall(arguments=arguments) | DynamicToolCall(arguments=arguments):
+        case items.McpToolCall(arguments=arguments) | items.DynamicToolCall(arguments=arguments):
             return arguments
-        case CollabAgentToolCall():
+        case items.CollabAgentToolCall():
             return {"prompt": item.prompt, "model": item.model}
-        case WebSearch():
+        case items.WebSearch():
             return {"query": item.query}
-        case ImageView():
+        case items.ImageView():
             return {"path": item.path}
-        case ImageGeneration():
+        case items.ImageGeneration():
             return {"prompt": item.revised_prompt}
-        case Sleep():
+        case items.Sleep():
             return {"seconds": item.duration_ms / 1000}
-        case SubAgentActivity():
+        case items.SubAgentActivity():
             return {"agent": item.agent_path, "model": item.model}
 
 
 def _status(item: Call) -> str:
-    if isinstance(item, ImageView | WebSearch | Sleep | SubAgentActivity):
+    if isinstance(item, items.ImageView | items.WebSearch | items.Sleep | items.SubAgentActivity):
         return ""
     return item.status
 
 
 def _output(item: Call) -> Json:
     match item:
-        case CommandExecution():
+        case items.CommandExecution():
             return {"output": item.aggregated_output, "exit_code": item.exit_code}
-        case McpToolCall():
+        case items.McpToolCall():
             return item.error.message if item.error is not None else item.result
-        case DynamicToolCall():
+        case items.DynamicToolCall():
             return item.content_items
-        case CollabAgentToolCall():
+        case items.CollabAgentToolCall():
             return item.agents_states
-        case WebSearch():
+        case items.WebSearch():
             return item.results
-        case ImageView() | Sleep() | SubAgentActivity():
+        case items.ImageView() | items.Sleep() | items.SubAgentActivity():
             return None
-        case FileChange() | ImageGeneration():
+        case items.FileChange() | items.ImageGeneration():
             return item.status
 
 

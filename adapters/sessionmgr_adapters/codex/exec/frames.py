@@ -105,18 +105,8 @@ class Notice(_Item, frozen=True, kw_only=True, tag="error"):
     message: str = ""
 
 
-Item: TypeAlias = (
-    AgentMessage
-    | Reasoning
-    | Plan
-    | Execution
-    | FileChange
-    | McpCall
-    | AgentCall
-    | WebSearch
-    | TodoList
-    | Notice
-)
+Call: TypeAlias = Execution | FileChange | McpCall | AgentCall | WebSearch
+Item: TypeAlias = AgentMessage | Reasoning | Plan | TodoList | Notice | Call
 
 
 # --- frames -------------------------------------------------------------------------------------

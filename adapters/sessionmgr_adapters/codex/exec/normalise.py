@@ -25,38 +25,16 @@ from sessionmgr.model import (
     ToolCallStarted,
     TurnCompleted,
 )
+from sessionmgr_adapters.codex.exec import frames
 from sessionmgr_adapters.codex.exec.errors import cleaned, retried, turn_failure
-from sessionmgr_adapters.codex.exec.frames import (
-    AgentCall,
-    AgentMessage,
-    Error,
-    Execution,
-    FileChange,
-    ItemCompleted,
-    ItemStarted,
-    ItemUpdated,
-    McpCall,
-    Notice,
-    Plan,
-    Reasoning,
-    ThreadStarted,
-    TodoList,
-    TurnCompleted as TurnWentWell,
-    TurnFailed,
-    TurnStarted,
-    WebSearch,
-)
 from sessionmgr_adapters.codex.tool_items import PATCH, SHELL, bare
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import TypeAlias
 
     from sessionmgr.model import Event, Json, Permission
     from sessionmgr.wire import NoFrame
-    from sessionmgr_adapters.codex.exec.frames import Counts, Frame, Item
-
-    Call: TypeAlias = Execution | FileChange | McpCall | AgentCall | WebSearch
+    from sessionmgr_adapters.codex.exec.frames import Call, Counts, Frame, Item
 
 SEARCH: Final = "web_search"
 
@@ -90,23 +68,23 @@ class State:
 def normalise(frame: Frame | NoFrame, state: State) -> Sequence[Event]:
     """Return the events that a frame is; none if it is not about what happens in the run."""
     match frame:
-        case ThreadStarted(thread_id=thread):
+        case frames.ThreadStarted(thread_id=thread):
             return _begun(thread, state)
-        case TurnStarted():
+        case frames.TurnStarted():
             state.has_turn = True
             return ()
-        case ItemStarted(item=item) | ItemUpdated(item=item):
+        case frames.ItemStarted(item=item) | frames.ItemUpdated(item=item):
             return _under_way(item, state)
-        case ItemCompleted(item=item):
+        case frames.ItemCompleted(item=item):
             return _done(item, state)
-        case TurnWentWell(usage=counts):
+        case frames.TurnCompleted(usage=counts):
             state.is_over, state.counts = True, counts
             return [TurnCompleted(stop_reason="completed")]
-        case TurnFailed(error=complaint):
+        case frames.TurnFailed(error=complaint):
             state.is_over = True
             state.failure = turn_failure(complaint.message, before=state.retried)
             return [TurnCompleted(stop_reason="failed")]
-        case Error(message=message):
+        case frames.Error(message=message):
             return _went_wrong(message, state)
         case _:
             return [told(frame)]
@@ -136,9 +114,9 @@ def _went_wrong(message: str, state: State) -> Sequence[Event]:
 
 def _under_way(item: Item, state: State) -> Sequence[Event]:
     match item:
-        case TodoList():
+        case frames.TodoList():
             return _planned(item, state)
-        case Execution() | FileChange() | McpCall() | AgentCall() | WebSearch():
+        case _ if isinstance(item, frames.Call):
             return _start(item, state)
         case _:
             return ()  # it is told when it is whole
@@ -146,21 +124,21 @@ def _under_way(item: Item, state: State) -> Sequence[Event]:
 
 def _done(item: Item, state: State) -> Sequence[Event]:
     match item:
-        case AgentMessage(id=name, text=text) | Plan(id=name, text=text):
+        case frames.AgentMessage(id=name, text=text) | frames.Plan(id=name, text=text):
             state.answer, state.retried = text, None
             return [MessageReceived(content=text, message_id=name)] if text else ()
-        case Reasoning(text=text):
+        case frames.Reasoning(text=text):
             return [ReasoningReceived(content=text)] if text else ()
-        case TodoList():
+        case frames.TodoList():
             return _planned(item, state)
-        case Notice(message=message):
+        case frames.Notice(message=message):
             failure = Failure(kind=FailureKind.PROVIDER_ERROR, message=cleaned(message))
             return [ErrorOccurred(failure=failure, severity="warning")]
         case _:
             return [*_start(item, state), _end(item, state)]
 
 
-def _planned(item: TodoList, state: State) -> Sequence[Event]:
+def _planned(item: frames.TodoList, state: State) -> Sequence[Event]:
     entries = tuple(
         PlanEntry(content=each.text, status="completed" if each.completed else "pending")
         for each in item.items
@@ -183,7 +161,7 @@ def _start(item: Call, state: State) -> Sequence[Event]:
 def _end(item: Call, state: State) -> Event:
     state.calls.discard(item.id)
     name, given = _call(item)
-    went_well = isinstance(item, WebSearch) or item.status == "completed"
+    went_well = isinstance(item, frames.WebSearch) or item.status == "completed"
     ended = ToolCallCompleted if went_well else ToolCallFailed
     return ended(tool_call_id=item.id, tool_name=name, tool_input=given, tool_output=_output(item))
 
@@ -191,27 +169,27 @@ def _end(item: Call, state: State) -> Event:
 def _call(item: Call) -> tuple[str, Json]:
     """Return the name of a tool, and what it is given."""
     match item:
-        case Execution(command=command):
+        case frames.Execution(command=command):
             return SHELL, {"command": bare(command)}
-        case FileChange(changes=changes):
+        case frames.FileChange(changes=changes):
             return PATCH, {"changes": changes}
-        case McpCall(server=server, tool=tool, arguments=arguments):
+        case frames.McpCall(server=server, tool=tool, arguments=arguments):
             return f"mcp__{server}__{tool}", arguments
-        case AgentCall(tool=tool, prompt=prompt, receiver_thread_ids=threads):
+        case frames.AgentCall(tool=tool, prompt=prompt, receiver_thread_ids=threads):
             return tool, {"prompt": prompt, "threads": list(threads)}
-        case WebSearch(query=query, action=action):
+        case frames.WebSearch(query=query, action=action):
             return SEARCH, {"query": query, "action": action}
 
 
 def _output(item: Call) -> Json:
     match item:
-        case Execution(aggregated_output=output, exit_code=code):
+        case frames.Execution(aggregated_output=output, exit_code=code):
             return {"output": output, "exit_code": code}
-        case McpCall(result=result, error=error):
+        case frames.McpCall(result=result, error=error):
             return result if error is None else error
-        case FileChange(status=status):
+        case frames.FileChange(status=status):
             return status
-        case AgentCall(agents_states=states):
+        case frames.AgentCall(agents_states=states):
             return states
-        case WebSearch():
+        case frames.WebSearch():
             return None

@@ -38,13 +38,12 @@ from sessionmgr_adapters.claude.fallback import (
     start_failure_of,
 )
 from sessionmgr_adapters.claude.finish import end_run
-from sessionmgr_adapters.claude.images import blocks_of
-from sessionmgr_adapters.claude.launch import BYPASS, ENVIRONMENT, ClaudeSpec, make_spec
+from sessionmgr_adapters.claude.launch import BYPASS, ENVIRONMENT, ClaudeSpec, make_spec, refusal
 from sessionmgr_adapters.claude.login import health_of
 from sessionmgr_adapters.claude.options import ClaudeOptions
+from sessionmgr_adapters.claude.outgoing import blocks_of
 from sessionmgr_adapters.claude.phases import Phase
 from sessionmgr_adapters.claude.plain import PlainRun
-from sessionmgr_adapters.claude.refusals import refusal
 from sessionmgr_adapters.claude.workspace import WorkspaceInvalidError
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ import msgspec
 from sessionmgr_adapters.claude.functions import PREFIX
 
 if TYPE_CHECKING:
+    from sessionmgr.adapter.question import Effect
     from sessionmgr_adapters.claude.options import ClaudeOptions
 
 KNOWN: Final = frozenset({
@@ -32,6 +33,13 @@ KNOWN: Final = frozenset({
     *("Advisor", "DesignSync", "ShareOnboardingGuide", "SuggestBackgroundPR"),
 })  # fmt: skip
 """What tools Claude Code has had of its own, in any version that we talk to."""
+_EFFECTS: Final[dict[Effect, tuple[str, ...]]] = {
+    "read": ("Read", "Glob", "Grep", "LS", "NotebookRead"),
+    "edit": ("Edit", "MultiEdit", "Write", "NotebookEdit"),
+    "command": ("Bash", "PowerShell", "Monitor"),
+    "network": ("WebFetch", "WebSearch"),
+}
+_EFFECT_OF: Final = {name: effect for effect, names in _EFFECTS.items() for name in names}
 _MCP: Final = "mcp__"
 _NOT_IN_A_NAME: Final = re.compile("[^a-zA-Z0-9_-]")
 
@@ -103,3 +111,8 @@ def nearest(name: str, known: Collection[str] = KNOWN) -> str:
     wanted = name.partition("(")[0].casefold()
     (found,) = get_close_matches(wanted, by_letters, 1, cutoff=0)
     return by_letters[found]
+
+
+def effect_of(tool_name: str) -> Effect:
+    """Return what a tool does, as far as its name says."""
+    return _EFFECT_OF.get(tool_name, "other")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from sessionmgr.adapter.kit.version import version_of
 from sessionmgr.model import Failure, FailureKind
 from sessionmgr_adapters.claude.claude_process import (
     billing_failure,
@@ -13,9 +14,8 @@ from sessionmgr_adapters.claude.claude_process import (
     mode_failure,
     version_failure,
 )
+from sessionmgr_adapters.claude.outgoing import literal_failure
 from sessionmgr_adapters.claude.plan_mode import keep_to_plan
-from sessionmgr_adapters.claude.prompt_escaping import literal_failure
-from sessionmgr_adapters.claude.version import version_of
 
 if TYPE_CHECKING:
     from sessionmgr_adapters.claude.driver import ClaudeDriver

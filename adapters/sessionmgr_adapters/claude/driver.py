@@ -35,9 +35,8 @@ from sessionmgr_adapters.claude.frames import (
 )
 from sessionmgr_adapters.claude.normalise import normalise
 from sessionmgr_adapters.claude.outbound import Outbound
-from sessionmgr_adapters.claude.outgoing import ControlRequest, Outgoing
+from sessionmgr_adapters.claude.outgoing import ControlRequest, Outgoing, literal_failure
 from sessionmgr_adapters.claude.phases import TRANSITIONS, Output, Phase, Step
-from sessionmgr_adapters.claude.prompt_escaping import literal_failure
 from sessionmgr_adapters.claude.request_handler import handle
 from sessionmgr_adapters.claude.session_file import SILENCE, SessionFile, path_of
 from sessionmgr_adapters.claude.state import State

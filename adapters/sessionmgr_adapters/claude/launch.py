@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from sessionmgr.adapter.kit.structured_output import schema_fault
 from sessionmgr.model import Json, PermissionMode, encode_json
 from sessionmgr.process import Command, Declared, When, checked_resume_id
 from sessionmgr.process.prompt import LARGEST_ARGUMENT
-from sessionmgr_adapters.claude.allowed import allowed_of
+from sessionmgr_adapters.claude.allowed import allowed_of, server_name, unknown_tool
 from sessionmgr_adapters.claude.functions import PREFIX, SERVER, Functions
 from sessionmgr_adapters.claude.workspace import workspace_of
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter import RunContext
+    from sessionmgr.adapter import RunContext, RunSpec
     from sessionmgr.process.launcher import Launcher
     from sessionmgr_adapters.claude.allowed import Allowed
     from sessionmgr_adapters.claude.functions import ClaudeTool
@@ -56,6 +57,22 @@ NOT_FOR_US: Final = (
     *("RemoteTrigger", "PushNotification"),
 )
 ASKS_THE_USER: Final = "AskUserQuestion"
+EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
+"""The levels of effort; a model that lacks one thinks as hard as it can below that."""
+
+
+def refusal(run: RunContext | RunSpec, options: ClaudeOptions) -> str | None:
+    """Say why a run is not begun, naming the field; None if nothing is against it."""
+    schema = schema_fault(run.schema)
+    if schema is not None:
+        return f"schema: {schema}"
+    if options.allow_rules and run.permission.asked is PermissionMode.PLAN:
+        return "options.allow_rules: a run that only plans is allowed nothing by rules"
+    if run.effort is not None and run.effort not in EFFORTS:
+        return f"effort: unknown level {run.effort!r}; Claude Code has {', '.join(EFFORTS)}"
+    if options.tools and server_name(SERVER) in map(server_name, options.mcp_servers):
+        return f"options.mcp_servers: {SERVER!r} is the name of the server of options.tools"
+    return unknown_tool(run.tools_allowed, run.tools_denied, options)
 
 
 class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):

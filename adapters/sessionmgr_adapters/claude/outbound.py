@@ -3,29 +3,102 @@
 A message at the wrong time is held back: while the context is compacted; and with older versions,
 which lose track of it, while a tool call has no result yet. Newer versions wait for that
 themselves. Whether a message belongs to the run is known once the agent has acknowledged it.
+
+Results are never counted. A result names the messages that it answers, and a message that was
+absorbed into a running turn has no result of its own. Older versions name none; there a message
+counts as taken when it is echoed, and as answered by the next result after that. Slash commands
+that the agent runs itself are not echoed; each has a result without a turn of the model.
 """
 
 from __future__ import annotations
 
-import uuid
+from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Final
+from uuid import UUID, uuid4, uuid5
 
 import trio
 
 from sessionmgr.adapter.kit.follow_ups import FollowUps
-from sessionmgr_adapters.claude.delivery import Deliveries, uuid_of
-from sessionmgr_adapters.claude.outgoing import UserMessage
-from sessionmgr_adapters.claude.prompt_escaping import is_command
+from sessionmgr_adapters.claude.outgoing import UserMessage, is_command
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from sessionmgr.model import Json
     from sessionmgr_adapters.claude.driver import ClaudeDriver
     from sessionmgr_adapters.claude.frames import Result
 
 LIFECYCLE: Final = "msg_lifecycle_v1"
+NAMESPACE: Final = UUID("4a3f4d52-8f5c-4bb6-9d44-6f9d5f6c2a10")
+
+
+def uuid_of(message_id: str) -> str:
+    """Return the uuid of a message: the agent drops a second message with the same one."""
+    return str(uuid5(NAMESPACE, message_id))
+
+
+class DeliveryState(Enum):
+    """How far a message has come."""
+
+    SENT = auto()
+    TAKEN = auto()
+    ANSWERED = auto()
+
+
+_REPORTED: Final = {
+    "started": DeliveryState.TAKEN,
+    "completed": DeliveryState.ANSWERED,
+    "cancelled": DeliveryState.ANSWERED,
+    "discarded": DeliveryState.ANSWERED,
+}
+
+
+class Deliveries:
+    """The messages of one run that are not answered, by their uuids."""
+
+    def __init__(self) -> None:
+        self._open: Final[dict[str, DeliveryState]] = {}
+        self._commands: Final[list[str]] = []
+
+    def send(self, uuid: str, *, alone: bool = False, commands: bool = False) -> None:
+        """Note a message; one that is `alone` reaches an idle agent, which takes it at once.
+
+        One that `commands` may be run by the agent itself, and is not echoed then.
+        """
+        self._open[uuid] = DeliveryState.TAKEN if alone else DeliveryState.SENT
+        if commands:
+            self._commands.append(uuid)
+
+    @property
+    def are_open(self) -> bool:
+        """Whether a message is not answered."""
+        return bool(self._open)
+
+    def report(self, uuid: str, state: str) -> None:
+        """Note what the agent says of a message: queued, started, completed."""
+        found = _REPORTED.get(state)
+        if found is DeliveryState.ANSWERED:
+            self._open.pop(uuid, None)
+        elif found is not None and uuid in self._open:
+            self._open[uuid] = found
+
+    def echo(self, uuid: str) -> None:
+        """Note that a message came back: the agent has taken it."""
+        self.report(uuid, "started")
+
+    def answer(self, uuids: Iterable[str] | None, *, of_model: bool = True) -> None:
+        """Note a result: it answers `uuids` or, if it names none, all that was taken.
+
+        If none was, and the result is not `of_model`, it answers the oldest open command.
+        """
+        if uuids is None:
+            uuids = [uuid for uuid, state in self._open.items() if state is DeliveryState.TAKEN]
+            if not uuids and not of_model:
+                sent = (each for each in self._commands if each in self._open)
+                uuids = list(sent)[:1]
+        for uuid in uuids:
+            self._open.pop(uuid, None)
 
 
 class Outbound:
@@ -49,7 +122,7 @@ class Outbound:
 
     async def send_prompt(self, prompt: Json) -> None:
         """Send the prompt of the run."""
-        message = self._message(str(uuid.uuid4()), prompt)
+        message = self._message(str(uuid4()), prompt)
         self._deliveries.send(message.uuid, alone=True)
         await self._driver.conversation.send(message)
 

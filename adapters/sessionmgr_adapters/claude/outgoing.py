@@ -2,15 +2,34 @@
 
 It exits on a line that is not JSON and on a message without a role; older versions also exit on a
 blank line. So this module encodes everything that is written there.
+
+Claude Code interprets prompts: `/` at the start runs a command, `@path` adds a file. Newer versions
+can be told to take one literally (`client_composed`). Older versions cannot, and none can where the
+prompt is plain text; there `@` counts unless a character precedes it.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import base64
+import re
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from sessionmgr.model import Json, encode_json
+from sessionmgr.adapter.kit.images import read_images
+from sessionmgr.adapter.kit.version import numbers
+from sessionmgr.model import Failure, FailureKind, Json, encode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessionmgr.adapter.kit.images import ReadImage
+
+LITERAL_SINCE: Final = (2, 1, 248)
+"""The first version that can be told to take a prompt literally."""
+# Which signs make it no file is known of those of ASCII alone.
+_FILE: Final = re.compile(r"(?<![!-~])@(?:\"[^\"]*\"|[^\s@]\S*)")
+_SHOWN: Final = 80
 
 
 class UserMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,3 +86,58 @@ def _line(told: Outgoing) -> dict[str, Json]:
             else:
                 body |= {"subtype": "error", "error": told.error}
             return {"type": "control_response", "response": body}
+
+
+# --- prompts -------------------------------------------------------------------------------------
+
+
+async def blocks_of(prompt: str, paths: Sequence[str], cwd: str) -> Json:
+    """Return the content of a prompt with images.
+
+    Raises:
+        ImageRefusedError: One of them is no image that can be sent, or they are too many.
+    """
+    images = await read_images(paths, cwd)
+    if not images:
+        return prompt
+    return [{"type": "text", "text": prompt}, *map(_block, images)]
+
+
+def _block(image: ReadImage) -> Json:
+    encoded = base64.b64encode(image.data).decode()
+    source: dict[str, Json] = {
+        "type": "base64",
+        "media_type": image.media_type,
+        "data": encoded,
+    }
+    return {"type": "image", "source": source}
+
+
+def is_command(text: str) -> bool:
+    """Whether a text would run a command."""
+    return text.lstrip().startswith("/")
+
+
+def misreading(text: str) -> str | None:
+    """Return how a text would be interpreted; None if it is plain words."""
+    if is_command(text):
+        return "begins with '/', which is taken for a command"
+    file = _FILE.search(text)
+    if file is not None:
+        return f"says {file.group()[:_SHOWN]!r}, for which the file of that name is added"
+    return None
+
+
+def literal_failure(text: str, version: str | None) -> Failure | None:
+    """Return the failure of a prompt that this version would interpret."""
+    found = numbers(version)
+    wrong = misreading(text)
+    if wrong is None or (found is not None and found >= LITERAL_SINCE):
+        return None
+    since = ".".join(map(str, LITERAL_SINCE))
+    return Failure(
+        kind=FailureKind.CONFIG_INVALID,
+        message=f"the prompt {wrong} by Claude Code before {since}; the option slash_commands "
+        "lets it",
+        phase="start",
+    )

@@ -12,6 +12,7 @@ import msgspec
 
 from sessionmgr.adapter.kit.child_run import ChildRun
 from sessionmgr.adapter.kit.exit_failure import exit_failure
+from sessionmgr.adapter.kit.version import version_of
 from sessionmgr.model import (
     Failure,
     FailureKind,
@@ -26,8 +27,7 @@ from sessionmgr_adapters.claude.allowed import allowed_of
 from sessionmgr_adapters.claude.claude_process import version_failure
 from sessionmgr_adapters.claude.failures import complaint_kind
 from sessionmgr_adapters.claude.fallback import OF_FRAMES
-from sessionmgr_adapters.claude.prompt_escaping import misreading
-from sessionmgr_adapters.claude.version import version_of
+from sessionmgr_adapters.claude.outgoing import misreading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.model import Failure, FailureKind
+from sessionmgr_adapters.claude.allowed import effect_of
 from sessionmgr_adapters.claude.claude_process import numbers
-from sessionmgr_adapters.claude.questions import effect_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

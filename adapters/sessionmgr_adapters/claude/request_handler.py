@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import logging
 from functools import partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from sessionmgr.adapter import ApprovalRequest
+from sessionmgr.adapter.kit.paths import as_seen_from
+from sessionmgr.adapter.kit.protected_paths import is_protected
 from sessionmgr.adapter.kit.request_handler import FULL
 from sessionmgr.adapter.question import Allow
 from sessionmgr.model import PermissionMode
+from sessionmgr_adapters.claude.allowed import effect_of
 from sessionmgr_adapters.claude.functions import PLANS
 from sessionmgr_adapters.claude.outgoing import ControlResponse
 from sessionmgr_adapters.claude.plan_mode import denies, plan_verdict
-from sessionmgr_adapters.claude.questions import approval_request
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sessionmgr.adapter.question import Decision
     from sessionmgr.model import Json
     from sessionmgr_adapters.claude.driver import ClaudeDriver
     from sessionmgr_adapters.claude.frames import Ask, HostRequest
 
 log: Final = logging.getLogger("sessionmgr.claude")
+
+_PATHS: Final = ("file_path", "notebook_path", "path")
+SAFETY_CHECK: Final = "safetyCheck"
+"""Why Claude Code asks in any mode: it may be an edit, and will have other effects one day."""
 
 
 def handle(driver: ClaudeDriver, request: HostRequest) -> None:
@@ -73,3 +83,35 @@ async def _approve(driver: ClaudeDriver, request_id: str, ask: Ask) -> None:
     if isinstance(decision, Allow) and decision.tool_input is UNSET:
         decision = replace(decision, tool_input=ask.input)  # older versions need it again
     await driver.conversation.answer(request_id, decision)
+
+
+def approval_request(ask: Ask, directories: Sequence[str]) -> ApprovalRequest:
+    """Return the request whether a run that may work in `directories` may use a tool.
+
+    The first of `directories` is the run's own: relative paths are resolved against it.
+    """
+    effect = effect_of(ask.tool_name)
+    said = _paths(ask.input)
+    paths = tuple(as_seen_from(directories, each) for each in said)
+    if effect == "edit" and (
+        ask.decision_reason_type == SAFETY_CHECK
+        # Claude Code resolves these against the directory in which its last command ended.
+        or any(not PurePath(each).is_absolute() for each in said)
+        or any(is_protected(each, directories) for each in (*said, *paths))
+    ):
+        effect = "other"
+    return ApprovalRequest(
+        tool_name=ask.tool_name,
+        tool_input=ask.input,
+        tool_call_id=ask.tool_use_id,
+        reason=ask.decision_reason or ask.description,
+        effect=effect,
+        paths=paths,
+    )
+
+
+def _paths(tool_input: Json) -> tuple[str, ...]:
+    if not isinstance(tool_input, dict):
+        return ()
+    found = (tool_input.get(name) for name in _PATHS)
+    return tuple(each for each in found if isinstance(each, str))

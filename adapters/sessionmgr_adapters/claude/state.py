@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from sessionmgr_adapters.claude.images import ImageCollector
+from sessionmgr.adapter.kit.images import ImageCollector
 from sessionmgr_adapters.claude.spending import Spending
 
 if TYPE_CHECKING:

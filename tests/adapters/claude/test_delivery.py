@@ -9,10 +9,10 @@ import pytest
 from sessionmgr.adapter import Allow, Deny
 from sessionmgr.adapter.question import by_mode
 from sessionmgr.model import PermissionMode
-from sessionmgr_adapters.claude.delivery import Deliveries
 from sessionmgr_adapters.claude.frames import Ask
+from sessionmgr_adapters.claude.outbound import Deliveries
 from sessionmgr_adapters.claude.outgoing import ControlRequest, ControlResponse, UserMessage, encode
-from sessionmgr_adapters.claude.questions import approval_request
+from sessionmgr_adapters.claude.request_handler import approval_request
 from sessionmgr_adapters.claude.sdk import verdict
 
 

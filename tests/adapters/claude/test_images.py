@@ -8,9 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.adapter.kit.images import LARGEST, MOST, ImageRefusedError, media_type_of
+from sessionmgr.adapter.kit.images import (
+    LARGEST,
+    MOST,
+    ImageCollector,
+    ImageRefusedError,
+    media_type_of,
+)
 from sessionmgr.model import ImageReceived, Json
-from sessionmgr_adapters.claude.images import ImageCollector, blocks_of
+from sessionmgr_adapters.claude.outgoing import blocks_of
 
 PNG = b"\x89PNG\r\n\x1a\n and more"
 

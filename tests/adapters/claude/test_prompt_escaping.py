@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sessionmgr_adapters.claude.prompt_escaping import literal_failure, misreading
+from sessionmgr_adapters.claude.outgoing import literal_failure, misreading
 
 
 @pytest.mark.parametrize(

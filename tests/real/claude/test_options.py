@@ -9,7 +9,7 @@ from pathlib import Path
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision
 from sessionmgr.model import FailureKind, Json, RunStatus
 from sessionmgr.testing.model_server import Call, Refuse, Say, Script
-from sessionmgr_adapters.claude.refusals import EFFORTS
+from sessionmgr_adapters.claude.launch import EFFORTS
 from tests.real.claude.house import House, programs_of
 
 SCHEMA: dict[str, Json] = {

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from sessionmgr.adapter.kit.tool import FunctionTool, outcome_of
+from sessionmgr.adapter.kit.function_server import serve
+from sessionmgr.adapter.kit.tool import FunctionTool
 from sessionmgr.model import Json
 
 if TYPE_CHECKING:
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
 SERVER: Final = "sessionmgr"
 """What the server of all these tools is called; a tool is `mcp__sessionmgr__NAME` to the model."""
 PREFIX: Final = f"mcp__{SERVER}__"
-PROTOCOL: Final = "2025-06-18"
 BOUNDS: Final = "bounds"
 PLANS: Final = "plans"
 """What our own hooks are called."""
-_NO_SUCH_METHOD: Final = -32601
 
 HookEvent: TypeAlias = Literal[
     "PreToolUse",
@@ -133,51 +132,4 @@ class Functions:
 
     async def serve(self, message: Json) -> dict[str, Json]:
         """Answer a message to the server of the tools."""
-        if not isinstance(message, dict):
-            return {"jsonrpc": "2.0", "id": None, "error": _error("it is no message")}
-        answer: dict[str, Json] = {"jsonrpc": "2.0"}
-        if "id" not in message:
-            return {**answer, "result": {}}  # a notification
-        answer["id"] = message["id"]
-        method, params = message.get("method"), message.get("params")
-        match method:
-            case "initialize":
-                answer["result"] = {
-                    "protocolVersion": PROTOCOL,
-                    "capabilities": {"tools": {}},
-                    "serverInfo": {"name": SERVER, "version": "1"},
-                }
-            case "ping":
-                answer["result"] = {}
-            case "tools/list":
-                answer["result"] = {"tools": [_described(each) for each in self.tools]}
-            case "tools/call":
-                answer["result"] = await self._call(params if isinstance(params, dict) else {})
-            case _:
-                answer["error"] = _error(f"there is no method {method!r}")
-        return answer
-
-    async def _call(self, params: dict[str, Json]) -> dict[str, Json]:
-        tool, given = self.tool(str(params.get("name"))), params.get("arguments")
-        if tool is None:
-            return _told(f"there is no tool {params.get('name')!r}", failed=True)
-        outcome = await outcome_of(tool, given)
-        return _told(outcome.text, failed=outcome.failed)
-
-
-def _described(tool: ClaudeTool) -> Json:
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "inputSchema": dict(tool.schema),
-        "annotations": {"readOnlyHint": tool.reads_only},
-    }
-
-
-def _told(text: str, *, failed: bool = False) -> dict[str, Json]:
-    content: list[Json] = [{"type": "text", "text": text}]
-    return {"content": content, "isError": failed}
-
-
-def _error(message: str) -> dict[str, Json]:
-    return {"code": _NO_SUCH_METHOD, "message": message}
+        return await serve(SERVER, self.tools, message)

@@ -10,14 +10,15 @@ from __future__ import annotations
 import os
 import re
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import trio
 
+from sessionmgr.adapter.kit.growing_file import MEGABYTE, GrowingFile
 from sessionmgr.model.moment import written
-from sessionmgr.wire import LineDecoder
 from sessionmgr_adapters.claude.blocks import ServerToolUse, ToolResult, ToolUse
 from sessionmgr_adapters.claude.frames import Assistant, User, read
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 SILENCE: Final = 5.0
 """Seconds without a word after which the file is looked at, and how often then."""
-MEGABYTE: Final = 1024 * 1024
 LONGEST: Final = 200
 """Of the name of a directory; a longer one is shortened, and something added that is not known."""
 _A_PROMPT: Final = b'"type":"user"'
@@ -89,39 +89,12 @@ def _holds_a_prompt(path: Path) -> bool:
         return False
 
 
-class SessionFile:
-    """A session's record, from here on."""
+class SessionFile(GrowingFile["Assistant | User"]):
+    """A session's record, from its present end on."""
 
     def __init__(self, path: Path) -> None:
-        self._path: Final = path
+        super().__init__(partial(_found, path), self._about_tools)
         self._since: Final = written(time.time())
-        self._decoder: Final = LineDecoder()
-        self._offset = self._size()
-
-    async def news(self) -> list[Assistant | User]:
-        """Return what was written about tools since this was asked for the last time."""
-        if self._size() <= self._offset:  # no thread is bothered for that
-            await trio.lowlevel.checkpoint()
-            return []
-        return await trio.to_thread.run_sync(self._read_on)
-
-    def _size(self) -> int:
-        try:
-            return _found(self._path).stat().st_size
-        except OSError:
-            return 0
-
-    def _read_on(self) -> list[Assistant | User]:
-        found: list[Assistant | User] = []
-        try:
-            with _found(self._path).open("rb") as file:
-                file.seek(self._offset)
-                while data := file.read(MEGABYTE):
-                    self._offset += len(data)
-                    found += self._about_tools(self._decoder.feed(data))
-        except OSError:  # it is a second source, and there is a first
-            return found
-        return found
 
     def _about_tools(self, lines: Sequence[Line]) -> Iterator[Assistant | User]:
         fresh = [line for line in lines if isinstance(line, bytes) and self._is_fresh(line)]

@@ -39,7 +39,9 @@ _EFFECTS: Final[dict[Effect, tuple[str, ...]]] = {
     "command": ("Bash", "PowerShell", "Monitor"),
     "network": ("WebFetch", "WebSearch"),
 }
-_EFFECT_OF: Final = {name: effect for effect, names in _EFFECTS.items() for name in names}
+_EFFECT_OF: Final[dict[str, Effect]] = {
+    name: effect for effect, names in _EFFECTS.items() for name in names
+}
 _MCP: Final = "mcp__"
 _NOT_IN_A_NAME: Final = re.compile("[^a-zA-Z0-9_-]")
 

@@ -14,9 +14,76 @@ import msgspec
 
 from sessionmgr.model import Json
 from sessionmgr.wire import Line, NoFrame, Untyped, read_frames
-from sessionmgr_adapters.claude.blocks import Block
 
 Maybe: TypeAlias = str | None
+
+
+class Tagged(msgspec.Struct, frozen=True, tag_field="type"):
+    """A frame or a block: its field `type` names its class."""
+
+
+class TextBlock(Tagged, frozen=True, tag="text"):
+    """Some text."""
+
+    text: str = ""
+
+
+class ThinkingBlock(Tagged, frozen=True, tag="thinking"):
+    """What the model lets us know of its reasoning."""
+
+    thinking: str = ""
+
+
+class RedactedBlock(Tagged, frozen=True, tag="redacted_thinking"):
+    """Reasoning that is for the model's eyes only."""
+
+
+class ToolUse(Tagged, frozen=True, tag="tool_use"):
+    """The model calls a tool."""
+
+    id: str
+    name: str
+    input: Json = None
+
+
+class ServerToolUse(ToolUse, frozen=True, tag="server_tool_use"):
+    """The model has called a tool that runs where the model does."""
+
+
+class ToolResult(Tagged, frozen=True, tag="tool_result"):
+    """What came of a tool call."""
+
+    tool_use_id: str
+    content: Json = None
+    is_error: bool | None = None
+
+
+class ServerToolResult(Tagged, frozen=True, tag="web_search_tool_result"):
+    """What came of a tool that runs where the model does."""
+
+    tool_use_id: str
+    content: Json = None
+
+
+class ImageBlock(Tagged, frozen=True, tag="image"):
+    """An image, which is not shown."""
+
+
+class DocumentBlock(Tagged, frozen=True, tag="document"):
+    """A document, which is not shown."""
+
+
+Block: TypeAlias = (
+    TextBlock
+    | ThinkingBlock
+    | RedactedBlock
+    | ToolUse
+    | ServerToolUse
+    | ToolResult
+    | ServerToolResult
+    | ImageBlock
+    | DocumentBlock
+)
 
 
 class TokenCounts(msgspec.Struct, frozen=True):
@@ -40,7 +107,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 # --- frames -------------------------------------------------------------------------------------
 
 
-class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="assistant"):
+class Assistant(Tagged, frozen=True, kw_only=True, tag="assistant"):
     """A block of a message, whole; or an error of the API, put as a message."""
 
     message: Message
@@ -52,7 +119,7 @@ class Assistant(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
     api_error_params: Json = None
 
 
-class User(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="user"):
+class User(Tagged, frozen=True, kw_only=True, tag="user"):
     """What the model was told: by tools, by Claude Code itself, or our own words again."""
 
     message: Message
@@ -85,7 +152,7 @@ class Streamed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     delta: Delta | None = None
 
 
-class StreamEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="stream_event"):
+class StreamEvent(Tagged, frozen=True, kw_only=True, tag="stream_event"):
     """A preview of what an `Assistant` will tell."""
 
     event: Streamed
@@ -119,7 +186,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="result"):
+class Result(Tagged, frozen=True, kw_only=True, tag="result"):
     """The end of a turn, for better or worse: `success` with `is_error` is none."""
 
     subtype: str = ""
@@ -175,7 +242,7 @@ SystemKind: TypeAlias = Literal[
 ]  # fmt: skip
 
 
-class System(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="system"):
+class System(Tagged, frozen=True, kw_only=True, tag="system"):
     """What Claude Code tells of itself; which fields are there depends on the subtype."""
 
     subtype: SystemKind
@@ -214,9 +281,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="s
     tasks: list[Task] = msgspec.field(default_factory=list[Task])
 
 
-class Lifecycle(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="command_lifecycle"
-):
+class Lifecycle(Tagged, frozen=True, kw_only=True, tag="command_lifecycle"):
     """What became of a message of ours: queued, started, completed, cancelled, discarded."""
 
     command_uuid: str
@@ -232,23 +297,19 @@ class RateLimitInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     utilization: float | None = None
 
 
-class RateLimit(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="rate_limit_event"
-):
+class RateLimit(Tagged, frozen=True, kw_only=True, tag="rate_limit_event"):
     """A limit of a subscription has come nearer, or was hit."""
 
     rate_limit_info: RateLimitInfo
 
 
-class ConversationReset(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="conversation_reset"
-):
+class ConversationReset(Tagged, frozen=True, kw_only=True, tag="conversation_reset"):
     """The session begins anew, under another id."""
 
     new_conversation_id: str
 
 
-class KeepAlive(msgspec.Struct, frozen=True, tag_field="type", tag="keep_alive"):
+class KeepAlive(Tagged, frozen=True, tag="keep_alive"):
     """It lives."""
 
 
@@ -269,18 +330,14 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     message: Json = None
 
 
-class HostRequest(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="control_request"
-):
+class HostRequest(Tagged, frozen=True, kw_only=True, tag="control_request"):
     """A question to its host."""
 
     request_id: str
     request: Ask
 
 
-class HostRequestWithdrawn(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="control_cancel_request"
-):
+class HostRequestWithdrawn(Tagged, frozen=True, kw_only=True, tag="control_cancel_request"):
     """The question wants no answer any more."""
 
     request_id: str
@@ -296,9 +353,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     error_code: Maybe = None
 
 
-class ControlReply(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="control_response"
-):
+class ControlReply(Tagged, frozen=True, kw_only=True, tag="control_response"):
     """An answer."""
 
     response: Reply

@@ -36,14 +36,6 @@ from sessionmgr.model import (
     TurnCompleted,
     moment,
 )
-from sessionmgr_adapters.claude.blocks import (
-    ServerToolResult,
-    ServerToolUse,
-    TextBlock,
-    ThinkingBlock,
-    ToolResult,
-    ToolUse,
-)
 from sessionmgr_adapters.claude.failures import failure_of, retry_failure
 from sessionmgr_adapters.claude.frames import (
     Assistant,
@@ -55,16 +47,20 @@ from sessionmgr_adapters.claude.frames import (
     Lifecycle,
     RateLimit,
     Result,
+    ServerToolResult,
     StreamEvent,
     System,
+    TextBlock,
+    ThinkingBlock,
+    ToolResult,
+    ToolUse,
     User,
 )
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event
     from sessionmgr.wire import NoFrame
-    from sessionmgr_adapters.claude.blocks import Block
-    from sessionmgr_adapters.claude.frames import Frame
+    from sessionmgr_adapters.claude.frames import Block, Frame
     from sessionmgr_adapters.claude.state import State
 
 Parent: TypeAlias = str | UnsetType
@@ -169,7 +165,7 @@ def _block(block: Block, name: str, parent: Parent, state: State) -> list[Event]
             if not thinking:
                 return []
             return [ReasoningReceived(content=thinking, parent_tool_call_id=parent)]
-        case ToolUse() | ServerToolUse():
+        case ToolUse():
             if not state.begin(block):
                 return []
             return [

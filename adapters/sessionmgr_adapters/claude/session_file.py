@@ -19,8 +19,13 @@ import trio
 
 from sessionmgr.adapter.kit.growing_file import MEGABYTE, GrowingFile
 from sessionmgr.model.moment import written
-from sessionmgr_adapters.claude.blocks import ServerToolUse, ToolResult, ToolUse
-from sessionmgr_adapters.claude.frames import Assistant, User, read
+from sessionmgr_adapters.claude.frames import (
+    Assistant,
+    ToolResult,
+    ToolUse,
+    User,
+    read,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -115,10 +120,6 @@ class SessionFile(GrowingFile["Assistant | User"]):
 def _tools_alone(frame: Frame | NoFrame) -> Assistant | User | None:
     if not isinstance(frame, Assistant | User) or isinstance(frame.message.content, str):
         return None
-    kept = [
-        block
-        for block in frame.message.content
-        if isinstance(block, ToolUse | ServerToolUse | ToolResult)
-    ]
+    kept = [block for block in frame.message.content if isinstance(block, ToolUse | ToolResult)]
     message = msgspec.structs.replace(frame.message, content=kept, usage=None)
     return msgspec.structs.replace(frame, message=message) if kept else None

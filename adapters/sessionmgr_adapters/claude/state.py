@@ -9,8 +9,7 @@ from sessionmgr_adapters.claude.spending import Spending
 
 if TYPE_CHECKING:
     from sessionmgr.model import Failure
-    from sessionmgr_adapters.claude.blocks import ServerToolUse, ToolUse
-    from sessionmgr_adapters.claude.frames import Assistant, RateLimitInfo
+    from sessionmgr_adapters.claude.frames import Assistant, RateLimitInfo, ToolUse
 
 Credential: TypeAlias = Literal["api_key", "subscription", "unknown"]
 
@@ -28,7 +27,7 @@ class State:
         self.started = False
         self.compacting = False
         self.images: Final = ImageCollector()
-        self.tools: Final[dict[str, ToolUse | ServerToolUse]] = {}
+        self.tools: Final[dict[str, ToolUse]] = {}
         """Calls without a result."""
         self._called: Final[set[str]] = set()
         self._ended: Final[set[str]] = set()
@@ -60,7 +59,7 @@ class State:
         self._judged.add(tool_use_id)
         return True
 
-    def begin(self, call: ToolUse | ServerToolUse) -> bool:
+    def begin(self, call: ToolUse) -> bool:
         """Note a call of a tool; False if that was known."""
         if call.id in self._called:
             return False

@@ -11,7 +11,6 @@ from sessionmgr.adapter import Allow
 from sessionmgr.model import Json
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation
 from sessionmgr.wire import NoFrame
-from sessionmgr_adapters.claude.blocks import TextBlock, ToolResult, ToolUse
 from sessionmgr_adapters.claude.frames import (
     Ask,
     Assistant,
@@ -26,6 +25,9 @@ from sessionmgr_adapters.claude.frames import (
     Streamed,
     StreamEvent,
     System,
+    TextBlock,
+    ToolResult,
+    ToolUse,
     User,
 )
 from sessionmgr_adapters.claude.launch import ClaudeSpec

@@ -11,9 +11,9 @@ from sessionmgr.manager import open_manager
 from sessionmgr.model import FailureKind, Json
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr_adapters.claude import ClaudeAdapter
-from sessionmgr_adapters.claude.blocks import ToolResult
 from sessionmgr_adapters.claude.frames import (
     Message,
+    ToolResult,
     User,
 )
 from tests.adapters.claude.mocked import (

@@ -9,7 +9,6 @@ from trio.testing import MockClock
 from sessionmgr.adapter.kit.structured_output import find_maker
 from sessionmgr.model import FailureKind as K, Json, RunStatus
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk
-from sessionmgr_adapters.claude.blocks import TextBlock
 from sessionmgr_adapters.claude.frames import (
     Assistant,
     ControlReply,
@@ -20,6 +19,7 @@ from sessionmgr_adapters.claude.frames import (
     Result,
     System,
     Task,
+    TextBlock,
 )
 from sessionmgr_adapters.claude.outgoing import UserMessage
 from tests.adapters.claude.mocked import (

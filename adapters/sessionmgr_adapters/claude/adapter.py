@@ -20,10 +20,10 @@ from sessionmgr.adapter import (
     RunContext,
     RunSpec,
 )
-from sessionmgr.adapter.kit.connection_pool import ConnectionPool
 from sessionmgr.adapter.kit.exit_failure import process_exited, start_failure
 from sessionmgr.adapter.kit.failures import config_invalid
 from sessionmgr.adapter.kit.images import ImageRefusedError
+from sessionmgr.adapter.kit.session_pool import SessionPool
 from sessionmgr.errors import ProcessError
 from sessionmgr.model import PermissionMode
 from sessionmgr.model.permission import Fidelity
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from sessionmgr.model import Json
     from sessionmgr_adapters.claude.sdk import ClaudeConnection
 
-    Pool: TypeAlias = ConnectionPool[ClaudeSpec, ClaudeProcess]
+    Pool: TypeAlias = SessionPool[ClaudeSpec, ClaudeProcess]
 
 # Its own `acceptEdits` lets commands through that move and delete files, so edits are granted by
 # us; and its own `plan` asks before it writes, so what is asked is denied by us.
@@ -113,9 +113,8 @@ class ClaudeAdapter(ProviderAdapter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._pool: Pool = ConnectionPool(self._connect)
+        self._pool: Pool = SessionPool(self._start_process)
         self._drivers: Final[dict[str, ClaudeDriver]] = {}
-        self._processes: Final[dict[str, ClaudeProcess]] = {}
         self._plain: Final[dict[str, PlainRun]] = {}
 
     # --- a run -----------------------------------------------------------------------------------
@@ -163,11 +162,7 @@ class ClaudeAdapter(ProviderAdapter):
     async def _play_plainly(self, run: RunContext) -> None:
         """Run on a process of its own that prints text, once no other has its session."""
         spec = _spec(run)
-        process = self._processes.get(spec.session)
-        if process is not None:
-            async with self._pool.lease(process.spec, run.connections) as lease:
-                lease.abandon()
-            await lease.connection.gone.wait()
+        await self._pool.end(spec.session, run.connections)
         plain = self._plain[run.run_id] = PlainRun(run, spec, _options(run))
         try:
             await plain.answer_prompt()
@@ -180,7 +175,9 @@ class ClaudeAdapter(ProviderAdapter):
         """Run on one process and report the end, unless it did not start well."""
         process: ClaudeProcess | None = None
         try:
-            async with self._lease(run, _spec(run), strategy) as lease:
+            async with self._pool.lease(
+                _spec(run), run.connections, alone=strategy.is_own
+            ) as lease:
                 process = lease.connection
                 failure = await self._drive(run, lease, prompt, strategy)
             is_left = strategy.is_own or strategy.is_renamed or failure is not None
@@ -226,35 +223,9 @@ class ClaudeAdapter(ProviderAdapter):
         return failure
 
     @asynccontextmanager
-    async def _lease(
-        self, run: RunContext, spec: ClaudeSpec, strategy: LaunchStrategy
-    ) -> AsyncGenerator[Lease[ClaudeProcess], None]:
-        """Lease the process of the run's session if it fits; else end that, and start one."""
-        while True:
-            async with self._pool.lease(spec, run.connections) as lease:
-                process = lease.connection
-                if process.spec is spec or (not strategy.is_own and process.fits(spec)):
-                    yield lease
-                    return
-                lease.abandon()
-            await process.gone.wait()
-
-    @asynccontextmanager
-    async def _connect(self, spec: ClaudeSpec) -> AsyncGenerator[ClaudeProcess, None]:
-        """Start a process, once the one that served its session before is gone."""
-        before = self._processes.get(spec.session)
-        if before is not None:
-            await before.gone.wait()
-        process: ClaudeProcess | None = None
-        try:
-            async with type(self).connect(spec) as connection:
-                process = self._processes[spec.session] = ClaudeProcess(spec, connection)
-                yield process
-        finally:
-            if process is not None:
-                process.gone.set()
-                if self._processes.get(spec.session) is process:
-                    del self._processes[spec.session]
+    async def _start_process(self, spec: ClaudeSpec) -> AsyncGenerator[ClaudeProcess, None]:
+        async with type(self).connect(spec) as connection:
+            yield ClaudeProcess(spec, connection)
 
     async def interrupt(self, run: RunContext) -> None:
         """Ask the agent to end its turn; `run` reads on until it has."""

@@ -1,0 +1,98 @@
+"""A pool of processes that each serve one of the provider's sessions, one process per session.
+
+A process is kept between the runs of its session. Where it does not fit what a run needs it is
+ended, and another is started once nothing is left of it: two never serve the same session.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+
+import trio
+
+from sessionmgr.adapter.connections import Keyed, Living
+from sessionmgr.adapter.kit.connection_pool import ConnectionPool
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Hashable
+
+    from sessionmgr.adapter.kit.connection_pool import Lease
+    from sessionmgr.otp import DynamicSupervisor
+
+
+class SessionProcess(Living, Protocol):
+    """A process that serves the session that is the key of its spec."""
+
+    @property
+    def spec(self) -> Any:
+        """What it was started from."""
+        ...
+
+    @property
+    def gone(self) -> trio.Event:
+        """Set by the pool when nothing is left of the process."""
+        ...
+
+    def fits(self, spec: Any) -> bool:
+        """Whether the process can serve a run that needs `spec`."""
+        ...
+
+
+Spec = TypeVar("Spec", bound=Keyed)
+P = TypeVar("P", bound=SessionProcess)
+
+
+class SessionPool(Generic[Spec, P]):
+    """Processes by their sessions."""
+
+    def __init__(self, start: Callable[[Spec], AbstractAsyncContextManager[P]]) -> None:
+        self._start: Final = start
+        self._pool: Final = ConnectionPool[Spec, P](self._connect)
+        self._processes: Final[dict[Hashable, P]] = {}
+
+    @asynccontextmanager
+    async def lease(
+        self, spec: Spec, owner: DynamicSupervisor, *, alone: bool = False
+    ) -> AsyncGenerator[Lease[P], None]:
+        """Lease the session's process if it fits and need not be for this run `alone`.
+
+        Otherwise end that, and start one.
+        """
+        while True:
+            async with self._pool.lease(spec, owner) as lease:
+                process = lease.connection
+                if process.spec is spec or (not alone and process.fits(spec)):
+                    yield lease
+                    return
+                lease.abandon()
+            await process.gone.wait()
+
+    async def end(self, key: Hashable, owner: DynamicSupervisor) -> None:
+        """End the process of a session, and wait until nothing is left of it."""
+        await trio.lowlevel.checkpoint()
+        process = self._processes.get(key)
+        if process is not None:
+            async with self._pool.lease(process.spec, owner) as lease:
+                lease.abandon()
+            await lease.connection.gone.wait()
+
+    def retire(self, key: Hashable) -> None:
+        """End the process of a session as soon as it is idle."""
+        self._pool.retire(key)
+
+    @asynccontextmanager
+    async def _connect(self, spec: Spec) -> AsyncGenerator[P, None]:
+        before = self._processes.get(spec.key)
+        if before is not None:
+            await before.gone.wait()
+        process: P | None = None
+        try:
+            async with self._start(spec) as process:
+                self._processes[spec.key] = process
+                yield process
+        finally:
+            if process is not None:
+                process.gone.set()
+                if self._processes.get(spec.key) is process:
+                    del self._processes[spec.key]

@@ -123,13 +123,18 @@ class Functions:
         name = event.get("tool_name") if isinstance(event, dict) else None
         if self.allowed is None or self.allowed.permits(str(name)):
             return {}
-        denied: dict[str, Json] = {
-            "hookEventName": "PreToolUse",
-            "permissionDecision": "deny",
-            "permissionDecisionReason": f"{name} is none of the tools that this run may use.",
-        }
-        return {"hookSpecificOutput": denied}
+        return deny_call(f"{name} is none of the tools that this run may use.")
 
     async def serve(self, message: Json) -> dict[str, Json]:
         """Answer a message to the server of the tools."""
         return await serve(SERVER, self.tools, message)
+
+
+def deny_call(reason: str) -> dict[str, Json]:
+    """Return the answer of a hook that denies a call."""
+    denied: dict[str, Json] = {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": "deny",
+        "permissionDecisionReason": reason,
+    }
+    return {"hookSpecificOutput": denied}

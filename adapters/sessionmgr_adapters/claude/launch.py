@@ -51,6 +51,10 @@ ENVIRONMENT: Final = Declared(
     secret=("ANTHROPIC_CUSTOM_HEADERS",),
 )
 
+FRAMES: Final = (
+    *("--print", "--output-format=stream-json", "--input-format=stream-json", "--verbose"),
+    *("--replay-user-messages", "--permission-prompt-tool=stdio"),
+)
 # Whatever asks, schedules or notifies somewhere that is not us.
 NOT_FOR_US: Final = (
     *("CronCreate", "CronDelete", "CronList", "ScheduleWakeup"),
@@ -186,48 +190,36 @@ def _offered(options: ClaudeOptions, allowed: Allowed | None) -> tuple[ClaudeToo
 def _argv(
     run: RunContext, options: ClaudeOptions, workspace: Workspace, functions: Functions
 ) -> tuple[str, ...]:
-    argv = [
-        *options.command,
-        "--print",
-        "--output-format=stream-json",
-        "--input-format=stream-json",
-        "--verbose",
-        "--replay-user-messages",
-        "--permission-prompt-tool=stdio",
-        f"--disallowedTools={','.join(_denied(run, options))}",
-    ]
-    if options.partial_messages:
-        argv.append("--include-partial-messages")
     allowed = functions.allowed
     tools = workspace.cut(None if allowed is None else allowed.own)
-    if tools is not None:
-        argv.append(f"--tools={','.join(tools)}")
     rules = [
         *options.allow_rules,
         *(PREFIX + each.name for each in functions.tools if each.reads_only),
     ]
-    if rules:
-        argv.append(f"--allowedTools={','.join(rules)}")
-    argv += [f"--add-dir={each}" for each in run.directories]
-    if run.max_turns is not None:
-        argv.append(f"--max-turns={run.max_turns}")
-    if run.budget.usd is not None:
-        argv.append(f"--max-budget-usd={run.budget.usd}")
-    if run.schema is not None and _is_short(run.schema):
-        argv.append(f"--json-schema={encode_json(run.schema).decode()}")
-    if options.setting_sources is not None:
-        argv.append(f"--setting-sources={','.join(options.setting_sources)}")
-    for flag, value in (
+    schema, sources = run.schema, options.setting_sources
+    is_in_line = schema is not None and _is_short(schema)
+    values = (
+        ("--disallowedTools", ",".join(_denied(run, options))),
+        ("--tools", None if tools is None else ",".join(tools)),
+        ("--allowedTools", ",".join(rules) or None),
+        *(("--add-dir", each) for each in run.directories),
+        ("--max-turns", run.max_turns),
+        ("--max-budget-usd", run.budget.usd),
+        ("--json-schema", encode_json(schema).decode() if is_in_line else None),
+        ("--setting-sources", None if sources is None else ",".join(sources)),
         ("--fallback-model", options.fallback_model),
         ("--settings", None if _is_json(options.settings) else options.settings),
         ("--debug-file", options.debug_file),
-    ):
-        if value is not None:
-            argv.append(f"{flag}={value}")
-    # Other servers have tools of which nobody knows.
-    if options.strict_mcp or workspace.is_narrow or allowed is not None:
-        argv.append("--strict-mcp-config")
-    return tuple(argv)
+    )
+    # Other servers have tools that are not known.
+    is_strict = options.strict_mcp or workspace.is_narrow or allowed is not None
+    return (
+        *options.command,
+        *FRAMES,
+        *(["--include-partial-messages"] if options.partial_messages else []),
+        *(f"{flag}={value}" for flag, value in values if value is not None),
+        *(["--strict-mcp-config"] if is_strict else []),
+    )
 
 
 def _is_short(schema: Json) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from sessionmgr.model import Failure, FailureKind
 from sessionmgr_adapters.claude.allowed import effect_of
 from sessionmgr_adapters.claude.claude_process import numbers
+from sessionmgr_adapters.claude.functions import deny_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -109,9 +110,4 @@ def plan_verdict(event: Json, functions: Functions, *, denies: bool) -> dict[str
         or (is_asked and mode == PLAN and not denies)
     ):
         return {}
-    denied: dict[str, Json] = {
-        "hookEventName": "PreToolUse",
-        "permissionDecision": "deny",
-        "permissionDecisionReason": "the run only plans: nothing may be changed",
-    }
-    return {"hookSpecificOutput": denied}
+    return deny_call("the run only plans: nothing may be changed")

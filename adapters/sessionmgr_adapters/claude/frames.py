@@ -152,7 +152,7 @@ class Streamed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     delta: Delta | None = None
 
 
-class StreamEvent(Tagged, frozen=True, kw_only=True, tag="stream_event"):
+class StreamEvent(Tagged, frozen=True, kw_only=True, gc=False, tag="stream_event"):
     """A preview of what an `Assistant` will tell."""
 
     event: Streamed

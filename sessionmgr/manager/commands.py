@@ -38,26 +38,17 @@ REST: Final = Command(Transitions.rest)
 """That there has been no work for a while."""
 
 
-class Delivery:
-    """How far a message to a turn has come."""
-
-    __slots__ = ("begun", "fate")
-
-    def __init__(self) -> None:
-        self.begun = False
-        """Whether the provider may have it."""
-        self.fate: Fate | None = None
-        """What became of it; None for good, if its recorder died meanwhile."""
-
-
-class Message(msgspec.Struct, frozen=True):
+class Message(msgspec.Struct):
     """A message to the running turn, which is given to it once it is stored."""
 
     entry: RunState
     message_id: str
     content: str
     written: Latch
-    delivery: Delivery
+    is_begun: bool = False
+    """Whether the provider may have it."""
+    fate: Fate | None = None
+    """What became of it; None for good, if its recorder died meanwhile."""
 
 
 class Commands:

@@ -360,7 +360,7 @@ class Recorder:
         while live.queue and not live.queue[0].can_wait:
             del live.queue[0]
         # A task that is deaf to its end may still have something to say.
-        if left.is_over and left.gone.is_set():
+        if left.is_done:
             live.entries.pop(left.id, None)
             self._tables.runs.pop(left.id, None)
         if live.closing and not live.is_busy:
@@ -371,13 +371,13 @@ class Recorder:
             live.commands.dispatch(entry)
 
     async def _steer(self, message: Message) -> None:
-        message.delivery.begun = True
+        message.is_begun = True
         tell = partial(self._delivered, message)
         await self._tables.steer(message.entry, message.content, message.message_id, tell)
 
     def _delivered(self, message: Message, fate: Fate) -> None:
-        if message.delivery.fate is None:  # the first answer counts
-            message.delivery.fate = fate
+        if message.fate is None:  # the first answer counts
+            message.fate = fate
             self.live.commands.delivered(message, fate)
 
 

@@ -11,7 +11,7 @@ from sessionmgr.adapter.lazy_event import Latch
 from sessionmgr.adapter.run_control import Stop, require_text
 from sessionmgr.errors import NotPausable, StoreSilent
 from sessionmgr.manager.asked import options_of
-from sessionmgr.manager.commands import Delivery, Message
+from sessionmgr.manager.commands import Message
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.run_state import PauseOrder
 from sessionmgr.manager.shutdown import wait_until_ended, wait_until_gone
@@ -111,14 +111,13 @@ class RunHandle:
         steers = tree is not None and tree.can_append()
         if steers and entry.is_on:
             message_id = self._tables.new_id(Kind.MESSAGE)
-            delivery = Delivery()
-            sent = Message(entry, message_id, content, Latch(), delivery)
+            sent = Message(entry, message_id, content, Latch())
             entry.live.commands.append(sent)
             entry.live.promise(sent.written)
             await sent.written.wait()
-            if delivery.fate == "sent":
+            if sent.fate == "sent":
                 return FollowUp("accepted", self)
-            if delivery.begun and delivery.fate != "dropped":
+            if sent.is_begun and sent.fate != "dropped":
                 return FollowUp("unknown", self)
         return FollowUp("queued", await self._session.follow_up(entry, content))
 

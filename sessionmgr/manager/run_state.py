@@ -11,6 +11,7 @@ from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 import trio
 
 from sessionmgr.adapter.lazy_event import Latch
@@ -207,6 +208,11 @@ class RunState(RunControl):
         return self.phase in (Phase.DISPATCHED, Phase.RUNNING)
 
     @property
+    def is_done(self) -> bool:
+        """Whether its end is stored, and it has no task any more."""
+        return self.is_over and self.gone.is_set()
+
+    @property
     def can_start(self) -> bool:
         """Whether its task may be started."""
         return Step.START in TRANSITIONS[self.phase]
@@ -355,19 +361,11 @@ class RunState(RunControl):
         self.live.commands.timer(self, stalled)
 
 
-class PauseOrder:
+class PauseOrder(msgspec.Struct, frozen=True):
     """The order to pause a run, and what its snapshot is to hold."""
 
-    def __init__(
-        self,
-        snapshot_id: str,
-        node: str | None,
-        state: Json,
-        message: str | None,
-        asked: dict[str, Json],
-    ) -> None:
-        self.snapshot_id: Final = snapshot_id
-        self.node: Final = node
-        self.state: Final = state
-        self.message: Final = message
-        self.asked: Final = asked
+    snapshot_id: str
+    node: str | None
+    state: Json
+    message: str | None
+    asked: dict[str, Json]

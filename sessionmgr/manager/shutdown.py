@@ -85,7 +85,7 @@ class Shutdown:
         would be a tenth of the cost of a run.
         """
         self._played = (adapter, beside)
-        if self._run.stop is not None:  # it was ended just after its start
+        if not self._run.is_on:  # it was ended just after its start
             self._interrupt_or_cut()
         try:
             await self._play(adapter, context)

@@ -269,7 +269,7 @@ class Transitions:
             return  # withdrawn meanwhile, or the run is over
         if entry.questions.get(request.approval_id) is not question:
             return  # it is about a former question of that name
-        if isinstance(decision, Allow) and entry.stop is not None:
+        if isinstance(decision, Allow) and not entry.is_on:
             decision = RUN_IS_OVER
         tool_input = request.tool_input
         if isinstance(decision, Allow) and decision.tool_input is not UNSET:

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
+from sessionmgr.process.command import Command
+from sessionmgr.process.launcher import Launcher
+
 if TYPE_CHECKING:
     from sessionmgr.adapter.question import Decision
-    from sessionmgr.process.command import Command
-    from sessionmgr.process.launcher import Launcher
 
 Told_contra = TypeVar("Told_contra", contravariant=True)
 Frame_co = TypeVar("Frame_co", covariant=True)

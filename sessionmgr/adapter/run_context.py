@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
@@ -24,7 +25,7 @@ from sessionmgr.model import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from sessionmgr.adapter.question import ApprovalRequest, Decision
     from sessionmgr.adapter.run_control import RunControl

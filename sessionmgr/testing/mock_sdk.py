@@ -35,6 +35,8 @@ from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast
 import msgspec
 import trio
 
+from sessionmgr.adapter.question import Decision
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from types import TracebackType
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.connections import Driver
-    from sessionmgr.adapter.question import Decision
     from sessionmgr.process.facts import ExitFacts
 
 Told = TypeVar("Told")

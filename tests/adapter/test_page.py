@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pydoc
 import re
 from pathlib import Path
 
@@ -86,6 +88,18 @@ def test_the_events_and_the_kinds_of_failures_are_all_there() -> None:
 def test_what_a_run_has_is_named(name: str) -> None:
     section = PAGE.partition("### A run\n")[2].partition("### Events")[0]
     assert re.search(rf"`[^`]*\b{name}\b[^`]*`", section), name
+
+
+@pytest.mark.parametrize(
+    "module", ["connections", "run_context", *sorted(set(re.findall(r"kit\.\w+", PAGE)))]
+)
+def test_pythons_help_explains_a_module(module: str) -> None:
+    assert pydoc.render_doc(importlib.import_module(f"sessionmgr.adapter.{module}"))
+
+
+@pytest.mark.parametrize("name", ["mock_sdk", "player", "adapter_conformance"])
+def test_pythons_help_explains_a_module_of_the_test_kit(name: str) -> None:
+    assert pydoc.render_doc(importlib.import_module(f"sessionmgr.testing.{name}"))
 
 
 def test_the_methods_of_an_adapter_are_named() -> None:

@@ -54,7 +54,10 @@ class ConversationRun(Generic[Told, Frame]):
     # --- what a subclass implements --------------------------------------------------------------
 
     async def begin(self) -> None:
-        """Send the prompt, and whatever comes before it. It runs beside the reading."""
+        """Send the prompt, and whatever comes before it. It runs beside the reading.
+
+        A run that is to end already does not begin.
+        """
         raise NotImplementedError
 
     def take(self, frames: Sequence[Frame]) -> None:
@@ -150,8 +153,12 @@ class ConversationRun(Generic[Told, Frame]):
 
     async def _begin(self) -> None:
         await trio.lowlevel.checkpoint()
-        if not self.is_over:  # what has come meanwhile may have ended it
-            await self.begin()
+        if self.is_over:  # what has come meanwhile may have ended it
+            return
+        if self.run.cancelling is not None:  # it was interrupted before it was asked anything
+            self.over()
+            return
+        await self.begin()
 
     # --- the connection's side -------------------------------------------------------------------
 

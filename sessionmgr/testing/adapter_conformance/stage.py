@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 SLACK: Final = 20.0
 """Seconds that a busy machine may add to what has a bound."""
 PATIENCE: Final = 120.0
+ENDING: Final = 90.0
+"""Seconds in which a run ends that is to end by itself: less than patience, so that it is said."""
 _OURS: Final = {"message_sent", "session_created", "stall_suspected"}
 # What may happen before a provider has said that it has begun, and may keep it from doing so.
 _INCIDENTS: Final = {"error_occurred", "output_received", "process_exited", "raw_received"}
@@ -84,8 +86,18 @@ class Stage:
         return await self.see(await self.submit(play, session, **wishes))
 
     async def see(self, run: RunHandle) -> Played:
-        """See a run to its end, and look at all that was told of it."""
-        events = [event async for event in run]
+        """See a run to its end, and look at all that was told of it.
+
+        Raises:
+            AssertionError: It does not end, or what was told of it does not hold together.
+        """
+        events: list[AnyEvent] = []
+        with trio.move_on_after(ENDING) as patience:
+            async for event in run:
+                events.append(event)  # noqa: PERF401  # what has come is told when it does not end
+        if patience.cancelled_caught:
+            told = [event.type for event in events]
+            raise AssertionError(f"the run has not ended after {ENDING:.0f} s; told: {told}")
         played = Played(await run.result(), events)
         _look_at(played)
         return played

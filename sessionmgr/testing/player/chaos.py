@@ -32,11 +32,18 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """How an agent says what every agent says, in bytes as they are on the wire."""
 
     opening: tuple[Step, ...]
-    """All that comes before the turn's first word: greetings, and the prompt that is awaited."""
+    """All that comes before the turn's first word: greetings, and the prompt that is awaited.
+
+    Where an agent replies to requests by their ids, expect them with an id of your own that is
+    `free`, and write the replies to that id with `reply=True`.
+    """
     word: Callable[[str], bytes]
     """A whole frame, newline and all, that streams some text."""
     end: bytes
-    """The frame that says that the turn is over, and well."""
+    """The frame that says that the turn is over, and well.
+
+    If it is the reply to a request that the opening expects, it gets the id of that request.
+    """
 
 
 Playbook: TypeAlias = Callable[[Dialect, str], list[Step]]
@@ -69,18 +76,22 @@ def _say(dialect: Dialect, text: str = "half") -> Write:
     return Write(dialect.word(text))
 
 
+def _done(dialect: Dialect) -> Write:
+    return Write(dialect.end, reply=True)
+
+
 def _flood(dialect: Dialect, note: str) -> list[Step]:
     words = Repeat(dialect.word("word "), FLOOD)
-    return [*dialect.opening, words, Write(dialect.end), *_END]
+    return [*dialect.opening, words, _done(dialect), *_END]
 
 
 def _complain_without_end(dialect: Dialect, note: str) -> list[Step]:
     flood = Repeat(b"something is wrong\n", FLOOD * 5, 2)
-    return [*dialect.opening, _say(dialect), flood, Write(dialect.end), *_END]
+    return [*dialect.opening, _say(dialect), flood, _done(dialect), *_END]
 
 
 def _hang_after_the_result(dialect: Dialect, note: str) -> list[Step]:
-    return [*dialect.opening, _say(dialect), Write(dialect.end), Hang()]
+    return [*dialect.opening, _say(dialect), _done(dialect), Hang()]
 
 
 def _be_deaf_after_the_result(dialect: Dialect, note: str) -> list[Step]:
@@ -96,22 +107,22 @@ def _ignore_term(dialect: Dialect, note: str) -> list[Step]:
 
 
 def _leak(dialect: Dialect, note: str) -> list[Step]:
-    return [*dialect.opening, _say(dialect), Leak(note), Write(dialect.end), *_END]
+    return [*dialect.opening, _say(dialect), Leak(note), _done(dialect), *_END]
 
 
 def _leak_and_go(dialect: Dialect, note: str) -> list[Step]:
     held = Leak(note, holds_pipes=True)
-    return [*dialect.opening, _say(dialect), held, Write(dialect.end), Exit()]
+    return [*dialect.opening, _say(dialect), held, _done(dialect), Exit()]
 
 
 def _write_a_long_line(dialect: Dialect, note: str) -> list[Step]:
     head, _, tail = dialect.word("\0").partition(rb"\u0000")
     long = Grow(head, LIMIT + 1, tail)
-    return [*dialect.opening, _say(dialect), long, Write(dialect.end), *_END]
+    return [*dialect.opening, _say(dialect), long, _done(dialect), *_END]
 
 
 def _cut_characters(dialect: Dialect, note: str) -> list[Step]:
-    return [*dialect.opening, Dribble(dialect.word(WORDS)), Write(dialect.end), *_END]
+    return [*dialect.opening, Dribble(dialect.word(WORDS)), _done(dialect), *_END]
 
 
 def _make_noise(dialect: Dialect, note: str) -> list[Step]:
@@ -122,7 +133,7 @@ def _make_noise(dialect: Dialect, note: str) -> list[Step]:
         Write(noise),
         _say(dialect),
         Write(b'{"half": \n[]\nnull\n"text"\n{"type": "never heard of"}\n' + noise),
-        Write(dialect.end),
+        _done(dialect),
         *_END,
     ]
 
@@ -149,7 +160,7 @@ def _fall_silent(dialect: Dialect, note: str) -> list[Step]:
 
 
 def _stop_listening(dialect: Dialect, note: str) -> list[Step]:
-    return [*dialect.opening, Close(0), _say(dialect), Write(dialect.end), Hang()]
+    return [*dialect.opening, Close(0), _say(dialect), _done(dialect), Hang()]
 
 
 _FAILED: Final = RunStatus.FAILED

@@ -65,12 +65,9 @@ class ToyDriver(ConversationRun[toy.Told, toy.AnyFrame]):
             self.over()
 
     async def begin(self) -> None:
-        """Send the prompt, unless the run is to end already."""
-        if self.run.cancelling is not None:
-            self._step(Step.LEAVE)
-        else:
-            self._step(Step.ASK)
-            await self.conversation.send(toy.Say(self.run.prompt))
+        """Send the prompt."""
+        self._step(Step.ASK)
+        await self.conversation.send(toy.Say(self.run.prompt))
 
     def take(self, frames: Sequence[toy.AnyFrame]) -> None:
         """Emit what the frames say, and act on those that are about the conversation itself."""

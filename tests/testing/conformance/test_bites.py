@@ -167,6 +167,13 @@ class Dropping(Sound):
         await super().play(run)
 
 
+class Endless(Sound):
+    """It says that it has begun, and nothing more."""
+
+    async def play(self, run: RunContext) -> None:
+        await trio.sleep_forever()
+
+
 async def broken(adapter: type[ProviderAdapter], place: Path) -> set[str]:
     """Return the laws that an adapter breaks."""
     case = AdapterCase(
@@ -220,3 +227,19 @@ async def test_what_breaks_a_law_is_found_out(
     autojump_clock: MockClock, tmp_path: Path, adapter: type[ProviderAdapter], law: str
 ) -> None:
     assert law in await broken(adapter, tmp_path)
+
+
+async def test_of_a_run_that_does_not_end_it_is_said_what_was_told(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    case = AdapterCase(adapter=Endless, answers=Play(prompt="hi", text="hi"), virtual=True)
+
+    @asynccontextmanager
+    async def open_case(_: Path) -> AsyncGenerator[AdapterCase, None]:
+        yield case
+
+    (law,) = (
+        each for each in ADAPTER_BEHAVIOURS if each.name == "what_is_streamed_is_what_is_received"
+    )
+    with pytest.raises(AssertionError, match=r"has not ended after 90 s; told: .*'run_started'"):
+        await law(open_case, tmp_path)

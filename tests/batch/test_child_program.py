@@ -1,16 +1,32 @@
 """The child program tells whole lines, whatever becomes of who wanted to tell them."""
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from sessionmgr.batch.child_program import Outside
-from sessionmgr.batch.messages import Alive, Broken, Message, Ready, from_child
+from sessionmgr.batch import Work, child_program
+from sessionmgr.batch.child_program import Outside, Service
+from sessionmgr.batch.messages import (
+    Active,
+    Alive,
+    Broken,
+    Message,
+    Open,
+    Ready,
+    Renew,
+    Submit,
+    from_child,
+    line_of,
+)
+from sessionmgr.testing.scripted import Hang, Say
 from sessionmgr.wire import LineDecoder
+from tests.batch.hall import job
 
 LONG = Broken(why="x" * 4_000_000)  # it does not fit into a pipe
 
@@ -55,3 +71,46 @@ async def test_a_question_that_is_given_up_halfway_does_not_spoil_the_next_line(
         nursery.start_soon(tell)
         await given_up_all.wait()
         assert await pipes.heard() == [LONG, Alive()]
+
+
+async def test_what_an_attempt_is_at_is_told_once_for_each_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_program, "TELL_EVERY", 0.01)
+    orders, told = os.pipe()
+    reports, listened = os.pipe()
+    lines, heard = LineDecoder(1_000_000), list[Message]()
+
+    async def until(is_enough: Callable[[], bool]) -> None:
+        while not is_enough():
+            data = await listener.receive_some()
+            heard.extend(
+                from_child.decode(line) for line in lines.feed(data) if type(line) is bytes
+            )
+
+    def doings() -> list[str]:
+        return [each.activity.doing for each in heard if isinstance(each, Active)]
+
+    async with (
+        trio.lowlevel.FdStream(told) as teller,
+        trio.lowlevel.FdStream(reports) as listener,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(Service(Outside(orders, listened)).serve)
+        adapters = {"actor": "tests.batch.actors:Actor"}
+        store = str(tmp_path / "runs.db")
+        await teller.send_all(line_of(Open(store=store, adapters=adapters, asks=False)))
+        await until(lambda: Ready() in heard)
+        work = Work(
+            batch="b",
+            job=job("a", Say(text="x"), Hang()),
+            attempt=1,
+            session_id="ses_00000000000000000001",
+        )
+        await teller.send_all(line_of(Renew(seconds=60)))
+        await teller.send_all(line_of(Submit(work=work)))
+        await until(lambda: bool(doings()))
+        signs = heard.count(Alive())
+        await until(lambda: heard.count(Alive()) >= signs + 3)
+        assert len(doings()) == len(set(doings()))
+        await teller.aclose()  # no more orders

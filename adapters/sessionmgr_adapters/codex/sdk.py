@@ -29,6 +29,7 @@ from sessionmgr_adapters.codex.frames import (
     Hello,
     ItemStarted,
     ThreadRef,
+    TurnBegun,
     TurnEnded,
     TurnStarted,
 )
@@ -329,7 +330,7 @@ class CodexConnection(StdioChild):
     def _undo(self, call: Call, answer: Response | ErrorResponse) -> None:
         """End what was begun for somebody who has left before it was known what it is."""
         thread = str(call.params.get("threadId"))
-        begun = decoded(answer.result, _Begun) if isinstance(answer, Response) else None
+        begun = decoded(answer.result, TurnBegun) if isinstance(answer, Response) else None
         opened = decoded(answer.result, _Opened) if isinstance(answer, Response) else None
         if call.method == "turn/start" and begun is not None:
             self.call_soon("turn/interrupt", {"threadId": thread, "turnId": begun.turn.id})
@@ -357,10 +358,6 @@ class CodexConnection(StdioChild):
         self.cache.end()
         if self._nursery is not None:
             self._nursery.cancel_scope.cancel()
-
-
-class _Begun(msgspec.Struct):
-    turn: ThreadRef
 
 
 class _Opened(msgspec.Struct):

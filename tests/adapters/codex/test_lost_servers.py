@@ -27,10 +27,12 @@ from tests.adapters.codex.mocked import (
     end,
     opened,
     opening,
+    refusal,
     settled,
     text,
     thread_of,
 )
+from tests.adapters.codex.playing import failure, play
 from tests.adapters.codex.test_app_server import (
     GREETING,
     OTHER,
@@ -224,3 +226,12 @@ async def test_texts_that_stream_at_the_same_time_do_not_mix(tmp_path: Path) -> 
     assert pieces == [["a", "b", "f", "g"], ["c", "d"]]
     types = [kind for kind, _ in told[1] if kind in {"message_streamed", "message_received"}]
     assert types == ["message_streamed", "message_received", "message_streamed"]
+
+
+async def test_a_turn_that_is_refused_says_why(autojump_clock: MockClock) -> None:
+    async def agent(it: Talk) -> None:
+        it.says(refusal(await opening(it), "input is too long"))
+
+    kind, why = failure(await play(agent))
+    assert kind is FailureKind.CONFIG_INVALID
+    assert why == "Codex refused turn/start: input is too long"

@@ -1,6 +1,7 @@
 """The phase table of a run: each phase with each step, its end, and the record beside it."""
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -230,6 +231,33 @@ def test_no_other_module_of_the_manager_asks_for_the_phase() -> None:
     assert len(sources) > 20
     asking = [path.name for path in sources if re.search(r"\bPhase\b|\.phase\b", path.read_text())]
     assert asking == []
+
+
+async def test_a_run_that_was_not_launched_in_the_grace_is_over_without_a_task(
+    autojump_clock: MockClock,
+) -> None:
+    run = await in_phase(Phase.DISPATCHED)
+    took_back: list[RunState] = []
+    assert run.end(Stop(cause=Cause.CALLER))
+    assert run.task.due == trio.current_time() + run.grace
+    run.task.time_is_up()
+    assert (run.phase, run.gone.is_set(), run.task.due) == (Phase.OVER, True, math.inf)
+    again = await in_phase(Phase.DISPATCHED)
+    again.task.recall = lambda: took_back.append(again)
+    again.end(Stop(cause=Cause.CALLER))
+    assert took_back == [again]
+
+
+@pytest.mark.parametrize("phase", [Phase.WAITING, Phase.DISPATCHED, Phase.CUT])
+async def test_a_run_whose_recorder_has_died_is_cut_or_over_at_once(
+    autojump_clock: MockClock, phase: Phase
+) -> None:
+    run = await in_phase(phase)
+    run.let_go()
+    assert run.phase is (Phase.CUT if run.is_launched else Phase.OVER)
+    assert run.gone.is_set() == (run.phase is Phase.OVER)
+    assert run.stop is not None
+    assert run.stop.cause is (Cause.CALLER if phase is Phase.CUT else Cause.MANAGER_CRASH)
 
 
 # Who writes what of a run, beside the run itself and its session's recorder.

@@ -1,6 +1,8 @@
 """A batch that is run again: what is done stays done, and what is not is done."""
 
 import json
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Unpack
 
@@ -12,6 +14,12 @@ from sessionmgr.batch import HowTo, dry_run
 from sessionmgr.errors import BatchBusy, JobsInvalid
 from sessionmgr.testing.scripted import Fail, Hang, Say, Step, Wait
 from tests.batch.hall import Hall, collect, job, open_hall, results_of
+
+
+def recorded(out: Path) -> list[str]:
+    """Return all that the ledger of a batch holds."""
+    with closing(sqlite3.connect(out / "ledger.db")) as connection:
+        return list(connection.iterdump())
 
 
 def lines(out: Path) -> list[dict[str, object]]:
@@ -190,7 +198,7 @@ async def test_a_dry_run_tells_and_leaves_everything_as_it_is(
         cut = [job("done"), job("cut", Say(text="x"), Hang())]
         async with run_batch(hall.manager, cut, out=tmp_path):
             await trio.sleep(3)
-        before = (tmp_path / "results.jsonl").read_bytes()
+        before = (tmp_path / "results.jsonl").read_bytes(), recorded(tmp_path)
         asked = len(hall.prompts())
         jobs = [*cut, job("new", require=("steer",)), job("later")]
         async with dry_run(hall.manager, jobs, out=tmp_path, limit=2) as planned:
@@ -205,9 +213,26 @@ async def test_a_dry_run_tells_and_leaves_everything_as_it_is(
         assert negotiation is not None
         assert permission is not None
         assert (list(negotiation.granted), permission.asked) == (["steer"], "default")
-        assert (tmp_path / "results.jsonl").read_bytes() == before
+        assert ((tmp_path / "results.jsonl").read_bytes(), recorded(tmp_path)) == before
         assert len(hall.prompts()) == asked
         assert "new" in await results_of(run_batch(hall.manager, jobs, out=tmp_path, limit=2))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="it lists open files in /proc")
+async def test_a_dry_run_leaves_no_file_open(autojump_clock: object, tmp_path: Path) -> None:
+    async with open_hall() as hall:
+        await collect(run_batch(hall.manager, [job("a")], out=tmp_path))
+        async with dry_run(hall.manager, [job("a")], out=tmp_path) as planned:
+            assert [each.action async for each in planned] == ["done"]
+        assert open_below(tmp_path) == []
+
+
+def open_below(place: Path) -> list[str]:
+    found: list[str] = []
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # the listing itself
+            found.append(str(each.readlink()))
+    return [each for each in found if each.startswith(str(place))]
 
 
 async def test_a_dry_run_makes_no_directory(autojump_clock: object, tmp_path: Path) -> None:

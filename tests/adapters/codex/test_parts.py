@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sessionmgr.adapter import Allow, Decision, Deny
+from sessionmgr.adapter.kit.images import ReadImage
 from sessionmgr.adapter.kit.json_rpc_caller import Asking
 from sessionmgr.model import (
     Event,
@@ -56,7 +57,7 @@ from sessionmgr_adapters.codex.items import (
     UnknownItem,
     read_item,
 )
-from sessionmgr_adapters.codex.launch import ENVIRONMENT, declared
+from sessionmgr_adapters.codex.launch import ENVIRONMENT, content_of, declared
 from sessionmgr_adapters.codex.normalise import normalise
 from sessionmgr_adapters.codex.policy import PERMISSIONS, POLICIES, Bounds, InForce, too_wide
 from sessionmgr_adapters.codex.questions import approval_request, question_of, verdict
@@ -157,6 +158,15 @@ def test_what_an_agent_of_an_agent_says_is_told_as_its_callers() -> None:
     )
     assert event.parent_tool_call_id == "c"
     assert known.text == ""
+
+
+def test_images_go_with_the_prompt() -> None:
+    content = content_of("look", [ReadImage("image/png", b"\x89PNG"), ReadImage("image/gif", b"")])
+    assert content[1:] == [
+        {"type": "image", "url": "data:image/png;base64,iVBORw=="},
+        {"type": "image", "url": "data:image/gif;base64,"},
+    ]
+    assert content[0] == {"type": "text", "text": "look", "text_elements": []}
 
 
 def test_a_message_whose_start_was_not_told_has_its_own_name() -> None:

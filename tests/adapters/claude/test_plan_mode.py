@@ -6,7 +6,7 @@ import pytest
 from trio.testing import MockClock
 
 from sessionmgr.manager import SessionHandle
-from sessionmgr.model import FailureKind, Json, RunResult
+from sessionmgr.model import FailureKind, Json, RunResult, RunStatus
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude import ClaudeOptions, ClaudeTool
 from sessionmgr_adapters.claude.frames import Ask, ControlReply, HostRequest, Reply
@@ -47,10 +47,12 @@ class Settings:
         self.refuses = refuses
         self.applied: list[Json] = []
         self.verdicts: list[Json] = []
+        self.requests: list[str] = []
 
     async def __call__(self, it: Talk) -> None:
         while not isinstance(heard := await it.heard(), UserMessage):
             assert isinstance(heard, ControlRequest)
+            self.requests.append(heard.subtype)
             known: dict[str, Json] = {"claude_code_version": self.version}
             answer: Json = {**HELLO, **known, "current_permission_mode": "plan"}
             if heard.subtype == "get_settings":
@@ -163,6 +165,24 @@ async def test_rules_of_the_callers_are_refused_in_it(autojump_clock: MockClock)
             True,
         )
     assert settings.applied == []
+
+
+async def test_one_that_is_kept_is_kept_to_it_again_in_each_run(
+    autojump_clock: MockClock,
+) -> None:
+    settings = Settings({"permissions": {}})
+    sdk: Mock = MockSdk(settings)
+    async with stage(sdk) as session:
+        assert (await planned(session)).status is RunStatus.COMPLETED
+        settings.requests.clear()
+        run = await session.submit("again", permission_mode="plan", model="haiku")
+        assert (await run.result()).status is RunStatus.COMPLETED
+        assert settings.requests == ["get_settings", "apply_flag_settings", "set_model"]
+        settings.refuses = "get_settings"
+        failure = (await planned(session)).failure
+        assert failure is not None
+        assert failure.kind is FailureKind.PERMISSION_REFUSED
+        assert len(sdk.connections) == 1
 
 
 def test_only_those_that_plan_are_told_of_the_hook() -> None:

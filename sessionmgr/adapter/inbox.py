@@ -54,7 +54,8 @@ class Inbox(Generic[T]):
     """A bounded queue with an account of bytes; the recorder takes from it without waiting."""
 
     __slots__ = (
-        *("_all_stored", "_count", "_in_one_go", "_receiving", "_sending", "_stored"),
+        *("_all_stored", "_count", "_in_one_go", "_is_closed", "_receiving", "_sending"),
+        "_stored",
         *("notify", "pending", "urgency"),
     )
 
@@ -64,6 +65,7 @@ class Inbox(Generic[T]):
         self._stored: trio.Event | None = None
         self._all_stored: trio.Event | None = None
         self._in_one_go = 0
+        self._is_closed = False
         self.pending = 0
         """Bytes of events that are not stored yet."""
         self.urgency = Urgency.NONE
@@ -102,12 +104,16 @@ class Inbox(Generic[T]):
         Raises:
             InboxFull: The sender has not waited for room.
         """
+        if self._is_closed:
+            return
         if self._count >= MOST_EVENTS or (self.pending and self.pending + size > MOST_BYTES):
             raise InboxFull(self._count, self.pending)
         self._send(batch, urgency)
         self.pending += size
 
     def _send(self, item: T, urgency: Urgency) -> None:
+        if self._is_closed:
+            return
         try:
             self._sending.send_nowait(item)
         except trio.WouldBlock:
@@ -124,6 +130,17 @@ class Inbox(Generic[T]):
             return None
         self._count -= 1
         return self._receiving.receive_nowait()
+
+    def close(self) -> None:
+        """Drop what waits and what is sent from now on: the recorder takes nothing any more.
+
+        A reader that serves other sessions as well may wait for room here.
+        """
+        self._is_closed = True
+        self.notify = None
+        while self.take() is not None:
+            pass
+        self.stored(self.pending)
 
     def stored(self, size: int) -> None:
         """Note that as many bytes have reached the store, or never will."""

@@ -153,27 +153,25 @@ class Committer:
         self._count(marked)
         for place, recorder in enumerate(marked):
             if size >= MOST_AT_ONCE:
-                self._put_back(marked[place:])
+                # Before those with so much that they were marked again just now.
+                self._marked[:0] = marked[place:]
+                self._due = -math.inf
                 break
             if recorder in self._group:
-                self._put_back([recorder])
+                self._marked.append(recorder)
+                self._due = -math.inf
             elif not recorder.is_gone:
                 recorder.is_marked = False
-                pending = recorder.live.intake.pending
                 try:  # whatever fails in here costs this session, and no mark is lost
                     if not at:
                         at, milliseconds = tables.moment(), tables.milliseconds()
                     if recorder.draft(at, milliseconds):
                         self._group[recorder] = None
-                        size += min(pending, MOST_AT_ONCE)
+                        size += recorder.drafted
                     else:
                         recorder.adopt()
                 except Exception as error:  # noqa: BLE001  # a crash of this session alone
                     self.crash(recorder, error)
-
-    def _put_back(self, marked: Sequence[Recorder]) -> None:
-        self._marked += marked
-        self._due = -math.inf
 
     def _count(self, marked: Sequence[Recorder]) -> None:
         """Adapt the window to the number of sessions that stream."""

@@ -81,6 +81,11 @@ class Recorder:
         self.epoch = 0
         """When it last had something to commit, in the committer's epochs."""
 
+    @property
+    def drafted(self) -> int:
+        """How many bytes of events it has drafted."""
+        return 0 if self._draft is None else self._draft.size
+
     def begin(self) -> None:
         """Take the items of the inbox from now on."""
         inbox = self.live.intake
@@ -269,7 +274,7 @@ class Recorder:
         """Stop the tasks beside it, and take no more items."""
         self.is_gone = True
         self.append = None
-        self.live.intake.notify = None
+        self.live.intake.close()
         for task in list(self._tasks or ()):
             task.cancel()
 

@@ -1,6 +1,7 @@
 """Others' writing is looked for while somebody waits, by one for all, and not otherwise."""
 
 import sqlite3
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -15,6 +16,7 @@ from sessionmgr.store import NewSession, Request, open_sqlite_store
 from sessionmgr.store.bells import Bells, Key
 from sessionmgr.store.sqlite.connection import Options, open_writer
 from sessionmgr.store.sqlite.foreign import ForeignWatch, Glance
+from sessionmgr.store.sqlite.ground import READERS
 from sessionmgr.store.sqlite.group import GroupWriter
 from sessionmgr.store.sqlite.journal import create_session
 from sessionmgr.testing.store_conformance.batch import SESSION, batch
@@ -232,3 +234,42 @@ async def test_others_are_noticed_while_we_write_ourselves(
                     await store.append(batch(first, "message_received"))
                     if first == 100:
                         await other.append(batch(1, "message_received", session_id="other"))
+
+
+async def test_a_look_that_is_cancelled_is_made_up_for(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    is_held, is_looking, goes_on = threading.Event(), threading.Event(), threading.Event()
+
+    def hold_up() -> int:
+        if is_held.is_set():
+            is_looking.set()
+            goes_on.wait(30)
+        return 0
+
+    async with open_sqlite_store(path, poll=None) as store, open_sqlite_store(path) as other:
+        for each in (SESSION, "other"):
+            await store.create_session(
+                NewSession(session_id=each, provider="echo", at=1, body=b"{}")
+            )
+        both = threading.Barrier(READERS)
+
+        def prepare(connection: sqlite3.Connection) -> None:
+            both.wait(30)
+            connection.set_progress_handler(hold_up, 1)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(READERS):
+                nursery.start_soon(store.read, prepare)
+        await store.append(batch(1, "message_received"))
+        await other.append(batch(1, "message_received", session_id="other"))
+        await store.append(batch(2, "message_received"))  # which sees that others have written
+        look = store._look  # pyright: ignore[reportPrivateUsage]
+        async with trio.open_nursery() as nursery:
+            is_held.set()
+            nursery.start_soon(look, dict[Key, int]())
+            await trio.to_thread.run_sync(is_looking.wait)
+            nursery.cancel_scope.cancel()
+        is_held.clear()
+        goes_on.set()
+        await store.append(batch(3, "message_received"))  # which sees nothing new
+        assert (("session", "other"), 1) in await look({("session", "other"): 0})

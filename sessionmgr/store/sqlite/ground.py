@@ -132,7 +132,13 @@ class Ground:
         if self._group.saw_no_others():  # a job wakes a thread, which costs more than its work
             await trio.lowlevel.checkpoint()
             return ()
-        return await self.read(lambda connection: self._glance.look(connection, awaited))
+        glance = self._glance
+        try:
+            return await self.read(lambda connection: glance.look(connection, awaited))
+        except BaseException:  # what it has found, or finds yet, reaches no waiter
+            self._glance = Glance()
+            self._group.look_again()
+            raise
 
     async def _wait(self, key: Key, after: int, read: Callable[[Connection], int]) -> int:
         """Wait until `key` passes `after`; `read` says how far it is."""

@@ -60,6 +60,10 @@ class GroupWriter:
             return False
         return has_looked
 
+    def look_again(self) -> None:
+        """Have the next who asks look: what others have written was not passed on."""
+        self._others_wrote = True
+
     def append_all(self, connection: Connection, appends: Sequence[Append]) -> list[Appended]:
         """Store all of these batches.
 

@@ -112,3 +112,13 @@ async def test_functions_of_the_caller_are_called(
         "contentItems": [{"type": "inputText", "text": said}],
         "success": success,
     }
+
+
+async def test_a_function_that_nobody_has_given_fails_by_name() -> None:
+    params: dict[str, Json] = {"threadId": "", "tool": "nothing", "arguments": {}}
+    reply = await ask(Asking(0, "item/tool/call", params))
+    assert isinstance(reply, Reply)
+    assert reply.result == {
+        "contentItems": [{"type": "inputText", "text": "there is no tool 'nothing'"}],
+        "success": False,
+    }

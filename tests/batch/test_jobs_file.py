@@ -185,6 +185,13 @@ def test_a_problem_that_many_jobs_share_is_printed_once() -> None:
     assert problems.unprinted == 0
 
 
+def test_one_other_job_is_counted_as_one() -> None:
+    problems = Problems()
+    for place in ("j:1", "j:2"):
+        problems.add(Problem(place, "model", "unknown"))
+    assert problems.lines() == ["j:1: model: unknown (and 1 other job)"]
+
+
 def test_no_more_than_so_many_are_printed() -> None:
     problems = Problems()
     for line in range(100):

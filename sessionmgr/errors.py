@@ -363,12 +363,12 @@ class SessionBusy(StartRefused):
 
 
 class InboxFull(SessionError):
-    """A session's inbox is full: the sender has not waited for room, or the store hangs."""
+    """A session takes no more: the sender has not waited for room or runs, or the store hangs."""
 
     def __init__(self, items: int, size: int) -> None:
         super().__init__(
-            f"{items} batches with {size} bytes wait to be stored for this session: "
-            "wait for room between two reads (`await run.room()`)"
+            f"{items} runs, or batches of events with {size} bytes, wait in this session: "
+            "wait for room between two reads (`await run.room()`), or for a run's end"
         )
         self.items = items
         self.size = size

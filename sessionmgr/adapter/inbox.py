@@ -30,7 +30,9 @@ MOST_EVENTS: Final = 4 * ROOM_ITEMS
 MOST_REQUESTS: Final = 2 * MOST_EVENTS
 """batches and what callers request, and"""
 MOST_ITEMS: Final = 3 * MOST_EVENTS
-"""all items together: the commands that end runs always find space."""
+"""all items together: the commands that end runs always find space, as a session has at most"""
+MOST_RUNS: Final = MOST_EVENTS // 2
+"""runs that are on or wait."""
 IN_ONE_GO: Final = 8
 """How often room is asked for until other tasks have their turn."""
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final, Unpack
 import msgspec
 import trio
 
+from sessionmgr.adapter.inbox import MOST_RUNS
 from sessionmgr.adapter.lazy_event import Latch
 from sessionmgr.adapter.run_control import Stop, require_text
 from sessionmgr.errors import (
     BudgetSpent,
+    InboxFull,
     KeeperLost,
     ManagerClosing,
     ProviderNotReady,
@@ -104,6 +106,7 @@ class SessionHandle:
 
         Raises:
             StartRefused: Nothing was started.
+            InboxFull: Thousands of runs of this session wait already.
         """
         return await self.admit(wish_of_arguments("submit", prompt, wishes))
 
@@ -183,6 +186,8 @@ class SessionHandle:
             raise SessionIsClosed(self.id)
         if not self._tables.open:  # closed while the session was woken
             raise ManagerClosing
+        if len(live.entries) >= MOST_RUNS:
+            raise InboxFull(len(live.entries), live.intake.pending)
         spent = why_spent(self._tables, live, plan.wish)
         if spent is not None:
             raise BudgetSpent(spent)

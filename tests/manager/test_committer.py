@@ -10,6 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
+from sessionmgr.adapter.inbox import MOST_RUNS
 from sessionmgr.errors import InboxFull, StoreClosed
 from sessionmgr.manager import RunHandle
 from sessionmgr.manager.committer import EPOCH, FLOOR, SHORT_WINDOW, WINDOW
@@ -412,3 +413,20 @@ async def test_a_reader_is_not_held_up_by_a_session_whose_recorder_has_crashed(
         with trio.fail_after(1):
             await run.room()
         assert (await handle.result()).status is RunStatus.FAILED
+
+
+async def test_all_runs_that_may_wait_in_a_session_can_be_ended_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    store = Watched()
+    async with open_house(store=store, others={"pieces": Pieces}) as house:
+        session = await house.manager.open_session("pieces")
+        runs = [await session.submit("paced 100000") for _ in range(MOST_RUNS)]
+        with pytest.raises(InboxFull):
+            await session.submit("one too many")
+        store.thawed = trio.Event()
+        await session.cancel()
+        store.thawed.set()
+        for run in runs:
+            assert (await run.result()).status is RunStatus.CANCELLED
+        assert (await (await session.submit("paced 1")).result()).status is RunStatus.COMPLETED

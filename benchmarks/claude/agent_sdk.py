@@ -37,6 +37,12 @@ async def _until(client: Any, kind: type) -> None:
             return
 
 
+async def _until_text(client: Any, kind: type) -> None:
+    async for message in client.receive_messages():
+        if isinstance(message, kind) and message.event["type"] == "content_block_delta":  # type: ignore[attr-defined]
+            return
+
+
 def turns(effort: Effort) -> Figures:
     """Have prompts answered by a client that is connected; ms."""
     return asyncio.run(_turns(effort))
@@ -60,7 +66,7 @@ async def _turns(effort: Effort) -> Figures:
                     await _turn(client, HI)
             for _ in range(effort.repeats(LAPS)):
                 await client.query(SLOW_TEXT)
-                await _until(client, sdk.types.StreamEvent)
+                await _until_text(client, sdk.types.StreamEvent)
                 with interrupted.lap():
                     await client.interrupt()
                     await _until(client, sdk.ResultMessage)

@@ -64,6 +64,11 @@ class Child:
     async def idle(self) -> int:
         return await self.until("system", subtype="session_state_changed", state="idle")
 
+    async def text(self) -> None:
+        """Hear it out until it is in a text: before that, an interrupt leaves nothing to tell."""
+        while (await self.hear()).get("event", {}).get("type") != "content_block_delta":
+            pass
+
     async def _read(self) -> AsyncIterator[dict[str, Any]]:  # noqa: ASYNC900  # closed by its child
         assert self._process.stdout is not None
         held = b""
@@ -122,7 +127,7 @@ async def _turns(effort: Effort) -> Figures:
                     await it.turn(HI)
             for _ in range(effort.repeats(LAPS)):
                 await it.ask(SLOW_TEXT)
-                await it.until("stream_event")
+                await it.text()
                 with interrupted.lap():
                     await it.say(INTERRUPT)
                     await it.until("result")

@@ -46,6 +46,11 @@ class EchoDriver(ConversationRun[str, str]):
     async def _reply(self, text: str) -> None:
         await self.conversation.send(text)
 
+    def lost(self) -> None:
+        if self.run.prompt == "fragile":
+            raise ValueError("what now?")
+        super().lost()
+
     def keeps(self) -> bool:
         return not self.is_broken
 
@@ -75,10 +80,12 @@ async def opened(sdk: MockSdk[str, str], delay: float = 0.0) -> AsyncGenerator[M
         yield manager
 
 
-async def play(sdk: MockSdk[str, str], delay: float = 0.0) -> tuple[RunStatus, str, list[str]]:
+async def play(
+    sdk: MockSdk[str, str], delay: float = 0.0, prompt: str = "hi"
+) -> tuple[RunStatus, str, list[str]]:
     async with opened(sdk, delay) as manager:
         session = await manager.open_session("echo")
-        run = await session.submit("hi")
+        run = await session.submit(prompt)
         kinds = [event.type async for event in run]
         result = await run.result()
         if result.failure is not None:
@@ -117,6 +124,21 @@ async def test_a_crash_while_frames_are_taken_is_the_runs_and_not_the_readers(
     assert status is RunStatus.FAILED
     assert "what is that?" in message
     assert kinds.count("message_streamed") == 1
+    assert sdk.conversations[0].is_closed
+
+
+async def test_a_crash_at_the_end_of_the_frames_is_the_runs_and_not_the_readers(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        await it.expect("fragile")
+        it.says("hello")
+        it.ends()  # nothing is raised here
+
+    sdk = MockSdk(script)
+    status, message, _ = await play(sdk, prompt="fragile")
+    assert status is RunStatus.FAILED
+    assert "what now?" in message
     assert sdk.conversations[0].is_closed
 
 

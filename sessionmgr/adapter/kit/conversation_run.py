@@ -188,7 +188,11 @@ class ConversationRun(Generic[Told, Frame]):
         """Note that no more frames will come."""
         if not self.is_over:
             self.is_broken = True
-            self.lost()
+            try:
+                self.lost()
+            except Exception as crash:  # noqa: BLE001  # as in `feed`: others are told after us
+                self._crash = crash
+                self._over.set()
 
     async def room(self) -> None:
         """Wait until nearly all that was emitted is stored."""

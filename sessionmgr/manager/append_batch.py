@@ -6,7 +6,6 @@ Nothing in here waits, and nothing outside is changed by it, until the store has
 from __future__ import annotations
 
 import logging
-from itertools import repeat
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
@@ -24,6 +23,7 @@ from sessionmgr.model import (
     FailureKind,
     MessageSent,
     MessageStreamed,
+    ReasoningStreamed,
     RunCancelled,
     RunEnded,
     RunFailed,
@@ -34,18 +34,17 @@ from sessionmgr.model import (
     RunTimedOut,
     SessionCreated,
     TokenUsageUpdated,
+    ToolCallUpdated,
     TurnCompleted,
-    UnknownEvent,
     decode_event,
     encode_event,
     encode_events,
-    encode_json,
     reduce_all,
     stamp,
 )
 from sessionmgr.model.end import ENDS
 from sessionmgr.model.status import STEPS
-from sessionmgr.store.row import EventRow, LedgerRow, RunRow
+from sessionmgr.store.row import EventRow, LedgerRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,7 +63,7 @@ _TERMINAL_EVENTS: Final[dict[RunStatus, type[RunEnded]]] = {
     RunStatus.PAUSED: RunPaused,
 }
 # Previews do not change a record so that it would have to be written again.
-_PREVIEWS: Final = frozenset({"message_streamed", "reasoning_streamed", "tool_call_updated"})
+_PREVIEWS: Final = frozenset({MessageStreamed, ReasoningStreamed, ToolCallUpdated})
 _BEFORE_START: Final = TRANSITIONS[RunStatus.PENDING]
 _NAMES: Final[dict[type[Event], str]] = {of: name for name, of in EVENT_TYPES.items()}
 _NANO: Final = 10**9
@@ -74,6 +73,12 @@ _FRAME: Final = len(encode_event(SessionCreated())) - len("session_created0null}
 
 class AppendBatch:
     """One batch on its way to the store."""
+
+    __slots__ = (
+        *("_provider", "_redactor", "_rows", "_session_id", "_unfolded", "_unsealed"),
+        *("_was_closed", "at", "blobs", "closes", "effects", "first", "folds", "ledger"),
+        *("reopens", "seq", "size", "touched", "written"),
+    )
 
     def __init__(
         self,
@@ -88,14 +93,17 @@ class AppendBatch:
         self.first: Final = last_seq + 1
         self.seq = last_seq
         self.at = at
-        self.rows: list[EventRow] = []
+        # None where an empty list would do: the garbage collector walks each of them.
+        self._rows: list[EventRow] | None = None
+        self._unsealed: list[tuple[RunState | None, Sequence[Event]]] | None = None
+        """The events that have no row yet: whoever is in need of one has all of them sealed."""
         self.folds: dict[RunState, Run] = {}
-        self._unfolded: dict[RunState, list[Event | UnknownEvent]] = {}
+        self._unfolded: dict[RunState, list[AnyEvent]] = {}
         self.touched: dict[RunState, None] = {}
-        self.ledger: list[LedgerRow] = []
+        self.ledger: list[LedgerRow] | None = None
         self.effects: list[Callable[[], None]] = []
         self.size = 0
-        self.blobs: list[bytes] = []
+        self.blobs: tuple[bytes, ...] = ()
         """The images that its events name."""
         self.closes = False
         """Whether the session ends with it."""
@@ -109,12 +117,21 @@ class AppendBatch:
         self._redactor: Final = redactor
 
     @property
+    def rows(self) -> Sequence[EventRow]:
+        """The rows of all that was written."""
+        if self._unsealed:
+            self._seal()
+        return self._rows or ()
+
+    @property
     def is_over(self) -> bool:
         """Whether the record is closed: nobody reads on after that."""
         return self.closes or (self._was_closed and not self.reopens)
 
     def fold(self, entry: RunState) -> Run:
         """Return a run's record as this draft leaves it."""
+        if self._unsealed:
+            self._seal()
         run = self.folds.get(entry, entry.run)
         events = self._unfolded.pop(entry, None)
         if events is not None:
@@ -123,6 +140,8 @@ class AppendBatch:
 
     def fold_all(self) -> None:
         """Bring all records up to date."""
+        if self._unsealed:
+            self._seal()
         for entry in list(self._unfolded):
             self.fold(entry)
 
@@ -132,39 +151,58 @@ class AppendBatch:
             types = ",".join(event.type for event in events)
             log.warning("event=too_late_to_be_stored session=%s types=%s", self._session_id, types)
             return
-        first, run_id = self.seq + 1, entry.id if entry else None
         kinds = set(map(type, events))  # usually of one kind
         if entry is not None:
             passed = entry.streams.redact(events, kinds, self._redactor)
             if passed is not events:
                 events, kinds = tuple(passed), set(map(type, passed))
-                if not events:  # all of it is held back
-                    return
+        if not events:  # all of it is held back
+            return
         self.seq += len(events)
-        envelope = (self.at, self._session_id, run_id, self._provider)
-        stamped = stamp(events, first, *envelope)
+        if self._unsealed is None:
+            self._unsealed = []
+        self._unsealed.append((entry, events))
+        if entry is None:
+            return
+        if not kinds <= _PREVIEWS:
+            self.touched[entry] = None
+        if TokenUsageUpdated in kinds:
+            self._book(entry, events)
+
+    def _seal(self) -> None:
+        """Number and encode what was written since the last time, all at once."""
+        unsealed, self._unsealed = self._unsealed or (), None
+        at, session_id, provider = self.at, self._session_id, self._provider
+        first, stamped = self.first + len(self.written), list[Event]()
+        runs: list[str | None] = []
+        for entry, events in unsealed:
+            run_id = None if entry is None else entry.run_id
+            seq = first + len(stamped)
+            stamped += stamp(events, seq, at, session_id, run_id, provider)
+            runs += [run_id] * len(events)
         plain, exact = encode_events(stamped)
-        used = {_NAMES[kind] for kind in kinds}
-        names = [_NAMES[type(event)] for event in events]
-        ours = _FRAME + min(map(len, used), default=0) + len(str(first))
-        ours += sum([len(each) for each in envelope if each])
-        # Whoever sends more than we know may have it stand first.
-        bodies = self._redactor.redact_all(plain, ours if exact else 0)
-        self.rows += map(EventRow, range(first, self.seq + 1), repeat(run_id), names, bodies)
+        names = [_NAMES[type(event)] for event in stamped]
+        ours = 0
+        if exact:  # whoever sends more than we know may have it stand first
+            ours = _FRAME + min(map(len, names)) + len(str(first))
+            ours += len(at) + len(session_id) + len(provider)
+            ours += min([0 if run_id is None else len(run_id) for run_id in runs])
+        bodies = self._redactor.redact_all(plain, ours)
+        rows = list(map(EventRow, range(first, self.seq + 1), runs, names, bodies))
         # A result is made of what is stored, and so without what was taken out of that.
         seen = (
             cast("list[AnyEvent]", stamped)
             if exact and bodies is plain
             else list(map(decode_event, bodies))
         )
-        self.written += seen
-        if entry is None:
-            return
-        self._unfolded.setdefault(entry, []).extend(seen)
-        if not used <= _PREVIEWS:
-            self.touched[entry] = None
-        if TokenUsageUpdated in kinds:
-            self._book(entry, events)
+        self._add(rows, seen)
+        begin = 0
+        for entry, events in unsealed:
+            end = begin + len(events)
+            if entry is not None:
+                own = seen if end - begin == len(seen) else seen[begin:end]
+                self._unfolded.setdefault(entry, []).extend(own)
+            begin = end
 
     def write_text(self, entry: RunState, events: Sequence[Event]) -> None:
         """Add pieces of text, nearly all of which may be stored as they are."""
@@ -172,6 +210,8 @@ class AppendBatch:
         if found is None:
             self.write(entry, *events)
             return
+        if self._unsealed:
+            self._seal()
         first, run_id = self.seq + 1, entry.run.id
         message_id = found[0].message_id
         at, session_id, provider = self.at, self._session_id, self._provider
@@ -189,26 +229,32 @@ class AppendBatch:
         ]
         bodies, exact = encode_events(stamped)
         self.seq += len(found)
-        self.rows += [
+        rows = [
             EventRow(seq, run_id, "message_streamed", body)
             for seq, body in enumerate(bodies, first)
         ]
-        seen: Sequence[AnyEvent] = stamped if exact else list(map(decode_event, bodies))
-        self.written += seen
-        self._unfolded.setdefault(entry, []).extend(seen)
+        seen = cast("list[AnyEvent]", stamped) if exact else list(map(decode_event, bodies))
+        self.folds[entry] = reduce_all(self.fold(entry), seen)
+        self._add(rows, seen)
+
+    def _add(self, rows: list[EventRow], seen: list[AnyEvent]) -> None:
+        if self._rows is not None:
+            self._rows += rows
+            self.written += seen
+        else:
+            self._rows, self.written = rows, seen
 
     def _book(self, entry: RunState, events: Sequence[Event]) -> None:
         for event in events:
             if isinstance(event, TokenUsageUpdated):
+                if self.ledger is None:
+                    self.ledger = []
                 self.ledger.append(_booked(event, entry.id, self.fold(entry)))
 
-    def run_rows(self) -> tuple[RunRow, ...]:
+    def changed_runs(self) -> list[Run]:
         """Return the records that have changed; what is half said is left to the events."""
-        rows: list[RunRow] = []
-        for entry in self.touched:
-            run = msgspec.structs.replace(self.fold(entry), partial=(), partial_id=None)
-            rows.append(RunRow(entry.id, run.status.value, self._redactor.redact(encode_json(run))))
-        return tuple(rows)
+        replace = msgspec.structs.replace
+        return [replace(self.fold(entry), partial=(), partial_id=None) for entry in self.touched]
 
     def end(self, entry: RunState, stop: Stop) -> None:
         """Write the terminal event that `stop` stands for, unless there is one."""

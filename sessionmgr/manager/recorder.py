@@ -24,7 +24,7 @@ from sessionmgr.manager.commands import REST, Command
 from sessionmgr.manager.transitions import Transitions
 from sessionmgr.model import Cause, Snapshot as SnapshotValue, encode_json
 from sessionmgr.otp import Run as Task
-from sessionmgr.store.row import Append, NewSession, Snapshot
+from sessionmgr.store.row import Append, NewSession, RunRow, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -154,45 +154,55 @@ class Recorder:
             draft.write_text(entry, [event for each in batches for event in each.events])
 
     def _append(self, draft: AppendBatch, at: int) -> Append:
-        live = self.live
+        live, runs = self.live, draft.changed_runs()
+        is_changed = self._change_session(draft)
+        session, records = live.session, list(map(encode_json, runs))
+        if is_changed or not live.stored:
+            records.append(encode_json(session))
+        bodies = live.redactor.redact_all(records) if records else records
+        new_session = None
+        if not live.stored:
+            new_session = NewSession(
+                session_id=session.id, provider=session.provider, at=at, body=bodies[-1]
+            )
         return Append(
-            session_id=live.session.id,
+            session_id=session.id,
             fence=self.lease.fence,
             batch=self._tables.batch_id(),
             first=draft.first,
             at=at,
             rows=tuple(draft.rows),
-            runs=draft.run_rows(),
-            ledger=tuple(draft.ledger),
-            session=self._session_record(draft),
-            new_session=None if live.stored else self._new_session(at),
+            runs=tuple(
+                [RunRow(run.id, run.status.value, bodies[place]) for place, run in enumerate(runs)]
+            ),
+            ledger=tuple(draft.ledger or ()),
+            session=bodies[-1] if is_changed else None,
+            new_session=new_session,
             closes=draft.closes,
             reopens=draft.reopens,
-            blobs=tuple(draft.blobs),
-            snapshots=tuple(
-                [
-                    self._snapshot(draft, entry, at)
-                    for entry in draft.folds
-                    if entry.pause is not None and draft.has_ended(entry)
-                ]
-            ),
+            blobs=draft.blobs,
+            snapshots=self._snapshots(draft, at),
         )
 
-    def _new_session(self, at: int) -> NewSession:
-        session = self.live.session
-        body = self.live.redactor.redact(encode_json(session))
-        return NewSession(session_id=session.id, provider=session.provider, at=at, body=body)
-
-    def _session_record(self, draft: AppendBatch) -> bytes | None:
-        """Return the session's record, if the draft changes it."""
+    def _change_session(self, draft: AppendBatch) -> bool:
+        """Change the session's record as the draft wants it; return whether it does."""
         live, named = self.live, self.live.provider_session_id
         for run in draft.folds.values():
             named = run.provider_session_id or named
         is_same = named == live.session.provider_session_id
         if is_same and not (draft.closes or draft.reopens):
-            return None
+            return False
         live.session = replace(live.session, provider_session_id=named)
-        return live.redactor.redact(encode_json(live.session))
+        return True
+
+    def _snapshots(self, draft: AppendBatch, at: int) -> tuple[Snapshot, ...]:
+        return tuple(
+            [
+                self._snapshot(draft, entry, at)
+                for entry in draft.folds
+                if entry.pause is not None and draft.has_ended(entry)
+            ]
+        )
 
     def _snapshot(self, draft: AppendBatch, entry: RunState, at: int) -> Snapshot:
         order, run = entry.pause, draft.fold(entry)
@@ -282,18 +292,21 @@ class Recorder:
         live = self.live
         live.intake.stored(draft.size)
         for entry, run in draft.folds.items():
-            ended = draft.has_ended(entry)
-            if ended:  # joined deltas; no secret is whole in it
-                run = replace(run, text=live.redactor.text.redact(run.text))
-            if run.usage != entry.run.usage or run.cost != entry.run.cost:
-                self._spend(entry.run, run)
+            before, ended = entry.run, False
+            if entry in draft.touched:  # else previews have come, which change nothing else
+                ended = draft.has_ended(entry)
+                if ended:  # joined deltas; no secret is whole in it
+                    run = replace(run, text=live.redactor.text.redact(run.text))
+                if run.usage != before.usage or run.cost != before.cost:
+                    self._spend(before, run)
+                if run.provider_session_id is not None:
+                    live.provider_session_id = run.provider_session_id
             entry.adopt(run)
-            explained = _explains(entry)
-            if explained != entry.explained and not ended:
-                entry.explained = explained
-                self._tables.timeouts.watch(entry)
-            if run.provider_session_id is not None:
-                live.provider_session_id = run.provider_session_id
+            if not ended and entry.dispatched_at is not None:  # sent, and watched
+                explained = _explains(entry)
+                if explained != entry.explained:
+                    entry.explained = explained
+                    self._tables.timeouts.watch(entry)
         if draft.written:
             live.append(draft.written)
 

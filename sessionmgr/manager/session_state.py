@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import AnyEvent, Session
 
+JOINED: Final = 64
+"""Batches are joined until one has that many: the garbage collector walks each list."""
 NO_SECRETS: Final = frozenset[str]()
 TAIL: Final = 256
 """How many events are kept at hand for those who follow closely, and the last batch as a whole."""
@@ -161,6 +163,9 @@ class SessionState:
     def append(self, batch: list[AnyEvent]) -> None:
         """Note what has been stored, and wake all who wait for it."""
         tail = self._tail
+        while len(tail) > 1 and len(tail[-2]) <= len(tail[-1]) < JOINED:
+            last = tail.pop()
+            tail[-1] = [*tail[-1], *last]  # a new one: somebody may be reading those
         tail.append(batch)
         self._held += len(batch)
         self.last_seq += len(batch)

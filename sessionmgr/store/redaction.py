@@ -96,10 +96,12 @@ class TextPatterns:
         word = last_word if text.find("-----BEGIN", earliest) < 0 else earliest
         if word >= end:
             return end
-        for found in _FIRST.finditer(text, word, end):  # few words have one
-            if _BEGUN.match(text, found.start()):
-                end = found.start()
+        first = _FIRST.search(text, word, end)
+        while first is not None:  # few words have one
+            if _BEGUN.match(text, first.start()):
+                end = first.start()
                 break
+            first = _FIRST.search(text, first.end(), end)
         if text.endswith("earer ", 0, last_word) and _BEGUN_TOKEN.match(text, last_word):
             end = min(end, last_word)
         return end

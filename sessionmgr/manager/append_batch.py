@@ -142,8 +142,9 @@ class AppendBatch:
         """Bring all records up to date."""
         if self._unsealed:
             self._seal()
-        for entry in list(self._unfolded):
-            self.fold(entry)
+        if self._unfolded:
+            for entry in list(self._unfolded):
+                self.fold(entry)
 
     def write(self, entry: RunState | None, *events: Event) -> None:
         """Add events to the record, unless that is closed."""
@@ -234,7 +235,8 @@ class AppendBatch:
             for seq, body in enumerate(bodies, first)
         ]
         seen = cast("list[AnyEvent]", stamped) if exact else list(map(decode_event, bodies))
-        self.folds[entry] = reduce_all(self.fold(entry), seen)
+        known = self.fold(entry) if self._unfolded else self.folds.get(entry, entry.run)
+        self.folds[entry] = reduce_all(known, seen)
         self._add(rows, seen)
 
     def _add(self, rows: list[EventRow], seen: list[AnyEvent]) -> None:

@@ -154,35 +154,51 @@ class Recorder:
             draft.write_text(entry, [event for each in batches for event in each.events])
 
     def _append(self, draft: AppendBatch, at: int) -> Append:
-        live, runs = self.live, draft.changed_runs()
-        is_changed = self._change_session(draft)
-        session, records = live.session, list(map(encode_json, runs))
-        if is_changed or not live.stored:
-            records.append(encode_json(session))
-        bodies = live.redactor.redact_all(records) if records else records
-        new_session = None
-        if not live.stored:
-            new_session = NewSession(
-                session_id=session.id, provider=session.provider, at=at, body=bodies[-1]
-            )
+        live = self.live
+        runs: tuple[RunRow, ...] = ()
+        session = new_session = None
+        if draft.touched or draft.closes or draft.reopens or not live.stored:
+            runs, session, new_session = self._records(draft, at)
         return Append(
-            session_id=session.id,
+            session_id=live.session.id,
             fence=self.lease.fence,
             batch=self._tables.batch_id(),
             first=draft.first,
             at=at,
             rows=tuple(draft.rows),
-            runs=tuple(
-                [RunRow(run.id, run.status.value, bodies[place]) for place, run in enumerate(runs)]
-            ),
+            runs=runs,
             ledger=tuple(draft.ledger or ()),
-            session=bodies[-1] if is_changed else None,
+            session=session,
             new_session=new_session,
             closes=draft.closes,
             reopens=draft.reopens,
             blobs=draft.blobs,
-            snapshots=self._snapshots(draft, at),
+            snapshots=tuple(
+                [
+                    self._snapshot(draft, entry, at)
+                    for entry in draft.folds
+                    if entry.pause is not None and draft.has_ended(entry)
+                ]
+            ),
         )
+
+    def _records(
+        self, draft: AppendBatch, at: int
+    ) -> tuple[tuple[RunRow, ...], bytes | None, NewSession | None]:
+        """Return the records that change: the runs', and the session's if it does or is new."""
+        live, runs = self.live, draft.changed_runs()
+        is_changed = self._change_session(draft)
+        session, records = live.session, list(map(encode_json, runs))
+        if is_changed or not live.stored:
+            records.append(encode_json(session))
+        bodies = live.redactor.redact_all(records)
+        rows = [RunRow(run.id, run.status.value, bodies[place]) for place, run in enumerate(runs)]
+        new_session = None
+        if not live.stored:
+            new_session = NewSession(
+                session_id=session.id, provider=session.provider, at=at, body=bodies[-1]
+            )
+        return tuple(rows), bodies[-1] if is_changed else None, new_session
 
     def _change_session(self, draft: AppendBatch) -> bool:
         """Change the session's record as the draft wants it; return whether it does."""
@@ -194,15 +210,6 @@ class Recorder:
             return False
         live.session = replace(live.session, provider_session_id=named)
         return True
-
-    def _snapshots(self, draft: AppendBatch, at: int) -> tuple[Snapshot, ...]:
-        return tuple(
-            [
-                self._snapshot(draft, entry, at)
-                for entry in draft.folds
-                if entry.pause is not None and draft.has_ended(entry)
-            ]
-        )
 
     def _snapshot(self, draft: AppendBatch, entry: RunState, at: int) -> Snapshot:
         order, run = entry.pause, draft.fold(entry)

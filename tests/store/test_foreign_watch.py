@@ -230,6 +230,7 @@ async def test_others_are_noticed_while_we_write_ourselves(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait)
             with trio.fail_after(30):
+                await trio.lowlevel.checkpoint()
                 for first in takewhile(lambda _: not heard.is_set(), count(1)):
                     await store.append(batch(first, "message_received"))
                     if first == 100:

@@ -33,7 +33,7 @@ async def test_what_is_done_is_not_done_again(autojump_clock: object, tmp_path: 
             run_batch(hall.manager, [job("a"), job("b"), job("c")], out=tmp_path)
         )
         assert (sorted(first), sorted(again)) == (["a", "b"], ["c"])
-        assert hall.prompts() == ["a", "b", "c"]
+        assert (sorted(hall.prompts()[:2]), hall.prompts()[2:]) == (["a", "b"], ["c"])
     assert sorted(str(line["job"]) for line in lines(tmp_path)) == ["a", "b", "c"]
 
 

@@ -11,6 +11,7 @@ import trio
 from hypothesis import given, strategies as st
 from trio.testing import MockClock
 
+import sessionmgr.manager
 from sessionmgr.adapter import RunSpec, Stop
 from sessionmgr.errors import IllegalTransition
 from sessionmgr.manager import Clocks
@@ -35,7 +36,7 @@ from sessionmgr.otp import Run
 from sessionmgr.testing.scripted import Crash, Deaf, Finish, Hang, Say, Step as Line, Tool
 from tests.manager.house import open_house, play
 
-README = Path(__file__).parents[2] / "sessionmgr" / "manager" / "README.md"
+README = Path(sessionmgr.manager.__file__).with_name("README.md")
 
 # Written out once more: a table that is compared with itself is never wrong.
 EXPECTED = {

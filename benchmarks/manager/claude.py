@@ -15,8 +15,7 @@ from benchmarks.wire.ours import DECODER
 from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
 from sessionmgr.model import Event, MessageStreamed, ReasoningStreamed, RunStarted, TurnCompleted
 from sessionmgr.process.pump import Pump
-from sessionmgr.wire.frame import NoFrame, read_frames
-from sessionmgr.wire.lines import Line
+from sessionmgr.wire.lines import Line, NoFrame, read_frames
 
 CAT: Final = ("cat",)
 

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from sessionmgr.wire.frame import NoFrame
+from sessionmgr.wire.lines import NoFrame
 
 LENGTH: Final = 299
 MEBI: Final = 1 << 20

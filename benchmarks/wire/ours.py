@@ -11,8 +11,7 @@ import trio
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
 from benchmarks.wire.frame import Event, Frame, line_of, normalised, written
 from sessionmgr.process.pump import Pump
-from sessionmgr.wire.frame import read_frames
-from sessionmgr.wire.lines import Line, LineDecoder
+from sessionmgr.wire.lines import Line, LineDecoder, read_frames
 
 EVENTS: Final = 100_000
 READ: Final = 65_536

@@ -27,7 +27,7 @@ from sessionmgr.model import (
     ToolCallUpdated,
     TurnCompleted,
 )
-from sessionmgr.store.pieces import Pieces
+from sessionmgr.store.redaction import Pieces
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -1,10 +1,5 @@
 """Bytes to frames and back: lines, JSON-RPC, server-sent events. No I/O."""
 
-from sessionmgr.wire.frame import (
-    NoFrame as NoFrame,
-    Untyped as Untyped,
-    read_frames as read_frames,
-)
 from sessionmgr.wire.json_rpc import (
     Decoded as Decoded,
     ErrorResponse as ErrorResponse,
@@ -14,7 +9,13 @@ from sessionmgr.wire.json_rpc import (
     Request as Request,
     Response as Response,
 )
-from sessionmgr.wire.lines import Line as Line, LineDecoder as LineDecoder
+from sessionmgr.wire.lines import (
+    Line as Line,
+    LineDecoder as LineDecoder,
+    NoFrame as NoFrame,
+    Untyped as Untyped,
+    read_frames as read_frames,
+)
 from sessionmgr.wire.noise import (
     Malformed as Malformed,
     Noise as Noise,

@@ -1,19 +1,42 @@
-"""Bytes to lines.
+"""Bytes to lines, and lines to a provider's frames; one read is one batch.
 
-A box that is fed what was read, in whatever pieces it came, and gives whole lines back: one read
-is one batch. Only the new bytes can hold a newline, so what is held of a long line is never
-looked at again, and each byte is copied a fixed number of times however small the reads are.
+The line decoder takes bytes in pieces of any size and returns whole lines. Only new bytes can hold
+a newline, so the unfinished line is never scanned again, and each byte is copied a fixed number of
+times however small the reads are.
+
+Reading a frame never fails. A line is, in this order: a frame of the decoder's type; the same once
+a tolerant reader has repaired the text; JSON of no known type, which is kept as it is because
+providers add to their frames every month; malformed; noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, TypeVar, cast
 
+import msgspec
+
+from sessionmgr.model.json import Json, Unreadable, encode_json, parse_json
+from sessionmgr.wire.noise import Malformed, Noise, unwrapped
 from sessionmgr.wire.oversized import HEAD, LIMIT, Oversized
+
+T = TypeVar("T")
 
 Line: TypeAlias = bytes | Oversized
 """A line without its newline, or what is left of one that was too long."""
+
+
+class Untyped(msgspec.Struct, frozen=True):
+    """Well-formed JSON of another type than was asked for: a new frame, or a changed one."""
+
+    value: Json
+    why: str
+
+
+NoFrame: TypeAlias = Untyped | Malformed | Noise | Oversized
+"""A line that is no frame of a known type."""
+
+_REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class LineDecoder:
@@ -84,3 +107,49 @@ class LineDecoder:
         if not all(lines) or any(map(bytes.isspace, lines)):
             lines = [line for line in lines if line.strip()]
         return lines
+
+
+def read_frames(
+    lines: Sequence[Line],
+    decoder: msgspec.json.Decoder[T],
+    mend: Callable[[Untyped], T | Untyped] | None = None,
+) -> list[T | NoFrame]:
+    """Return the frame of each line of a read; frames of the type cost no more than decoding.
+
+    `mend` reads frames of which only a part has the type; without it they stay untyped.
+    """
+    try:
+        # Nearly always all of them are; where one is not, TypeError says that it was too long.
+        return list(map(decoder.decode, cast("Sequence[bytes]", lines)))
+    except (*_REFUSALS, TypeError):
+        frames: list[T | NoFrame] = []
+        for line in lines:
+            frame = _read(line, decoder)
+            if mend is not None and isinstance(frame, Untyped):
+                frame = mend(frame)
+            frames.append(frame)
+        return frames
+
+
+def _read(line: Line, decoder: msgspec.json.Decoder[T]) -> T | NoFrame:
+    if isinstance(line, Oversized):
+        return line
+    try:
+        return decoder.decode(line)
+    except _REFUSALS:
+        return _read_tolerantly(line, decoder)
+
+
+def _read_tolerantly(
+    line: bytes, decoder: msgspec.json.Decoder[T]
+) -> T | Untyped | Malformed | Noise:
+    frame = unwrapped(line)
+    if frame is None:
+        return Noise(line)
+    value = parse_json(frame)
+    if isinstance(value, Unreadable):
+        return Malformed(frame, value.why)
+    try:
+        return decoder.decode(encode_json(value))
+    except _REFUSALS as refusal:
+        return Untyped(value, str(refusal))

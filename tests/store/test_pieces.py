@@ -7,8 +7,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from sessionmgr.store.key_shapes import LONGEST_BEGINNING
-from sessionmgr.store.pieces import Pieces
-from sessionmgr.store.redaction import REDACTED, Redactor
+from sessionmgr.store.redaction import REDACTED, Pieces, Redactor
 from tests.store.test_redaction import HARMLESS, KEYS
 
 SECRETS = [

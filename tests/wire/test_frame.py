@@ -4,8 +4,7 @@ import msgspec
 from hypothesis import given, strategies as st
 
 from sessionmgr.model.json import Json
-from sessionmgr.wire.frame import NoFrame, Untyped, read_frames
-from sessionmgr.wire.lines import Line
+from sessionmgr.wire.lines import Line, NoFrame, Untyped, read_frames
 from sessionmgr.wire.noise import Malformed, Noise
 from sessionmgr.wire.oversized import Oversized
 

@@ -7,7 +7,8 @@ precious for that: one with a field of another shape is read without that field.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -377,14 +378,6 @@ Frame: TypeAlias = (
 DECODER: Final = msgspec.json.Decoder[Frame](Frame)
 
 
-def read(lines: Sequence[Line]) -> list[Frame | NoFrame]:
-    """Return what each line of a read is."""
-    frames = read_frames(lines, DECODER)
-    if Untyped in map(type, frames):
-        return [_mended(each) if isinstance(each, Untyped) else each for each in frames]
-    return frames
-
-
 def _mended(frame: Untyped) -> Frame | Untyped:
     """Read a result field by field: without it a turn would never end."""
     value = frame.value
@@ -398,3 +391,9 @@ def _mended(frame: Untyped) -> Frame | Untyped:
             continue
         fields[name] = each
     return msgspec.convert(fields, Result)
+
+
+read: Final[Callable[[Sequence[Line]], list[Frame | NoFrame]]] = partial(
+    read_frames, decoder=DECODER, mend=_mended
+)
+"""Returns what each line of a read is."""

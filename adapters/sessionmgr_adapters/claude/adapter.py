@@ -42,7 +42,7 @@ from sessionmgr_adapters.claude.launch import BYPASS, ENVIRONMENT, ClaudeSpec, m
 from sessionmgr_adapters.claude.login import health_of
 from sessionmgr_adapters.claude.options import ClaudeOptions
 from sessionmgr_adapters.claude.outgoing import blocks_of
-from sessionmgr_adapters.claude.phases import Phase
+from sessionmgr_adapters.claude.phase import Phase
 from sessionmgr_adapters.claude.plain import PlainRun
 from sessionmgr_adapters.claude.workspace import WorkspaceInvalidError
 

@@ -1,6 +1,6 @@
 """One run's conversation with Claude Code: configured, prompted, and read to the end of the run.
 
-`phases.py` holds the life cycle. A run is done when each message has its answer, the agent says
+`phase.py` holds the life cycle. A run is done when each message has its answer, the agent says
 that it is idle, and no task goes on in the background. `idle` alone is not enough, because a shell
 in the background does not keep the agent busy; a result alone is not either, because another
 message may be next.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
 
-from sessionmgr.adapter.kit.conversation_run import ConversationRun
+from sessionmgr.adapter.kit.conversation_run import PhasedConversationRun
 from sessionmgr.adapter.kit.future import Future
 from sessionmgr.adapter.kit.request_handler import RequestHandler
 from sessionmgr.model import ErrorOccurred, PolicyViolation
@@ -36,7 +36,7 @@ from sessionmgr_adapters.claude.frames import (
 from sessionmgr_adapters.claude.normalise import normalise
 from sessionmgr_adapters.claude.outbound import Outbound
 from sessionmgr_adapters.claude.outgoing import ControlRequest, Outgoing, literal_failure
-from sessionmgr_adapters.claude.phases import TRANSITIONS, Output, Phase, Step
+from sessionmgr_adapters.claude.phase import TRANSITIONS, Output, Phase, Step
 from sessionmgr_adapters.claude.request_handler import handle
 from sessionmgr_adapters.claude.session_file import SILENCE, SessionFile, path_of
 from sessionmgr_adapters.claude.state import State
@@ -65,7 +65,7 @@ class Activity(Enum):
     IDLE = auto()
 
 
-class ClaudeDriver(ConversationRun[Outgoing, Read]):
+class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
     """One run on one process."""
 
     def __init__(
@@ -77,12 +77,11 @@ class ClaudeDriver(ConversationRun[Outgoing, Read]):
         strategy: LaunchStrategy,
         patience: float,
     ) -> None:
-        super().__init__(run)
+        super().__init__(run, TRANSITIONS, Phase.CONFIGURING)
         self.process: Final = process
         self.options: Final = options
         self.state: Final = State(process.spending)
         self.state.session_id = process.spec.session
-        self.phase = Phase.CONFIGURING
         self.output = Output.NONE
         self.result: Result | None = None
         """The last result."""
@@ -121,14 +120,6 @@ class ClaudeDriver(ConversationRun[Outgoing, Read]):
         is_waited_for = bool(self._replies) or bool(self.state.tasks) or self._outbound.is_open
         return is_cut_short or is_waited_for
 
-    def _step(self, step: Step) -> None:
-        """Go on to another phase; what comes after the end changes nothing."""
-        if self.is_over:
-            return
-        self.phase = TRANSITIONS[self.phase][step]
-        if not TRANSITIONS[self.phase]:
-            self.over()
-
     # --- from the start to the first word --------------------------------------------------------
 
     async def begin(self) -> None:
@@ -137,24 +128,24 @@ class ClaudeDriver(ConversationRun[Outgoing, Read]):
         with trio.move_on_after(self._patience) as scope:
             self.failure = await configure(self)
         if scope.cancelled_caught:
-            self._step(Step.GIVE_UP)
+            self.step(Step.GIVE_UP)
             return
         if self.is_over:
             return
         if self.failure is not None or self.run.cancelling is not None:
-            self._step(Step.REFUSE)
+            self.step(Step.REFUSE)
             return
         self.tell_notes()
         info = self.process.info
         assert info is not None
         self.state.credential, self.state.version = info.credential, info.version
         self.process.runs += 1
-        self._step(Step.PROMPT)
+        self.step(Step.PROMPT)
         await self._outbound.send_prompt(self._prompt)
         with trio.move_on_after(self._patience) as scope:
             await self._first_word.wait()
         if scope.cancelled_caught:
-            self._step(Step.GIVE_UP)
+            self.step(Step.GIVE_UP)
 
     def tell_notes(self) -> None:
         """Report how the run came to this process, once that is of use: it is a sign of life."""
@@ -169,7 +160,7 @@ class ClaudeDriver(ConversationRun[Outgoing, Read]):
 
     def lost(self) -> None:
         """Note that the frames have ended before the run."""
-        self._step(Step.LOSE)
+        self.step(Step.LOSE)
 
     # --- what comes ------------------------------------------------------------------------------
 
@@ -200,7 +191,7 @@ class ClaudeDriver(ConversationRun[Outgoing, Read]):
         if self._first_word.is_set() or self.phase is Phase.CONFIGURING:
             return
         self._first_word.set()
-        self._step(Step.HEAR)
+        self.step(Step.HEAR)
 
     def _note_output(self, frames: Sequence[Read]) -> None:
         is_noise = all(isinstance(each, Noise) for each in frames)
@@ -281,7 +272,7 @@ class ClaudeDriver(ConversationRun[Outgoing, Read]):
 
     def _note_work(self) -> None:
         self._activity = Activity.WORKING
-        self._step(Step.WORK)
+        self.step(Step.WORK)
         self._end_wait_for_quiet()
 
     def _look_whether_over(self) -> None:
@@ -289,9 +280,9 @@ class ClaudeDriver(ConversationRun[Outgoing, Read]):
             return
         has_tasks = bool(self.state.tasks)
         if self._is_settled(has_tasks=has_tasks):
-            self._step(Step.SETTLE)
+            self.step(Step.SETTLE)
         elif has_tasks:
-            self._step(Step.TASKS)
+            self.step(Step.TASKS)
         if self._activity is not Activity.WORKING and not has_tasks:
             self._wait_for_quiet()
 
@@ -317,7 +308,7 @@ class ClaudeDriver(ConversationRun[Outgoing, Read]):
         if self._quiet is scope:
             self._quiet = None
             if not (self._outbound.is_open or self.state.tasks):
-                self._step(Step.QUIET)
+                self.step(Step.QUIET)
 
     def _end_wait_for_quiet(self) -> None:
         if self._quiet is not None:
@@ -327,7 +318,7 @@ class ClaudeDriver(ConversationRun[Outgoing, Read]):
     async def interrupt(self) -> None:
         """Ask the agent to end its turn; the reading finds out when it has."""
         self._outbound.drop_held()
-        self._step(Step.INTERRUPT)
+        self.step(Step.INTERRUPT)
         if self.is_over:
             await trio.lowlevel.checkpoint()
             return
@@ -336,7 +327,7 @@ class ClaudeDriver(ConversationRun[Outgoing, Read]):
 
     def _confirm_interrupt(self) -> None:
         if self.phase in {Phase.STOPPING, Phase.ENDING}:
-            self._step(Step.CONFIRM)
+            self.step(Step.CONFIRM)
 
     # --- messages and requests of ours -----------------------------------------------------------
 

@@ -15,7 +15,7 @@ import msgspec
 
 from sessionmgr.model import ErrorOccurred, Failure, FailureKind
 from sessionmgr_adapters.claude.failures import complaint_kind
-from sessionmgr_adapters.claude.phases import Output, Phase
+from sessionmgr_adapters.claude.phase import Output, Phase
 
 if TYPE_CHECKING:
     from sessionmgr_adapters.claude.driver import ClaudeDriver

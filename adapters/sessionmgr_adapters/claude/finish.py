@@ -10,7 +10,7 @@ from sessionmgr.adapter.kit.exit_failure import exit_failure, process_exited
 from sessionmgr.adapter.kit.run_end import end_well
 from sessionmgr.model import Failure, FailureKind
 from sessionmgr_adapters.claude.failures import complaint_kind
-from sessionmgr_adapters.claude.phases import Phase
+from sessionmgr_adapters.claude.phase import Phase
 from sessionmgr_adapters.claude.session_file import is_kept, path_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 import msgspec
 
 from sessionmgr.adapter.kit.function_server import serve
-from sessionmgr.adapter.kit.tool import FunctionTool
+from sessionmgr.adapter.kit.tool import FunctionTool, FunctionTools
 from sessionmgr.model import Json
 
 if TYPE_CHECKING:
@@ -63,10 +63,9 @@ AnyHook = Annotated[ClaudeHook, msgspec.Meta(extra_json_schema=_PYTHON)]
 
 
 @dataclass(frozen=True)
-class Functions:
+class Functions(FunctionTools):
     """All functions that one child may call."""
 
-    tools: tuple[ClaudeTool, ...] = ()
     hooks: tuple[ClaudeHook, ...] = ()
     allowed: Allowed | None = None
     """What may be used at all of servers' tools; None is all."""
@@ -98,13 +97,9 @@ class Functions:
             told["hooks"] = {event: list(entries) for event, entries in hooks.items()}
         return told
 
-    def tool(self, name: str) -> ClaudeTool | None:
-        """Return the tool of a name, as its author calls it."""
-        return next((each for each in self.tools if each.name == name), None)
-
     def called(self, name: str) -> ClaudeTool | None:
         """Return the tool of a name, as the model calls it: a tool of its own may be a namesake."""
-        return self.tool(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
+        return self.named(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
 
     async def hook(self, callback_id: str, event: Json) -> dict[str, Json]:
         """Call a hook.
@@ -127,7 +122,7 @@ class Functions:
 
     async def serve(self, message: Json) -> dict[str, Json]:
         """Answer a message to the server of the tools."""
-        return await serve(SERVER, self.tools, message)
+        return await serve(SERVER, self, message)
 
 
 def deny_call(reason: str) -> dict[str, Json]:

@@ -15,7 +15,6 @@ from sessionmgr.adapter.kit.paths import as_seen_from
 from sessionmgr.adapter.kit.protected_paths import is_protected
 from sessionmgr.adapter.kit.request_handler import FULL
 from sessionmgr.adapter.question import Allow
-from sessionmgr.model import PermissionMode
 from sessionmgr_adapters.claude.allowed import effect_of
 from sessionmgr_adapters.claude.functions import PLANS
 from sessionmgr_adapters.claude.outgoing import ControlResponse
@@ -24,7 +23,6 @@ from sessionmgr_adapters.claude.plan_mode import denies, plan_verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.adapter.question import Decision
     from sessionmgr.model import Json
     from sessionmgr_adapters.claude.driver import ClaudeDriver
     from sessionmgr_adapters.claude.frames import Ask, HostRequest
@@ -70,16 +68,13 @@ async def _call(driver: ClaudeDriver, request_id: str, ask: Ask) -> None:
 
 
 async def _approve(driver: ClaudeDriver, request_id: str, ask: Ask) -> None:
-    run = driver.run
-    tool = driver.process.spec.functions.called(ask.tool_name)
+    run, functions = driver.run, driver.process.spec.functions
+    tool = functions.called(ask.tool_name)
     question = approval_request(ask, (run.cwd, *run.directories))
-    decision: Decision
-    if tool is None or run.permission.asked is PermissionMode.PLAN:
-        if tool is not None and tool.reads_only:
-            question = replace(question, effect="read")
+    if tool is None:
         decision = await run.ask(question)
     else:
-        decision = Allow(by="caller")  # who gave the tool has allowed it
+        decision = await functions.decide(run, tool, question)
     if isinstance(decision, Allow) and decision.tool_input is UNSET:
         decision = replace(decision, tool_input=ask.input)  # older versions need it again
     await driver.conversation.answer(request_id, decision)

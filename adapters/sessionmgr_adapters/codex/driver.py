@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.adapter.kit.changes import Changes
-from sessionmgr.adapter.kit.conversation_run import ConversationRun
+from sessionmgr.adapter.kit.conversation_run import PhasedConversationRun
 from sessionmgr.adapter.kit.follow_ups import FollowUps
 from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, JsonRpcCaller, Told
 from sessionmgr.model import MessageStreamed
@@ -54,12 +54,11 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.codex.preparation import Asked
 
 
-class CodexDriver(ConversationRun[Told, Frame]):
+class CodexDriver(PhasedConversationRun[Told, Frame, Phase, Step]):
     """One run on a thread of an app-server."""
 
     def __init__(self, run: RunContext, options: CodexOptions, asked: Asked) -> None:
-        super().__init__(run)
-        self.phase = Phase.CONNECTING
+        super().__init__(run, TRANSITIONS, Phase.CONNECTING, minor=MINOR)
         self.state: Final = State()
         self.state.warned = asked.warned
         self.state.is_resumed = run.provider_session_id is not None
@@ -95,15 +94,6 @@ class CodexDriver(ConversationRun[Told, Frame]):
     async def _send(self, message: Told) -> None:
         await self.conversation.send(message)
 
-    def _step(self, step: Step) -> None:
-        """Go on to another phase; what comes when all is over makes no difference any more."""
-        steps = TRANSITIONS[self.phase]
-        if self.is_over or (step in MINOR and step not in steps):
-            return
-        self.phase = steps[step]
-        if not TRANSITIONS[self.phase]:
-            self.over()
-
     # --- its course ------------------------------------------------------------------------------
 
     async def begin(self) -> None:
@@ -113,22 +103,22 @@ class CodexDriver(ConversationRun[Told, Frame]):
             return
         if failure is not None or self.run.cancelling is not None:
             self.failure = failure
-            self._step(Step.REFUSED)
+            self.step(Step.REFUSED)
             return
         await self._ask(self._asked.content, f"prompt of {self.run.run_id}")
 
     async def _ask(self, content: list[Json], message_id: str) -> None:
-        self._step(Step.ASK)
+        self.step(Step.ASK)
         self.last_turn = None
         params = turn_params(self.run, self.state.thread, content, message_id)
         answer = await self._caller.call("turn/start", params)
         if answer.refusal is not None and not self.is_over:
             self.failure = refused(answer)
-            self._step(Step.REFUSED)
+            self.step(Step.REFUSED)
 
     async def interrupt(self) -> None:
         """Ask Codex to end the turn; its frames come until it has."""
-        self._step(Step.INTERRUPT)
+        self.step(Step.INTERRUPT)
         self._changes.note()
         is_on = self.phase is Phase.STOPPING or self.state.is_turning
         if is_on and not self.is_over:
@@ -197,7 +187,7 @@ class CodexDriver(ConversationRun[Told, Frame]):
             case Answer(is_remembered=True):
                 return self._answered(frame)
             case _:
-                self._step(Step.HEARD)
+                self.step(Step.HEARD)
         match frame:
             case Answer():
                 return self._answered(frame)
@@ -232,18 +222,18 @@ class CodexDriver(ConversationRun[Told, Frame]):
 
     def lost(self) -> None:
         """Note that the app-server is gone, or says nothing any more."""
-        self._step(Step.LOST)
+        self.step(Step.LOST)
 
     # --- its end ---------------------------------------------------------------------------------
 
     def _ended(self, turn: Turn) -> None:
         before, self.last_turn = self.phase, turn
-        self._step(Step.TURN_ENDED)
+        self.step(Step.TURN_ENDED)
         if self.phase is not before:
             if self._steered or self._cleanup.is_needed or self._is_loose:
                 self.start(self._wind_up)
             else:
-                self._step(Step.DONE)
+                self.step(Step.DONE)
 
     async def _wind_up(self) -> None:
         """Go on with what was added and not answered; or end what still runs, and be over."""
@@ -267,7 +257,7 @@ class CodexDriver(ConversationRun[Told, Frame]):
                 await self.conversation.clear_away()
         await self._cleanup.give_back()
         self.emit(*self._cleanup.told())
-        self._step(Step.DONE)
+        self.step(Step.DONE)
 
     @property
     def _has_completed(self) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 import trio
 
 from sessionmgr.adapter.kit.failures import config_invalid
-from sessionmgr.adapter.kit.tool import FunctionTool, outcome_of
+from sessionmgr.adapter.kit.tool import FunctionTool, Outcome
 from sessionmgr.model import Failure, Json
 from sessionmgr_adapters.codex.decode import decoded
 from sessionmgr_adapters.codex.failures import refused, unreadable
@@ -75,20 +75,12 @@ def _invalid(message: str) -> Failure:
     return config_invalid(f"options.tools: {message}")
 
 
-def tool_named(tools: Sequence[CodexTool], name: Json) -> CodexTool | None:
-    """Return the tool of a name."""
-    return next((each for each in tools if each.name == name), None)
-
-
-async def called(tool: CodexTool, arguments: Json) -> Json:
-    """Call a tool, and return what Codex is told of it."""
-    outcome = await outcome_of(tool, arguments)
-    return told(outcome.text, failed=outcome.failed)
-
-
-def told(text: str, *, failed: bool = False) -> Json:
+def told(outcome: Outcome) -> Json:
     """Return what Codex is told of a call."""
-    return {"contentItems": [{"type": "inputText", "text": text}], "success": not failed}
+    return {
+        "contentItems": [{"type": "inputText", "text": outcome.text}],
+        "success": not outcome.failed,
+    }
 
 
 class _Thread(msgspec.Struct):

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final
 from sessionmgr.adapter import ApprovalRequest, Deny
 from sessionmgr.adapter.kit.json_rpc_caller import Asking, Reply, Told
 from sessionmgr.adapter.kit.request_handler import FULL, RequestHandler
+from sessionmgr.adapter.kit.tool import FunctionTools, Outcome
 from sessionmgr.model import (
     ErrorOccurred,
     Failure,
     FailureKind,
-    PermissionMode,
     PolicyViolation,
 )
 from sessionmgr_adapters.codex.frames import Frame
-from sessionmgr_adapters.codex.functions import called, told, tool_named
+from sessionmgr_adapters.codex.functions import told
 from sessionmgr_adapters.codex.policy import POLICIES
 from sessionmgr_adapters.codex.questions import (
     APPROVALS,
@@ -43,7 +43,7 @@ class CodexRequestHandler(RequestHandler[Told, Frame]):
         super().__init__(driver)
         self._codex: Final = driver
         self._run: Final = driver.run
-        self._options: Final = options
+        self._tools: Final = FunctionTools(options.tools)
 
     def handle(self, asking: Asking) -> None:
         """Have a request answered, beside the reading: it may be withdrawn."""
@@ -88,19 +88,17 @@ class CodexRequestHandler(RequestHandler[Told, Frame]):
         return policy.approval == "never" and policy.is_confined
 
     async def _called(self, asking: Asking) -> Json:
-        """Have a function of the caller's called; who has given it has allowed it."""
+        """Call a function of the caller's, and return what Codex is told of it."""
         name, arguments = asking.params.get("tool"), asking.params.get("arguments")
-        tool = tool_named(self._options.tools, name)
-        if tool is None:
-            return told(f"there is no tool {name!r}", failed=True)
-        if self._run.permission.asked is PermissionMode.PLAN and not tool.reads_only:
+        tool = self._tools.named(name)
+        if tool is not None:
             call_id = asking.params.get("callId")
             question = ApprovalRequest(
                 tool_name=tool.name,
                 tool_input=arguments,
                 tool_call_id=call_id if isinstance(call_id, str) else None,
             )
-            decision = await self._run.ask(question)
+            decision = await self._tools.decide(self._run, tool, question)
             if isinstance(decision, Deny):
-                return told(decision.reason or "It was not allowed.", failed=True)
-        return await called(tool, arguments)
+                return told(Outcome(decision.reason or "It was not allowed.", failed=True))
+        return told(await self._tools.call(name, arguments))

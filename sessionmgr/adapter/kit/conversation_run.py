@@ -18,7 +18,8 @@ over. A crash of the subclass ends this run alone: `play` raises it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 import trio
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 Told = TypeVar("Told")
 Frame = TypeVar("Frame")
+Phase = TypeVar("Phase", bound=Enum)
+Step = TypeVar("Step", bound=Enum)
 Task: TypeAlias = Callable[..., Awaitable[None]]
 
 
@@ -197,3 +200,36 @@ class ConversationRun(Generic[Told, Frame]):
     async def room(self) -> None:
         """Wait until nearly all that was emitted is stored."""
         await self.run.room()
+
+
+class PhasedConversationRun(ConversationRun[Told, Frame], Generic[Told, Frame, Phase, Step]):
+    """A conversation whose life cycle is a table of phases, and of the steps between them."""
+
+    def __init__(
+        self,
+        run: RunContext,
+        transitions: Mapping[Phase, Mapping[Step, Phase]],
+        first: Phase,
+        *,
+        minor: frozenset[Step] = frozenset(),
+    ) -> None:
+        """`minor` steps change nothing in a phase in which the table does not name them."""
+        super().__init__(run)
+        self.phase = first
+        self._transitions: Final = transitions
+        self._minor: Final = minor
+
+    def step(self, step: Step) -> None:
+        """Go on to another phase; one without further steps is the end of the conversation.
+
+        What comes after the end changes nothing.
+
+        Raises:
+            KeyError: The step is impossible in this phase.
+        """
+        steps = self._transitions[self.phase]
+        if self.is_over or (step in self._minor and step not in steps):
+            return
+        self.phase = steps[step]
+        if not self._transitions[self.phase]:
+            self.over()

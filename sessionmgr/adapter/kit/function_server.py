@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.adapter.kit.tool import outcome_of
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from sessionmgr.adapter.kit.tool import FunctionTool
+    from sessionmgr.adapter.kit.tool import FunctionTool, FunctionTools
     from sessionmgr.model import Json
 
 PROTOCOL: Final = "2025-06-18"
 _NO_SUCH_METHOD: Final = -32601
 
 
-async def serve(name: str, tools: Sequence[FunctionTool], message: Json) -> dict[str, Json]:
+async def serve(name: str, tools: FunctionTools, message: Json) -> dict[str, Json]:
     """Answer a message to the server of a name."""
     if not isinstance(message, dict):
         return {"jsonrpc": "2.0", "id": None, "error": _error("it is no message")}
@@ -35,7 +31,7 @@ async def serve(name: str, tools: Sequence[FunctionTool], message: Json) -> dict
         case "ping":
             answer["result"] = {}
         case "tools/list":
-            answer["result"] = {"tools": [_described(each) for each in tools]}
+            answer["result"] = {"tools": [_described(each) for each in tools.tools]}
         case "tools/call":
             answer["result"] = await _call(tools, params if isinstance(params, dict) else {})
         case _:
@@ -43,13 +39,10 @@ async def serve(name: str, tools: Sequence[FunctionTool], message: Json) -> dict
     return answer
 
 
-async def _call(tools: Sequence[FunctionTool], params: dict[str, Json]) -> dict[str, Json]:
-    name = str(params.get("name"))
-    tool = next((each for each in tools if each.name == name), None)
-    if tool is None:
-        return _told(f"there is no tool {params.get('name')!r}", failed=True)
-    outcome = await outcome_of(tool, params.get("arguments"))
-    return _told(outcome.text, failed=outcome.failed)
+async def _call(tools: FunctionTools, params: dict[str, Json]) -> dict[str, Json]:
+    outcome = await tools.call(params.get("name"), params.get("arguments"))
+    content: list[Json] = [{"type": "text", "text": outcome.text}]
+    return {"content": content, "isError": outcome.failed}
 
 
 def _described(tool: FunctionTool) -> Json:
@@ -59,11 +52,6 @@ def _described(tool: FunctionTool) -> Json:
         "inputSchema": dict(tool.schema),
         "annotations": {"readOnlyHint": tool.reads_only},
     }
-
-
-def _told(text: str, *, failed: bool = False) -> dict[str, Json]:
-    content: list[Json] = [{"type": "text", "text": text}]
-    return {"content": content, "isError": failed}
 
 
 def _error(message: str) -> dict[str, Json]:

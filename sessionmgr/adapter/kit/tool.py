@@ -1,15 +1,20 @@
-"""A function of the caller's that a model may call as a tool, and what calling it comes to."""
+"""Functions of the caller's that a model may call as tools."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
-from sessionmgr.model import Json
+from sessionmgr.adapter.question import Allow, Decision
+from sessionmgr.model import Json, PermissionMode
+
+if TYPE_CHECKING:
+    from sessionmgr.adapter.question import ApprovalRequest
+    from sessionmgr.adapter.run_context import RunContext
 
 log: Final = logging.getLogger("sessionmgr.adapter")
 
@@ -42,12 +47,36 @@ class Outcome(msgspec.Struct, frozen=True):
     failed: bool = False
 
 
-async def outcome_of(tool: FunctionTool, given: Json) -> Outcome:
-    """Call a tool, and say what is to be told of it."""
-    try:
-        found = await tool.call(given if isinstance(given, dict) else {})
-        text = found if isinstance(found, str) else msgspec.json.encode(found).decode()
-    except Exception as error:  # the caller's function: its failure is for the model to see
-        log.warning("event=tool_failed tool=%s", tool.name, exc_info=True)
-        return Outcome(f"{type(error).__name__}: {error}", failed=True)
-    return Outcome(text)
+@dataclass(frozen=True)
+class FunctionTools:
+    """The functions that a model may call, and how they are called."""
+
+    tools: tuple[FunctionTool, ...] = ()
+
+    def named(self, name: Json) -> FunctionTool | None:
+        """Return the tool of a name."""
+        return next((each for each in self.tools if each.name == name), None)
+
+    async def decide(
+        self, run: RunContext, tool: FunctionTool, question: ApprovalRequest
+    ) -> Decision:
+        """Decide whether a tool may be called; `question` is put where its giver does not allow it.
+
+        Whoever gives a tool allows its use; while a run only plans, that holds for those that read.
+        """
+        if run.permission.asked is not PermissionMode.PLAN or tool.reads_only:
+            return Allow()
+        return await run.ask(question)
+
+    async def call(self, name: Json, arguments: Json) -> Outcome:
+        """Call a tool, and say what the model is told of it."""
+        tool = self.named(name)
+        if tool is None:
+            return Outcome(f"there is no tool {name!r}", failed=True)
+        try:
+            found = await tool.call(arguments if isinstance(arguments, dict) else {})
+            text = found if isinstance(found, str) else msgspec.json.encode(found).decode()
+        except Exception as error:  # the caller's function: its failure is for the model to see
+            log.warning("event=tool_failed tool=%s", tool.name, exc_info=True)
+            return Outcome(f"{type(error).__name__}: {error}", failed=True)
+        return Outcome(text)

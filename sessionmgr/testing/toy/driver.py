@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.adapter import ApprovalRequest
-from sessionmgr.adapter.kit.conversation_run import ConversationRun
+from sessionmgr.adapter.kit.conversation_run import PhasedConversationRun
 from sessionmgr.adapter.kit.follow_ups import FollowUps
 from sessionmgr.adapter.kit.request_handler import RequestHandler
 from sessionmgr.testing.toy import frames as toy
@@ -47,26 +47,20 @@ TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
 }
 
 
-class ToyDriver(ConversationRun[toy.Told, toy.AnyFrame]):
+class ToyDriver(PhasedConversationRun[toy.Told, toy.AnyFrame, Phase, Step]):
     """One run's turn."""
 
     def __init__(self, run: RunContext) -> None:
-        super().__init__(run)
-        self.phase = Phase.OPENED
+        super().__init__(run, TRANSITIONS, Phase.OPENED)
         self.ended: toy.TurnEnded | None = None
         """How the turn ended, if it has."""
         self._state: Final = State()
         self._questions: Final = RequestHandler(self)
         self._follow_ups: Final = FollowUps(run)
 
-    def _step(self, step: Step) -> None:
-        self.phase = TRANSITIONS[self.phase][step]
-        if not TRANSITIONS[self.phase]:
-            self.over()
-
     async def begin(self) -> None:
         """Send the prompt."""
-        self._step(Step.ASK)
+        self.step(Step.ASK)
         await self.conversation.send(toy.Say(self.run.prompt))
 
     def take(self, frames: Sequence[toy.AnyFrame]) -> None:
@@ -84,13 +78,13 @@ class ToyDriver(ConversationRun[toy.Told, toy.AnyFrame]):
                     self._follow_ups.refuse(id_)
                 case toy.TurnEnded() if not self.is_over:
                     self.ended = frame
-                    self._step(Step.TURN_ENDED)
+                    self.step(Step.TURN_ENDED)
                 case _:
                     pass
 
     def lost(self) -> None:
         """Note that the agent is gone, and its turn with it."""
-        self._step(Step.LEAVE)
+        self.step(Step.LEAVE)
 
     def leave(self) -> None:
         """Let no follow-up wait any more."""
@@ -100,7 +94,7 @@ class ToyDriver(ConversationRun[toy.Told, toy.AnyFrame]):
         """Ask the agent to end its turn; before it was asked, the run is over at once."""
         await trio.lowlevel.checkpoint()
         if self.phase is Phase.OPENED:
-            self._step(Step.LEAVE)
+            self.step(Step.LEAVE)
         elif self.phase is Phase.ASKED:
             await self.conversation.interrupt()
 

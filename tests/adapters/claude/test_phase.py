@@ -6,7 +6,7 @@ from pathlib import Path
 
 import sessionmgr_adapters.claude
 from sessionmgr.model.diagram import mermaid
-from sessionmgr_adapters.claude.phases import TRANSITIONS, Phase, Step
+from sessionmgr_adapters.claude.phase import TRANSITIONS, Phase, Step
 
 README = Path(sessionmgr_adapters.claude.__file__).with_name("README.md")
 

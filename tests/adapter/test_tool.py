@@ -1,0 +1,41 @@
+"""Functions of the caller's, called as tools."""
+
+from __future__ import annotations
+
+from sessionmgr.adapter.kit.tool import FunctionTool, FunctionTools, Outcome
+from sessionmgr.model import Json
+
+
+async def keys(given: dict[str, Json]) -> Json:
+    return [*given]
+
+
+async def fail(given: dict[str, Json]) -> Json:
+    raise ValueError("no such place")
+
+
+async def none(given: dict[str, Json]) -> Json:
+    return f"given {given}"
+
+
+TOOLS = FunctionTools(
+    (FunctionTool("keys", "", keys), FunctionTool("fail", "", fail), FunctionTool("none", "", none))
+)
+
+
+async def test_a_text_is_told_as_it_is_and_anything_else_as_json() -> None:
+    assert await TOOLS.call("keys", {"a": 1}) == Outcome('["a"]')
+    assert await TOOLS.call("none", {}) == Outcome("given {}")
+
+
+async def test_arguments_that_are_no_object_are_none_at_all() -> None:
+    assert await TOOLS.call("none", ["a"]) == Outcome("given {}")
+
+
+async def test_what_a_tool_raises_is_for_the_model_to_see() -> None:
+    assert await TOOLS.call("fail", {}) == Outcome("ValueError: no such place", failed=True)
+
+
+async def test_a_tool_that_is_not_there_is_no_crash() -> None:
+    assert await TOOLS.call("gone", {}) == Outcome("there is no tool 'gone'", failed=True)
+    assert await TOOLS.call(None, {}) == Outcome("there is no tool None", failed=True)

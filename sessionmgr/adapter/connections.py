@@ -63,11 +63,15 @@ class Driver(Protocol[Frame_contra]):
     """What a connection pushes frames into: one run's side of a conversation.
 
     `feed` and `end` run in the connection's reader, so they neither wait nor raise: a connection
-    may serve other runs, too. `ConversationRun` of the kit implements all three.
+    may serve other runs, too. `ConversationRun` of the kit implements all of it.
     """
 
     def feed(self, frames: Sequence[Frame_contra], size: int) -> None:
         """Take the frames of one read of `size` bytes; perhaps none, as a sign of life."""
+        ...
+
+    def crash(self, error: Exception) -> None:
+        """End the run with an error that the connection met at its frames, and no other run."""
         ...
 
     def end(self) -> None:

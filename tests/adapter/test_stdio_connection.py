@@ -42,6 +42,9 @@ class Notes:
         self.sizes.append(size)
         self._tell()
 
+    def crash(self, error: Exception) -> None:
+        raise error
+
     def end(self) -> None:
         self.ends += 1
         self._tell()

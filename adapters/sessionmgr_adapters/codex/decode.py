@@ -13,7 +13,7 @@ import msgspec
 
 from sessionmgr.adapter.kit.json_rpc_caller import Asking
 from sessionmgr.model.json import Unreadable, parse_json
-from sessionmgr.wire import Untyped
+from sessionmgr.wire import Notification, Request, Untyped
 from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.items import read_item
 
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.model import Json
-    from sessionmgr.wire import Line, Notification, Request
-    from sessionmgr_adapters.codex.frames import Notice
+    from sessionmgr.wire import ErrorResponse, Line, NoFrame, Response
+    from sessionmgr.wire.json_rpc import Message
+    from sessionmgr_adapters.codex.frames import Frame, Notice
 
 T = TypeVar("T")
 
@@ -133,6 +134,29 @@ def notice_of(message: Notification) -> Notice | Untyped:
         return Untyped(value, str(refusal))
     value_ = _json(params)
     return frames.Unknown(method, value_, thread_of(value_) or "")
+
+
+def frame_of(message: Message | NoFrame) -> Frame | Response | ErrorResponse:
+    """Return the frame that a message is; an answer is one for whoever has asked."""
+    match message:
+        case Notification():
+            return notice_of(message)
+        case Request():
+            return asking_of(message)
+        case _:
+            return message
+
+
+def thread_in(frame: Frame | Response | ErrorResponse) -> str:
+    """Return which thread a frame is about; "" if it is about none, or says nothing of it."""
+    match frame:
+        case frames.ThreadStarted(thread=thread):
+            return thread.id
+        case Asking(params=params) | Untyped(value={"params": params}):
+            return thread_of(params) or ""
+        case _:
+            found: str = getattr(frame, "thread_id", "")
+            return found
 
 
 def asking_of(message: Request) -> Asking:

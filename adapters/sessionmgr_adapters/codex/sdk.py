@@ -171,7 +171,6 @@ class CodexConnection(StdioChild):
         self._requests: Final = JsonRpcPeer[_Theirs](self.write, version=False)
         self._calls: Final[dict[Id, _Theirs]] = {}
         self._conversations: Final = self._router.conversations
-        self._threads: Final = self._router.threads
         self.cache: Final = ThreadCache(self._requests.ask, self.clear_away)
         """The threads that are loaded."""
         self._hello: Hello | None = None
@@ -248,7 +247,7 @@ class CodexConnection(StdioChild):
             return False
         thread = str(call.params["threadId"])
         conversation.thread = thread
-        self._threads.claim(thread, conversation)
+        self._router.claim(thread, conversation)
         opened = self.cache.take(thread)
         conversation.driver.feed([Answer(call.id, call.method, opened, is_remembered=True)], 0)
         return True
@@ -289,7 +288,7 @@ class CodexConnection(StdioChild):
         """
         if conversation not in self._conversations:
             return
-        self._conversations.remove(conversation)
+        names = self._router.leave(conversation)
         for id_, of in list(self._calls.items()):
             if of.conversation is not conversation:
                 continue
@@ -299,7 +298,6 @@ class CodexConnection(StdioChild):
                 continue  # what was begun must be ended, once it is known what it is
             del self._calls[id_]
             self._requests.withdraw(id_)
-        names = self._threads.leave(conversation)
         thread, turn = conversation.thread, conversation.turn
         if thread is None or self._nursery is None or self.has_ended:
             return
@@ -310,6 +308,11 @@ class CodexConnection(StdioChild):
             self.cache.give_back(thread, turn)
 
     # --- what comes ------------------------------------------------------------------------------
+
+    def caller(self, answer: Response | ErrorResponse) -> CodexConversation | None:
+        """Return the conversation whose call is answered; None if it was one of our own."""
+        theirs = None if answer.id is None else self._calls.get(answer.id)
+        return None if theirs is None else theirs.conversation
 
     def settled(self, answer: Response | ErrorResponse) -> list[tuple[CodexConversation, Frame]]:
         """Return the frames that an answer to a call is, and the conversation that has called."""
@@ -345,7 +348,7 @@ class CodexConnection(StdioChild):
             return []
         conversation.thread = opened.thread.id
         self.cache.note_opened(opened.thread.id, call, answer.result)
-        return self._threads.claim(opened.thread.id, conversation)
+        return self._router.claim(opened.thread.id, conversation)
 
     async def _room(self) -> None:
         await trio.lowlevel.checkpoint()

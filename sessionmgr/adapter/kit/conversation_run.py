@@ -171,9 +171,8 @@ class ConversationRun(Generic[Told, Frame]):
             return
         try:
             self._take(frames, size)
-        except Exception as crash:  # noqa: BLE001  # of this run and not of the reader: see `play`
-            self._crash = crash
-            self._over.set()
+        except Exception as error:  # noqa: BLE001  # of this run and not of the reader: see `play`
+            self.crash(error)
 
     def _take(self, frames: Sequence[Frame], size: int) -> None:
         events = self._events = []
@@ -187,15 +186,19 @@ class ConversationRun(Generic[Told, Frame]):
                 self.run.alive()
             self._blobs.clear()
 
+    def crash(self, error: Exception) -> None:
+        """End the run with an error of its own frames: `play` raises it."""
+        self._crash = error
+        self._over.set()
+
     def end(self) -> None:
         """Note that no more frames will come."""
         if not self.is_over:
             self.is_broken = True
             try:
                 self.lost()
-            except Exception as crash:  # noqa: BLE001  # as in `feed`: others are told after us
-                self._crash = crash
-                self._over.set()
+            except Exception as error:  # noqa: BLE001  # as in `feed`: others are told after us
+                self.crash(error)
 
     async def room(self) -> None:
         """Wait until nearly all that was emitted is stored."""

@@ -15,9 +15,11 @@ from sessionmgr.model import Event, FailureKind, Json
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr.testing.player import Step, Write
-from sessionmgr_adapters.codex import CodexAdapter, driver
+from sessionmgr_adapters.codex import CodexAdapter, driver, router
 from sessionmgr_adapters.codex.frames import Frame
 from sessionmgr_adapters.codex.normalise import normalise
+from sessionmgr_adapters.codex.router import called_in
+from sessionmgr_adapters.codex.sdk import CodexConversation
 from sessionmgr_adapters.codex.state import State
 from tests.adapters.codex.dialect import OPENED, SETTLED, THREAD
 from tests.adapters.codex.mocked import (
@@ -174,17 +176,8 @@ async def two_runs(
         yield await session.submit("two", options=options), other
 
 
-async def test_a_frame_that_crashes_one_run_costs_its_neighbour_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both frames come in one read, the one that crashes first."""
-
-    def crash(frame: Frame, state: State) -> list[Event]:
-        if "too much" in str(frame):
-            raise RuntimeError("this frame is too much")
-        return normalise(frame, state)
-
-    monkeypatch.setattr(driver, "normalise", crash)
+async def neighbour_of_a_crash(tmp_path: Path) -> None:
+    """Have two runs read at once, of which the first crashes; the other is to hear its own."""
     steps: list[Step] = [
         *TWO_RUNS,
         together(message("too much"), message("on", OTHER)),
@@ -198,6 +191,43 @@ async def test_a_frame_that_crashes_one_run_costs_its_neighbour_nothing(
     assert crashed.failure is not None
     assert crashed.failure.kind is FailureKind.ADAPTER_CRASHED
     assert (result.status, result.text) == ("completed", "on"), result
+
+
+async def test_a_frame_that_crashes_one_run_costs_its_neighbour_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(frame: Frame, state: State) -> list[Event]:
+        if "too much" in str(frame):
+            raise RuntimeError("this frame is too much")
+        return normalise(frame, state)
+
+    monkeypatch.setattr(driver, "normalise", crash)
+    await neighbour_of_a_crash(tmp_path)
+
+
+async def test_a_frame_that_the_connection_crashes_at_costs_its_neighbour_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(conversation: CodexConversation, frame: Frame) -> None:
+        if "too much" in str(frame):
+            raise RuntimeError("this frame is too much")
+        note(conversation, frame)
+
+    note = CodexConversation.note
+    monkeypatch.setattr(CodexConversation, "note", crash)
+    await neighbour_of_a_crash(tmp_path)
+
+
+async def test_a_thread_that_cannot_be_routed_costs_its_neighbour_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(frame: Frame) -> tuple[str, list[str]]:
+        if "too much" in str(frame):
+            raise RuntimeError("this frame is too much")
+        return called_in(frame)
+
+    monkeypatch.setattr(router, "called_in", crash)
+    await neighbour_of_a_crash(tmp_path)
 
 
 async def test_texts_that_stream_at_the_same_time_do_not_mix(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from sessionmgr.model.field_error import field_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Self
 
     from sessionmgr.model import Json
 
@@ -19,6 +20,12 @@ O = TypeVar("O", bound=msgspec.Struct)  # noqa: E741
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the user may set for one provider alone; an adapter's own are a subclass of this."""
+
+    @classmethod
+    def of(cls, options: Options) -> Self:
+        """Return a run's options as those of the adapter's own class."""
+        assert isinstance(options, cls)
+        return options
 
     def variables(self) -> Mapping[str, str]:
         """Return what they add to the environment; what the run itself is given wins."""

@@ -76,8 +76,7 @@ class ShellAdapter(ProviderAdapter):
 
     async def run(self, run: RunContext) -> None:
         """Run one command, to its end or to that of its time."""
-        options = run.options
-        assert isinstance(options, ShellOptions)
+        options = ShellOptions.of(run.options)
         directory = str(Path(run.cwd) / (options.cwd or ""))
         command = self._commands[run.run_id] = ShellRun(run, options.success_exit_codes)
         started = ToolCallStarted(

@@ -7,7 +7,7 @@ ended whose connection did. A subclass says what a run needs, and how a turn tha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from sessionmgr.adapter.adapter import ProviderAdapter
 from sessionmgr.adapter.connections import Keyed, Living
@@ -18,7 +18,9 @@ from sessionmgr.errors import ProcessError
 from sessionmgr.model import UNSUPPORTED, Failure, FailureKind
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.connections import Connect, Conversation
+    from contextlib import AbstractAsyncContextManager
+
+    from sessionmgr.adapter.connections import Conversation
     from sessionmgr.adapter.run_context import RunContext
     from sessionmgr.process import Tail
     from sessionmgr.process.facts import ExitFacts
@@ -44,14 +46,22 @@ D = TypeVar("D", bound=ConversationRun[Any, Any])
 
 
 class ConversationAdapter(ProviderAdapter, Generic[Spec, C, D]):
-    """Plays runs as conversations; each connection serves up to `seats` of them at once."""
+    """Plays runs as conversations on connections that it leases."""
 
-    def __init__(self, connect: Connect[Spec, C], *, seats: int = 1) -> None:
+    seats: ClassVar[int] = 1
+    """Maximum number of runs that a connection serves at once."""
+
+    def __init__(self) -> None:
         super().__init__()
-        self._pool: Final = ConnectionPool(connect, seats=seats)
+        self._pool: Final = ConnectionPool[Spec, C](type(self).connect, seats=self.seats)
         self._drivers: Final[dict[str, D]] = {}
 
     # --- what a subclass implements --------------------------------------------------------------
+
+    @staticmethod
+    def connect(spec: Any) -> AbstractAsyncContextManager[Any]:
+        """Connect from a `Spec` for the length of a block: the seam that a mock SDK replaces."""
+        raise NotImplementedError
 
     def spec(self, run: RunContext) -> Spec:
         """Return what the run's connection is made from: an idle one with its key is used."""

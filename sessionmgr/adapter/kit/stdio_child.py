@@ -19,6 +19,7 @@ from sessionmgr.waiting import move_on_when
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from typing import Self
 
     from sessionmgr.process import Tail
     from sessionmgr.process.command import Command
@@ -66,7 +67,7 @@ class StdioChild:
         return self._ended.is_set()
 
     @asynccontextmanager
-    async def running(self, launcher: Launcher, command: Command) -> AsyncGenerator[None, None]:
+    async def running(self, launcher: Launcher, command: Command) -> AsyncGenerator[Self, None]:
         """Start the child, and own it for the length of the block.
 
         Raises:
@@ -76,7 +77,7 @@ class StdioChild:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.run, tree)
             try:
-                yield
+                yield self
             finally:
                 with trio.CancelScope(shield=True):
                     await self.part()

@@ -5,7 +5,7 @@ into that one's driver; what it says between two is pushed nowhere, and a subcla
 
     class EchoConnection(StdioConnection[Told, Frame]):
         def __init__(self) -> None:
-            super().__init__(read, encode)
+            super().__init__(read)
 
         async def open(self, spec: Open, driver: Driver[Frame]) -> EchoConversation:
             await trio.lowlevel.checkpoint()
@@ -16,11 +16,12 @@ into that one's driver; what it says between two is pushed nowhere, and a subcla
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import trio
 
 from sessionmgr.adapter.kit.stdio_child import StdioChild
+from sessionmgr.model import encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,13 +37,18 @@ EARLY: Final = 1024 * 1024
 """Bytes that the child may write before its first conversation is opened."""
 
 
+def encode_line(message: Any) -> bytes:
+    """Return a message as a line of JSON."""
+    return encode_json(message) + b"\n"
+
+
 class StdioConnection(StdioChild, Generic[Told, Frame]):
     """One child. A subclass opens conversations on it."""
 
     def __init__(
         self,
         read: Callable[[Sequence[Line]], Sequence[Frame]],
-        encode: Callable[[Told], bytes],
+        encode: Callable[[Told], bytes] = encode_line,
         *,
         ladder: Ladder | None = None,
     ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from sessionmgr.adapter import NATIVE, Capabilities, Mapped, PermissionMap
 from sessionmgr.adapter.connections import ConnectionSpec
@@ -19,7 +19,6 @@ from sessionmgr.testing.toy.sdk import ToyConnection, ToyConversation
 
 if TYPE_CHECKING:
     from sessionmgr.adapter import RunContext
-    from sessionmgr.adapter.connections import Connect
 
 AGENT: Final = (sys.executable, "-I", "-S", str(Path(__file__).with_name("program.py")))
 
@@ -40,15 +39,11 @@ class ToyAdapter(ConversationAdapter[ConnectionSpec, ToyConnection, ToyDriver]):
     # The agent asks about everything, so every mode is what is answered; and it confines nothing.
     permissions = PermissionMap({mode: Mapped("asks", confined=False) for mode in PermissionMode})
     options = ToyOptions
-    connect: ClassVar[Connect[ConnectionSpec, ToyConnection]] = staticmethod(sdk.connect)
-    """The seam: a mock SDK takes its place."""
-
-    def __init__(self) -> None:
-        super().__init__(type(self).connect)
+    connect = staticmethod(sdk.connect)
 
     def spec(self, run: RunContext) -> ConnectionSpec:
         """Return the agent's program, in the run's directory and environment."""
-        argv = _options(run).command or AGENT
+        argv = ToyOptions.of(run.options).command or AGENT
         command = Command(argv=argv, cwd=run.cwd, env=dict(run.env))
         return ConnectionSpec(launcher=run.launcher, command=command)
 
@@ -64,7 +59,7 @@ class ToyAdapter(ConversationAdapter[ConnectionSpec, ToyConnection, ToyDriver]):
 
     def is_fit(self, run: RunContext, driver: ToyDriver) -> bool:
         """Keep the agent, unless it may still talk about a turn that did not end."""
-        return _options(run).keep and driver.ended is not None
+        return ToyOptions.of(run.options).keep and driver.ended is not None
 
     async def finish(self, run: RunContext, driver: ToyDriver) -> None:
         """Say how the turn went."""
@@ -76,8 +71,3 @@ class ToyAdapter(ConversationAdapter[ConnectionSpec, ToyConnection, ToyDriver]):
             kind = FailureKind.PROVIDER_ERROR
             failure = Failure(kind=kind, message=ended.error, phase="turn")
             await run.fail(failure, stop_reason=ended.reason)
-
-
-def _options(run: RunContext) -> ToyOptions:
-    assert isinstance(run.options, ToyOptions)
-    return run.options

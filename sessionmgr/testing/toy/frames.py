@@ -6,13 +6,13 @@ a type that we do not know comes out of the decoder as what it is, not as an err
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from sessionmgr.model import Json, encode_json
-from sessionmgr.wire import Line, NoFrame, read_frames
+from sessionmgr.model import Json
+from sessionmgr.wire import NoFrame, read_frames
 
 
 def _tag(name: str) -> str:
@@ -140,14 +140,5 @@ Told: TypeAlias = Open | Say | More | Answer | Cancel
 AnyFrame: TypeAlias = Frame | NoFrame
 """What a line may be: one of these frames, or none."""
 
-_DECODER: Final = msgspec.json.Decoder[Frame](Frame)
-
-
-def read(lines: Sequence[Line]) -> list[AnyFrame]:
-    """Return what the lines of a read say."""
-    return read_frames(lines, _DECODER)
-
-
-def encode(message: Told) -> bytes:
-    """Return the line that says it."""
-    return encode_json(message) + b"\n"
+read: Final = partial(read_frames, decoder=msgspec.json.Decoder[Frame](Frame))
+"""Decodes the lines of a read to `AnyFrame`s."""

@@ -5,7 +5,6 @@ A mock SDK puts another `connect` in the place of this one; the rest of the adap
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -14,10 +13,10 @@ from msgspec import UNSET
 from sessionmgr.adapter.kit.stdio_connection import StdioConnection, StdioConversation
 from sessionmgr.adapter.question import Allow
 from sessionmgr.process.ladder import Ladder
-from sessionmgr.testing.toy.frames import Answer, AnyFrame, Cancel, Open, Told, encode, read
+from sessionmgr.testing.toy.frames import Answer, AnyFrame, Cancel, Open, Told, read
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from contextlib import AbstractAsyncContextManager
 
     from sessionmgr.adapter.connections import ConnectionSpec, Driver
     from sessionmgr.adapter.question import Decision
@@ -25,23 +24,16 @@ if TYPE_CHECKING:
 LADDER: Final = Ladder(polite=0.5, term=1.0)
 
 
-@asynccontextmanager
-async def connect(spec: ConnectionSpec) -> AsyncGenerator[ToyConnection, None]:
-    """Start an agent, and own it for the length of the block.
-
-    Raises:
-        ProcessError: It could not be started.
-    """
-    connection = ToyConnection()
-    async with connection.running(spec.launcher, spec.command):
-        yield connection
+def connect(spec: ConnectionSpec) -> AbstractAsyncContextManager[ToyConnection]:
+    """Start an agent, and own it for the length of the block."""
+    return ToyConnection().running(spec.launcher, spec.command)
 
 
 class ToyConnection(StdioConnection[Told, AnyFrame]):
     """One agent. It has one conversation after the other, and ends when its input does."""
 
     def __init__(self) -> None:
-        super().__init__(read, encode, ladder=LADDER)
+        super().__init__(read, ladder=LADDER)
 
     async def open(self, spec: Open, driver: Driver[AnyFrame]) -> ToyConversation:
         """Open a session, a new one or one that was; the agent says hello."""

@@ -67,7 +67,11 @@ class Echo(ProviderAdapter):
         async with type(self).connect(None) as connection:
             conversation = await connection.open(None, driver)
             await trio.sleep(type(self).delay)
+            if run.prompt == "stopped early":
+                await driver.interrupt()
             await driver.play(conversation)
+            if run.prompt == "stopped late":
+                await driver.interrupt()
         await run.emit(MessageReceived(content="broken" if driver.is_broken else "well"))
         await run.finish()
 
@@ -183,3 +187,18 @@ async def test_what_ends_before_it_is_played_is_not_begun(autojump_clock: MockCl
     status, text, _ = await play(sdk, delay=10)
     assert (status, text) == (RunStatus.COMPLETED, "well")
     assert "hi" not in sdk.conversations[0].heard_so_far
+
+
+async def test_an_interrupt_before_the_prompt_ends_it_and_one_after_the_end_says_nothing(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        it.says("hello")
+        await it.expect("stopped late")
+        it.says("over")
+
+    for prompt, heard in (("stopped early", []), ("stopped late", ["stopped late"])):
+        sdk = MockSdk(script)
+        status, text, _ = await play(sdk, prompt=prompt)
+        assert (status, text) == (RunStatus.COMPLETED, "well")
+        assert sdk.conversations[0].heard_so_far == heard

@@ -31,7 +31,9 @@ TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
 
 
 def driver() -> PhasedConversationRun[str, str, Phase, Step]:
-    return PhasedConversationRun(context(), TRANSITIONS, Phase.ASKED, minor=frozenset({Step.HEAR}))
+    return PhasedConversationRun(
+        context(), TRANSITIONS, Phase.ASKED, lost=Step.END, minor=frozenset({Step.HEAR})
+    )
 
 
 def test_a_phase_without_steps_is_the_end_and_nothing_comes_after_it() -> None:
@@ -51,3 +53,9 @@ def test_a_step_that_is_not_in_the_table_is_an_error_unless_it_is_minor() -> Non
     assert it.phase is Phase.STOPPING
     with pytest.raises(KeyError):
         it.step(Step.STOP)
+
+
+def test_frames_that_end_too_early_are_a_step() -> None:
+    it = driver()
+    it.end()
+    assert (it.phase, it.is_over, it.is_broken) == (Phase.OVER, True, True)

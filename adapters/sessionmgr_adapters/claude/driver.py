@@ -77,7 +77,7 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
         strategy: LaunchStrategy,
         patience: float,
     ) -> None:
-        super().__init__(run, TRANSITIONS, Phase.CONFIGURING)
+        super().__init__(run, TRANSITIONS, Phase.CONFIGURING, lost=Step.LOSE)
         self.process: Final = process
         self.options: Final = options
         self.state: Final = State(process.spending)
@@ -157,10 +157,6 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
     def leave(self) -> None:
         """Release all who wait for an acknowledgement."""
         self._outbound.close()
-
-    def lost(self) -> None:
-        """Note that the frames have ended before the run."""
-        self.step(Step.LOSE)
 
     # --- what comes ------------------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ class CodexDriver(PhasedConversationRun[Told, Frame, Phase, Step]):
     """One run on a thread of an app-server."""
 
     def __init__(self, run: RunContext, options: CodexOptions, asked: Asked) -> None:
-        super().__init__(run, TRANSITIONS, Phase.CONNECTING, minor=MINOR)
+        super().__init__(run, TRANSITIONS, Phase.CONNECTING, lost=Step.LOST, minor=MINOR)
         self.state: Final = State()
         self.state.warned = asked.warned
         self.state.is_resumed = run.provider_session_id is not None
@@ -219,10 +219,6 @@ class CodexDriver(PhasedConversationRun[Told, Frame, Phase, Step]):
                     self.state.turn = begun.turn.id
                 return [] if self.state.started else started(self.state)
         return []
-
-    def lost(self) -> None:
-        """Note that the app-server is gone, or says nothing any more."""
-        self.step(Step.LOST)
 
     # --- its end ---------------------------------------------------------------------------------
 

@@ -46,6 +46,7 @@ class ConversationRun(Generic[Told, Frame]):
         self.is_broken = False
         """Whether the frames ended before the conversation was over."""
         self._conversation: Conversation[Told] | None = None
+        self._has_begun = False
         self._nursery: trio.Nursery | None = None
         self._deferred: Final[list[tuple[Task, tuple[object, ...]]]] = []
         self._events: list[Event] | None = None
@@ -68,12 +69,15 @@ class ConversationRun(Generic[Told, Frame]):
         raise NotImplementedError
 
     async def interrupt(self) -> None:
-        """Ask the provider to end the turn; frames are taken until it has."""
-        if self._conversation is None:
-            self.over()  # nothing was asked yet
-            await trio.lowlevel.checkpoint()
-        else:
-            await self._conversation.interrupt()
+        """Ask the provider to end the turn; frames are taken until it has.
+
+        Before the prompt is sent it ends the conversation; afterwards, when it is over, nothing.
+        """
+        await trio.lowlevel.checkpoint()
+        if not self._has_begun:
+            self.over()
+        elif not self.is_over:
+            await self.conversation.interrupt()
 
     async def add(self, content: str, message_id: str) -> bool:
         """Give another message to the turn, and say whether it was taken; see `FollowUps`."""
@@ -161,6 +165,7 @@ class ConversationRun(Generic[Told, Frame]):
         if self.run.cancelling is not None:  # it was interrupted before it was asked anything
             self.over()
             return
+        self._has_begun = True
         await self.begin()
 
     # --- the connection's side -------------------------------------------------------------------
@@ -214,13 +219,22 @@ class PhasedConversationRun(ConversationRun[Told, Frame], Generic[Told, Frame, P
         transitions: Mapping[Phase, Mapping[Step, Phase]],
         first: Phase,
         *,
+        lost: Step,
         minor: frozenset[Step] = frozenset(),
     ) -> None:
-        """`minor` steps change nothing in a phase in which the table does not name them."""
+        """`lost` is the step when the frames end before the conversation is over.
+
+        `minor` steps change nothing in a phase in which the table does not name them.
+        """
         super().__init__(run)
         self.phase = first
         self._transitions: Final = transitions
+        self._lost: Final = lost
         self._minor: Final = minor
+
+    def lost(self) -> None:
+        """Note that the frames ended before the conversation was over."""
+        self.step(self._lost)
 
     def step(self, step: Step) -> None:
         """Go on to another phase; one without further steps is the end of the conversation.

@@ -6,8 +6,6 @@ from enum import StrEnum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import trio
-
 from sessionmgr.adapter import ApprovalRequest
 from sessionmgr.adapter.kit.conversation_run import PhasedConversationRun
 from sessionmgr.adapter.kit.follow_ups import FollowUps
@@ -51,7 +49,7 @@ class ToyDriver(PhasedConversationRun[toy.Told, toy.AnyFrame, Phase, Step]):
     """One run's turn."""
 
     def __init__(self, run: RunContext) -> None:
-        super().__init__(run, TRANSITIONS, Phase.OPENED)
+        super().__init__(run, TRANSITIONS, Phase.OPENED, lost=Step.LEAVE)
         self.ended: toy.TurnEnded | None = None
         """How the turn ended, if it has."""
         self._state: Final = State()
@@ -82,21 +80,9 @@ class ToyDriver(PhasedConversationRun[toy.Told, toy.AnyFrame, Phase, Step]):
                 case _:
                     pass
 
-    def lost(self) -> None:
-        """Note that the agent is gone, and its turn with it."""
-        self.step(Step.LEAVE)
-
     def leave(self) -> None:
         """Let no follow-up wait any more."""
         self._follow_ups.end()
-
-    async def interrupt(self) -> None:
-        """Ask the agent to end its turn; before it was asked, the run is over at once."""
-        await trio.lowlevel.checkpoint()
-        if self.phase is Phase.OPENED:
-            self.step(Step.LEAVE)
-        elif self.phase is Phase.ASKED:
-            await self.conversation.interrupt()
 
     async def add(self, content: str, message_id: str) -> bool:
         """Offer another message, and say whether it was taken."""

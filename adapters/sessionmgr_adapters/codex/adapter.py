@@ -30,7 +30,7 @@ from sessionmgr_adapters.codex import sdk
 from sessionmgr_adapters.codex.config_cache import ConfigCache
 from sessionmgr_adapters.codex.configured import ConfigUnreadableError
 from sessionmgr_adapters.codex.driver import CodexDriver
-from sessionmgr_adapters.codex.exec import Meters, OneShot
+from sessionmgr_adapters.codex.exec import Meters, OneShot, make_spec as one_shot_spec
 from sessionmgr_adapters.codex.failures import failure_of_end, last_words, placeless
 from sessionmgr_adapters.codex.launch import (
     ENVIRONMENT,
@@ -40,7 +40,6 @@ from sessionmgr_adapters.codex.launch import (
     home_of,
     loose,
     make_spec,
-    one_shot_spec,
 )
 from sessionmgr_adapters.codex.login import health_of
 from sessionmgr_adapters.codex.options import CodexOptions

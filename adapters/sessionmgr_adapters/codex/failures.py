@@ -77,7 +77,8 @@ _SPENT: Final = "usageLimitExceeded"
 _SERVERS_FAULT: Final = 500
 _STATUS: Final = "httpStatusCode"
 
-# What an answer to a request says, where its code does not tell. These are Codex's own words.
+# What an answer to a request says where its code does not tell, and `codex exec` on stderr where
+# no turn has come of it. These are Codex's own words.
 _COMPLAINTS: Final = (
     ("no rollout found", FailureKind.SESSION_NOT_FOUND),
     ("no thread found", FailureKind.SESSION_NOT_FOUND),
@@ -87,6 +88,14 @@ _COMPLAINTS: Final = (
     ("authentication required", FailureKind.AUTH_FAILED),
     ("invalid configuration", FailureKind.CONFIG_INVALID),
     ("failed to read configuration layers", FailureKind.CONFIG_INVALID),
+    ("error loading config.toml", FailureKind.CONFIG_INVALID),
+    ("error finding codex home", FailureKind.CONFIG_INVALID),
+    ("output schema file", FailureKind.CONFIG_INVALID),
+    ("model provider `", FailureKind.CONFIG_INVALID),
+    ("no prompt provided", FailureKind.CONFIG_INVALID),
+    ("input exceeds the maximum length", FailureKind.CONFIG_INVALID),
+    ("error: unexpected argument", FailureKind.CONFIG_INVALID),
+    ("error: invalid value", FailureKind.CONFIG_INVALID),
 )
 _CHATTER: Final = re.compile(r"^.*Codex could not find bubblewrap on PATH.*$\n?", re.MULTILINE)
 _TOO_MUCH: Final = -32001
@@ -150,10 +159,15 @@ def refused(answer: Answer, kind: FailureKind | None = None) -> Failure:
     return failure if kind is None else replace(failure, kind=kind)
 
 
+def kind_of_words(complaint: str) -> FailureKind | None:
+    """Return the kind of what Codex complains of in words that are known."""
+    said = complaint.lower()
+    return next((kind for words, kind in _COMPLAINTS if words in said), None)
+
+
 def request_failure(method: str, code: int, message: str) -> Failure:
     """Return what it means that Codex answers a request with an error."""
-    said = message.lower()
-    kind = next((kind for words, kind in _COMPLAINTS if words in said), None)
+    kind = kind_of_words(message)
     if kind is None and code == _TOO_MUCH:
         kind = FailureKind.OVERLOADED
     elif kind is None:

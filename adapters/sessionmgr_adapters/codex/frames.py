@@ -97,6 +97,8 @@ class TurnEnded(_Notice, frozen=True, kw_only=True):
     """A turn is over."""
 
     turn: Turn
+    usage: TokenCounts | None = None
+    """What its thread has used, by `codex exec`."""
 
 
 class Failing(_Notice, frozen=True, kw_only=True):
@@ -105,6 +107,8 @@ class Failing(_Notice, frozen=True, kw_only=True):
     turn_id: str = ""
     error: TurnError
     will_retry: bool = False
+    attempt: int = 0
+    """Which one follows, by `codex exec`."""
 
 
 class ItemStarted(msgspec.Struct, frozen=True, kw_only=True):

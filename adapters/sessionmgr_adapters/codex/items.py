@@ -61,7 +61,7 @@ class FileUpdate(msgspec.Struct, frozen=True):
 
     path: str
     kind: Json = None
-    diff: str = ""
+    diff: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class FileChange(_Item, frozen=True, kw_only=True, tag="fileChange"):

@@ -18,12 +18,10 @@ from sessionmgr_adapters.codex.configured import (
     all_asked,
     hidden_in,
     keys_in,
-    of_machine,
     of_projects,
     of_user,
     put_together,
 )
-from sessionmgr_adapters.codex.exec.launch import OneShotSpec, make_spec as one_shot
 from sessionmgr_adapters.codex.functions import described
 from sessionmgr_adapters.codex.policy import FULL, POLICIES, READ_ONLY, REVIEWER, Bounds
 from sessionmgr_adapters.codex.rules import loose_rules
@@ -52,7 +50,7 @@ NOWHERE: Final = "/"
 def declared(environ: Mapping[str, str]) -> Declared:
     """Add to what Codex is always given the keys that the user's configuration names."""
     try:
-        names = of_user(_home(environ)).keys
+        names = of_user(home_in(environ)).keys
     except ConfigUnreadableError:
         names = ()  # a run that needs it fails by it
     return replace(ENVIRONMENT, names=(*ENVIRONMENT.names, *names), secret=names)
@@ -70,52 +68,9 @@ def make_spec(run: RunContext, options: CodexOptions) -> ConnectionSpec:
     argv = (*options.command, "app-server", "-c", "thread_unload_delay_secs=0")
     return ConnectionSpec(
         launcher=run.launcher,
-        command=Command(argv=argv, cwd=NOWHERE, env=_env(run, options)),
+        command=Command(argv=argv, cwd=NOWHERE, env=env_of(run, options)),
         any_directory=True,
     )
-
-
-def one_shot_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> OneShotSpec:
-    """Say what a run needs that has a `codex exec` of its own.
-
-    Raises:
-        ProcessError: What it needs cannot be started.
-        ConfigUnreadableError: It is not known what must be kept from it.
-    """
-    env = _env(run, options)
-    general = (of_machine(), of_user(_home(env)))
-    projects = of_projects(Path(run.cwd))
-    settings = put_together(
-        {"model_provider": options.model_provider},
-        _own_servers(options),
-        options.config,
-    )
-    if run.permission.asked is PermissionMode.PLAN:
-        servers: dict[str, tuple[str, ...]] = {}
-        for each in general:
-            for name, tools in each.servers.items():
-                servers[name] = (*servers.get(name, ()), *tools)
-        settings = all_asked(settings, servers, projects)
-    bounds: dict[str, Json] = {
-        "sandbox_workspace_write.network_access": limits.network,
-        "sandbox_workspace_write.exclude_slash_tmp": not limits.temporary,
-        "sandbox_workspace_write.exclude_tmpdir_env_var": not limits.temporary,
-        PLACE: limits.scratch,
-    }
-    bounds |= _secrecy(options, (*general, *projects))
-    spec = one_shot(
-        run,
-        program=options.command,
-        home=_home(env),
-        sandbox=POLICIES[run.permission.effective].sandbox,
-        settings=settings,
-        bounds=bounds,
-        instructions=options.base_instructions,
-        is_fork=options.fork,
-        is_ruled=loose(run, options) is None,
-    )
-    roots = ("sandbox_workspace_write.writable_roots", list(limits.directories))
-    return replace(spec, settings=(*spec.settings, roots), env=env)
 
 
 def loose(run: RunContext, options: CodexOptions) -> Path | None:
@@ -128,14 +83,16 @@ def loose(run: RunContext, options: CodexOptions) -> Path | None:
 
 def home_of(run: RunContext, options: CodexOptions) -> Path:
     """Return where Codex has its configuration and its record of threads."""
-    return _home(_env(run, options))
+    return home_in(env_of(run, options))
 
 
-def _home(environ: Mapping[str, str]) -> Path:
+def home_in(environ: Mapping[str, str]) -> Path:
+    """Return where Codex has its configuration in an environment."""
     return Path(environ.get("CODEX_HOME") or Path(environ.get("HOME", "/")) / ".codex")
 
 
-def _env(run: RunContext, options: CodexOptions) -> dict[str, str]:
+def env_of(run: RunContext, options: CodexOptions) -> dict[str, str]:
+    """Return the environment of a run's Codex."""
     env = dict(run.env)
     if options.home is not None:
         env["CODEX_HOME"] = os.path.join(run.cwd, options.home)  # noqa: PTH118  # pure
@@ -199,29 +156,30 @@ def _config(
     if limits.scratch is not None:
         own_place[PLACE] = limits.scratch
     config = put_together(
-        _own_servers(options),
+        own_servers(options),
         options.config,
         {"features.instant_interrupt": options.follow_up == "now"},
         own_place,
     )
     # What Codex has told of projects is right, unless the run itself says which it trusts.
     projects = of_projects(Path(run.cwd)) if "projects" in config else ()
-    config = put_together(config, _secrecy(options, (configured, *projects)))
+    config = put_together(config, secrecy(options, (configured, *projects)))
     if run.permission.asked is not PermissionMode.PLAN:
         return config
     return all_asked(config, configured.servers, projects)
 
 
-def _own_servers(options: CodexOptions) -> dict[str, Json]:
+def own_servers(options: CodexOptions) -> dict[str, Json]:
+    """Return the MCP servers of a run as configuration."""
     return {"mcp_servers": options.mcp_servers} if options.mcp_servers else {}
 
 
-def _secrecy(options: CodexOptions, known: Sequence[Configured]) -> dict[str, Json]:
+def secrecy(options: CodexOptions, known: Sequence[Configured]) -> dict[str, Json]:
     """Say which variables commands do not see: those with keys, and whatever else was hidden."""
     if options.secrets:
         return {}
     keys = [key for each in known for key in each.keys]
-    keys += (*keys_in(_own_servers(options)), *keys_in(options.config))
+    keys += (*keys_in(own_servers(options)), *keys_in(options.config))
     hidden = hidden_in(put_together(options.config))
     if hidden is None:
         hidden = tuple(name for each in known for name in each.hidden or ())

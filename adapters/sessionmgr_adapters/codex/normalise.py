@@ -86,6 +86,7 @@ def started(state: State) -> list[Event]:
         provider_session_id=state.thread or None,
         model=state.model,
         cwd=state.cwd,
+        permission=state.permission,
         cli_version=state.version,
         credential=state.credential,
     )
@@ -181,6 +182,7 @@ def _begun(frame: frames.ItemStarted, state: State) -> list[Event]:
     item, parent = frame.item, parent_of(frame.thread_id, state)
     if parent is UNSET and not isinstance(item, UserMessage | ContextCompaction):
         state.unanswered.clear()
+        state.retried = None
     match item:
         case AgentMessage():
             state.begin(item.id)
@@ -213,7 +215,7 @@ def _ended(frame: frames.ItemEnded, state: State) -> list[Event]:
                 return []
             name = state.name(item.id)
             if parent is UNSET:
-                state.text = text
+                state.text, state.retried = text, None
             return [MessageReceived(content=text, message_id=name, parent_tool_call_id=parent)]
         case Reasoning():
             text = "\n\n".join(item.summary or item.content)
@@ -264,7 +266,7 @@ def _turn(frame: frames.TurnStarted | frames.TurnEnded, state: State) -> list[Ev
                 model=state.model,
                 context_window=state.usage.model_context_window,
                 context_used=state.usage.last.total_tokens,
-                usage=_usage(state.usage.total, NOTHING),
+                usage=usage_of(state.usage.total),
             )
         )
     own = sum(_is_own(each, state) for each in state.threads.values())
@@ -310,12 +312,8 @@ def _used(frame: frames.TokensUsed, state: State) -> list[Event]:
             return []
         state.unanswered.clear()
     if known is None:
-        known = (
-            _minus(used.total, used.last)
-            if state.is_resumed or not is_own
-            else frames.TokenCounts()
-        )
-    delta = _usage(used.total, known)
+        known = _minus(used.total, used.last) if state.is_resumed or not is_own else NOTHING
+    delta = usage_of(used.total, known)
     if delta == Usage():
         return []
     state.retries.pop(frame.thread_id, None)
@@ -324,7 +322,7 @@ def _used(frame: frames.TokensUsed, state: State) -> list[Event]:
     return [
         TokenUsageUpdated(
             usage=delta,
-            total=_usage(used.total, NOTHING),
+            total=usage_of(used.total),
             parent_tool_call_id=parent_of(frame.thread_id, state),
         )
     ]
@@ -337,7 +335,7 @@ def _minus(total: frames.TokenCounts, last: frames.TokenCounts) -> frames.TokenC
     )
 
 
-def _usage(now: frames.TokenCounts, before: frames.TokenCounts) -> Usage:
+def usage_of(now: frames.TokenCounts, before: frames.TokenCounts = NOTHING) -> Usage:
     """Return what was used in between; Codex counts what was cached as part of the input."""
     cached = max(0, now.cached_input_tokens - before.cached_input_tokens)
     written_ = max(0, now.cache_write_input_tokens - before.cache_write_input_tokens)
@@ -358,7 +356,7 @@ def _failing(frame: frames.Failing, state: State) -> list[Event]:
     if not frame.will_retry:
         return []  # the end of the turn says it again
     thread = frame.thread_id
-    attempt = state.retries[thread] = state.retries.get(thread, 0) + 1
+    attempt = state.retries[thread] = frame.attempt or state.retries.get(thread, 0) + 1
     if _is_own(thread, state):
         state.retried = frame.error.codex_error_info
     failure = retry_failure(frame.error.codex_error_info, frame.error.message)

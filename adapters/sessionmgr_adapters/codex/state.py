@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from sessionmgr.model import RateLimitUpdated, moment
 
 if TYPE_CHECKING:
-    from sessionmgr.model import Event, Json
+    from sessionmgr.model import Event, Json, Permission
     from sessionmgr_adapters.codex.frames import Limits, TokenCounts, TokenUsage, Window
     from sessionmgr_adapters.codex.initialize import Credential
     from sessionmgr_adapters.codex.items import KnownItem
@@ -89,6 +89,8 @@ class State:
         self.cwd: str | None = None
         self.version: str | None = None
         self.credential: Credential = "unknown"
+        self.permission: Permission | None = None
+        """What is in force, if that is not what was settled before."""
         self.text = ""
         """The last message of the run's own."""
         self.started = False

@@ -101,15 +101,16 @@ def tool_input(item: Call) -> Json:
     """Return what the tool is given."""
     match item:
         case items.CommandExecution():
-            return {"command": bare(item.command), "cwd": item.cwd}
+            return {"command": bare(item.command), **_given(cwd=item.cwd)}
         case items.FileChange(changes=changes):
             return {"changes": [msgspec.to_builtins(each) for each in changes]}
         case items.McpToolCall(arguments=arguments) | items.DynamicToolCall(arguments=arguments):
             return arguments
         case items.CollabAgentToolCall():
-            return {"prompt": item.prompt, "model": item.model}
+            threads: Json = [*item.receiver_thread_ids]
+            return {"prompt": item.prompt, "model": item.model, **_given(threads=threads)}
         case items.WebSearch():
-            return {"query": item.query}
+            return {"query": item.query, **_given(action=item.action)}
         case items.ImageView():
             return {"path": item.path}
         case items.ImageGeneration():
@@ -118,6 +119,11 @@ def tool_input(item: Call) -> Json:
             return {"seconds": item.duration_ms / 1000}
         case items.SubAgentActivity():
             return {"agent": item.agent_path, "model": item.model}
+
+
+def _given(**known: Json) -> dict[str, Json]:
+    """Return what is told of a call by one of the two ways to Codex, or at its end alone."""
+    return {name: value for name, value in known.items() if value}
 
 
 def _status(item: Call) -> str:

@@ -1,7 +1,7 @@
-"""What `codex exec` complains of, in words, because it has no classes: cleaned, and given a kind.
+"""What `codex exec` complains of, in words: cleaned, and given the class that it has elsewhere.
 
 The words are Codex's own sentences, at the start of a message that comes as an error. Whatever is
-not known to the letter is what the class `other` is: something that went wrong, and nothing more.
+not known to the letter is of the class `other`: something went wrong, and nothing more is known.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.model import Failure, FailureKind
-from sessionmgr_adapters.codex.failures import failure_of, retry_failure, without_places
+from sessionmgr_adapters.codex.failures import without_places
+from sessionmgr_adapters.codex.frames import Failing, TurnError
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json
@@ -32,19 +32,6 @@ _AGAIN: Final = re.compile(
     r"Reconnecting\.\.\. (?:(\d+)/\d+|waiting for network)(?: \((.*)\))?$", re.DOTALL
 )
 
-# What it says on stderr where no turn has come of it.
-_AT_THE_START: Final = (
-    ("no rollout found", FailureKind.SESSION_NOT_FOUND),
-    ("already has an active writer", FailureKind.SESSION_BUSY),
-    ("Error loading config.toml", FailureKind.CONFIG_INVALID),
-    ("Error finding codex home", FailureKind.CONFIG_INVALID),
-    ("Output schema file", FailureKind.CONFIG_INVALID),
-    ("Model provider `", FailureKind.CONFIG_INVALID),
-    ("No prompt provided", FailureKind.CONFIG_INVALID),
-    ("Input exceeds the maximum length", FailureKind.CONFIG_INVALID),
-    ("error: unexpected argument", FailureKind.CONFIG_INVALID),
-    ("error: invalid value", FailureKind.CONFIG_INVALID),
-)
 # What says nothing to anybody: what it does with its input, where it asked, the number of an error.
 _CHATTER: Final = re.compile(
     r"^(Reading (additional input|prompt) from stdin\.\.\.|WARNING: .*)$\n?", re.MULTILINE
@@ -63,24 +50,19 @@ def cleaned(message: str) -> str:
     return without_places(_REPEATED.sub("", said)).strip()
 
 
-def turn_failure(message: str, *, before: str | None = None) -> Failure:
-    """Return what it is that a turn failed with; `before` is what was tried again last."""
-    earlier = None if before is None else _class_of(before)
-    return failure_of(_class_of(message), cleaned(message), before=earlier)
+def turn_error(message: str) -> TurnError:
+    """Return what a turn failed with, as an app-server would tell it."""
+    return TurnError(message=cleaned(message), codex_error_info=_class_of(message))
 
 
-def retried(message: str) -> tuple[int, Failure] | None:
-    """Return which attempt comes next and why, if a message says that something is tried again."""
+def failing(message: str) -> Failing:
+    """Return what an error is: an attempt that follows, or what the turn fails with next."""
     found = _AGAIN.match(message)
     if found is None:
-        return None
+        return Failing(error=turn_error(message))
     attempt, why = found.groups()
-    return int(attempt or 1), retry_failure(_class_of(why or ""), cleaned(why or message))
-
-
-def start_kind(stderr: str) -> FailureKind | None:
-    """Return what its last words say it died of; None if nothing that is known."""
-    return next((kind for words, kind in _AT_THE_START if words in stderr), None)
+    error = TurnError(message=cleaned(why or message), codex_error_info=_class_of(why or ""))
+    return Failing(error=error, will_retry=True, attempt=int(attempt or 1))
 
 
 def _class_of(message: str) -> Json:

@@ -1,191 +1,116 @@
-"""What `codex exec --json` says on its stdout: one JSON object a line.
+"""Lines of `codex exec --json` to the frames that an app-server would send.
 
-The frames are open. A field that we do not know is passed over; a type of frame or item that we do
-not know comes out of the decoder as what it is, and is told as it came.
+The items are the same, and spelt otherwise; what goes wrong is a sentence where an app-server names
+a class. A frame or an item of a type that we do not know comes out as it came.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from sessionmgr.model import Json
-from sessionmgr.wire import Line, NoFrame, read_frames
+from sessionmgr.wire import Untyped, read_frames
+from sessionmgr_adapters.codex import frames
+from sessionmgr_adapters.codex.exec.errors import cleaned, failing, turn_error
+from sessionmgr_adapters.codex.items import KnownItem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sessionmgr.wire import Line
+    from sessionmgr_adapters.codex.frames import Frame
+
+_DECODER: Final = msgspec.json.Decoder(dict[str, Json])
+_TYPES: Final = {"plan": "agentMessage", "collab_tool_call": "collabAgentToolCall"}
+"""Items whose type has another name there, beside the spelling."""
 
 
-class _Tagged(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """What says of itself what it is."""
+def read(lines: Sequence[Line]) -> list[Frame]:
+    """Return the frame that each line of a read is."""
+    return [
+        _frame_of(line) if isinstance(line, dict) else line for line in read_frames(lines, _DECODER)
+    ]
 
 
-# --- items --------------------------------------------------------------------------------------
+def _frame_of(line: dict[str, Json]) -> Frame:
+    try:
+        return _known(line) or Untyped(line, "it is of a type that nobody knows")
+    except msgspec.ValidationError as refusal:
+        return Untyped(line, str(refusal))
 
 
-class _Item(_Tagged, frozen=True, kw_only=True):
-    id: str
+def _known(line: dict[str, Json]) -> Frame | None:
+    match line:
+        case {"type": "thread.started", "thread_id": str(thread)}:
+            return frames.ThreadStarted(thread=frames.ThreadRef(id=thread))
+        case {"type": "turn.started"}:
+            return frames.TurnStarted(turn=frames.Turn(id=""))
+        case {"type": "turn.completed"}:
+            usage = msgspec.convert(_respelt(line.get("usage")), frames.TokenCounts | None)
+            return frames.TurnEnded(turn=frames.Turn(id="", status="completed"), usage=usage)
+        case {"type": "turn.failed", "error": {"message": str(message)}}:
+            turn = frames.Turn(id="", status="failed", error=turn_error(message))
+            return frames.TurnEnded(turn=turn)
+        case {"type": "error", "message": str(message)}:
+            return failing(message)
+        case {"type": "item.started" | "item.updated", "item": dict(item)}:
+            return _under_way(item)
+        case {"type": "item.completed", "item": dict(item)}:
+            return _done(item)
+        case _:
+            return None
 
 
-class _Text(_Item, frozen=True, kw_only=True):
-    text: str = ""
+def _under_way(item: dict[str, Json]) -> Frame:
+    match item:
+        case {"type": "todo_list", "items": todo}:
+            steps = msgspec.convert(todo, list[_Todo])
+            return frames.PlanChanged(plan=[each.step for each in steps])
+        case {"type": "error" | "agent_message" | "plan" | "reasoning"}:
+            return frames.Quiet()  # it is told when it is whole
+        case _:
+            return frames.ItemStarted(item=_item(item))
 
 
-class AgentMessage(_Text, frozen=True, kw_only=True, tag="agent_message"):
-    """What the agent says; the last of a turn is its answer."""
+def _done(item: dict[str, Json]) -> Frame:
+    match item:
+        case {"type": "todo_list"}:
+            return frames.Quiet()  # it was told when it changed
+        case {"type": "error", "message": str(message)}:
+            return frames.Warned(message=cleaned(message))
+        case {"type": "reasoning", "text": text}:
+            return frames.ItemEnded(item=_item({**item, "summary": [text]}))
+        case {"type": "mcp_tool_call", "error": dict(error)}:
+            return frames.ItemEnded(item=_item({**item, "error": None, "result": error}))
+        case _:
+            return frames.ItemEnded(item=_item(item))
 
 
-class Reasoning(_Text, frozen=True, kw_only=True, tag="reasoning"):
-    """What it thinks, in short."""
-
-
-class Plan(_Text, frozen=True, kw_only=True, tag="plan"):
-    """What it proposes to do."""
-
-
-class Execution(_Item, frozen=True, kw_only=True, tag="command_execution"):
-    """A command."""
-
-    command: str = ""
-    aggregated_output: str = ""
-    exit_code: int | None = None
-    status: str = ""
-
-
-class FileChange(_Item, frozen=True, kw_only=True, tag="file_change"):
-    """A patch."""
-
-    changes: Json = None
-    status: str = ""
-
-
-class McpCall(_Item, frozen=True, kw_only=True, tag="mcp_tool_call"):
-    """A tool of an MCP server's."""
-
-    server: str = ""
-    tool: str = ""
-    arguments: Json = None
-    result: Json = None
-    error: Json = None
-    status: str = ""
-
-
-class AgentCall(_Item, frozen=True, kw_only=True, tag="collab_tool_call"):
-    """Something is asked of another agent."""
-
-    tool: str = ""
-    prompt: str | None = None
-    receiver_thread_ids: tuple[str, ...] = ()
-    agents_states: Json = None
-    status: str = ""
-
-
-class WebSearch(_Item, frozen=True, kw_only=True, tag="web_search"):
-    """A search."""
-
-    query: str = ""
-    action: Json = None
-
-
-class Todo(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to be done."""
-
+class _Todo(msgspec.Struct):
     text: str = ""
     completed: bool = False
 
-
-class TodoList(_Item, frozen=True, kw_only=True, tag="todo_list"):
-    """What is to be done, and what is."""
-
-    items: tuple[Todo, ...] = ()
+    @property
+    def step(self) -> frames.Step:
+        return frames.Step(self.text, "completed" if self.completed else "pending")
 
 
-class Notice(_Item, frozen=True, kw_only=True, tag="error"):
-    """A warning: nothing fails of it."""
-
-    message: str = ""
-
-
-Call: TypeAlias = Execution | FileChange | McpCall | AgentCall | WebSearch
-Item: TypeAlias = AgentMessage | Reasoning | Plan | TodoList | Notice | Call
+def _item(given: dict[str, Json]) -> KnownItem:
+    kind = str(given.get("type"))
+    item = _respelt({**given, "type": _TYPES.get(kind, _camel(kind))})
+    known: KnownItem = msgspec.convert(item, KnownItem)
+    return known
 
 
-# --- frames -------------------------------------------------------------------------------------
+def _respelt(value: Json) -> Json:
+    """Return an object whose members are spelt as an app-server spells them."""
+    if not isinstance(value, dict):
+        return value
+    return {_camel(name): each for name, each in value.items()}
 
 
-class ThreadStarted(_Tagged, frozen=True, kw_only=True, tag="thread.started"):
-    """The thread that it goes on in, new or not."""
-
-    thread_id: str
-
-
-class TurnStarted(_Tagged, frozen=True, kw_only=True, tag="turn.started"):
-    """The model is asked."""
-
-
-class _OfItem(_Tagged, frozen=True):
-    item: Item
-
-
-class ItemStarted(_OfItem, frozen=True, tag="item.started"):
-    """Something is begun."""
-
-
-class ItemUpdated(_OfItem, frozen=True, tag="item.updated"):
-    """Something is as it was not before."""
-
-
-class ItemCompleted(_OfItem, frozen=True, tag="item.completed"):
-    """Something is done, well or not."""
-
-
-class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens that the thread has used since it began."""
-
-    input_tokens: int = 0
-    cached_input_tokens: int = 0
-    cache_write_input_tokens: int = 0
-    output_tokens: int = 0
-    reasoning_output_tokens: int = 0
-
-
-class TurnCompleted(_Tagged, frozen=True, tag="turn.completed"):
-    """The turn went well."""
-
-    usage: Counts | None = None
-
-
-class Complaint(msgspec.Struct, frozen=True, kw_only=True):
-    """What went wrong, in words."""
-
-    message: str = ""
-
-
-class TurnFailed(_Tagged, frozen=True, tag="turn.failed"):
-    """The turn went wrong."""
-
-    error: Complaint
-
-
-class Error(_Tagged, frozen=True, kw_only=True, tag="error"):
-    """Something went wrong: it is tried again, or the turn fails with it next."""
-
-    message: str = ""
-
-
-Frame: TypeAlias = (
-    ThreadStarted
-    | TurnStarted
-    | ItemStarted
-    | ItemUpdated
-    | ItemCompleted
-    | TurnCompleted
-    | TurnFailed
-    | Error
-)
-
-DECODER: Final = msgspec.json.Decoder[Frame](Frame)
-
-
-def read(lines: Sequence[Line]) -> list[Frame | NoFrame]:
-    """Return what each line of a read is."""
-    return read_frames(lines, DECODER)
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))

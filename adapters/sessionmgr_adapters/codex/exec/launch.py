@@ -12,15 +12,34 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sessionmgr.model import Json, encode_json
+from sessionmgr.model import Json, PermissionMode, encode_json
 from sessionmgr.process import Command, checked_resume_id
+from sessionmgr_adapters.codex.configured import (
+    all_asked,
+    of_machine,
+    of_projects,
+    of_user,
+    put_together,
+)
 from sessionmgr_adapters.codex.exec.profile import parted, require_free
+from sessionmgr_adapters.codex.launch import (
+    PLACE,
+    env_of,
+    home_in,
+    loose,
+    own_servers,
+    secrecy,
+)
+from sessionmgr_adapters.codex.policy import POLICIES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sessionmgr.adapter import RunContext
     from sessionmgr.process.launcher import Launcher
+    from sessionmgr_adapters.codex.configured import Configured
+    from sessionmgr_adapters.codex.options import CodexOptions
+    from sessionmgr_adapters.codex.policy import Bounds
 
 SCHEMA: Final = "schema.json"
 ANSWER: Final = "answer"
@@ -103,52 +122,77 @@ class OneShotSpec(msgspec.Struct, frozen=True, kw_only=True):
         return Command(argv=tuple(argv), cwd=self.cwd, env=self.env)
 
 
-def make_spec(
-    run: RunContext,
-    *,
-    program: tuple[str, ...],
-    home: Path,
-    sandbox: str,
-    settings: Mapping[str, Json],
-    bounds: Mapping[str, Json],
-    instructions: str | None = None,
-    is_fork: bool = False,
-    is_ruled: bool = True,
-) -> OneShotSpec:
-    """Say what a run needs; what `bounds` say, no setting says otherwise.
+def make_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> OneShotSpec:
+    """Say what a run needs that has a `codex exec` of its own.
 
     Raises:
         ProcessError: What it needs cannot be started.
+        ConfigUnreadableError: It is not known what must be kept from it.
     """
-    thread = run.provider_session_id
-    if thread is not None:
-        checked_resume_id(thread)
-    wished, secret = parted(settings)
+    if run.provider_session_id is not None:
+        checked_resume_id(run.provider_session_id)
+    env = env_of(run, options)
+    known = (of_machine(), of_user(home_in(env)))
+    projects = of_projects(Path(run.cwd))
+    wished, secret = parted(_wished(run, options, known, projects))
     if secret:
-        require_free(program)
-    if run.model is not None:
-        wished["model"] = run.model
-    if run.effort is not None:
-        wished["model_reasoning_effort"] = run.effort
-    if run.system_prompt is not None:
-        wished["developer_instructions"] = run.system_prompt
-    bounds = {**bounds, f"{WORKSPACE}.writable_roots": list(run.directories)}
+        require_free(options.command)
+    wished |= _said(run) | _confines(limits) | secrecy(options, (*known, *projects))
     return OneShotSpec(
         launcher=run.launcher,
-        program=program,
+        program=options.command,
         cwd=run.cwd,
-        env=dict(run.env),
-        sandbox=sandbox,
-        settings=(*wished.items(), *bounds.items()),
+        env=env,
+        sandbox=POLICIES[run.permission.effective].sandbox,
+        settings=tuple(wished.items()),
         secrets=secret,
-        home=home,
-        thread=thread,
-        is_fork=is_fork,
-        is_ruled=is_ruled,
+        home=home_in(env),
+        thread=run.provider_session_id,
+        is_fork=options.fork,
+        is_ruled=loose(run, options) is None,
         images=run.images,
         schema=run.schema,
-        instructions=instructions,
+        instructions=options.base_instructions,
     )
+
+
+def _wished(
+    run: RunContext,
+    options: CodexOptions,
+    known: Sequence[Configured],
+    projects: Sequence[Configured],
+) -> dict[str, Json]:
+    """Return the settings that its options wish for; in plan, each tool is asked about."""
+    wished = put_together(
+        {"model_provider": options.model_provider}, own_servers(options), options.config
+    )
+    if run.permission.asked is not PermissionMode.PLAN:
+        return wished
+    servers: dict[str, tuple[str, ...]] = {}
+    for each in known:
+        for name, tools in each.servers.items():
+            servers[name] = (*servers.get(name, ()), *tools)
+    return all_asked(wished, servers, projects)
+
+
+def _said(run: RunContext) -> dict[str, Json]:
+    said: dict[str, Json] = {
+        "model": run.model,
+        "model_reasoning_effort": run.effort,
+        "developer_instructions": run.system_prompt,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _confines(limits: Bounds) -> dict[str, Json]:
+    """Return the bounds of what commands may do; no setting says otherwise."""
+    return {
+        f"{WORKSPACE}.network_access": limits.network,
+        f"{WORKSPACE}.exclude_slash_tmp": not limits.temporary,
+        f"{WORKSPACE}.exclude_tmpdir_env_var": not limits.temporary,
+        f"{WORKSPACE}.writable_roots": list(limits.directories),
+        PLACE: limits.scratch,
+    }
 
 
 def toml(value: Json) -> str:

@@ -19,20 +19,15 @@ from msgspec.structs import replace
 from sessionmgr.adapter.kit.child_run import ChildRun
 from sessionmgr.adapter.kit.exit_failure import exit_failure, process_exited
 from sessionmgr.adapter.kit.run_end import end_well, output_in
-from sessionmgr.model import (
-    Failure,
-    FailureKind,
-    Fidelity,
-    MessageReceived,
-)
+from sessionmgr.model import Failure, FailureKind, Fidelity, MessageReceived
 from sessionmgr.process import PrivateFiles
 from sessionmgr.process.ladder import Ladder
-from sessionmgr_adapters.codex.exec.errors import cleaned, start_kind, turn_failure
+from sessionmgr_adapters.codex.exec.errors import cleaned
 from sessionmgr_adapters.codex.exec.frames import read
 from sessionmgr_adapters.codex.exec.launch import ANSWER, PROFILE
-from sessionmgr_adapters.codex.exec.normalise import State, normalise
+from sessionmgr_adapters.codex.exec.normalise import ExecState, normalise
 from sessionmgr_adapters.codex.exec.profile import linked
-from sessionmgr_adapters.codex.failures import placeless
+from sessionmgr_adapters.codex.failures import kind_of_words, placeless
 from sessionmgr_adapters.codex.start_retry import has_lost, notice, wait
 
 if TYPE_CHECKING:
@@ -54,7 +49,6 @@ LAST_MOMENTS: Final = 3.0
 """Seconds from the end of what it says to its own."""
 LARGEST_ANSWER: Final = 16 * 1024 * 1024
 MESSAGE: Final = "answer"
-COMPLETED: Final = "completed"
 
 
 async def _interrupt(tree: ChildTree) -> None:
@@ -77,12 +71,12 @@ class OneShot(ChildRun):
         self.lingers = LAST_MOMENTS
         self._spec: Final = spec
         self._meters: Final = meters
-        self._state: Final = State(_narrower(run.permission, spec), run.model)
+        self._state: Final = ExecState(_narrower(run.permission, spec), run.model)
 
     @property
     def thread(self) -> str | None:
         """The thread that it is on, once that is known."""
-        return self._state.thread
+        return self._state.thread or None
 
     def take(self, lines: Sequence[Line]) -> None:
         """Take the lines of one read."""
@@ -91,7 +85,7 @@ class OneShot(ChildRun):
             self.run.emit_nowait(*events)
         else:
             self.run.alive()
-        if self._state.is_over:
+        if self._state.last_turn is not None:
             self.done()
 
     def ended(self, facts: ExitFacts) -> None:
@@ -125,7 +119,7 @@ class OneShot(ChildRun):
         tries = 1
         while True:
             facts = await self.play(command, self.run.prompt.encode(errors="replace"))
-            is_lost = self._state.thread is None and has_lost(self.tail.text(), tries)
+            is_lost = self.thread is None and has_lost(self.tail.text(), tries)
             if not is_lost or self.run.cancelling is not None:
                 return facts
             self.run.emit_nowait(notice(tries))
@@ -139,39 +133,37 @@ class OneShot(ChildRun):
         if file.stat().st_size > LARGEST_ANSWER:
             return
         text = file.read_text(encoding="utf-8", errors="replace")
-        if text.strip() and text.rstrip() != (self._state.answer or "").rstrip():
-            self._state.answer = text
+        if text.strip() and text.rstrip() != self._state.text.rstrip():
+            self._state.text = text
             self.run.emit_nowait(MessageReceived(content=text, message_id=MESSAGE))
 
     def _book(self) -> None:
-        state = self._state
-        if state.thread is None:
+        thread, last = self.thread, self._state.last_turn
+        if thread is None:
             return
         if self._spec.thread is None:
-            self._meters.begin(state.thread)
-        spent = None if state.counts is None else self._meters.book(state.thread, state.counts)
-        if spent is not None:
-            self.run.emit_nowait(spent)
+            self._meters.begin(thread)
+        if last is not None and last.usage is not None:
+            spent = self._meters.book(thread, last.usage)
+            if spent is not None:
+                self.run.emit_nowait(spent)
 
     async def _end(self, facts: ExitFacts) -> None:
         run, state = self.run, self._state
-        if state.failure is not None:
-            await run.fail(state.failure, stop_reason="failed")
-        elif not state.is_over:
-            await run.fail(self._death(facts))
+        if state.last_turn is None:
+            await run.fail(state.failure or self._death(facts))
+        elif state.failure is not None:
+            await run.fail(state.failure, stop_reason=state.last_turn.turn.status)
         else:
-            output = UNSET if run.schema is None else output_in(state.answer or "")
-            await end_well(run, output, stop_reason=COMPLETED)
+            output = UNSET if run.schema is None else output_in(state.text)
+            await end_well(run, output, stop_reason=state.last_turn.turn.status)
 
     def _death(self, facts: ExitFacts) -> Failure:
         """Return the failure that it is to go without a last word."""
-        state = self._state
-        if state.complaint is not None:
-            return turn_failure(state.complaint, before=state.retried)
-        has_begun = state.thread is not None
+        has_begun = self.thread is not None
         failure = exit_failure(facts, self.tail, phase="turn" if has_begun else "start")
         said = self.tail.text()
-        kind = None if state.has_turn else start_kind(said)
+        kind = None if self._state.is_turning else kind_of_words(said)
         if kind is None:
             return placeless(replace(failure, retryable=True, resumable=has_begun))
         failure = replace(failure, kind=kind, message=cleaned(said) or failure.message)

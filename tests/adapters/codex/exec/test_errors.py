@@ -2,13 +2,10 @@
 
 import pytest
 
-from sessionmgr.model import FailureKind as Kind
-from sessionmgr_adapters.codex.exec.errors import (
-    cleaned,
-    retried,
-    start_kind,
-    turn_failure,
-)
+from sessionmgr.model import Failure, FailureKind as Kind, RetryScheduled
+from sessionmgr_adapters.codex.exec.errors import cleaned, failing, turn_error
+from sessionmgr_adapters.codex.exec.normalise import ExecState, normalise
+from sessionmgr_adapters.codex.failures import failure_of, kind_of_words
 
 LONG = "Input exceeds the maximum length of 1048576 characters."
 CUT = "stream disconnected before completion: error sending request"
@@ -40,6 +37,12 @@ KINDS = {
     "rate": Kind.RATE_LIMITED,
     "auth": Kind.AUTH_FAILED,
 }
+
+
+def turn_failure(message: str, *, before: str = "") -> Failure:
+    earlier = turn_error(before).codex_error_info if before else None
+    error = turn_error(message)
+    return failure_of(error.codex_error_info, error.message, before=earlier)
 
 
 @pytest.mark.parametrize(("message", "kind", "retryable", "resumable"), SAID)
@@ -82,14 +85,14 @@ def test_a_complaint_is_shown_without_what_is_for_machines(message: str, shown: 
 
 
 def test_an_attempt_is_told_with_its_number_and_its_reason() -> None:
-    found = retried(f"Reconnecting... 2/5 ({CUT})")
-    assert found is not None
-    attempt, failure = found
-    assert (attempt, failure.message, failure.retryable) == (2, CUT, True)
-    down = retried("Reconnecting... waiting for network")
-    assert down is not None
-    assert down[1].message == "Reconnecting... waiting for network"
-    assert retried("It is over") is None
+    [retry] = normalise(failing(f"Reconnecting... 2/5 ({CUT})"), ExecState())
+    assert isinstance(retry, RetryScheduled)
+    assert retry.failure is not None
+    assert (retry.attempt, retry.failure.message, retry.failure.retryable) == (2, CUT, True)
+    down = failing("Reconnecting... waiting for network")
+    assert down.will_retry
+    assert down.error.message == "Reconnecting... waiting for network"
+    assert not failing("It is over").will_retry
 
 
 @pytest.mark.parametrize(
@@ -105,4 +108,4 @@ def test_an_attempt_is_told_with_its_number_and_its_reason() -> None:
     ],
 )
 def test_a_start_that_came_to_nothing_says_why(stderr: str, kind: Kind | None) -> None:
-    assert start_kind(stderr) is kind
+    assert kind_of_words(stderr) is kind

@@ -24,7 +24,7 @@ from sessionmgr.model import (
 )
 from sessionmgr.testing.player import Recording
 from sessionmgr_adapters.codex.exec.frames import read
-from sessionmgr_adapters.codex.exec.normalise import State, normalise
+from sessionmgr_adapters.codex.exec.normalise import ExecState, normalise
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "codex"
 RECORDED = sorted(
@@ -34,16 +34,16 @@ RECORDED = sorted(
 )
 
 
-def played(lines: list[bytes]) -> tuple[list[Event], State]:
-    state = State()
+def played(lines: list[bytes]) -> tuple[list[Event], ExecState]:
+    state = ExecState()
     return [each for frame in read(lines) for each in normalise(frame, state)], state
 
 
-def told(*frames: Json) -> tuple[list[Event], State]:
+def told(*frames: Json) -> tuple[list[Event], ExecState]:
     return played([msgspec.json.encode(frame) for frame in frames])
 
 
-def recorded(name: str, version: str = "0.169.0") -> tuple[list[Event], State]:
+def recorded(name: str, version: str = "0.169.0") -> tuple[list[Event], ExecState]:
     entries = Recording.read(GOLDEN / version / f"{name}.jsonl").entries
     return played([each.data() for each in entries if each.dir == "<"])
 
@@ -55,8 +55,8 @@ def test_nothing_that_was_recorded_is_unknown(path: Path) -> None:
     assert types.count("run_started") == 1
     assert types[0] == "run_started"
     assert not {"raw_received", "output_received"} & set(types)
-    assert state.is_over
-    assert state.calls == set()
+    assert state.last_turn is not None
+    assert state.tools == {}
 
 
 def test_what_it_thinks_is_shown_and_is_no_part_of_what_it_says() -> None:
@@ -64,7 +64,7 @@ def test_what_it_thinks_is_shown_and_is_no_part_of_what_it_says() -> None:
     assert [each.content for each in events if isinstance(each, ReasoningReceived)] == ["I look."]
     said = [each.content for each in events if isinstance(each, MessageReceived)]
     assert said == ["Let me look.", "It is done."]
-    assert state.answer == "It is done."
+    assert state.text == "It is done."
     assert state.failure is None
 
 
@@ -83,7 +83,7 @@ def test_a_stream_that_is_cut_is_a_retry_and_no_failure() -> None:
     assert retry.attempt == 1
     assert retry.failure is not None
     assert retry.failure.message.startswith("stream disconnected before completion")
-    assert (state.answer, state.failure) == ("Whole.", None)
+    assert (state.text, state.failure) == ("Whole.", None)
 
 
 def item(kind: str, *, frame: str = "item.completed", **fields: Json) -> Json:
@@ -185,8 +185,9 @@ def test_an_empty_message_is_none_and_one_that_begins_is_none_yet() -> None:
 def test_an_error_without_a_turns_end_is_remembered() -> None:
     events, state = told({"type": "error", "message": "Connection failed: refused"})
     assert events == []
-    assert state.complaint == "Connection failed: refused"
-    assert not state.is_over
+    assert state.complaint is not None
+    assert state.complaint.message == "Connection failed: refused"
+    assert state.last_turn is None
 
 
 CUT: Json = {

@@ -10,7 +10,7 @@ import pytest
 
 from sessionmgr.model import FailureKind
 from sessionmgr_adapters.codex.exec.frames import read
-from sessionmgr_adapters.codex.exec.normalise import State, normalise
+from sessionmgr_adapters.codex.exec.normalise import ExecState, normalise
 
 VARIABLE = "SESSIONMGR_RECORDINGS"
 FAILED = {
@@ -22,15 +22,15 @@ CUT = {"32_exec_sigint", "33_exec_sigterm", "23_exec_resume_unknown"}
 
 
 @pytest.fixture(scope="module")
-def played() -> dict[str, tuple[list[str], State]]:
+def played() -> dict[str, tuple[list[str], ExecState]]:
     place = os.environ.get(VARIABLE)
     if place is None:
         pytest.skip(f"{VARIABLE} does not name the directory of the recordings")
-    found: dict[str, tuple[list[str], State]] = {}
+    found: dict[str, tuple[list[str], ExecState]] = {}
     for path in sorted(Path(place, "codex").glob("*_exec_*.jsonl")):
         entries = map(json.loads, path.read_text().splitlines())
         lines = [json.dumps(each["msg"]).encode() for each in entries if each["dir"] == "<"]
-        state = State()
+        state = ExecState()
         if all(b'"type"' in line for line in lines):  # else it is an app-server's
             types = [each.type for frame in read(lines) for each in normalise(frame, state)]
             found[path.stem] = types, state
@@ -38,14 +38,14 @@ def played() -> dict[str, tuple[list[str], State]]:
     return found
 
 
-def test_nothing_that_it_says_is_unknown(played: dict[str, tuple[list[str], State]]) -> None:
+def test_nothing_that_it_says_is_unknown(played: dict[str, tuple[list[str], ExecState]]) -> None:
     for name, (types, _) in played.items():
         assert not {"raw_received", "output_received"} & {*types}, name
 
 
-def test_each_ends_as_it_did(played: dict[str, tuple[list[str], State]]) -> None:
+def test_each_ends_as_it_did(played: dict[str, tuple[list[str], ExecState]]) -> None:
     for name, (_, state) in played.items():
-        assert state.is_over == (name not in CUT), name
+        assert (state.last_turn is not None) == (name not in CUT), name
         failure = state.failure
         told = None if failure is None else (failure.kind, failure.retryable)
         assert told == FAILED.get(name), name

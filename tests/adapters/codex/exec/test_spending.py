@@ -1,12 +1,12 @@
 """What a run has used, out of what its thread has used."""
 
 from sessionmgr.model import Usage
-from sessionmgr_adapters.codex.exec.frames import Counts
 from sessionmgr_adapters.codex.exec.spending import Meters
+from sessionmgr_adapters.codex.frames import TokenCounts
 
 
-def counts(tokens: int) -> Counts:
-    return Counts(input_tokens=tokens, cached_input_tokens=tokens // 2, output_tokens=1)
+def counts(tokens: int) -> TokenCounts:
+    return TokenCounts(input_tokens=tokens, cached_input_tokens=tokens // 2, output_tokens=1)
 
 
 def begun(*threads: str, kept: int = 9) -> Meters:

@@ -39,9 +39,9 @@ class RunFacts(Struct, frozen=True, gc=False):
     status: str
 
 
-def identity(append: Append) -> str:
+def identity(fence: int, rows: int, batch: str) -> str:
     """Return what tells this batch from any other at its number."""
-    return f"{append.fence}:{len(append.rows)}:{append.batch}"
+    return f"{fence}:{rows}:{batch}"
 
 
 def endings(append: Append) -> dict[str, int]:
@@ -115,7 +115,7 @@ def is_duplicate(append: Append, last: int, stored: str | None) -> bool:
         return False
     if append.first > last:
         raise NumberGap(append.session_id, append.first, last)
-    if stored != identity(append):
+    if stored != identity(append.fence, len(append.rows), append.batch):
         raise NumberTaken(append.session_id, append.first, last)
     return True
 

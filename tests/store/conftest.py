@@ -4,7 +4,7 @@ from collections.abc import Generator
 
 import pytest
 
-from sessionmgr.store.sqlite import ground
+from sessionmgr.store.sqlite import store
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -15,5 +15,5 @@ def _patient() -> Generator[None]:
     read and measure the file.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ground, "GRACE", 60.0)
+        patch.setattr(store, "GRACE", 60.0)
         yield

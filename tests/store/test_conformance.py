@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from sessionmgr.store import open_memory_store, open_sqlite_store
-from sessionmgr.store.sqlite.ground import Executor
+from sessionmgr.store.sqlite.store import Executor
 from sessionmgr.testing.store_conformance import (
     LASTING_BEHAVIOURS,
     STORE_BEHAVIOURS,

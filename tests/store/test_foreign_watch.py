@@ -16,9 +16,8 @@ from sessionmgr.store import NewSession, Request, open_sqlite_store
 from sessionmgr.store.bells import Bells, Key
 from sessionmgr.store.sqlite.connection import Options, open_writer
 from sessionmgr.store.sqlite.foreign import ForeignWatch, Glance
-from sessionmgr.store.sqlite.ground import READERS
-from sessionmgr.store.sqlite.group import GroupWriter
-from sessionmgr.store.sqlite.journal import create_session
+from sessionmgr.store.sqlite.journal import GroupWriter, create_session
+from sessionmgr.store.sqlite.store import READERS
 from sessionmgr.testing.store_conformance.batch import SESSION, batch
 
 KEY: Key = ("session", "a")

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from sessionmgr.store import Append, EventRow, NewSession, RunRow, open_sqlite_store
-from sessionmgr.store.sqlite import journal, reading
+from sessionmgr.store.sqlite import journal, reading, removal
 from sessionmgr.store.sqlite.connection import Options, open_reader
 from sessionmgr.testing.store_conformance.batch import numbers
 
@@ -123,9 +123,9 @@ def test_no_read_or_append_looks_at_a_whole_table(path: Path) -> None:
         reading.runs(connection, statuses=["pending", "running"], limit=10)
         reading.resolve(connection, "run_1", None)
         connection.execute("BEGIN")
-        journal.append(connection, append(LONG, EVENTS + 1, "run_new", ["run_completed"]))
-        journal.append(connection, append(LONG, EVENTS + 1, "run_new", ["run_completed"]))
-        journal.prune_some(connection, 5, None)
+        journal.append_one(connection, append(LONG, EVENTS + 1, "run_new", ["run_completed"]))
+        journal.append_one(connection, append(LONG, EVENTS + 1, "run_new", ["run_completed"]))
+        removal.prune_some(connection, 5, None)
         connection.execute("ROLLBACK")
         connection.set_trace_callback(None)
         plans = [

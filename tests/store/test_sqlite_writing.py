@@ -14,11 +14,10 @@ from msgspec.structs import replace
 
 from sessionmgr.errors import NumberGap, StoreBusy, StoreError
 from sessionmgr.store import Append, EventRow, NewSession, SqliteStore, open_sqlite_store
-from sessionmgr.store.sqlite import ground
+from sessionmgr.store.sqlite import store as sqlite_store
 from sessionmgr.store.sqlite.connection import Options
-from sessionmgr.store.sqlite.hand import Writer
-from sessionmgr.store.sqlite.journal import append as append_row, create_session
-from sessionmgr.store.sqlite.lane import Job, ThreadLane
+from sessionmgr.store.sqlite.executor import Job, ThreadExecutor, Writer
+from sessionmgr.store.sqlite.journal import append_one, create_session
 from sessionmgr.store.sqlite.shelf import put_blob
 from sessionmgr.testing.store_conformance.batch import (
     SESSION,
@@ -76,24 +75,24 @@ async def test_a_cancelled_append_that_waits_behind_a_hung_one_is_withdrawn(path
         assert thaw.wait(30)
 
     done: list[str] = []
-    lane = ThreadLane("writer", [Writer(Options(path=path))], lambda _: None)
-    await lane.start()
+    executor = ThreadExecutor("writer", [Writer(Options(path=path))], lambda _: None)
+    await executor.start()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(lane.do, Job(hang))
+        nursery.start_soon(executor.do, Job(hang))
         await hung.wait()
         with trio.move_on_after(0.01) as scope:
-            await lane.do(Job(lambda _: done.append("withdrawn")))
+            await executor.do(Job(lambda _: done.append("withdrawn")))
         assert scope.cancelled_caught
         thaw.set()
-    await lane.do(Job(lambda _: done.append("last")))
-    await lane.close()
+    await executor.do(Job(lambda _: done.append("last")))
+    await executor.close()
     assert done == ["last"]
 
 
 async def test_a_store_on_a_hung_disk_is_left_in_bounds(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ground, "GRACE", 0.1)
+    monkeypatch.setattr(sqlite_store, "GRACE", 0.1)
     async with open_sqlite_store(path) as store, trio.open_nursery() as nursery:
         await new_session(store)
         with held(path):
@@ -116,7 +115,7 @@ async def test_a_store_for_which_there_is_no_room_for_threads_is_left_at_once(
         with pytest.raises(RuntimeError, match="new thread"):
             async with open_sqlite_store(path):
                 pytest.fail("it is open")
-    assert trio.current_time() - begin < ground.GRACE / 2
+    assert trio.current_time() - begin < sqlite_store.GRACE / 2
 
 
 async def test_closing_stores_what_was_handed_over(path: Path) -> None:
@@ -151,12 +150,12 @@ async def test_the_log_is_moved_into_the_file_when_nothing_else_is_to_be_done(pa
             return more
 
     token = trio.lowlevel.current_trio_token()
-    lane = ThreadLane("writer", [Resting(Options(path=path))], lambda _: None)
-    await lane.start()
-    await lane.do(Job(lambda connection: put_blob(connection, "key", bytes(50_000))))
+    executor = ThreadExecutor("writer", [Resting(Options(path=path))], lambda _: None)
+    await executor.start()
+    await executor.do(Job(lambda connection: put_blob(connection, "key", bytes(50_000))))
     with trio.fail_after(60):
         await rested.wait()
-    await lane.close()
+    await executor.close()
 
 
 async def test_power_durability_flushes_each_commit(path: Path) -> None:
@@ -182,7 +181,7 @@ def writer(path: Path) -> Iterator[Writer]:
 
 
 def job(append: Append) -> Job:
-    return Job(lambda connection: append_row(connection, append), rows=len(append.rows))
+    return Job(lambda connection: append_one(connection, append), rows=len(append.rows))
 
 
 def result(job: Job) -> object:
@@ -218,7 +217,7 @@ def test_a_refused_job_leaves_its_group_alone(writer: Writer) -> None:
 
 def test_a_job_that_fails_halfway_leaves_nothing_behind(writer: Writer) -> None:
     def half(connection: sqlite3.Connection) -> None:
-        append_row(connection, batch(1, "a"))
+        append_one(connection, batch(1, "a"))
         raise ZeroDivisionError
 
     wrong = EventRow(2, None, "a", "no bytes")  # type: ignore[arg-type]
@@ -246,12 +245,12 @@ async def test_a_mistake_of_ours_is_told_to_those_who_wait(path: Path) -> None:
         def work(self, jobs: Sequence[Job]) -> None:
             raise ZeroDivisionError
 
-    lane = ThreadLane("writer", [Mistaken(Options(path=path))], lambda _: None)
-    await lane.start()
+    executor = ThreadExecutor("writer", [Mistaken(Options(path=path))], lambda _: None)
+    await executor.start()
     for _ in range(2):
         with trio.fail_after(60), pytest.raises(ZeroDivisionError):
-            await lane.do(Job(lambda _: None))
-    await lane.close()
+            await executor.do(Job(lambda _: None))
+    await executor.close()
 
 
 def test_an_abandoned_job_is_not_done(writer: Writer) -> None:
@@ -304,7 +303,7 @@ async def test_appends_of_many_tasks_share_commits(path: Path) -> None:
 
 
 async def test_who_finds_no_room_waits_for_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ground, "PENDING_ROWS", 10)
+    monkeypatch.setattr(sqlite_store, "PENDING_ROWS", 10)
     done: list[int] = []
 
     async def write(store: SqliteStore, n: int) -> None:
@@ -329,7 +328,7 @@ async def test_who_finds_no_room_waits_for_it(path: Path, monkeypatch: pytest.Mo
 async def test_waiting_for_room_can_be_cancelled_and_lets_others_by(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ground, "PENDING_BYTES", 1000)
+    monkeypatch.setattr(sqlite_store, "PENDING_BYTES", 1000)
 
     async def put(store: SqliteStore, scope: trio.CancelScope, n: int, size: int) -> None:
         with scope:
@@ -357,8 +356,8 @@ async def test_waiting_for_room_can_be_cancelled_and_lets_others_by(
 async def test_what_is_larger_than_all_room_goes_in_alone(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ground, "PENDING_BYTES", 10)
-    monkeypatch.setattr(ground, "PENDING_ROWS", 2)
+    monkeypatch.setattr(sqlite_store, "PENDING_BYTES", 10)
+    monkeypatch.setattr(sqlite_store, "PENDING_ROWS", 2)
     async with open_sqlite_store(path) as store:
         await new_session(store)
         with trio.fail_after(60):

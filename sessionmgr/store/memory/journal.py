@@ -184,7 +184,7 @@ class MemoryJournal:
         self._snapshots.update({each.snapshot_id: each for each in append.snapshots})
         self._sessions[append.session_id] = session
         session.fence = append.fence
-        session.batches[append.first] = identity(append)
+        session.batches[append.first] = identity(append.fence, len(append.rows), append.batch)
         session.events += append.rows
         for data in append.blobs:
             self._blobs.setdefault(hashlib.sha256(data).hexdigest(), data)

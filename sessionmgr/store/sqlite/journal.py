@@ -1,4 +1,11 @@
-"""Writing sessions, runs and events."""
+"""Writing sessions, runs and events: the appends of many sessions by few statements.
+
+Each statement is a turn at the interpreter's lock, for which the writer's thread waits while the
+main thread is busy. So nearly all appends, which only add events to runs that are stored already,
+are written together, and what is stored of their sessions and runs is remembered from one group to
+the next. That is forgotten as soon as anything else has written to the file or a transaction was
+rolled back.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +14,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.errors import IdTaken, UnknownId
+from sessionmgr.model.status import TERMINAL_TYPES
 from sessionmgr.store.admission import (
-    DELTAS,
     RunFacts,
     check_fence,
     check_runs,
@@ -21,14 +28,160 @@ from sessionmgr.store.row import Append, Appended, LedgerRow, NewSession
 from sessionmgr.store.sqlite.shelf import put_blob, put_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from sqlite3 import Connection
 
 TOGETHER: Final = 64
-"""So many events go in by one statement."""
-PRUNED_AT_ONCE: Final = 2000
-PRUNED_RUNS: Final = 50
-"""So many rows, of so many runs, one step of `prune` drops at once; appends go in between."""
+"""Maximum number of rows that one statement inserts."""
+REMEMBERED: Final = 20_000
+"""Maximum number of sessions that are remembered."""
+
+
+class GroupWriter:
+    """Writes groups of appends, in the writer's thread and within its transaction."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Stored] = {}
+        self._version: tuple[int, int] | None = None
+        """The file's version and our own changes after the last group."""
+        self._seen: int | None = None
+        """The file's version at the last group: only others' commits change it."""
+        self._others_wrote = False
+        self._has_looked = False
+
+    def forget(self) -> None:
+        """Remember nothing: a transaction was rolled back."""
+        self._known.clear()
+        self._version = None
+
+    def saw_no_others(self) -> bool:
+        """Return whether a group was written since this was last asked, and no other's commit seen.
+
+        Then whoever looks for what others have written need not look. A commit that came after the
+        group is seen by the next one, or looked for by whoever asks when there was none.
+        """
+        has_looked, self._has_looked = self._has_looked, False
+        if self._others_wrote:
+            self._others_wrote = False
+            return False
+        return has_looked
+
+    def look_again(self) -> None:
+        """Have the next who asks look: what others have written was not passed on."""
+        self._others_wrote = True
+
+    def append_all(self, connection: Connection, appends: Sequence[Append]) -> list[Appended]:
+        """Store all of these batches.
+
+        Raises:
+            AppendRefused: One of them is refused: then the transaction is to be rolled back.
+        """
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        self._others_wrote |= self._seen != version
+        self._seen, self._has_looked = version, True
+        if self._version != (version, connection.total_changes) or len(self._known) > REMEMBERED:
+            self.forget()
+        try:
+            outcomes = self._append_all(connection, appends)
+        except BaseException:
+            self.forget()
+            raise
+        self._version = version, connection.total_changes
+        return outcomes
+
+    def _append_all(self, connection: Connection, appends: Sequence[Append]) -> list[Appended]:
+        plain = _Plain(connection)
+        outcomes: list[Appended] = []
+        for append in appends:
+            if _is_plain(append) and self._add(plain, append):
+                outcomes.append(Appended(append.rows[-1].seq))
+            else:
+                plain.write()
+                self._known.pop(append.session_id, None)
+                outcomes.append(append_one(connection, append))
+        plain.write()
+        return outcomes
+
+    def _add(self, plain: _Plain, append: Append) -> bool:
+        """Add a plain batch; False if it is to be looked at more closely."""
+        known = self._known.get(append.session_id)
+        if known is not None and plain.add(append, known):
+            return True
+        plain.write()  # what is looked up is to be there
+        known = find_stored(
+            plain.connection, append.session_id, {row.run_id for row in append.rows}
+        )
+        if known is None or any(
+            facts.session_id != append.session_id for facts in known.facts.values()
+        ):
+            return False
+        self._known[append.session_id] = known
+        return plain.add(append, known)
+
+
+def _is_plain(append: Append) -> bool:
+    """Return whether a batch only adds events."""
+    return not (
+        append.runs
+        or append.ledger
+        or append.session is not None
+        or append.new_session is not None
+        or append.closes
+        or append.reopens
+        or append.blobs
+        or append.snapshots
+    )
+
+
+class _Plain:
+    """Events of several sessions, until they are written."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection: Final = connection
+        self._events: list[tuple[object, ...]] = []
+        self._sessions: dict[int, int] = {}
+        self._runs: dict[int, tuple[int, int]] = {}
+
+    def add(self, append: Append, stored: Stored) -> bool:
+        """Add the events of a batch if they follow what is stored, and end no run."""
+        seq = append.first
+        if append.fence != stored.fence or seq != stored.last + 1 or not append.rows:
+            return False
+        session, keys, events = stored.session, stored.keys, self._events
+        begun, bounds = len(events), dict[int, tuple[int, int]]()
+        batch: str | None = identity(append.fence, len(append.rows), append.batch)
+        for row in append.rows:
+            key = keys.get(row.run_id)
+            if row.seq != seq or row.type in TERMINAL_TYPES or (key is None and row.run_id):
+                del events[begun:]
+                return False
+            events.append((session, batch, seq, key, row.type, row.body))
+            if key is not None:
+                bounds[key] = (bounds[key][0] if key in bounds else seq), seq
+            batch, seq = None, seq + 1
+        for key, (first, last) in bounds.items():
+            self._runs[key] = (self._runs[key][0] if key in self._runs else first), last
+        self._sessions[session] = stored.last = seq - 1
+        return True
+
+    def write(self) -> None:
+        """Write what was added."""
+        if not self._events:
+            return
+        self._execute(_insert_events, self._events)
+        runs = [(key, first, last) for key, (first, last) in self._runs.items()]
+        self._execute(_update_runs, runs)
+        self._execute(_update_sessions, list(self._sessions.items()))
+        self._events, self._sessions, self._runs = [], {}, {}
+
+    def _execute(self, statement: Callable[[int], str], rows: Sequence[tuple[object, ...]]) -> None:
+        at, together = 0, TOGETHER
+        while at < len(rows):
+            while together > len(rows) - at:  # few lengths, so that the statements are prepared
+                together //= 2
+            values = [value for row in rows[at : at + together] for value in row]
+            self.connection.execute(statement(together), values)
+            at += together
 
 
 def create_session(connection: Connection, session: NewSession) -> None:
@@ -49,12 +202,12 @@ def create_session(connection: Connection, session: NewSession) -> None:
         raise IdTaken("session", session.session_id)
 
 
-def append(connection: Connection, append: Append) -> Appended:
+def append_one(connection: Connection, append: Append) -> Appended:
     """Store a batch, or refuse it before anything has changed."""
     ends = endings(append)
     if append.new_session is not None:
         create_session(connection, append.new_session)
-    stored = find_stored(connection, append)
+    stored = find_stored(connection, append.session_id, named_runs(append))
     if stored is None:
         raise UnknownId("session", append.session_id)
     session, last, keys = stored.session, stored.last, stored.keys
@@ -104,48 +257,36 @@ class Stored:
         self.facts: Final[dict[str, RunFacts]] = {}
 
 
-def find_stored(connection: Connection, append: Append) -> Stored | None:
-    """Look for an append's session, and for the runs that it names."""
-    # A statement is two turns at the interpreter's lock, and most appends name one run: that one
-    # is asked for together with the session.
-    named = named_runs(append)
-    usual = named.pop() if named else None
+def find_stored(
+    connection: Connection, session_id: str, named: Collection[str | None]
+) -> Stored | None:
+    """Look for a session, and for the runs that its append names."""
+    # Most appends name one run: it takes the same statement as the session.
+    run_ids = [each for each in named if each is not None]
+    usual = run_ids.pop() if run_ids else None
     found = connection.execute(
-        "SELECT sessions.key, fence, sessions.last, runs.key, status, session"
+        "SELECT sessions.key, fence, sessions.last, run_id, runs.key, status, session"
         " FROM sessions LEFT JOIN runs ON run_id = ? WHERE session_id = ?",
-        (usual, append.session_id),
+        (usual, session_id),
     ).fetchone()
     if found is None:
         return None
     session, fence, last, *run = found
     stored = Stored(session, fence, last)
-    if usual is not None and run[0] is not None:
-        _note(connection, append, stored, usual, *run)
-    for run_id in named:
-        row = connection.execute(
-            "SELECT key, status, session FROM runs WHERE run_id = ?", (run_id,)
-        ).fetchone()
-        if row is not None:
-            _note(connection, append, stored, run_id, *row)
+    known = [] if run[0] is None else [run]
+    for run_id in run_ids:
+        known += connection.execute(
+            "SELECT run_id, key, status, session FROM runs WHERE run_id = ?", (run_id,)
+        )
+    for run_id, key, status, owner in known:
+        owned_by = session_id
+        if owner != session:
+            (owned_by,) = connection.execute(
+                "SELECT session_id FROM sessions WHERE key = ?", (owner,)
+            ).fetchone()
+        stored.keys[run_id] = key
+        stored.facts[run_id] = RunFacts(owned_by, status)
     return stored
-
-
-def _note(
-    connection: Connection,
-    append: Append,
-    stored: Stored,
-    run_id: str,
-    key: int,
-    status: str,
-    owner: int,
-) -> None:
-    session_id = append.session_id
-    if owner != stored.session:
-        (session_id,) = connection.execute(
-            "SELECT session_id FROM sessions WHERE key = ?", (owner,)
-        ).fetchone()
-    stored.keys[run_id] = key
-    stored.facts[run_id] = RunFacts(session_id, status)
 
 
 def _write_runs(
@@ -155,7 +296,7 @@ def _write_runs(
     keys: dict[str | None, int | None],
     ends: Mapping[str, int],
 ) -> None:
-    bounds = spans(append)
+    bounds = _spans(append)
     for run in append.runs:
         key = keys.get(run.run_id)
         end = ends.get(run.run_id)
@@ -184,25 +325,17 @@ def _write_runs(
 def _write_events(
     connection: Connection, append: Append, session: int, keys: Mapping[str | None, int | None]
 ) -> None:
+    batch: str | None = identity(append.fence, len(append.rows), append.batch)
     for at in range(0, len(append.rows), TOGETHER):
         rows = append.rows[at : at + TOGETHER]
         values: list[int | str | bytes | None] = []
         for row in rows:
-            values += (session, row.seq, keys[row.run_id], row.type, row.body)
-        if not at:
-            values.insert(1, identity(append))
-        connection.execute(_insert_events(len(rows), begins=not at), values)
+            values += (session, batch, row.seq, keys[row.run_id], row.type, row.body)
+            batch = None
+        connection.execute(_insert_events(len(rows)), values)
 
 
-@cache
-def _insert_events(count: int, *, begins: bool) -> str:
-    # Only the first row names the batch; an argument costs more than a NULL in the statement.
-    row = "(?, NULL, ?, ?, ?, ?)"
-    places = ", ".join(["(?, ?, ?, ?, ?, ?)" if begins else row, *[row] * (count - 1)])
-    return f"INSERT INTO events (session, batch, seq, run, type, body) VALUES {places}"
-
-
-def spans(append: Append) -> dict[str, tuple[int, int]]:
+def _spans(append: Append) -> dict[str, tuple[int, int]]:
     """Return the first and the last number of each run's events in the batch."""
     run_ids = {row.run_id for row in append.rows}
     if len(run_ids) == 1:  # as most batches have it
@@ -227,48 +360,22 @@ def _book(
     )
 
 
-def prune_some(
-    connection: Connection, before: int, session_id: str | None
-) -> dict[int, tuple[int, int]] | None:
-    """Drop some deltas of ended runs; return how many and how large by run, or None: all is done.
-
-    One run may take several steps.
-    """
-    runs = connection.execute(
-        "SELECT key, session, pruned, last FROM runs"
-        " WHERE ended IS NOT NULL AND pruned < last AND ended < ? AND"
-        " (? IS NULL OR session = (SELECT key FROM sessions WHERE session_id = ?)) LIMIT ?",
-        (before, session_id, session_id, PRUNED_RUNS),
-    ).fetchall()
-    dropped: dict[int, tuple[int, int]] = {}
-    total = 0
-    for key, session, pruned, last in runs:
-        sizes = _prune_run(connection, key, session, pruned, last)
-        if sizes:
-            dropped[key] = len(sizes), sum(sizes)
-        total += len(sizes)
-        if total >= PRUNED_AT_ONCE:
-            break
-    return dropped if runs else None
+@cache
+def _insert_events(count: int) -> str:
+    places = ", ".join(["(?, ?, ?, ?, ?, ?)"] * count)
+    return f"INSERT INTO events (session, batch, seq, run, type, body) VALUES {places}"
 
 
-def _prune_run(connection: Connection, key: int, session: int, pruned: int, last: int) -> list[int]:
-    rows = connection.execute(
-        "SELECT id, seq, type, length(body) FROM events WHERE session = ? AND seq > ? AND seq <= ?"
-        " AND run = ? AND type IN (?, ?, ?) ORDER BY seq LIMIT ?",
-        (session, pruned, last, key, *DELTAS, PRUNED_AT_ONCE),
-    ).fetchall()
-    connection.executemany("DELETE FROM events WHERE id = ?", [(row[0],) for row in rows])
-    holes: list[tuple[int, int, str]] = []
-    for _, seq, kind, _ in rows:
-        if holes and holes[-1][1] + 1 == seq and holes[-1][2] == kind:
-            holes[-1] = (holes[-1][0], seq, kind)
-        else:
-            holes.append((seq, seq, kind))
-    connection.executemany(
-        "INSERT INTO holes (session, first, last, run, type) VALUES (?, ?, ?, ?, ?)",
-        [(session, first, end, key, kind) for first, end, kind in holes],
+@cache
+def _update_runs(count: int) -> str:
+    places = ", ".join(["(?, ?, ?)"] * count)
+    return (
+        "UPDATE runs SET first = coalesce(first, column2), last = column3"
+        f" FROM (VALUES {places}) WHERE key = column1"
     )
-    looked_at = rows[-1][1] if len(rows) == PRUNED_AT_ONCE else last
-    connection.execute("UPDATE runs SET pruned = ? WHERE key = ?", (looked_at, key))
-    return [row[3] for row in rows]
+
+
+@cache
+def _update_sessions(count: int) -> str:
+    places = ", ".join(["(?, ?)"] * count)
+    return f"UPDATE sessions SET last = column2 FROM (VALUES {places}) WHERE key = column1"

@@ -1,6 +1,7 @@
-"""Removes whole sessions, and returns free pages of the file to the disk.
+"""Drops streamed deltas, removes whole sessions, and returns free pages of the file to the disk.
 
-One transaction removes a session with all its rows. Its images are removed if no remaining event
+All of it is done in steps, so that appends go in between. One transaction removes a session with
+all its rows. Its images are removed if no remaining event
 names them. An image is stored a moment before the event that names it, so this happens only while
 no lease is held.
 """
@@ -9,20 +10,29 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Final
+from contextlib import asynccontextmanager, closing, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+import trio
 from msgspec import Struct
 
+from sessionmgr.errors import StoreError
+from sessionmgr.store.admission import DELTAS
 from sessionmgr.store.images import IMAGE, named_in
-from sessionmgr.store.row import Removed
-from sessionmgr.store.sqlite.connection import Options, connect
+from sessionmgr.store.row import Pruned, Removed
+from sessionmgr.store.sqlite.connection import CHECKPOINT_PAGES, Options, connect
 from sessionmgr.store.sqlite.fault import BUSY, code_of, fault
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
     from pathlib import Path
 
+T = TypeVar("T")
+
+ROWS_AT_ONCE: Final = 2000
+RUNS_AT_ONCE: Final = 50
+"""Rows, and runs whose rows, one step drops; appends run in between."""
 PAGES_AT_ONCE: Final = 500
 """Pages that one step returns; appends run in between."""
 SHORT_LOG: Final = 256
@@ -42,7 +52,119 @@ _OLD: Final = """
 """
 
 
-def remove_one(
+class Write(Protocol):
+    """Has something written in a transaction: the store's `write`."""
+
+    def __call__(self, work: Callable[[sqlite3.Connection], T], *, rows: int = 1) -> Awaitable[T]:
+        """Return what `work` returns, once it is committed."""
+        ...
+
+
+async def prune(write: Write, before: int, session_id: str | None) -> Pruned:
+    """Drop streamed deltas of runs that ended before then, some at a time."""
+    events = size = 0
+    runs: set[int] = set()
+    drop = partial(prune_some, before=before, session_id=session_id)
+    async with _short_log(write):
+        while (some := await write(drop, rows=ROWS_AT_ONCE)) is not None:
+            runs.update(some)
+            events += sum(count for count, _ in some.values())
+            size += sum(bytes_ for _, bytes_ in some.values())
+        return Pruned(events, len(runs), size, await _give_back(write))
+
+
+async def remove(write: Write, before: int, session_id: str | None) -> Removed:
+    """Remove sessions all of whose runs ended before then, one at a time."""
+    sessions = events = size = last = 0
+    blobs = set[str]()
+    async with _short_log(write):
+        while one := await write(
+            partial(_remove_one, after=last, before=before, session_id=session_id),
+            rows=ROWS_AT_ONCE,
+        ):
+            last, removed, named = one
+            blobs |= named
+            sessions, events = sessions + 1, events + removed.events
+            size += removed.size
+        if session_id is None:
+            await write(partial(_remove_requests, before=before))
+        images = Removed()
+        if blobs:
+            images = await write(partial(_remove_blobs, named=blobs))
+        freed = await _give_back(write)
+    return Removed(sessions, events, images.blobs, size + images.size, freed)
+
+
+@asynccontextmanager
+async def _short_log(write: Write) -> AsyncGenerator[None]:
+    """Keep the log as small as possible: the disk may be almost full."""
+    await write(partial(_keep_log, pages=SHORT_LOG))
+    try:
+        yield
+    finally:
+        # Bounded by the patience for others' locks; a closed file has no log any more.
+        with trio.CancelScope(shield=True), suppress(StoreError):
+            await write(partial(_keep_log, pages=CHECKPOINT_PAGES))
+
+
+async def _give_back(write: Write) -> int:
+    """Return free pages of the file to the disk in steps; the result is their size."""
+    freed = 0
+    while some := await write(_give_back_some, rows=ROWS_AT_ONCE):
+        freed += some
+    return freed
+
+
+def prune_some(
+    connection: sqlite3.Connection, before: int, session_id: str | None
+) -> dict[int, tuple[int, int]] | None:
+    """Drop some deltas of ended runs; return how many and how large by run, or None: all is done.
+
+    One run may take several steps.
+    """
+    runs = connection.execute(
+        "SELECT key, session, pruned, last FROM runs"
+        " WHERE ended IS NOT NULL AND pruned < last AND ended < ? AND"
+        " (? IS NULL OR session = (SELECT key FROM sessions WHERE session_id = ?)) LIMIT ?",
+        (before, session_id, session_id, RUNS_AT_ONCE),
+    ).fetchall()
+    dropped: dict[int, tuple[int, int]] = {}
+    total = 0
+    for key, session, pruned, last in runs:
+        sizes = _prune_run(connection, key, session, pruned, last)
+        if sizes:
+            dropped[key] = len(sizes), sum(sizes)
+        total += len(sizes)
+        if total >= ROWS_AT_ONCE:
+            break
+    return dropped if runs else None
+
+
+def _prune_run(
+    connection: sqlite3.Connection, key: int, session: int, pruned: int, last: int
+) -> list[int]:
+    rows = connection.execute(
+        "SELECT id, seq, type, length(body) FROM events WHERE session = ? AND seq > ? AND seq <= ?"
+        " AND run = ? AND type IN (?, ?, ?) ORDER BY seq LIMIT ?",
+        (session, pruned, last, key, *DELTAS, ROWS_AT_ONCE),
+    ).fetchall()
+    connection.executemany("DELETE FROM events WHERE id = ?", [(row[0],) for row in rows])
+    holes: list[tuple[int, int, str]] = []
+    for _, seq, kind, _ in rows:
+        if holes and holes[-1][1] + 1 == seq and holes[-1][2] == kind:
+            holes[-1] = (holes[-1][0], seq, kind)
+        else:
+            holes.append((seq, seq, kind))
+    connection.executemany(
+        "INSERT INTO holes (session, first, last, run, type) VALUES (?, ?, ?, ?, ?)",
+        [(session, first, end, key, kind) for first, end, kind in holes],
+    )
+    looked_at = rows[-1][1] if len(rows) == ROWS_AT_ONCE else last
+    connection.execute("UPDATE runs SET pruned = ? WHERE key = ?", (looked_at, key))
+    return [row[3] for row in rows]
+
+
+def _remove_one(
     connection: sqlite3.Connection, after: int, before: int, session_id: str | None
 ) -> tuple[int, Removed, set[str]] | None:
     """Remove the next session above a key; return its key, the totals, and the images it named.
@@ -73,7 +195,7 @@ def remove_one(
     return key, Removed(sessions=1, events=events, size=size), blobs
 
 
-def remove_blobs(connection: sqlite3.Connection, named: Collection[str]) -> Removed:
+def _remove_blobs(connection: sqlite3.Connection, named: Collection[str]) -> Removed:
     """Remove those images that no event names, unless a lease is held."""
     if connection.execute("SELECT 1 FROM leases WHERE expires IS NOT NULL LIMIT 1").fetchone():
         return Removed()
@@ -90,17 +212,17 @@ def remove_blobs(connection: sqlite3.Connection, named: Collection[str]) -> Remo
     return Removed(blobs=removed, size=size)
 
 
-def remove_requests(connection: sqlite3.Connection, before: int) -> None:
+def _remove_requests(connection: sqlite3.Connection, before: int) -> None:
     """Remove requests older than that: no program waits for their answers any more."""
     connection.execute("DELETE FROM requests WHERE at < ?", (before,))
 
 
-def keep_log(connection: sqlite3.Connection, pages: int) -> None:
+def _keep_log(connection: sqlite3.Connection, pages: int) -> None:
     """Checkpoint the log into the file whenever it has so many pages."""
     connection.execute(f"PRAGMA wal_autocheckpoint={pages}").close()
 
 
-def give_back_some(connection: sqlite3.Connection) -> int:
+def _give_back_some(connection: sqlite3.Connection) -> int:
     """Return some free pages to the disk; the result is their size in bytes."""
     before = _pages(connection)
     if _value(connection, "auto_vacuum") != INCREMENTAL or not _value(connection, "freelist_count"):

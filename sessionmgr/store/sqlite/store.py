@@ -1,17 +1,29 @@
-"""The SQLite store, whole."""
+"""The SQLite store, whole: what it writes, what it reads, and who is told of a commit."""
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    Literal,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    cast,
+)
 
+import outcome
 import trio
 
-from sessionmgr.errors import LeaseHeld, StoreClosed, StoreError, StoreFailed, StoreUnusable
+from sessionmgr.errors import LeaseHeld, StoreClosed, StoreFailed, StoreUnusable
 from sessionmgr.store.admission import is_held
+from sessionmgr.store.bells import Bells
 from sessionmgr.store.row import (
     Append,
     Appended,
@@ -23,13 +35,31 @@ from sessionmgr.store.row import (
     appended,
 )
 from sessionmgr.store.sqlite import holding, journal, reading, removal, shelf
-from sessionmgr.store.sqlite.connection import CHECKPOINT_PAGES, Durability, Options
-from sessionmgr.store.sqlite.ground import Executor, Ground, reads, writes
+from sessionmgr.store.sqlite.connection import Durability, Options
+from sessionmgr.store.sqlite.executor import InlineExecutor, Job, Reader, ThreadExecutor, Writer
+from sessionmgr.store.sqlite.foreign import ForeignWatch, Glance
+from sessionmgr.store.sqlite.room import Room
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from sqlite3 import Connection
+    from types import CoroutineType
 
+    from sessionmgr.store.bells import Key
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Executor: TypeAlias = Literal["thread", "inline"]
+"""Where SQL runs: in threads of its own, or in the task that wants it, for virtual time."""
+
+READERS: Final = 2
+PENDING_ROWS: Final = 16_384
+PENDING_BYTES: Final = 64 * 1024 * 1024
+"""So much may wait to be written; who has more waits for room."""
+GRACE: Final = 5.0
+"""Seconds that closing waits for a disk."""
 
 _BODY: Final = attrgetter("body")
 
@@ -38,8 +68,132 @@ def _size(append: Append) -> int:
     return sum(map(len, (*map(_BODY, (*append.rows, *append.runs)), *append.blobs)))
 
 
-class SqliteStore(Ground):
-    """A store in a file; `open_sqlite_store` opens it."""
+def _nothing(jobs: Sequence[Job]) -> None:
+    """Nobody but the reader wants to know that something was read."""
+
+
+def reads(
+    query: Callable[Concatenate[Connection, P], T],
+) -> Callable[Concatenate[SqliteStore, P], CoroutineType[Any, Any, T]]:
+    """Make a method of a query: with its parameters, but for the connection."""
+
+    async def method(self: SqliteStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.read(lambda connection: query(connection, *args, **kwargs))
+
+    method.__doc__ = query.__doc__
+    return method  # type: ignore[return-value]  # what it returns is one
+
+
+def writes(
+    change: Callable[Concatenate[Connection, P], T],
+) -> Callable[Concatenate[SqliteStore, P], CoroutineType[Any, Any, T]]:
+    """Make a method of a change, likewise."""
+
+    async def method(self: SqliteStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.write(lambda connection: change(connection, *args, **kwargs))
+
+    method.__doc__ = change.__doc__
+    return method  # type: ignore[return-value]  # what it returns is one
+
+
+class SqliteStore:
+    """A store in a file; `open_sqlite_store` opens it. One connection writes, some read."""
+
+    def __init__(self, options: Options, executor: Executor, poll: float | None) -> None:
+        self._options = options
+        self._bells = Bells()
+        self._room = Room(PENDING_ROWS, PENDING_BYTES)
+        self._glance = Glance()
+        self._watch = ForeignWatch(self._bells, self._look, poll)
+        self._closed = False
+        self.commits = 0
+        """How many transactions have been written, or refused by the disk."""
+        self._group = journal.GroupWriter()
+        writer = Writer(options, self._group.forget)
+        readers = [Reader(options) for _ in range(READERS)]
+        self._writing: InlineExecutor | ThreadExecutor
+        self._reading: InlineExecutor | ThreadExecutor
+        if executor == "thread":
+            self._writing = ThreadExecutor("sessionmgr-writer", [writer], self._written)
+            self._reading = ThreadExecutor("sessionmgr-reader", readers, _nothing)
+        else:
+            self._writing = InlineExecutor(writer, self._written)
+            self._reading = InlineExecutor(readers[0], _nothing)
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._options.path
+
+    @property
+    def pending(self) -> tuple[int, int, int]:
+        """Rows and bytes that are handed over and not written yet, and how many wait for room."""
+        return self._room.rows, self._room.size, self._room.waiting
+
+    async def start(self) -> None:
+        """Open the file, or make it."""
+        await self._writing.start()
+        await self._reading.start()
+
+    async def aclose(self) -> None:
+        """Store what was handed over, and close; a disk that hangs is waited for in bounds."""
+        self._closed = True
+        with trio.move_on_after(GRACE, shield=True):
+            await self._reading.close()
+            await self._writing.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed(str(self.path))
+
+    async def write(
+        self,
+        work: Callable[[Connection], T],
+        *,
+        rows: int = 1,
+        size: int = 0,
+        rings: Sequence[tuple[Key, int]] = (),
+    ) -> T:
+        """Have something written, with what else is to be written now, in one transaction."""
+        self._check_open()
+        await self._room.take(rows, size)
+        if self._closed:
+            self._room.give(rows, size)
+            self._check_open()
+        return cast("T", await self._writing.do(Job(work, rows, size, rings)))
+
+    def _written(self, jobs: Sequence[Job]) -> None:
+        """Tell those who wait for it what is committed now, and not before."""
+        self.commits += 1
+        for job in jobs:
+            self._room.give(job.rows, job.size)
+            if job.rings and isinstance(job.outcome, outcome.Value):
+                for key, number in job.rings:
+                    self._bells.ring(key, number)
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Have something read, on one state of the file."""
+        self._check_open()
+        return cast("T", await self._reading.do(Job(work)))
+
+    async def _look(self, awaited: Mapping[Key, int]) -> Sequence[tuple[Key, int]]:
+        if self._group.saw_no_others():  # a job wakes a thread, which costs more than its work
+            await trio.lowlevel.checkpoint()
+            return ()
+        glance = self._glance
+        try:
+            return await self.read(lambda connection: glance.look(connection, awaited))
+        except BaseException:  # what it has found, or finds yet, reaches no waiter
+            self._glance = Glance()
+            self._group.look_again()
+            raise
+
+    async def _wait(self, key: Key, after: int, read: Callable[[Connection], int]) -> int:
+        """Wait until `key` passes `after`; `read` says how far it is."""
+        # Listen first: what is committed while we read rings already.
+        with self._bells.listen(key, after) as waiter:
+            waiter.ring(await self.read(read))
+            return await self._watch.wait(waiter)
 
     # --- the journal -------------------------------------------------------------------------
 
@@ -96,59 +250,11 @@ class SqliteStore(Ground):
 
     async def prune(self, *, before: int, session_id: str | None = None) -> Pruned:
         """Drop streamed deltas of runs that ended before then, some at a time."""
-        events = size = 0
-        runs: set[int] = set()
-        async with self._short_log():
-            while True:
-                some = await self.write(
-                    lambda connection: journal.prune_some(connection, before, session_id),
-                    rows=journal.PRUNED_AT_ONCE,
-                )
-                if some is None:
-                    break
-                runs.update(some)
-                events += sum(count for count, _ in some.values())
-                size += sum(bytes_ for _, bytes_ in some.values())
-            return Pruned(events, len(runs), size, await self._give_back())
+        return await removal.prune(self.write, before, session_id)
 
     async def remove(self, *, before: int, session_id: str | None = None) -> Removed:
         """Remove sessions all of whose runs ended before then, one at a time."""
-        sessions = events = size = last = 0
-        blobs = set[str]()
-        async with self._short_log():
-            while one := await self.write(
-                partial(removal.remove_one, after=last, before=before, session_id=session_id),
-                rows=journal.PRUNED_AT_ONCE,
-            ):
-                last, removed, named = one
-                blobs |= named
-                sessions, events = sessions + 1, events + removed.events
-                size += removed.size
-            if session_id is None:
-                await self.write(lambda connection: removal.remove_requests(connection, before))
-            images = Removed()
-            if blobs:
-                images = await self.write(partial(removal.remove_blobs, named=blobs))
-            freed = await self._give_back()
-        return Removed(sessions, events, images.blobs, size + images.size, freed)
-
-    @asynccontextmanager
-    async def _short_log(self) -> AsyncGenerator[None]:
-        """Keep the log as small as possible: the disk may be almost full."""
-        await self.write(lambda connection: removal.keep_log(connection, removal.SHORT_LOG))
-        try:
-            yield
-        finally:
-            # Bounded by the patience for others' locks; a closed file has no log any more.
-            with trio.CancelScope(shield=True), suppress(StoreError):
-                await self.write(lambda connection: removal.keep_log(connection, CHECKPOINT_PAGES))
-
-    async def _give_back(self) -> int:
-        """Return free pages of the file to the disk in steps; the result is their size."""
-        freed = 0
-        while some := await self.write(removal.give_back_some, rows=journal.PRUNED_AT_ONCE):
-            freed += some
-        return freed
+        return await removal.remove(self.write, before, session_id)
 
     # --- the shelf ---------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ import sessionmgr
 import sessionmgr_adapters
 from sessionmgr.manager import RunHandle, open_manager
 from sessionmgr.model import MessageStreamed, Run
-from sessionmgr.store.sqlite.lane import Job
+from sessionmgr.store.sqlite.executor import Job
 from sessionmgr_adapters.claude import ClaudeAdapter
 from tests.adapters.claude.child import ChildInMemory, LauncherInMemory
 from tests.adapters.claude.dialect import CLAUDE, HELLO, IDLE, INIT, RESULT
@@ -34,7 +34,7 @@ ROOTS = tuple(
     str(Path(each).parent) for each in (sessionmgr.__file__, sessionmgr_adapters.__file__)
 )
 PIECE = "<a piece>"
-FILES = 29
+FILES = 22
 """So many are given one piece of text at most."""
 HANDS = 5
 """So many tasks and threads are: pipe, recorder, the writer's thread, recorder, reader."""

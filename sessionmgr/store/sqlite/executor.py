@@ -1,0 +1,367 @@
+"""Where work on a connection is done: in a thread of its own, or inline.
+
+Work is handed over as jobs, and a task that awaits one may be cancelled at any time: a disk that
+hangs then holds up a thread, and no task. Inline, the same work is done in the caller's task: for
+virtual time, in which one seed makes one schedule.
+"""
+
+from __future__ import annotations
+
+import queue
+import sqlite3
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import outcome
+import trio
+from trio.lowlevel import (
+    Abort,
+    Task,
+    TrioToken,
+    cancel_shielded_checkpoint,
+    checkpoint_if_cancelled,
+    current_task,
+    current_trio_token,
+    reschedule,
+    wait_task_rescheduled,
+)
+
+from sessionmgr.store.sqlite.connection import Options, open_reader, open_writer
+from sessionmgr.store.sqlite.fault import FATAL, code_of, fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Done: TypeAlias = Callable[[Sequence["Job"]], None]
+
+IDLE: Final = 0.2
+"""Seconds without work after which there is time for what can wait."""
+GROUP_ROWS: Final = 4096
+"""Maximum number of rows that are committed together."""
+
+
+class Job:
+    """Some work on a connection, how much it is, and the task that waits for it."""
+
+    __slots__ = ("abandoned", "outcome", "rings", "rows", "size", "task", "work")
+
+    def __init__(
+        self,
+        work: Callable[[sqlite3.Connection], object],
+        rows: int = 1,
+        size: int = 0,
+        rings: Sequence[tuple[tuple[str, str], int]] = (),
+    ) -> None:
+        self.work = work
+        self.rows = rows
+        self.size = size
+        self.rings = rings
+        """Which waiters are to be told which number, once the work is done."""
+        self.task: Task | None = None
+        self.outcome: outcome.Outcome[object] | None = None
+        self.abandoned = False
+
+
+# --- the owners of connections -------------------------------------------------------------------
+
+
+class Worker:
+    """One connection's owner. All but `rows` runs in the executor's thread."""
+
+    rows: int = 1
+    """How many rows of jobs are taken together."""
+
+    def __init__(self, options: Options) -> None:
+        self.options: Final = options
+        self._connection: sqlite3.Connection | None = None
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection, once it is open."""
+        assert self._connection is not None
+        return self._connection
+
+    def open(self) -> None:
+        """Open the file."""
+        raise NotImplementedError
+
+    def work(self, jobs: Sequence[Job]) -> None:
+        """Do the jobs and note their outcomes; what it raises is the outcome of all of them."""
+        raise NotImplementedError
+
+    def rest(self) -> bool:
+        """Do something that can wait; return whether more of it is left."""
+        return False
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+    def error(self, error: BaseException) -> outcome.Error:
+        """Return the outcome of a job that raised this."""
+        if isinstance(error, sqlite3.Error):
+            translated = fault(self.options.path, error)
+            translated.__cause__ = error
+            return outcome.Error(translated)
+        return outcome.Error(error)
+
+    def roll_back(self) -> None:
+        """End a transaction that was left open."""
+        if self.connection.in_transaction:
+            outcome.capture(self.connection.execute, "ROLLBACK")
+
+
+class Writer(Worker):
+    """Commits jobs in groups: one transaction for all that is there.
+
+    A job that is refused leaves the others of its group alone: then all of them are done once more,
+    each behind a savepoint of its own. When the disk refuses, all of them fail, and none is half
+    done.
+    """
+
+    rows = GROUP_ROWS
+
+    def __init__(self, options: Options, rolled_back: Callable[[], None] = lambda: None) -> None:
+        super().__init__(options)
+        self._rolled_back: Final = rolled_back
+        """Called when what was written is not stored."""
+        self._dirty = False
+
+    def open(self) -> None:
+        """Open the file, or make it."""
+        self._connection = open_writer(self.options)
+
+    def work(self, jobs: Sequence[Job]) -> None:
+        """Commit what the jobs do."""
+        wanted = [job for job in jobs if not job.abandoned]
+        committed = outcome.capture(self._commit, wanted)
+        self._dirty = True
+        if isinstance(committed, outcome.Error):
+            self._rolled_back()
+            self.roll_back()
+            for job in wanted:
+                job.outcome = self.error(committed.error)
+
+    def _commit(self, jobs: Sequence[Job]) -> None:
+        # Refusals are rare, and savepoints are a third of all statements otherwise.
+        execute = self.connection.execute
+        execute("BEGIN IMMEDIATE")
+        if all(self._does(job) for job in jobs):
+            execute("COMMIT")
+            return
+        execute("ROLLBACK")
+        self._rolled_back()
+        if len(jobs) == 1:
+            return
+        execute("BEGIN IMMEDIATE")
+        for job in jobs:
+            execute("SAVEPOINT job")
+            if not self._does(job):
+                execute("ROLLBACK TO job")
+                self._rolled_back()
+            execute("RELEASE job")
+        execute("COMMIT")
+
+    def _does(self, job: Job) -> bool:
+        """Do a job; False if it was refused."""
+        job.outcome = outcome.capture(job.work, self.connection)
+        if isinstance(job.outcome, outcome.Value):
+            return True
+        error = job.outcome.error
+        if isinstance(error, sqlite3.Error) and code_of(error) in FATAL:
+            raise error
+        job.outcome = self.error(error)
+        return False
+
+    def rest(self) -> bool:
+        """Move what was written from the log into the file, so that no commit has to."""
+        if self._dirty:
+            self._dirty = False
+            outcome.capture(self.connection.execute, "PRAGMA wal_checkpoint(PASSIVE)")
+        return False
+
+    def close(self) -> None:
+        """Move the log into the file, if no other process uses it, and close the connection."""
+        outcome.capture(self.connection.execute, "PRAGMA busy_timeout=100")
+        outcome.capture(self.connection.execute, "PRAGMA wal_checkpoint(TRUNCATE)")
+        super().close()
+
+
+class Reader(Worker):
+    """Does one job after the other, each on one state of the file."""
+
+    def open(self) -> None:
+        """Open the file."""
+        self._connection = open_reader(self.options)
+
+    def work(self, jobs: Sequence[Job]) -> None:
+        """Read what the jobs want."""
+        for job in jobs:
+            if not job.abandoned:
+                job.outcome = outcome.capture(self._read, job)
+                if isinstance(job.outcome, outcome.Error):
+                    job.outcome = self.error(job.outcome.error)
+            self.roll_back()
+
+    def _read(self, job: Job) -> object:
+        self.connection.execute("BEGIN")
+        return job.work(self.connection)
+
+
+def _work(worker: Worker, jobs: Sequence[Job]) -> None:
+    worked = outcome.capture(worker.work, jobs)
+    if isinstance(worked, outcome.Error):  # a mistake of ours: no task is to wait for ever
+        for job in jobs:
+            job.outcome = outcome.Error(worked.error)
+
+
+# --- the executors -------------------------------------------------------------------------------
+
+
+class InlineExecutor:
+    """Does each job at once, in the task that wants it."""
+
+    def __init__(self, worker: Worker, done: Done) -> None:
+        self._worker: Final = worker
+        self._done: Final = done
+        self._is_open = False
+
+    async def start(self) -> None:
+        """Open what is worked on."""
+        await checkpoint_if_cancelled()
+        self._worker.open()
+        self._is_open = True
+
+    async def do(self, job: Job) -> object:
+        """Do the job."""
+        _work(self._worker, [job])
+        self._done([job])
+        await cancel_shielded_checkpoint()  # what is stored is to be known
+        assert job.outcome is not None
+        return job.outcome.unwrap()
+
+    async def close(self) -> None:
+        """Close what was worked on."""
+        if self._is_open:
+            self._worker.close()
+        await cancel_shielded_checkpoint()
+
+
+class ThreadExecutor:
+    """Does jobs in one thread per worker, in the order they came."""
+
+    def __init__(self, name: str, workers: Sequence[Worker], done: Done) -> None:
+        self._name: Final = name
+        self._workers: Final = workers
+        self._done: Final = done
+        self._queue: Final[queue.SimpleQueue[Job | None]] = queue.SimpleQueue()
+        self._token: TrioToken | None = None
+        self._running = 0
+        self._ended: Final = trio.Event()
+
+    async def start(self) -> None:
+        """Start the threads, and open what they work on."""
+        self._token = current_trio_token()
+        opening: list[Job] = []
+        for worker in self._workers:
+            job = Job(lambda _: None)
+            opening.append(job)
+            # A daemon: a disk that hangs must not keep the program from ending.
+            target = threading.Thread(
+                target=self._serve, args=(worker, job), name=self._name, daemon=True
+            )
+            target.start()
+            self._running += 1
+        for job in opening:
+            if job.outcome is None:
+                await self._sleep(job)
+            else:
+                job.outcome.unwrap()
+
+    async def do(self, job: Job) -> object:
+        """Return what the job's work returns, or raise what it raises.
+
+        If this is cancelled, the work may have been done, or may yet be.
+        """
+        self._queue.put(job)
+        return await self._sleep(job)
+
+    async def _sleep(self, job: Job) -> object:
+        def abort(_: object) -> Abort:
+            job.task = None
+            job.abandoned = True
+            return Abort.SUCCEEDED
+
+        job.task = current_task()
+        return await wait_task_rescheduled(abort)
+
+    async def close(self) -> None:
+        """Finish what was handed over, and wait until the threads have ended."""
+        for _ in self._workers:
+            self._queue.put(None)
+        if self._running:
+            await self._ended.wait()
+
+    # --- in the thread ---------------------------------------------------------------------------
+
+    def _serve(self, worker: Worker, opening: Job) -> None:
+        opening.outcome = outcome.capture(worker.open)
+        self._post(self._wake, [opening])
+        if isinstance(opening.outcome, outcome.Value):
+            more_to_come = True
+            while more_to_come:
+                jobs, more_to_come = self._take(worker)
+                if jobs:
+                    _work(worker, jobs)
+                    self._post(self._answer, jobs)
+            outcome.capture(worker.close)
+        self._post(self._end)
+
+    def _take(self, worker: Worker) -> tuple[list[Job], bool]:
+        """Wait for a job; return it with those that came meanwhile."""
+        job = self._next(worker)
+        jobs: list[Job] = []
+        rows = 0
+        while job is not None:
+            jobs.append(job)
+            rows += job.rows
+            if rows >= worker.rows:
+                return jobs, True
+            try:
+                job = self._queue.get_nowait()
+            except queue.Empty:
+                return jobs, True
+        return jobs, False
+
+    def _next(self, worker: Worker) -> Job | None:
+        more = True
+        while more:
+            try:
+                return self._queue.get(timeout=IDLE)
+            except queue.Empty:
+                more = worker.rest()
+        return self._queue.get()
+
+    def _post(self, sync: Callable[..., object], *args: object) -> None:
+        assert self._token is not None
+        with suppress(trio.RunFinishedError):  # no task is left to be told
+            self._token.run_sync_soon(sync, *args)
+
+    # --- back in trio ----------------------------------------------------------------------------
+
+    def _answer(self, jobs: Sequence[Job]) -> None:
+        self._done(jobs)
+        self._wake(jobs)
+
+    def _wake(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            if job.task is not None:
+                assert job.outcome is not None
+                reschedule(job.task, job.outcome)
+                job.task = None
+
+    def _end(self) -> None:
+        self._running -= 1
+        if not self._running:
+            self._ended.set()

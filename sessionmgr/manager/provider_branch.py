@@ -190,14 +190,14 @@ class ProviderBranch:
     def _disconnect(self) -> None:
         """Take back the starts that the adapter has not handled."""
         self._actors = None
-        for entry in [entry for entry in self._sent if entry.task.recall is not None]:
+        for entry in [entry for entry in self._sent if entry.recall is not None]:
             del self._sent[entry]
-            entry.task.context = None
+            entry.context = None
             self._put_off(entry)
 
     def _put_off(self, entry: RunState) -> None:
         """Have a run wait for the restart of the branch."""
-        entry.task.recall = partial(self._recall, entry)
+        entry.recall = partial(self._recall, entry)
         limit = entry.clocks.of("start") or LONGEST_WAIT
         self._waiting[entry] = trio.current_time() + limit
 
@@ -210,12 +210,12 @@ class ProviderBranch:
     def _recall(self, entry: RunState) -> None:
         """Take back the start of a run that is to end."""
         self._sent.pop(entry, None)
-        entry.task.context = None
+        entry.context = None
         self._refuse(entry)
 
     def _refuse(self, entry: RunState, why: str | None = None) -> None:
         self._waiting.pop(entry, None)
-        entry.task.recall = None
+        entry.recall = None
         entry.never_began(why or self.why_down)
 
     def go_down(self, why: str) -> None:
@@ -257,7 +257,7 @@ class ProviderBranch:
             self._send(entry, self._actors[0])
 
     def _send(self, entry: RunState, adapter: Ref[ProviderAdapter]) -> None:
-        live, task = entry.live, entry.task
+        live = entry.live
         if entry.spec.provider_session_id is None and live.provider_session_id is not None:
             entry.spec = replace(entry.spec, provider_session_id=live.provider_session_id)
         run = RunContext(
@@ -269,19 +269,19 @@ class ProviderBranch:
             lambda text: live.redactor.text.redact(text),  # more secrets may become known
         )
         try:
-            adapter.cast(StartRun(task, run, partial(self._gone, entry)))
+            adapter.cast(StartRun(entry, run, partial(self._gone, entry)))
         except MailboxFull as error:
             self._refuse(entry, f"{self.name} does not handle its messages: {error}")
             return
         self._sent[entry] = None
-        task.context, task.recall = run, partial(self._recall, entry)
+        entry.context, entry.recall = run, partial(self._recall, entry)
         if entry.sent():  # else this is its second start, and its timeouts run
             self._watch(entry)
 
     def _gone(self, entry: RunState) -> None:
         """Note the end of a run's task; one that was stopped before it began cannot report it."""
         del self._sent[entry]
-        entry.task.context = None
+        entry.context = None
         entry.never_began(self.why_down)
 
     def _narrow(self, entry: RunState, live: Mapping[str, Support]) -> None:
@@ -306,7 +306,7 @@ class ProviderBranch:
         self, entry: RunState, content: str, message_id: str, tell: Callable[[Fate], None]
     ) -> None:
         """Give a message to the turn that runs, and tell its fate."""
-        run = entry.task.context
+        run = entry.context
         if run is None or self._actors is None or not self.can_append():
             tell("dropped")
             return

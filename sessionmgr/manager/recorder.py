@@ -21,6 +21,7 @@ from sessionmgr.manager.append_batch import AppendBatch
 from sessionmgr.manager.approval import decide
 from sessionmgr.manager.budget import budget_now, why_spent
 from sessionmgr.manager.commands import REST, Command
+from sessionmgr.manager.shutdown import begin_after_end
 from sessionmgr.manager.transitions import Transitions
 from sessionmgr.model import Cause, Snapshot as SnapshotValue, encode_json
 from sessionmgr.otp import Run as Task
@@ -356,8 +357,9 @@ class Recorder:
 
     def limit_end(self, run: RunState) -> None:
         """Limit the time that the task of a run has left which its provider has ended."""
-        run.task.begin_after_end()
-        self._tables.timeouts.watch(run)
+        if not run.gone.is_set():
+            begin_after_end(run)
+            self._tables.timeouts.watch(run)
 
     def launch(self, run: RunState) -> None:
         """Have a run's task started."""

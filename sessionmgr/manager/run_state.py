@@ -17,19 +17,23 @@ import trio
 from sessionmgr.adapter.lazy_event import Latch
 from sessionmgr.adapter.run_control import RunControl, Stop
 from sessionmgr.errors import IllegalTransition
-from sessionmgr.manager.shutdown import Shutdown
+from sessionmgr.manager import shutdown
 from sessionmgr.manager.streams import Streams
 from sessionmgr.model import TERMINAL, Cause, Run, StallSuspected
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.question import Approve
-    from sessionmgr.adapter.run_context import RunSpec
+    from sessionmgr.adapter.run_context import RunContext, RunSpec
     from sessionmgr.adapter.run_control import Question
     from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.plan import RunWish
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.manager.timeouts import TimeoutScheduler
     from sessionmgr.model import Json, Negotiation
+    from sessionmgr.otp import Run as Task, TaskSupervisor
 
 
 class Phase(StrEnum):
@@ -83,23 +87,31 @@ class RunState(RunControl):
 
     __slots__ = (
         "_timeouts",
+        "abandon_at",
         "admitted",
         "approve",
         "asked",
         "clocks",
+        "context",
         "dispatched_at",
+        "due",
         "ended",
         "explained",
         "follow_up",
         "gone",
         "in_turn",
+        "interruption",
+        "is_cut",
         "is_launched",
+        "is_noted",
         "live",
         "message_id",
         "metadata",
         "negotiation",
         "pause",
         "phase",
+        "played",
+        "recall",
         "run",
         "secrets",
         "spec",
@@ -155,7 +167,22 @@ class RunState(RunControl):
         self.run = Run(id=run_id, session_id=session.id, provider=session.provider)
         """The record, as far as it is stored."""
         self.phase = Phase.WAITING
-        self.task: Final = Shutdown(self)
+        self.context: RunContext | None = None
+        """The run as the adapter to which its start was sent sees it."""
+        self.recall: Callable[[], None] | None = None
+        """Takes its start back; None once the adapter has launched the task."""
+        self.task: Task[None] | None = None
+        """The task, once the adapter has launched it."""
+        self.played: tuple[ProviderAdapter, TaskSupervisor] | None = None
+        """The adapter that plays it, and the nursery of run tasks, while it is played."""
+        self.interruption: Task[None] | None = None
+        self.due = inf
+        """When the time of the present phase of its end is up, by trio's clock."""
+        self.abandon_at = inf
+        self.is_cut = False
+        """Whether the task was cancelled."""
+        self.is_noted = False
+        """Whether the record says that the task did not end in time."""
         self.is_launched = False
         """Whether it has, or had, a task."""
         self.admitted: Final = Latch()
@@ -217,6 +244,9 @@ class RunState(RunControl):
         """Whether its task may be started."""
         return Step.START in TRANSITIONS[self.phase]
 
+    play = shutdown.play
+    interrupt = shutdown.interrupt
+
     # --- steps -----------------------------------------------------------------------------------
 
     def _advance(self, step: Step) -> None:
@@ -231,9 +261,9 @@ class RunState(RunControl):
         """Note that it has its turn."""
         self._advance(Step.DISPATCH)
 
-    def launched(self) -> None:
-        """Note that its task was started."""
-        self.is_launched = True
+    def launched(self, task: Task[None]) -> None:
+        """Note that the adapter has launched its task."""
+        self.task, self.recall, self.is_launched = task, None, True
         self._advance(Step.START)
 
     def claim(self, stop: Stop) -> bool:
@@ -257,7 +287,7 @@ class RunState(RunControl):
             self.live.commands.task_never_began(self, "")
         else:
             self.live.commands.stop(self)
-            self.task.begin()
+            shutdown.begin(self)
             self._timeouts.watch(self)
         return True
 
@@ -296,12 +326,13 @@ class RunState(RunControl):
         if self.phase is not Phase.OVER:  # else it was abandoned
             self._advance(Step.TASK_OVER)
         self.gone.set()
-        self.task.due = inf
+        self.due = inf
+        self.task = self.interruption = None  # which have the run, in a cycle
 
     def let_go(self) -> None:
         """End its task at once: its recorder has died, and another writes its end."""
         self.claim(Stop(cause=Cause.MANAGER_CRASH))
-        self.task.cut()
+        shutdown.cut(self)
 
     # --- what the others note --------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.adapter.run_control import Stop
+from sessionmgr.manager import shutdown
 from sessionmgr.manager.clocks import Watch, watch
 from sessionmgr.manager.run_state import RunState
 from sessionmgr.model import Cause, Failure, FailureKind
@@ -112,7 +113,7 @@ class TimeoutScheduler:
     def _sweep(self) -> None:
         """Forget the runs that are over: their timeouts may be due in half an hour."""
         for number, watched in list(self._watched.items()):
-            if isinstance(watched, RunState) and not watched.is_on and watched.task.due == inf:
+            if isinstance(watched, RunState) and not watched.is_on and watched.due == inf:
                 del self._watched[number]
         self._due[:] = [each for each in self._due if each[1] in self._watched]
         heapq.heapify(self._due)
@@ -121,9 +122,9 @@ class TimeoutScheduler:
     def _look(self, run: RunState, now: float, *, acts: bool = True) -> float:
         """Enforce what is due, or leave that to the next look; return when to look again."""
         if not run.is_on:
-            if acts and now >= run.task.due:
-                run.task.time_is_up()
-            return run.task.due
+            if acts and now >= run.due:
+                shutdown.time_is_up(run)
+            return run.due
         if run.dispatched_at is None:
             return inf
         live = run.live

@@ -327,7 +327,8 @@ class Life:
         """Make the end known to everybody, at once."""
         self.reason = reason
         self.parked = False
-        self.scope = self.actor = None
+        # Without the task there is no cycle: no collector has to find out that nobody needs it.
+        self.task = self.scope = self.actor = None
         if self.names is not None:
             for registry in self.names:
                 registry.forget(self)

@@ -131,7 +131,7 @@ class TaskSupervisor(Pool):
             if life.interrupted:
                 self._end_interrupted()
         self._release(life)
-        run = life.value
+        run, life.value = life.value, None  # which have each other, in a cycle
         assert isinstance(run, Run)
         run.finish()
 

@@ -14,12 +14,11 @@ from trio.testing import MockClock
 import sessionmgr.manager
 from sessionmgr.adapter import RunSpec, Stop
 from sessionmgr.errors import IllegalTransition
-from sessionmgr.manager import Clocks
+from sessionmgr.manager import Clocks, shutdown
 from sessionmgr.manager.plan import RunWish
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.manager.run_state import TRANSITIONS, Phase, RunState, Step
 from sessionmgr.manager.session_state import SessionState
-from sessionmgr.manager.shutdown import Shutdown
 from sessionmgr.manager.timeouts import TimeoutScheduler
 from sessionmgr.model import (
     TERMINAL_TYPES,
@@ -97,7 +96,7 @@ def take(run: RunState, step: Step) -> bool:
         case Step.DISPATCH:
             run.dispatch()
         case Step.START:
-            run.task.launched(Run(trio.sleep_forever, (), None))
+            run.launched(Run(trio.sleep_forever, (), None))
         case Step.STOP:
             return run.end(Stop(cause=Cause.CALLER))
         case Step.GRACE_OVER:
@@ -240,11 +239,11 @@ async def test_a_run_that_was_not_launched_in_the_grace_is_over_without_a_task(
     run = await in_phase(Phase.DISPATCHED)
     took_back: list[RunState] = []
     assert run.end(Stop(cause=Cause.CALLER))
-    assert run.task.due == trio.current_time() + run.grace
-    run.task.time_is_up()
-    assert (run.phase, run.gone.is_set(), run.task.due) == (Phase.OVER, True, math.inf)
+    assert run.due == trio.current_time() + run.grace
+    shutdown.time_is_up(run)
+    assert (run.phase, run.gone.is_set(), run.due) == (Phase.OVER, True, math.inf)
     again = await in_phase(Phase.DISPATCHED)
-    again.task.recall = lambda: took_back.append(again)
+    again.recall = lambda: took_back.append(again)
     again.end(Stop(cause=Cause.CALLER))
     assert took_back == [again]
 
@@ -263,6 +262,7 @@ async def test_a_run_whose_recorder_has_died_is_cut_or_over_at_once(
 
 # Who writes what of a run, beside the run itself and its session's recorder.
 NOTES = {
+    "shutdown.py": {"abandon_at", "due", "interruption", "is_cut", "is_noted", "played", "recall"},
     "timeouts.py": {"warned_at", "warned_of_deadline", "watch_number"},
     "provider_branch.py": {"context", "recall", "spec"},
 }
@@ -270,7 +270,7 @@ RECORDER = {"run_state.py", "recorder.py", "transitions.py"}
 
 
 def test_only_the_recorder_of_its_session_writes_a_run() -> None:
-    fields = {name for of in (*RunState.__mro__, Shutdown) for name in getattr(of, "__slots__", ())}
+    fields = {name for of in RunState.__mro__ for name in getattr(of, "__slots__", ())}
     for path in README.parent.glob("*.py"):
         if path.name not in RECORDER:
             written = set(attributes_written(path)) & fields

@@ -208,8 +208,8 @@ class ClaudeAdapter(ProviderAdapter):
         finally:
             del self._drivers[run.run_id]
         strategy.is_renamed = driver.state.session_id != process.spec.session
-        is_fit = not (driver.has_failed or driver.leaves_work or run.was_silent)
-        if process.info is None or not is_fit or strategy.is_own or strategy.is_renamed:
+        is_fit = driver.is_fit and process.info is not None and not run.was_silent
+        if not is_fit or strategy.is_own or strategy.is_renamed:
             lease.abandon()
         if driver.phase is Phase.SILENT:
             process.connection.hurried = True

@@ -16,7 +16,7 @@ import trio
 from sessionmgr.adapter.kit.conversation_run import PhasedConversationRun
 from sessionmgr.adapter.kit.future import Future
 from sessionmgr.adapter.kit.request_handler import RequestHandler
-from sessionmgr.model import ErrorOccurred, PolicyViolation
+from sessionmgr.model import ErrorOccurred, MessageStreamed, PolicyViolation
 from sessionmgr.wire import NoFrame
 from sessionmgr.wire.noise import Noise
 from sessionmgr_adapters.claude.claude_process import mode_failure
@@ -36,7 +36,7 @@ from sessionmgr_adapters.claude.frames import (
 from sessionmgr_adapters.claude.normalise import normalise
 from sessionmgr_adapters.claude.outbound import Outbound
 from sessionmgr_adapters.claude.outgoing import ControlRequest, Outgoing, literal_failure
-from sessionmgr_adapters.claude.phase import TRANSITIONS, Output, Phase, Step
+from sessionmgr_adapters.claude.phase import MINOR, TRANSITIONS, Phase, Step
 from sessionmgr_adapters.claude.request_handler import handle
 from sessionmgr_adapters.claude.session_file import SILENCE, SessionFile, path_of
 from sessionmgr_adapters.claude.state import State
@@ -77,12 +77,13 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
         strategy: LaunchStrategy,
         patience: float,
     ) -> None:
-        super().__init__(run, TRANSITIONS, Phase.CONFIGURING, lost=Step.LOSE)
+        super().__init__(run, TRANSITIONS, Phase.CONFIGURING, lost=Step.LOSE, minor=MINOR)
         self.process: Final = process
         self.options: Final = options
         self.state: Final = State(process.spending)
         self.state.session_id = process.spec.session
-        self.output = Output.NONE
+        self.has_spoken = False
+        """Whether something has come on stdout that is not mere noise."""
         self.result: Result | None = None
         """The last result."""
         self.failure: Failure | None = None
@@ -98,7 +99,7 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
         self._activity = Activity.WORKING
         self._quiet: trio.CancelScope | None = None
         """Around the wait for the agent's last word."""
-        self._reads = 0
+        self.reads = 0
 
     @property
     def is_heard(self) -> bool:
@@ -106,19 +107,14 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
         return self._first_word.is_set()
 
     @property
-    def has_failed(self) -> bool:
-        """Whether the process ended, or was silent, in the middle of the run."""
-        return self.phase in {Phase.LOST, Phase.SILENT}
-
-    @property
-    def leaves_work(self) -> bool:
-        """Whether the agent is left in the middle of something.
+    def is_fit(self) -> bool:
+        """Whether the process may serve another run: it lives, and nothing is left open.
 
         What a tool has started may outlive the interrupt that ends the tool.
         """
         is_cut_short = self.phase is Phase.STOPPED and self.state.used_tools
         is_waited_for = bool(self._replies) or bool(self.state.tasks) or self._outbound.is_open
-        return is_cut_short or is_waited_for
+        return not (is_cut_short or is_waited_for or self.phase in {Phase.LOST, Phase.SILENT})
 
     # --- from the start to the first word --------------------------------------------------------
 
@@ -165,11 +161,22 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
         if not frames:
             return
         self._hear()
-        if self.output is not Output.FRAMES:
-            self._note_output(frames)
+        if not self.has_spoken:
+            self.has_spoken = not all(isinstance(each, Noise) for each in frames)
         state = self.state
         events: list[Event] = []
+        message, block, name = state.streaming, -1, ""  # the block whose text streams
         for frame in frames:
+            # Nearly all frames are pieces of text, so they do not take the long way.
+            if type(frame) is StreamEvent and frame.parent_tool_use_id is None and state.started:
+                event = frame.event
+                if event.delta is not None and event.delta.text:
+                    if event.index != block or frame.api_message_id != message:
+                        message, block = frame.api_message_id, event.index
+                        name = state.streamed_name(frame)
+                    events.append(MessageStreamed(delta=event.delta.text, message_id=name))
+                    continue
+            block = -1
             events += normalise(frame, state)
             if type(frame) is not StreamEvent:
                 self.emit(*events)
@@ -183,15 +190,11 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
         self._look_whether_over()
 
     def _hear(self) -> None:
-        self._reads += 1
+        self.reads += 1
         if self._first_word.is_set() or self.phase is Phase.CONFIGURING:
             return
         self._first_word.set()
         self.step(Step.HEAR)
-
-    def _note_output(self, frames: Sequence[Read]) -> None:
-        is_noise = all(isinstance(each, Noise) for each in frames)
-        self.output = Output.NOISE if is_noise else Output.FRAMES
 
     async def _watch_file(self) -> None:
         """Report tool calls from the session's file while the agent is silent."""
@@ -202,9 +205,9 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
             return
         file = SessionFile(path)
         while True:
-            reads = self._reads
+            reads = self.reads
             await trio.sleep(SILENCE)
-            if reads != self._reads or self.phase is Phase.CONFIGURING:
+            if reads != self.reads or self.phase is Phase.CONFIGURING:
                 continue
             events = [each for frame in await file.news() for each in normalise(frame, self.state)]
             if events:
@@ -225,7 +228,7 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
             case ControlReply(response=reply) if reply.request_id in self._replies:
                 self._replies.pop(reply.request_id).set(reply)
             case ControlReply(response=Reply(response={"still_queued": []})):
-                self._confirm_interrupt()
+                self.step(Step.CONFIRM)
             case HostRequest():
                 handle(self, frame)
             case HostRequestWithdrawn(request_id=request_id):
@@ -320,10 +323,6 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
             return
         await self.conversation.interrupt()
         self._look_whether_over()
-
-    def _confirm_interrupt(self) -> None:
-        if self.phase in {Phase.STOPPING, Phase.ENDING}:
-            self.step(Step.CONFIRM)
 
     # --- messages and requests of ours -----------------------------------------------------------
 

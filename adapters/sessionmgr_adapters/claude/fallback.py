@@ -15,7 +15,7 @@ import msgspec
 
 from sessionmgr.model import ErrorOccurred, Failure, FailureKind
 from sessionmgr_adapters.claude.failures import complaint_kind
-from sessionmgr_adapters.claude.phase import Output, Phase
+from sessionmgr_adapters.claude.phase import Phase
 
 if TYPE_CHECKING:
     from sessionmgr_adapters.claude.driver import ClaudeDriver
@@ -58,7 +58,7 @@ def start_failure_of(driver: ClaudeDriver, *, was_used: bool) -> StartFailure | 
     """Return how a start failed; None if the agent has answered, or says what is wrong."""
     if driver.failure is not None or driver.state.failure is not None or driver.is_heard:
         return None
-    is_noise_alone = driver.output is Output.NOISE
+    is_noise_alone = driver.reads > 0 and not driver.has_spoken
     if driver.phase is Phase.SILENT:
         return StartFailure.KNOWS_NO_FRAMES if is_noise_alone else StartFailure.HUNG
     if driver.phase is not Phase.LOST:

@@ -133,7 +133,6 @@ class User(Tagged, frozen=True, kw_only=True, tag="user"):
 class Delta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """More of a block."""
 
-    type: str = ""
     text: str = ""
     thinking: str = ""
 

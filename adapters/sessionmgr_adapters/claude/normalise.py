@@ -128,7 +128,7 @@ def _streamed(frame: StreamEvent, state: State) -> list[Event]:
     event = frame.event
     delta, parent = event.delta, _parent(frame.parent_tool_use_id)
     if delta is not None and delta.text:
-        name = f"{frame.api_message_id or state.streaming}/{event.index}"
+        name = state.streamed_name(frame)
         return [MessageStreamed(delta=delta.text, message_id=name, parent_tool_call_id=parent)]
     if delta is not None and delta.thinking:
         return [ReasoningStreamed(delta=delta.thinking, parent_tool_call_id=parent)]

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from enum import Enum, StrEnum, auto
+from enum import StrEnum
 from typing import Final
-
-
-class Output(Enum):
-    """What has come on the process's stdout so far."""
-
-    NONE = auto()
-    NOISE = auto()
-    FRAMES = auto()
 
 
 class Phase(StrEnum):
@@ -59,63 +51,49 @@ class Step(StrEnum):
     GIVE_UP = "give_up"
 
 
+_LOST: Final = {Step.LOSE: Phase.LOST}
+_UNANSWERED: Final = {Step.GIVE_UP: Phase.SILENT, **_LOST}
+_SETTLED: Final = {Step.SETTLE: Phase.STOPPED, Step.QUIET: Phase.STOPPED}
 TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
     Phase.CONFIGURING: {
         Step.PROMPT: Phase.PROMPTED,
-        Step.WORK: Phase.CONFIGURING,
         Step.REFUSE: Phase.DONE,
         Step.INTERRUPT: Phase.STOPPED,
-        Step.LOSE: Phase.LOST,
-        Step.GIVE_UP: Phase.SILENT,
+        **_UNANSWERED,
     },
-    Phase.PROMPTED: {
-        Step.HEAR: Phase.WORKING,
-        Step.INTERRUPT: Phase.STOPPING,
-        Step.LOSE: Phase.LOST,
-        Step.GIVE_UP: Phase.SILENT,
-    },
+    Phase.PROMPTED: {Step.HEAR: Phase.WORKING, Step.INTERRUPT: Phase.STOPPING, **_UNANSWERED},
     Phase.WORKING: {
-        Step.WORK: Phase.WORKING,
         Step.TASKS: Phase.BACKGROUND,
         Step.SETTLE: Phase.DONE,
         Step.QUIET: Phase.DONE,
         Step.INTERRUPT: Phase.STOPPING,
-        Step.LOSE: Phase.LOST,
+        **_LOST,
     },
-    # An agent that is idle is not done: it may take up what a task has come to.
     Phase.BACKGROUND: {
         Step.WORK: Phase.WORKING,
-        Step.TASKS: Phase.BACKGROUND,
+        # An agent that is idle is not done: it may take up what a task has come to.
         Step.SETTLE: Phase.BACKGROUND,
         Step.QUIET: Phase.DONE,
         Step.INTERRUPT: Phase.STOPPING,
-        Step.LOSE: Phase.LOST,
+        **_LOST,
     },
     Phase.STOPPING: {
-        Step.HEAR: Phase.STOPPING,
-        Step.WORK: Phase.STOPPING,
-        Step.TASKS: Phase.STOPPING,
-        Step.SETTLE: Phase.STOPPED,
-        Step.QUIET: Phase.STOPPED,
-        Step.INTERRUPT: Phase.STOPPING,
         Step.CONFIRM: Phase.ENDING,
-        Step.LOSE: Phase.LOST,
-        Step.GIVE_UP: Phase.SILENT,
+        Step.INTERRUPT: Phase.STOPPING,
+        **_SETTLED,
+        **_UNANSWERED,
     },
     # Its turn ends with a result: `idle` comes a while later, and says no more than that.
     Phase.ENDING: {
-        Step.HEAR: Phase.ENDING,
         Step.WORK: Phase.STOPPING,
-        Step.TASKS: Phase.ENDING,
-        Step.SETTLE: Phase.STOPPED,
-        Step.QUIET: Phase.STOPPED,
         Step.INTERRUPT: Phase.STOPPING,
-        Step.CONFIRM: Phase.ENDING,
-        Step.LOSE: Phase.LOST,
-        Step.GIVE_UP: Phase.SILENT,
+        **_SETTLED,
+        **_UNANSWERED,
     },
     Phase.DONE: {},
     Phase.STOPPED: {},
     Phase.LOST: {},
     Phase.SILENT: {},
 }
+MINOR: Final = frozenset({Step.HEAR, Step.WORK, Step.TASKS, Step.CONFIRM})
+"""Steps that change nothing where the table does not name them."""

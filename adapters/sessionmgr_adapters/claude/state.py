@@ -9,7 +9,7 @@ from sessionmgr_adapters.claude.spending import Spending
 
 if TYPE_CHECKING:
     from sessionmgr.model import Failure
-    from sessionmgr_adapters.claude.frames import Assistant, RateLimitInfo, ToolUse
+    from sessionmgr_adapters.claude.frames import Assistant, RateLimitInfo, StreamEvent, ToolUse
 
 Credential: TypeAlias = Literal["api_key", "subscription", "unknown"]
 
@@ -51,6 +51,10 @@ class State:
         place = self._blocks.get(message_id, 0)
         self._blocks[message_id] = place + 1
         return f"{message_id}/{place}"
+
+    def streamed_name(self, frame: StreamEvent) -> str:
+        """Return the name of the block of which more is streamed."""
+        return f"{frame.api_message_id or self.streaming}/{frame.event.index}"
 
     def judge(self, tool_use_id: str) -> bool:
         """Note that a call was ruled upon; False if that was known."""

@@ -73,7 +73,7 @@ def text(words: str, *, name: str | None = None) -> list[Frame]:
     name = name or f"msg{next(NUMBERS)}"
     deltas: list[Frame] = [
         StreamEvent(
-            event=Streamed(type="content_block_delta", delta=Delta(type="text_delta", text=letter)),
+            event=Streamed(type="content_block_delta", delta=Delta(text=letter)),
             api_message_id=name,
         )
         for letter in words

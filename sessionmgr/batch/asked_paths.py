@@ -6,7 +6,7 @@ import os.path
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from sessionmgr.adapter.kit.paths import as_seen_from
+from sessionmgr.adapter.kit.paths import resolve_within
 
 if TYPE_CHECKING:
     from sessionmgr.adapter import ApprovalRequest
@@ -35,7 +35,7 @@ def readings_of(asked: ApprovalRequest, path: str) -> Readings | None:
     written = os.path.normpath(whole)
     if f"{written}/".replace("//", "/", 1).startswith("/proc/"):
         return None
-    leads_to = (as_seen_from((asked.cwd,), each) for each in (whole, written))
+    leads_to = (resolve_within((asked.cwd,), each) for each in (whole, written))
     return Readings(written, tuple(dict.fromkeys(leads_to)))
 
 

@@ -38,7 +38,7 @@ import trio
 
 from sessionmgr.adapter import Allow, Deny
 from sessionmgr.adapter.kit.command_line import NotPlainError, split
-from sessionmgr.adapter.kit.paths import as_seen_from
+from sessionmgr.adapter.kit.paths import resolve_within
 from sessionmgr.batch.asked_commands import begins_with, commands_asked, may_begin_with
 from sessionmgr.batch.asked_paths import is_inside, matches, readings_of, resolved
 
@@ -86,7 +86,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def _fits_directory(self, asked: ApprovalRequest) -> bool:
-        directory = as_seen_from((asked.cwd,), asked.tool_cwd) if asked.tool_cwd else asked.cwd
+        directory = resolve_within((asked.cwd,), asked.tool_cwd) if asked.tool_cwd else asked.cwd
         inside = is_inside(directory, asked.cwd)
         if self.cwd is None:
             return inside or not self.allows or self.command is None

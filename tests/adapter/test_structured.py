@@ -9,8 +9,8 @@ import pytest
 from msgspec import UNSET
 
 from sessionmgr.adapter.kit import structured_output
-from sessionmgr.adapter.kit.structured_output import judge, schema_fault
-from sessionmgr.model import FailureKind, Json
+from sessionmgr.adapter.kit.structured_output import schema_fault, validate
+from sessionmgr.model import ErrorOccurred, Failure, FailureKind, Json
 
 PERSON: Json = {
     "type": "object",
@@ -33,26 +33,27 @@ def _not_installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_where_nothing_was_asked_for_nothing_is_judged() -> None:
-    assert judge(None, UNSET) == judge(None, 1) == structured_output.Judged()
+    assert validate(None, UNSET) is None
+    assert validate(None, 1) is None
     assert schema_fault(None) is None
 
 
 def test_what_is_missing_is_a_failure() -> None:
-    failure = judge(PERSON, UNSET).failure
-    assert failure is not None
+    failure = validate(PERSON, UNSET)
+    assert isinstance(failure, Failure)
     assert failure.kind is FailureKind.STRUCTURED_INVALID
     assert (failure.provider_code, failure.resumable) == ("missing_structured_output", True)
 
 
 @pytest.mark.usefixtures("_installed")
 def test_what_is_valid_is_well_and_nothing_is_said_of_it() -> None:
-    assert judge(PERSON, {"age": 3}) == structured_output.Judged()
+    assert validate(PERSON, {"age": 3}) is None
 
 
 @pytest.mark.usefixtures("_installed")
 def test_what_is_not_valid_is_told_by_its_place_and_without_its_value() -> None:
-    failure = judge(PERSON, {"age": "a secret"}).failure
-    assert failure is not None
+    failure = validate(PERSON, {"age": "a secret"})
+    assert isinstance(failure, Failure)
     assert failure.kind is FailureKind.STRUCTURED_INVALID
     assert "/age" in failure.message
     assert "integer" in failure.message
@@ -63,17 +64,14 @@ def test_what_is_not_valid_is_told_by_its_place_and_without_its_value() -> None:
 @pytest.mark.parametrize("schema", [{"type": "nonsense"}, {"$ref": "http://127.0.0.1:9/x"}])
 def test_a_schema_that_is_none_is_known_beforehand_and_nothing_is_fetched(schema: Json) -> None:
     assert "not a valid JSON Schema" in str(schema_fault(schema))
-    judged = judge(schema, 1)
-    assert judged.failure is None
-    assert judged.note is not None
+    assert isinstance(validate(schema, 1), ErrorOccurred)
 
 
 @pytest.mark.usefixtures("_not_installed")
 def test_without_the_extra_it_is_said_that_validity_is_not_known() -> None:
-    judged = judge(PERSON, {"age": "three"})
-    assert judged.failure is None
-    assert judged.note is not None
-    assert judged.note.severity == "warning"
-    assert "not installed" in judged.note.failure.message
+    warning = validate(PERSON, {"age": "three"})
+    assert isinstance(warning, ErrorOccurred)
+    assert warning.severity == "warning"
+    assert "not installed" in warning.failure.message
     assert schema_fault({"type": "nonsense"}) is None
     assert schema_fault([]) == "it is no object"

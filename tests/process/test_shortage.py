@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from sessionmgr.adapter.kit.exit_failure import start_failure
+from sessionmgr.adapter.kit.run_end import start_failure
 from sessionmgr.errors import (
     DescriptorsExhausted,
     LauncherFailed,

@@ -20,9 +20,8 @@ from sessionmgr.adapter import (
     RunContext,
     RunSpec,
 )
-from sessionmgr.adapter.kit.exit_failure import process_exited, start_failure
-from sessionmgr.adapter.kit.failures import config_invalid
 from sessionmgr.adapter.kit.images import ImageRefusedError
+from sessionmgr.adapter.kit.run_end import config_invalid, process_exited, start_failure
 from sessionmgr.adapter.kit.session_pool import SessionPool
 from sessionmgr.errors import ProcessError
 from sessionmgr.model import PermissionMode

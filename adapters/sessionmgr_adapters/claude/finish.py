@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from sessionmgr.adapter.kit.exit_failure import exit_failure, process_exited
-from sessionmgr.adapter.kit.run_end import end_well
+from sessionmgr.adapter.kit.run_end import exit_failure, finish_with_output, process_exited
 from sessionmgr.model import Failure, FailureKind
 from sessionmgr_adapters.claude.failures import complaint_kind
 from sessionmgr_adapters.claude.phase import Phase
@@ -36,7 +35,7 @@ async def end_run(driver: ClaudeDriver, *, is_own: bool) -> None:
 async def _end_by_result(run: RunContext, result: Result, failure: Failure | None) -> None:
     stop_reason, found = result.stop_reason or result.terminal_reason, result.structured_output
     if failure is None:
-        await end_well(run, found, stop_reason=stop_reason)
+        await finish_with_output(run, found, stop_reason=stop_reason)
     else:
         await run.fail(failure, stop_reason=stop_reason)
 

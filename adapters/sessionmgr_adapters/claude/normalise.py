@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
-from sessionmgr.adapter.kit.undecoded import told
+from sessionmgr.adapter.kit.undecoded import undecoded_event
 from sessionmgr.model import (
     CompactionCompleted,
     CompactionFailed,
@@ -118,7 +118,7 @@ def _events(frame: Frame | NoFrame, state: State) -> list[Event]:
         case Lifecycle() | KeepAlive() | ControlReply() | HostRequestWithdrawn():
             return []
         case _:
-            return [told(frame)]
+            return [undecoded_event(frame)]
 
 
 # --- what is said --------------------------------------------------------------------------------

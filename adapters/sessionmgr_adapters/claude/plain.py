@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.adapter.kit.child_run import ChildRun
-from sessionmgr.adapter.kit.exit_failure import exit_failure
+from sessionmgr.adapter.kit.run_end import exit_failure
 from sessionmgr.adapter.kit.version import version_of
 from sessionmgr.model import (
     Failure,

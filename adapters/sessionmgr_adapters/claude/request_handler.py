@@ -11,7 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from sessionmgr.adapter import ApprovalRequest
-from sessionmgr.adapter.kit.paths import as_seen_from
+from sessionmgr.adapter.kit.paths import resolve_within
 from sessionmgr.adapter.kit.protected_paths import is_protected
 from sessionmgr.adapter.kit.request_handler import FULL
 from sessionmgr.adapter.question import Allow
@@ -87,7 +87,7 @@ def approval_request(ask: Ask, directories: Sequence[str]) -> ApprovalRequest:
     """
     effect = effect_of(ask.tool_name)
     said = _paths(ask.input)
-    paths = tuple(as_seen_from(directories, each) for each in said)
+    paths = tuple(resolve_within(directories, each) for each in said)
     if effect == "edit" and (
         ask.decision_reason_type == SAFETY_CHECK
         # Claude Code resolves these against the directory in which its last command ended.

@@ -19,10 +19,14 @@ from sessionmgr.adapter import (
     RunContext,
 )
 from sessionmgr.adapter.kit.connection_pool import ConnectionPool
-from sessionmgr.adapter.kit.exit_failure import exit_failure, start_failure
-from sessionmgr.adapter.kit.failures import config_invalid
 from sessionmgr.adapter.kit.images import ImageRefusedError, read_images
-from sessionmgr.adapter.kit.run_end import end_well, output_in
+from sessionmgr.adapter.kit.run_end import (
+    config_invalid,
+    exit_failure,
+    finish_with_output,
+    output_in,
+    start_failure,
+)
 from sessionmgr.adapter.kit.structured_output import schema_fault
 from sessionmgr.errors import ProcessError
 from sessionmgr.model import Failure, FailureKind
@@ -302,7 +306,7 @@ async def _end(run: RunContext, driver: CodexDriver, connection: CodexConnection
         failure = failure_of_end(end, driver.state)
         if failure is None:
             output = UNSET if run.schema is None else output_in(driver.state.text)
-            await end_well(run, output, stop_reason=end.status)
+            await finish_with_output(run, output, stop_reason=end.status)
         else:
             await run.fail(failure, stop_reason=end.status)
 

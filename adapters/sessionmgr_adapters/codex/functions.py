@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 import trio
 
-from sessionmgr.adapter.kit.failures import config_invalid
+from sessionmgr.adapter.kit.run_end import config_invalid
 from sessionmgr.adapter.kit.tool import FunctionTool, Outcome
 from sessionmgr.model import Failure, Json
 from sessionmgr_adapters.codex.decode import decoded

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import UNSET, UnsetType
 
 from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking
-from sessionmgr.adapter.kit.undecoded import told
+from sessionmgr.adapter.kit.undecoded import undecoded_event
 from sessionmgr.model import (
     CompactionCompleted,
     CompactionFailed,
@@ -160,7 +160,7 @@ def _events(frame: Frame, state: State) -> list[Event]:
         ):
             return []
         case _:
-            return [told(frame)]
+            return [undecoded_event(frame)]
 
 
 def parent_of(thread_id: str, state: State) -> Parent:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import trio
 
-from sessionmgr.adapter.kit.failures import config_invalid
 from sessionmgr.adapter.kit.json_rpc_caller import Answer
 from sessionmgr.adapter.kit.json_rpc_peer import DEADLINE
+from sessionmgr.adapter.kit.run_end import config_invalid
 from sessionmgr.model import FailureKind, Json, PolicyViolation
 from sessionmgr_adapters.codex.config_cache import ConfigCache
 from sessionmgr_adapters.codex.configured import ConfigUnreadableError, Configured, told

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, UnsetType
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Deny
-from sessionmgr.adapter.kit.paths import as_seen_from
+from sessionmgr.adapter.kit.paths import resolve_within
 from sessionmgr.model import Json
 from sessionmgr_adapters.codex.items import FileChange, McpToolCall
 from sessionmgr_adapters.codex.tool_items import PATCH, SHELL, bare, tool_input
@@ -60,7 +60,7 @@ def approval_request(
         case "item/fileChange/requestApproval" | "applyPatchApproval":
             item = calls.get(call_id or "")
             patched = _patched(item, params, cwd)
-            paths = tuple(as_seen_from(directories, each) for each in patched)
+            paths = tuple(resolve_within(directories, each) for each in patched)
             return ApprovalRequest(
                 tool_name=PATCH,
                 tool_input=tool_input(item) if isinstance(item, FileChange) else params,
@@ -125,7 +125,7 @@ def _directory(params: dict[str, Json], cwd: str, directories: Sequence[str]) ->
     named = params.get("cwd")
     if not isinstance(named, str) or not named:
         return ""
-    return as_seen_from(directories, str(PurePath(cwd) / named))
+    return resolve_within(directories, str(PurePath(cwd) / named))
 
 
 def _patched(item: KnownItem | None, params: dict[str, Json], cwd: str) -> list[str]:

@@ -18,8 +18,7 @@ from sessionmgr.adapter import (
     RunSpec,
 )
 from sessionmgr.adapter.kit.command_line import argv_of
-from sessionmgr.adapter.kit.exit_failure import exit_failure, start_failure
-from sessionmgr.adapter.kit.failures import config_invalid
+from sessionmgr.adapter.kit.run_end import config_invalid, exit_failure, start_failure
 from sessionmgr.errors import ProcessError, ProgramNotFound
 from sessionmgr.model import (
     Failure,

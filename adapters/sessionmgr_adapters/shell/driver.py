@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.adapter.kit.child_run import ChildRun
-from sessionmgr.adapter.kit.exit_failure import exit_failure, process_exited
+from sessionmgr.adapter.kit.run_end import exit_failure, process_exited
 from sessionmgr.model import (
     Cause,
     ErrorOccurred,

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.kit.exit_failure import process_exited
+from sessionmgr.adapter.kit.run_end import process_exited
 from sessionmgr.adapter.kit.stdio_child import HURRIED, LAST_MOMENTS
 from sessionmgr.process import Pump
 from sessionmgr.process.ladder import Ladder, end_tree, open_tree

@@ -13,7 +13,7 @@ from sessionmgr.adapter.adapter import ProviderAdapter
 from sessionmgr.adapter.connections import Keyed, Living
 from sessionmgr.adapter.kit.connection_pool import ConnectionPool
 from sessionmgr.adapter.kit.conversation_run import ConversationRun
-from sessionmgr.adapter.kit.exit_failure import exit_failure, process_exited, start_failure
+from sessionmgr.adapter.kit.run_end import exit_failure, process_exited, start_failure
 from sessionmgr.errors import ProcessError
 from sessionmgr.model import UNSUPPORTED, Failure, FailureKind
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def as_seen_from(directories: Sequence[str], path: str) -> str:
+def resolve_within(directories: Sequence[str], path: str) -> str:
     """Resolve a path, including links, within the one of `directories` that contains it.
 
     A relative path is resolved against the first of them, where the run works. An unresolvable

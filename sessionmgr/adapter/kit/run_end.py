@@ -1,33 +1,116 @@
-"""How a turn that went well ends its run: well, if what it gives is what it was asked for."""
+"""How a run ends: with validated output, or with the failure that its child's exit or a wish is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import signal
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
-from sessionmgr.adapter.kit.structured_output import judge
-from sessionmgr.model import Unreadable, parse_json
+from sessionmgr.adapter.kit.structured_output import validate
+from sessionmgr.errors import (
+    CommandInvalid,
+    NoSuchDirectory,
+    ProcessError,
+    ProfileRefused,
+    ProgramNotFound,
+)
+from sessionmgr.model import Failure, FailureKind, ProcessExited, Unreadable, parse_json
+from sessionmgr.process import is_passing
+from sessionmgr.process.facts import Emptied
 
 if TYPE_CHECKING:
     from msgspec import UnsetType
 
     from sessionmgr.adapter.run_context import RunContext
     from sessionmgr.model import Json
+    from sessionmgr.process.facts import ExitFacts
+    from sessionmgr.process.tail import Tail
+
+_EMPTIED: Final = {Emptied.NO_CHILD: True, Emptied.SWEPT: True, Emptied.UNPROVED: False}
 
 
-async def end_well(run: RunContext, output: Json | UnsetType, *, stop_reason: str | None) -> None:
-    """Judge the structured output of a run, and tell how the run has ended."""
-    judged = judge(run.schema, output)
-    if judged.note is not None:
-        run.emit_nowait(judged.note)
-    if judged.failure is not None:
-        await run.fail(judged.failure, stop_reason=stop_reason)
-    else:
-        await run.finish(stop_reason=stop_reason, structured=None if output is UNSET else output)
+# --- a turn that ended ---------------------------------------------------------------------------
+
+
+async def finish_with_output(
+    run: RunContext, output: Json | UnsetType, *, stop_reason: str | None
+) -> None:
+    """Validate a run's structured output, and finish the run or fail it accordingly."""
+    fault = validate(run.schema, output)
+    if isinstance(fault, Failure):
+        await run.fail(fault, stop_reason=stop_reason)
+        return
+    if fault is not None:
+        run.emit_nowait(fault)
+    await run.finish(stop_reason=stop_reason, structured=None if output is UNSET else output)
 
 
 def output_in(text: str) -> Json | UnsetType:
-    """Return the JSON that a text is, if it is any."""
+    """Return the JSON value that a text is; `UNSET` if it is not JSON."""
     found = parse_json(text.encode(errors="replace"))
     return UNSET if isinstance(found, Unreadable) else found
+
+
+# --- a run that is refused, or a child that could not be started -------------------------------
+
+
+def config_invalid(message: str) -> Failure:
+    """Return the failure for an invalid option or configuration; the message names it."""
+    return Failure(kind=FailureKind.CONFIG_INVALID, message=message, phase="start")
+
+
+def start_failure(error: ProcessError) -> Failure:
+    """Return the failure for a child that could not be started."""
+    match error:
+        case ProgramNotFound():
+            kind = FailureKind.CLI_NOT_FOUND
+        case CommandInvalid() | NoSuchDirectory() | ProfileRefused():
+            kind = FailureKind.CONFIG_INVALID
+        case _:
+            kind = FailureKind.START_FAILED
+    return Failure(kind=kind, message=str(error), retryable=is_passing(error), phase="start")
+
+
+# --- a child that exited -------------------------------------------------------------------------
+
+
+def process_exited(facts: ExitFacts) -> ProcessExited:
+    """Return the event that reports how a run's own process tree ended."""
+    left = tuple(f"{each.name} (pid {each.pid}, uid {each.uid})" for each in facts.left_running)
+    return ProcessExited(
+        exit_code=facts.exit_code,
+        signal=facts.signal,
+        forced=facts.forced,
+        killed_by_os=facts.killed_by_os,
+        emptied=_EMPTIED.get(facts.emptied),
+        left_running=left,
+    )
+
+
+def exit_failure(facts: ExitFacts, tail: Tail, *, phase: str = "turn") -> Failure:
+    """Return the failure for a child that exited before its turn ended."""
+    complaint = tail.short() or None
+    kind = FailureKind.KILLED_BY_OS if facts.killed_by_os else FailureKind.PROCESS_EXITED
+    return Failure(
+        kind=kind,
+        message=_how(facts) + (f": {complaint}" if complaint else ""),
+        exit_code=facts.exit_code,
+        stderr_tail=complaint,
+        phase=phase,
+    )
+
+
+def _how(facts: ExitFacts) -> str:
+    if facts.signal is not None:
+        return f"it was ended by {_name(facts.signal)}"
+    if facts.exit_code is None:
+        return "it ended, and nobody saw how"
+    return f"it ended with exit code {facts.exit_code}"
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

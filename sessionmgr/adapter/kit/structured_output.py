@@ -1,7 +1,7 @@
-"""Whether structured output is there, and is what was asked for.
+"""Validation of structured output and of the JSON Schemas that ask for it.
 
-With the extra `schema` it is validated; without it, it is known to be JSON and no more, and the run
-says so. Nothing is ever fetched: a schema that leads elsewhere is one that cannot be used.
+Without the extra `schema` output is only known to be JSON, and the run reports that. References to
+other documents are never fetched: a schema that contains one cannot be used.
 """
 
 from __future__ import annotations
@@ -18,18 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MASK: Final = "what is there"
-"""In the place of a value: it may be long, and somebody's secret."""
+"""Shown instead of a value, which may be long or secret."""
 SHOWN: Final = 60
 """Maximum number of characters of a schema's value in a message."""
-
-
-class Judged(msgspec.Struct, frozen=True):
-    """What structured output was found to be."""
-
-    failure: Failure | None = None
-    """Why it is not what was asked for."""
-    note: ErrorOccurred | None = None
-    """What could not be looked at; to be told before the end of the run."""
 
 
 class _Fault(Protocol):
@@ -41,28 +32,31 @@ class _Validator(Protocol):
     def iter_errors(self, instance: Json) -> Iterator[_Fault]: ...
 
 
-def judge(schema: Json, output: Json | msgspec.UnsetType) -> Judged:
-    """Judge the output of a run that was asked for some by `schema`, or for none."""
+def validate(schema: Json, output: Json | msgspec.UnsetType) -> Failure | ErrorOccurred | None:
+    """Validate the output of a run by the schema that asked for it, if any did.
+
+    Returns a failure, a warning that it could not be validated, or None.
+    """
     if schema is None:
-        return Judged()
+        return None
     if output is msgspec.UNSET:
-        return Judged(_invalid("the turn ended without the structured output", "missing"))
+        return _invalid("the turn ended without the structured output", "missing")
     make = find_maker()
     if make is None:
-        return Judged(note=_unchecked("the extra `schema` is not installed"))
+        return _unchecked("the extra `schema` is not installed")
     try:
         validator = make(schema)
     except ValueError as error:
-        return Judged(note=_unchecked(f"its schema cannot be used: {_first_line(error)}"))
+        return _unchecked(f"its schema cannot be used: {_first_line(error)}")
     fault = next(iter(validator.iter_errors(output)), None)
     if fault is None:
-        return Judged()
+        return None
     where = "".join(f"/{each}" for each in fault.instance_path) or "/"
-    return Judged(_invalid(f"the structured output is not valid: at {where}, {fault.message}"))
+    return _invalid(f"the structured output is not valid: at {where}, {fault.message}")
 
 
 def schema_fault(schema: Json) -> str | None:
-    """Return why no output can be valid by a schema, as far as that can be known."""
+    """Return why a schema cannot be used, as far as that is known before the run."""
     if schema is None:
         return None
     if not isinstance(schema, dict):
@@ -93,7 +87,7 @@ def _place_in(error: ValueError) -> str:
 
 @cache
 def find_maker() -> Callable[[Json], _Validator] | None:
-    """Find what makes validators; None where it is not installed."""
+    """Return the factory of validators; None if the extra is not installed."""
     try:
         library = import_module("jsonschema_rs")
     except ImportError:

@@ -21,7 +21,7 @@ SHOWN = 200
 """Characters of a bad line that are shown."""
 
 
-def told(line: NoFrame) -> Event:
+def undecoded_event(line: NoFrame) -> Event:
     """Return the event that a line of a child's output is, if not a frame."""
     match line:
         case Untyped(value=value):

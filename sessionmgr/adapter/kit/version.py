@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.kit.failures import config_invalid
+from sessionmgr.adapter.kit.run_end import config_invalid
 from sessionmgr.model import Failure
 from sessionmgr.process import Command, Pump
 from sessionmgr.process.ladder import Ladder, open_tree

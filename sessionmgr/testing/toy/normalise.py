@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sessionmgr.adapter.kit.undecoded import told
+from sessionmgr.adapter.kit.undecoded import undecoded_event
 from sessionmgr.model import (
     MessageReceived,
     MessageStreamed,
@@ -47,7 +47,7 @@ def normalise(frame: toy.AnyFrame, state: State) -> list[Event]:
         case toy.Question() | toy.Withdrawn() | toy.Took() | toy.TurnEnded():
             return []  # the adapter's business
         case _:
-            return [told(frame)]
+            return [undecoded_event(frame)]
 
 
 def _tool_ended(frame: toy.ToolEnded, state: State) -> Event:

@@ -17,8 +17,12 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from sessionmgr.adapter.kit.child_run import ChildRun
-from sessionmgr.adapter.kit.exit_failure import exit_failure, process_exited
-from sessionmgr.adapter.kit.run_end import end_well, output_in
+from sessionmgr.adapter.kit.run_end import (
+    exit_failure,
+    finish_with_output,
+    output_in,
+    process_exited,
+)
 from sessionmgr.model import Failure, FailureKind, Fidelity, MessageReceived
 from sessionmgr.process import PrivateFiles
 from sessionmgr.process.ladder import Ladder
@@ -156,7 +160,7 @@ class OneShot(ChildRun):
             await run.fail(state.failure, stop_reason=state.last_turn.turn.status)
         else:
             output = UNSET if run.schema is None else output_in(state.text)
-            await end_well(run, output, stop_reason=state.last_turn.turn.status)
+            await finish_with_output(run, output, stop_reason=state.last_turn.turn.status)
 
     def _death(self, facts: ExitFacts) -> Failure:
         """Return the failure that it is to go without a last word."""

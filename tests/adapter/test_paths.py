@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.adapter.kit.paths import as_seen_from
+from sessionmgr.adapter.kit.paths import resolve_within
 
 
 def test_a_path_is_seen_from_the_directory_that_it_leads_into(tmp_path: Path) -> None:
@@ -15,10 +15,10 @@ def test_a_path_is_seen_from_the_directory_that_it_leads_into(tmp_path: Path) ->
         each.mkdir()
     work.symlink_to(real)
     (real / "link").symlink_to(outside)
-    assert as_seen_from([str(work)], str(real / "a")) == str(work / "a")
-    assert as_seen_from([str(work)], str(work / "x" / ".." / "a")) == str(work / "a")
-    assert as_seen_from([str(work)], str(work / "link" / "a")) == str(outside / "a")
-    assert as_seen_from([], str(work / "a")) == str(real / "a")
+    assert resolve_within([str(work)], str(real / "a")) == str(work / "a")
+    assert resolve_within([str(work)], str(work / "x" / ".." / "a")) == str(work / "a")
+    assert resolve_within([str(work)], str(work / "link" / "a")) == str(outside / "a")
+    assert resolve_within([], str(work / "a")) == str(real / "a")
 
 
 def test_a_relative_path_is_resolved_against_the_runs_directory_and_not_ours(
@@ -30,13 +30,13 @@ def test_a_relative_path_is_resolved_against_the_runs_directory_and_not_ours(
     (work / "link").symlink_to(outside)
     monkeypatch.chdir(ours)
     directories = [str(work), str(outside / "more")]
-    assert as_seen_from(directories, "src") == str(work / "src")
-    assert as_seen_from(directories, "../x") == str(tmp_path / "x")
-    assert as_seen_from(directories, "link/x") == str(outside / "x")
-    assert as_seen_from(directories, "link/more/x") == str(outside / "more" / "x")
+    assert resolve_within(directories, "src") == str(work / "src")
+    assert resolve_within(directories, "../x") == str(tmp_path / "x")
+    assert resolve_within(directories, "link/x") == str(outside / "x")
+    assert resolve_within(directories, "link/more/x") == str(outside / "more" / "x")
 
 
 @pytest.mark.parametrize("path", ["~/.bashrc", "~root/x", "a\0b", "/a\0b"])
 def test_a_path_that_only_its_reader_can_resolve_stays_as_it_is(tmp_path: Path, path: str) -> None:
-    assert as_seen_from([str(tmp_path)], path) == path
-    assert as_seen_from([], "relative") == "relative"
+    assert resolve_within([str(tmp_path)], path) == path
+    assert resolve_within([], "relative") == "relative"

@@ -1,5 +1,4 @@
 """Codex: its app-server, many threads in one process, driven by JSON-RPC over its pipes."""
 
 from sessionmgr_adapters.codex.adapter import CodexAdapter as CodexAdapter
-from sessionmgr_adapters.codex.functions import CodexTool as CodexTool
-from sessionmgr_adapters.codex.options import CodexOptions as CodexOptions
+from sessionmgr_adapters.codex.options import CodexOptions as CodexOptions, CodexTool as CodexTool

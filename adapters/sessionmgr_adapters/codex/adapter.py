@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import trio
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from sessionmgr.adapter import (
@@ -20,22 +19,22 @@ from sessionmgr.adapter import (
 )
 from sessionmgr.adapter.kit.connection_pool import ConnectionPool
 from sessionmgr.adapter.kit.images import ImageRefusedError, read_images
-from sessionmgr.adapter.kit.run_end import (
-    config_invalid,
-    exit_failure,
-    finish_with_output,
-    output_in,
-    start_failure,
-)
+from sessionmgr.adapter.kit.run_end import config_invalid, exit_failure, start_failure
 from sessionmgr.adapter.kit.structured_output import schema_fault
 from sessionmgr.errors import ProcessError
 from sessionmgr.model import Failure, FailureKind
 from sessionmgr_adapters.codex import sdk
-from sessionmgr_adapters.codex.config_cache import ConfigCache
-from sessionmgr_adapters.codex.configured import ConfigUnreadableError
-from sessionmgr_adapters.codex.driver import CodexDriver
+from sessionmgr_adapters.codex.configured import ConfigCache, ConfigUnreadableError
+from sessionmgr_adapters.codex.driver import CodexDriver, end_of
 from sessionmgr_adapters.codex.exec import Meters, OneShot, make_spec as one_shot_spec
-from sessionmgr_adapters.codex.failures import failure_of_end, last_words, placeless
+from sessionmgr_adapters.codex.failures import (
+    TRIES,
+    has_lost,
+    last_words,
+    pause_before,
+    placeless,
+    start_retried,
+)
 from sessionmgr_adapters.codex.launch import (
     ENVIRONMENT,
     bounds,
@@ -51,7 +50,6 @@ from sessionmgr_adapters.codex.phase import Phase
 from sessionmgr_adapters.codex.policy import PERMISSIONS
 from sessionmgr_adapters.codex.preparation import Asked
 from sessionmgr_adapters.codex.prompts import Prompts, is_recorded
-from sessionmgr_adapters.codex.start_retry import TRIES, has_lost, notice, wait
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,8 +112,7 @@ class CodexAdapter(ProviderAdapter):
     def __init__(self) -> None:
         super().__init__()
         self._pool: Pool = ConnectionPool(type(self).connect, seats=THREADS)
-        self._drivers: Final[dict[str, CodexDriver]] = {}
-        self._once: Final[dict[str, OneShot]] = {}
+        self._runs: Final[dict[str, CodexDriver | OneShot]] = {}
         self._meters: Final = Meters()
         self._prompts: Final = Prompts()
         self._warned: Final[set[str]] = set()
@@ -174,8 +171,7 @@ class CodexAdapter(ProviderAdapter):
 
     def _is_busy(self, thread: str) -> bool:
         """Whether a run is on a thread, be it one that it has begun itself."""
-        begun = any(each.state.thread == thread for each in self._drivers.values())
-        return begun or thread in self._busy
+        return thread in self._busy or any(each.thread == thread for each in self._runs.values())
 
     async def _play(self, run: RunContext, limits: Bounds) -> None:
         """Play a run on a thread of an app-server."""
@@ -188,7 +184,7 @@ class CodexAdapter(ProviderAdapter):
         tries = 1
         asked = Asked(limits, content, self._prompts, self._warned, ConfigCache())
         while not await self._try(run, spec, asked, tries):
-            await wait(tries)
+            await trio.sleep(pause_before(tries))
             tries += 1
 
     async def _play_once(self, run: RunContext, limits: Bounds) -> None:
@@ -199,12 +195,14 @@ class CodexAdapter(ProviderAdapter):
             return
         await self._have_released(run, None)
         spec = one_shot_spec(run, _options(run), limits)
-        once = self._once[run.run_id] = OneShot(run, spec, self._meters)
+        once = self._runs[run.run_id] = OneShot(run, spec, self._meters)
         try:
             await once.perform()
         finally:
-            del self._once[run.run_id]
-            self._note_prompt(run, once.thread)
+            del self._runs[run.run_id]
+            if once.thread:
+                before = run.provider_session_id
+                self._prompts.note(once.thread, run.system_prompt, before=before)
 
     async def _is_told(self, run: RunContext) -> bool:
         """Say whether the thread that a run goes on in has the system prompt that it is given."""
@@ -215,14 +213,6 @@ class CodexAdapter(ProviderAdapter):
             return self._prompts.has(thread, text)
         return await is_recorded(home_of(run, _options(run)), thread, text)
 
-    def _note_prompt(self, run: RunContext, thread: str | None) -> None:
-        if thread is None:
-            return
-        if run.provider_session_id is None or run.system_prompt is not None:
-            self._prompts.note(thread, run.system_prompt)
-        else:
-            self._prompts.fork(run.provider_session_id, thread)
-
     async def _try(self, run: RunContext, spec: ConnectionSpec, asked: Asked, tries: int) -> bool:
         """Play a run and tell how it ended, unless its app-server is to be started again."""
         async with self._pool.lease(spec, run.connections) as lease:
@@ -232,14 +222,14 @@ class CodexAdapter(ProviderAdapter):
             await self._have_released(run, connection)
             driver = await self._drive(run, lease, replace(asked, configs=configs))
             if driver.keeps():
-                self._kept[driver.state.thread] = connection
+                self._kept[driver.thread] = connection
             if run.cancelling is not None:
                 return True  # whoever stopped the run says how it ends
             if driver.phase is Phase.UNREACHED and not driver.state.started:
                 if was_used and tries < TRIES:
                     return False  # it was dead already, and nobody had noticed
                 if has_lost(connection.tail.text(), tries):
-                    run.emit_nowait(notice(tries))
+                    run.emit_nowait(start_retried(tries))
                     return False
             await _end(run, driver, connection)
             return True
@@ -248,38 +238,36 @@ class CodexAdapter(ProviderAdapter):
         """Have a run's thread let go by an app-server that is not the one `wanted`."""
         keeper = self._kept.pop(run.provider_session_id or "", None)
         if keeper is not None and keeper is not wanted:
-            await keeper.release(run.provider_session_id or "")
+            await keeper.cache.release(run.provider_session_id or "")
 
     async def _drive(
         self, run: RunContext, lease: Lease[CodexConnection], asked: Asked
     ) -> CodexDriver:
-        driver = self._drivers[run.run_id] = CodexDriver(run, _options(run), asked)
+        driver = self._runs[run.run_id] = CodexDriver(run, _options(run), asked)
         try:
             await driver.play(await lease.connection.open(run.run_id, driver))
         finally:
-            del self._drivers[run.run_id]
+            del self._runs[run.run_id]
         if driver.is_deaf or driver.is_lost or run.was_silent:
             lease.abandon()
         return driver
 
     async def interrupt(self, run: RunContext) -> None:
         """Ask the agent to end its turn; `run` reads on until it has."""
-        driver, once = self._drivers.get(run.run_id), self._once.get(run.run_id)
-        if once is not None:
-            once.stop()
-        if driver is not None:
-            await driver.interrupt()
+        playing = self._runs.get(run.run_id)
+        if playing is not None:
+            await playing.interrupt()
 
     async def append(self, run: RunContext, content: str, message_id: str) -> bool:
         """Give another message to the run, and wait to hear whether it was taken."""
-        driver = self._drivers.get(run.run_id)
-        return driver is not None and await driver.add(content, message_id)
+        playing = self._runs.get(run.run_id)
+        return playing is not None and await playing.add(content, message_id)
 
     def release(self, provider_session_id: str) -> None:
         """Unload the thread that is kept for a session: while loaded it is closed to others."""
         keeper = self._kept.pop(provider_session_id, None)
         if keeper is not None:
-            keeper.drop(provider_session_id)
+            keeper.cache.drop(provider_session_id)
 
     @classmethod
     def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
@@ -303,12 +291,7 @@ async def _end(run: RunContext, driver: CodexDriver, connection: CodexConnection
     elif driver.is_lost or end is None:
         await run.fail(_death(driver, connection))
     else:
-        failure = failure_of_end(end, driver.state)
-        if failure is None:
-            output = UNSET if run.schema is None else output_in(driver.state.text)
-            await finish_with_output(run, output, stop_reason=end.status)
-        else:
-            await run.fail(failure, stop_reason=end.status)
+        await end_of(run, end, driver.state)
 
 
 def _death(driver: CodexDriver, connection: CodexConnection) -> Failure:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.model import ToolCallFailed
-from sessionmgr_adapters.codex.items import CommandExecution
+from sessionmgr_adapters.codex.items import CommandExecution, is_call, shown
 from sessionmgr_adapters.codex.normalise import parent_of
-from sessionmgr_adapters.codex.tool_items import is_call, tool_input, tool_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -95,8 +94,8 @@ class Cleanup:
         return [
             ToolCallFailed(
                 tool_call_id=item.id,
-                tool_name=tool_name(item),
-                tool_input=tool_input(item),
+                tool_name=shown(item)[0],
+                tool_input=shown(item)[1],
                 parent_tool_call_id=parent_of(self._state.threads[item.id], self._state),
                 synthetic=True,
             )

@@ -42,7 +42,7 @@ _QUIET: Final = (
     *("item/commandExecution/terminalInteraction", "model/verification"),
     *("item/autoApprovalReview/started", "item/autoApprovalReview/completed"),
     *("modelProvider/authRecoveryStarted", "modelProvider/authRecoveryCompleted"),
-    "model/safetyBuffering/updated",
+    *("model/safetyBuffering/updated", "thread/status/changed"),
 )
 _NOTICES: Final[dict[str, type[Notice]]] = {
     "error": frames.Failing,
@@ -50,7 +50,6 @@ _NOTICES: Final[dict[str, type[Notice]]] = {
     "turn/completed": frames.TurnEnded,
     "turn/plan/updated": frames.PlanChanged,
     "thread/started": frames.ThreadStarted,
-    "thread/status/changed": frames.StatusChanged,
     "thread/closed": frames.ThreadClosed,
     "thread/tokenUsage/updated": frames.TokensUsed,
     "thread/settings/updated": frames.SettingsChanged,

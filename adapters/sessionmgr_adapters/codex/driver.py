@@ -11,15 +11,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import trio
+from msgspec import UNSET
 
 from sessionmgr.adapter.kit.changes import Changes
 from sessionmgr.adapter.kit.conversation_run import PhasedConversationRun
 from sessionmgr.adapter.kit.follow_ups import FollowUps
 from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, JsonRpcCaller, Told
+from sessionmgr.adapter.kit.run_end import finish_with_output, output_in
 from sessionmgr.model import MessageStreamed
 from sessionmgr_adapters.codex.cleanup import CLEANING, Cleanup
 from sessionmgr_adapters.codex.decode import decoded
-from sessionmgr_adapters.codex.failures import refused
+from sessionmgr_adapters.codex.failures import failure_of_end, is_passing, refused
 from sessionmgr_adapters.codex.frames import (
     Delta,
     Frame,
@@ -32,7 +34,6 @@ from sessionmgr_adapters.codex.frames import (
     TurnEnded,
     TurnStarted,
 )
-from sessionmgr_adapters.codex.initialize import credential_of
 from sessionmgr_adapters.codex.items import UserMessage
 from sessionmgr_adapters.codex.launch import OPENING, text_input, turn_params
 from sessionmgr_adapters.codex.normalise import normalise, started
@@ -41,7 +42,6 @@ from sessionmgr_adapters.codex.policy import FULL, POLICIES
 from sessionmgr_adapters.codex.preparation import Preparation
 from sessionmgr_adapters.codex.questions import question_of
 from sessionmgr_adapters.codex.request_handler import CodexRequestHandler
-from sessionmgr_adapters.codex.start_retry import is_passing
 from sessionmgr_adapters.codex.state import State
 
 if TYPE_CHECKING:
@@ -76,6 +76,11 @@ class CodexDriver(PhasedConversationRun[Told, Frame, Phase, Step]):
         self._follow_ups: Final = FollowUps(run)
         self._steered: Final[set[str]] = set()
         """Our names of the messages that were offered to the turn that is on."""
+
+    @property
+    def thread(self) -> str:
+        """The thread that it is on, once that is known."""
+        return self.state.thread
 
     @property
     def is_lost(self) -> bool:
@@ -181,7 +186,7 @@ class CodexDriver(PhasedConversationRun[Told, Frame, Phase, Step]):
         """Do what a frame calls for beside its events."""
         match frame:
             case Hello():
-                self.state.credential = credential_of(frame)
+                self.state.credential = frame.credential
                 self._preparation.greet(frame)
                 return []
             case Answer(is_remembered=True):
@@ -281,3 +286,13 @@ class CodexDriver(PhasedConversationRun[Told, Frame, Phase, Step]):
         is_well = self.phase is Phase.OVER and self._has_completed and not self.is_deaf
         is_odd = self._cleanup.is_there or self.state.agents.were_called
         return self._options.keep and is_well and not is_odd
+
+
+async def end_of(run: RunContext, turn: Turn, state: State) -> None:
+    """Tell how a run ended, by its last turn."""
+    failure = failure_of_end(turn, state)
+    if failure is not None:
+        await run.fail(failure, stop_reason=turn.status)
+    else:
+        output = UNSET if run.schema is None else output_in(state.text)
+        await finish_with_output(run, output, stop_reason=turn.status)

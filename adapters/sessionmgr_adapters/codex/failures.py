@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessionmgr.model import Failure, FailureKind, moment
+from sessionmgr.adapter.kit.json_rpc_peer import BUSY
+from sessionmgr.model import ErrorOccurred, Failure, FailureKind, moment
 from sessionmgr.process import Tail
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.kit.json_rpc_caller import Answer
+    from sessionmgr.adapter.kit.json_rpc_caller import Answer, Refusal
     from sessionmgr.model import Json
     from sessionmgr_adapters.codex.frames import Turn, TurnError
     from sessionmgr_adapters.codex.state import State
@@ -98,7 +99,6 @@ _COMPLAINTS: Final = (
     ("error: invalid value", FailureKind.CONFIG_INVALID),
 )
 _CHATTER: Final = re.compile(r"^.*Codex could not find bubblewrap on PATH.*$\n?", re.MULTILINE)
-_TOO_MUCH: Final = -32001
 _NOT_UNDERSTOOD: Final = {-32600, -32601, -32602, -32700}
 
 
@@ -168,7 +168,7 @@ def kind_of_words(complaint: str) -> FailureKind | None:
 def request_failure(method: str, code: int, message: str) -> Failure:
     """Return what it means that Codex answers a request with an error."""
     kind = kind_of_words(message)
-    if kind is None and code == _TOO_MUCH:
+    if kind is None and code == BUSY:
         kind = FailureKind.OVERLOADED
     elif kind is None:
         is_ours = code in _NOT_UNDERSTOOD
@@ -233,3 +233,47 @@ def _kind(name: str, status: int | None) -> FailureKind:
     if name in _BY_CLASS:
         return _BY_CLASS[name]
     return _BY_STATUS.get(status or 0, FailureKind.PROVIDER_ERROR)
+
+
+# --- starts that are tried again -----------------------------------------------------------------
+
+# Codex's databases are made by whoever is there first, and some versions give up when somebody else
+# is at it: as a whole, or on a thread that is begun or gone on with. Nothing has been asked then,
+# and the next start finds all of it made.
+TRIES: Final = 5
+_WORDS: Final = (
+    ("failed to initialize", "state runtime"),
+    ("failed to migrate", "DB"),
+    ("database is locked",),
+    ("thread history projection", "is behind"),
+)
+_AGAIN: Final = ("is closing", "already has an active writer")
+
+
+def is_half_made(complaint: str) -> bool:
+    """Whether Codex complains of a home that somebody else is making."""
+    return any(all(each in complaint for each in words) for words in _WORDS)
+
+
+def is_passing(refusal: Refusal) -> bool:
+    """Whether a call was refused only for the moment."""
+    if refusal.code == BUSY or is_half_made(refusal.message):
+        return True
+    return any(each in refusal.message for each in _AGAIN)
+
+
+def has_lost(stderr: str, tries: int) -> bool:
+    """Whether that is what it died of, and it makes sense to start it again."""
+    return tries < TRIES and is_half_made(stderr)
+
+
+def pause_before(tries: int) -> float:
+    """Return for how many seconds others may come to an end with it, before the next start."""
+    return 0.1 * 2.0 ** (tries - 1)
+
+
+def start_retried(tries: int) -> ErrorOccurred:
+    """Return what is told of a start that is made again."""
+    message = f"Codex found its home half made, and is started again ({tries}/{TRIES - 1})"
+    failure = Failure(kind=FailureKind.START_FAILED, message=message, retryable=True, phase="start")
+    return ErrorOccurred(failure=failure, severity="warning")

@@ -6,7 +6,8 @@ than we know, as they came.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import re
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -14,6 +15,10 @@ from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, Refusal
 from sessionmgr.model import Json
 from sessionmgr.wire import Id, NoFrame
 from sessionmgr_adapters.codex.items import Item
+
+Credential: TypeAlias = Literal["api_key", "subscription", "unknown"]
+_CREDENTIALS: Final[dict[str, Credential]] = {"apiKey": "api_key", "chatgpt": "subscription"}
+_VERSION: Final = re.compile(r"/(\d+\.\d+\.\d+)")
 
 
 class Hello(msgspec.Struct, frozen=True, rename="camel"):
@@ -24,6 +29,17 @@ class Hello(msgspec.Struct, frozen=True, rename="camel"):
     account: str = ""
     """Who pays, as far as it knows: `apiKey`, `chatgpt`, …"""
     refusal: Refusal | None = None
+
+    @property
+    def version(self) -> str | None:
+        """The version that it names."""
+        found = _VERSION.search(self.user_agent)
+        return None if found is None else found[1]
+
+    @property
+    def credential(self) -> Credential:
+        """Who pays, in our words."""
+        return _CREDENTIALS.get(self.account, "unknown")
 
 
 # --- notices ------------------------------------------------------------------------------------
@@ -75,16 +91,10 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     error: TurnError | None = None
 
 
-class TurnRef(msgspec.Struct, frozen=True):
-    """The name of a turn."""
-
-    id: str
-
-
 class TurnBegun(msgspec.Struct, frozen=True):
     """The result of `turn/start`."""
 
-    turn: TurnRef
+    turn: Turn
 
 
 class TurnStarted(_Notice, frozen=True, kw_only=True):
@@ -225,24 +235,25 @@ class ThreadRef(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     id: str
     parent_thread_id: str | None = None
+    path: str | None = None
+    """Where Codex records it."""
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The result of opening a thread: what is in force for it."""
+
+    thread: ThreadRef
+    model: str | None = None
+    cwd: str | None = None
+    approval_policy: Json = None
+    approvals_reviewer: str = "user"
+    sandbox: Json = None
 
 
 class ThreadStarted(msgspec.Struct, frozen=True, kw_only=True):
     """A thread is there; perhaps that of an agent which another one has called."""
 
     thread: ThreadRef
-
-
-class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """What a thread does."""
-
-    type: str = ""
-
-
-class StatusChanged(_Notice, frozen=True, kw_only=True):
-    """A thread does something else now."""
-
-    status: Status
 
 
 class ThreadClosed(_Notice, frozen=True, kw_only=True):
@@ -278,7 +289,6 @@ Notice: TypeAlias = (
     | SettingsChanged
     | Resolved
     | ThreadStarted
-    | StatusChanged
     | ThreadClosed
     | Quiet
     | Unknown

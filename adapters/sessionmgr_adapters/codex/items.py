@@ -1,17 +1,24 @@
 """The items of a turn: what was said, thought and done, as Codex tells it.
 
 They are open: a field that we do not know is passed over, and an item of a type that we do not
-know is kept as it came.
+know is kept as it came. Many are calls of tools, and events under names that are the same for a
+call's start and its end.
 """
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from sessionmgr.model import Json
+from sessionmgr.adapter.kit.command_line import NotPlainError, split
+from sessionmgr.model import Json, ToolCallCompleted, ToolCallFailed, ToolCallStarted
 from sessionmgr.model.json import Unreadable, parse_json
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+    from msgspec import UnsetType
 
 
 class _Item(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", rename="camel"):
@@ -142,14 +149,6 @@ class ContextCompaction(_Item, frozen=True, kw_only=True, tag="contextCompaction
     """The context is made shorter."""
 
 
-class HookPrompt(_Item, frozen=True, kw_only=True, tag="hookPrompt"):
-    """What a hook has told the model."""
-
-
-class FunctionCallOutput(_Item, frozen=True, kw_only=True, tag="functionCallOutput"):
-    """What a function has told the model, as part of the prompt."""
-
-
 class SubAgentActivity(_Item, frozen=True, kw_only=True, tag="subAgentActivity"):
     """Something was done with another agent, or it has come to its end."""
 
@@ -159,12 +158,8 @@ class SubAgentActivity(_Item, frozen=True, kw_only=True, tag="subAgentActivity")
     model: str | None = None
 
 
-class EnteredReviewMode(_Item, frozen=True, kw_only=True, tag="enteredReviewMode"):
-    """A review begins."""
-
-
-class ExitedReviewMode(_Item, frozen=True, kw_only=True, tag="exitedReviewMode"):
-    """A review is over."""
+class SilentItem(msgspec.Struct, frozen=True):
+    """An item that says nothing of what happens in the run."""
 
 
 class UnknownItem(msgspec.Struct, frozen=True):
@@ -173,12 +168,8 @@ class UnknownItem(msgspec.Struct, frozen=True):
     value: Json
 
 
-KnownItem: TypeAlias = (
-    UserMessage
-    | AgentMessage
-    | Reasoning
-    | Plan
-    | CommandExecution
+Call: TypeAlias = (
+    CommandExecution
     | FileChange
     | McpToolCall
     | DynamicToolCall
@@ -187,16 +178,25 @@ KnownItem: TypeAlias = (
     | ImageView
     | ImageGeneration
     | Sleep
-    | ContextCompaction
-    | HookPrompt
-    | FunctionCallOutput
     | SubAgentActivity
-    | EnteredReviewMode
-    | ExitedReviewMode
 )
-Item: TypeAlias = KnownItem | UnknownItem
+KnownItem: TypeAlias = UserMessage | AgentMessage | Reasoning | Plan | ContextCompaction | Call
+Item: TypeAlias = KnownItem | SilentItem | UnknownItem
 
 _DECODER: Final = msgspec.json.Decoder(KnownItem)
+_SILENT: Final = {"hookPrompt", "functionCallOutput", "enteredReviewMode", "exitedReviewMode"}
+
+
+def read_item(data: bytes) -> Item:
+    """Return what an item is."""
+    try:
+        item: KnownItem = _DECODER.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        value = parse_json(data)
+        if isinstance(value, dict) and value.get("type") in _SILENT:
+            return SilentItem()
+        return UnknownItem(None if isinstance(value, Unreadable) else value)
+    return item
 
 
 def agents_in(item: Item) -> list[str]:
@@ -221,11 +221,104 @@ def begins_agents(item: Item) -> bool:
             return False
 
 
-def read_item(data: bytes) -> Item:
-    """Return what an item is."""
+# --- calls of tools ------------------------------------------------------------------------------
+
+SHELL: Final = "shell"
+PATCH: Final = "apply_patch"
+# What Codex tells of agents says what was done, and not by which tool.
+_DONE_WITH_AGENTS: Final = {
+    "started": "spawn_agent",
+    "interacted": "message_agent",
+    "interrupted": "interrupt_agent",
+}
+_SYSTEM_SHELLS: Final = frozenset(
+    f"{directory}/{name}"
+    for directory in ("/bin", "/usr/bin")
+    for name in ("sh", "bash", "dash", "ksh", "zsh")
+)
+_ENDED_BADLY: Final = frozenset({"failed", "declined"})
+
+
+def is_call(item: Item) -> TypeGuard[Call]:
+    """Whether an item is a call of a tool; that an agent has come to its end is none."""
+    if isinstance(item, SubAgentActivity):
+        return item.kind in _DONE_WITH_AGENTS
+    return isinstance(item, Call)
+
+
+def started_call(item: Call, parent: str | UnsetType) -> ToolCallStarted:
+    """Return the event that a call begins."""
+    name, given, _ = shown(item)
+    return ToolCallStarted(
+        tool_call_id=item.id, tool_name=name, tool_input=given, parent_tool_call_id=parent
+    )
+
+
+def ended_call(item: Call, parent: str | UnsetType) -> ToolCallCompleted | ToolCallFailed:
+    """Return the event that a call is over."""
+    name, given, output = shown(item)
+    ended = ToolCallFailed if getattr(item, "status", "") in _ENDED_BADLY else ToolCallCompleted
+    return ended(
+        tool_call_id=item.id,
+        tool_name=name,
+        tool_input=given,
+        tool_output=output,
+        parent_tool_call_id=parent,
+    )
+
+
+def shown(item: Call) -> tuple[str, Json, Json]:
+    """Return what the tool of a call is called, what it is given, and what it gives back."""
+    match item:
+        case CommandExecution():
+            given = {"command": bare(item.command), **_known(cwd=item.cwd)}
+            return SHELL, given, {"output": item.aggregated_output, "exit_code": item.exit_code}
+        case FileChange():
+            return PATCH, {"changes": [*map(msgspec.to_builtins, item.changes)]}, item.status
+        case McpToolCall():
+            output = item.result if item.error is None else item.error.message
+            return f"mcp__{item.server}__{item.tool}", item.arguments, output
+        case DynamicToolCall():
+            return item.tool, item.arguments, item.content_items
+        case CollabAgentToolCall():
+            threads = _known(threads=[*item.receiver_thread_ids])
+            return (
+                item.tool,
+                {"prompt": item.prompt, "model": item.model, **threads},
+                (item.agents_states),
+            )
+        case WebSearch():
+            return "web_search", {"query": item.query, **_known(action=item.action)}, item.results
+        case ImageView():
+            return "view_image", {"path": item.path}, None
+        case ImageGeneration():
+            return "image_generation", {"prompt": item.revised_prompt}, item.status
+        case Sleep():
+            return "sleep", {"seconds": item.duration_ms / 1000}, None
+        case SubAgentActivity():
+            name = _DONE_WITH_AGENTS[item.kind]
+            return name, {"agent": item.agent_path, "model": item.model}, None
+
+
+def _known(**given: Json) -> dict[str, Json]:
+    """Return what one of the two ways to Codex tells of a call, or its end alone."""
+    return {name: value for name, value in given.items() if value}
+
+
+def bare(command: str) -> str:
+    """Return the script of a system shell's `-c` or `-lc`, and any other command as a whole.
+
+    The model chooses the argv. A name without a directory, or a path that the model may write to,
+    can be any program, so such a call is shown and matched as a whole.
+    """
     try:
-        item: KnownItem = _DECODER.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        value = parse_json(data)
-        return UnknownItem(None if isinstance(value, Unreadable) else value)
-    return item
+        words = split(command)
+    except NotPlainError:
+        return command
+    match words:
+        case [shell, "-c" | "-lc", script] if (
+            shell in _SYSTEM_SHELLS and command.startswith(f"{shell} ") and "\0" not in command
+        ):
+            return script
+        case _:
+            return command

@@ -22,7 +22,6 @@ from sessionmgr_adapters.codex.configured import (
     of_user,
     put_together,
 )
-from sessionmgr_adapters.codex.functions import described
 from sessionmgr_adapters.codex.policy import FULL, POLICIES, READ_ONLY, REVIEWER, Bounds
 from sessionmgr_adapters.codex.rules import loose_rules
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter import RunContext
     from sessionmgr.adapter.kit.images import ReadImage
+    from sessionmgr.adapter.kit.tool import FunctionTool
     from sessionmgr_adapters.codex.configured import Configured
     from sessionmgr_adapters.codex.options import CodexOptions
 
@@ -187,6 +187,16 @@ def secrecy(options: CodexOptions, known: Sequence[Configured]) -> dict[str, Jso
     if keys:
         secrecy[HIDDEN] = list(dict.fromkeys((*hidden, *keys)))
     return secrecy
+
+
+def described(tool: FunctionTool) -> Json:
+    """Return what Codex is told of a function that the model may call."""
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": dict(tool.schema),
+    }
 
 
 def turn_params(

@@ -47,9 +47,11 @@ from sessionmgr_adapters.codex.items import (
     UserMessage,
     agents_in,
     begins_agents,
+    ended_call,
+    is_call,
+    started_call,
 )
 from sessionmgr_adapters.codex.state import limits_told
-from sessionmgr_adapters.codex.tool_items import ended_call, is_call, started_call
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event
@@ -154,7 +156,6 @@ def _events(frame: Frame, state: State) -> list[Event]:
             | Answer()
             | Asking()
             | frames.Quiet()
-            | frames.StatusChanged()
             | frames.SettingsChanged()
             | frames.Resolved()
         ):

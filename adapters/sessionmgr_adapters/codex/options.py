@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from sessionmgr.adapter import Options
-from sessionmgr.adapter.kit.tool import AnyTool
+from sessionmgr.adapter.kit.tool import AnyTool, FunctionTool
 from sessionmgr.model import Json
+
+CodexTool: TypeAlias = FunctionTool
+"""A function that the model may call."""
 
 
 class CodexOptions(Options, frozen=True, kw_only=True):

@@ -10,18 +10,20 @@ import trio
 from sessionmgr.adapter.kit.json_rpc_caller import Answer
 from sessionmgr.adapter.kit.json_rpc_peer import DEADLINE
 from sessionmgr.adapter.kit.run_end import config_invalid
+from sessionmgr.adapter.kit.version import outdated
 from sessionmgr.model import FailureKind, Json, PolicyViolation
-from sessionmgr_adapters.codex.config_cache import ConfigCache
-from sessionmgr_adapters.codex.configured import ConfigUnreadableError, Configured, told
+from sessionmgr_adapters.codex.configured import (
+    ConfigCache,
+    ConfigUnreadableError,
+    Configured,
+    told,
+)
 from sessionmgr_adapters.codex.decode import decoded
 from sessionmgr_adapters.codex.failures import refused, unreadable
-from sessionmgr_adapters.codex.frames import Hello, Settings
-from sessionmgr_adapters.codex.functions import unoffered
-from sessionmgr_adapters.codex.initialize import too_old, version_in
-from sessionmgr_adapters.codex.launch import home_of, opening
+from sessionmgr_adapters.codex.frames import Hello, Opened, Settings, ThreadRef
+from sessionmgr_adapters.codex.launch import described, home_of, opening
 from sessionmgr_adapters.codex.policy import (
     POLICIES,
-    REVIEWER,
     Bounds,
     InForce,
     fits,
@@ -31,13 +33,18 @@ from sessionmgr_adapters.codex.policy import (
 from sessionmgr_adapters.codex.prompts import Prompts, said_anew
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sessionmgr.adapter import RunContext
     from sessionmgr.adapter.kit.changes import Changes
     from sessionmgr.adapter.kit.json_rpc_caller import JsonRpcCaller
+    from sessionmgr.adapter.kit.tool import FunctionTool
     from sessionmgr.model import Failure
     from sessionmgr_adapters.codex.options import CodexOptions
     from sessionmgr_adapters.codex.policy import Policy
     from sessionmgr_adapters.codex.state import State
+
+OLDEST: Final = (0, 163, 0)
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -88,7 +95,7 @@ class Preparation:
 
     def open(self, answer: Answer) -> None:
         """Note which thread was opened, and with what in force."""
-        opened = decoded(answer.result, _Opened)
+        opened = decoded(answer.result, Opened)
         if opened is not None:
             state = self._state
             state.thread, state.model, state.cwd = opened.thread.id, opened.model, opened.cwd
@@ -102,8 +109,8 @@ class Preparation:
         assert self._hello is not None
         if self._hello.refusal is not None:
             return refused(Answer(0, "initialize", refusal=self._hello.refusal))
-        self._state.version = version_in(self._hello.user_agent)
-        failure = too_old(self._state.version)
+        version = self._state.version = self._hello.version
+        failure = outdated("Codex", version, OLDEST)
         if failure is not None:
             return failure
         thread, tools = self._run.provider_session_id, self._options.tools
@@ -169,26 +176,69 @@ class Preparation:
         """Have the model told a system prompt that its thread was not begun with."""
         run, prompts, thread = self._run, self._asked.prompts, self._state.thread
         before, text = run.provider_session_id, run.system_prompt
-        if before is None:
-            prompts.note(thread, text)
-        elif text is None or prompts.has(before, text):
-            prompts.fork(before, thread)
-        else:
+        if before is not None and text is not None and not prompts.has(before, text):
             answer = await self._caller.call("thread/inject_items", said_anew(thread, text))
             if answer.refusal is not None:
                 return refused(answer)
-            prompts.note(thread, text)
+        prompts.note(thread, text, before=before)
         return None
 
 
-class _Thread(msgspec.Struct):
-    id: str
+# --- functions -----------------------------------------------------------------------------------
 
 
-class _Opened(msgspec.Struct, rename="camel"):
-    thread: _Thread
-    model: str | None = None
-    cwd: str | None = None
-    approval_policy: Json = None
-    approvals_reviewer: str = REVIEWER
-    sandbox: Json = None
+async def unoffered(
+    caller: JsonRpcCaller, thread: str, tools: Sequence[FunctionTool]
+) -> Failure | None:
+    """Return the failure that it is if a thread was begun without some of these functions.
+
+    A thread has the functions that it was begun with, and keeps them when it is gone on with.
+    """
+    answer = await caller.call("thread/read", {"threadId": thread, "includeTurns": False})
+    if answer.refusal is not None:
+        return refused(answer)
+    read = decoded(answer.result, _ThreadRead)
+    if read is None:
+        return unreadable(answer.method)
+    begun = None if read.thread.path is None else await _begun_with(trio.Path(read.thread.path))
+    if begun is None:
+        return _invalid(f"it is not known which functions the thread {thread} was begun with")
+    missing = [each.name for each in tools if not any(_is_same(each, one) for one in begun)]
+    if not missing:
+        return None
+    names = ", ".join(missing)
+    return _invalid(f"the thread was begun without {names}, and a thread keeps its functions")
+
+
+async def _begun_with(file: trio.Path) -> list[Json] | None:
+    """Return the tools that a thread was begun with; None if they are not found out."""
+    try:
+        async with await file.open("rb") as record:
+            begun = msgspec.json.decode(await record.readline(), type=_Begun)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return begun.payload.dynamic_tools or []
+
+
+def _is_same(tool: FunctionTool, begun: Json) -> bool:
+    known = described(tool)
+    assert isinstance(known, dict)
+    return isinstance(begun, dict) and all(begun.get(name) == known[name] for name in known)
+
+
+def _invalid(message: str) -> Failure:
+    return config_invalid(f"options.tools: {message}")
+
+
+class _ThreadRead(msgspec.Struct):
+    thread: ThreadRef
+
+
+class _Payload(msgspec.Struct):
+    dynamic_tools: list[Json] | None = None
+
+
+class _Begun(msgspec.Struct, tag_field="type", tag="session_meta"):
+    """The first line of a thread's record."""
+
+    payload: _Payload

@@ -7,11 +7,12 @@ thread tells, as far as it can be read.
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
 import trio
 from msgspec import MsgspecError, Struct, json
+
+from sessionmgr_adapters.codex.recent import Recent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,40 +20,22 @@ if TYPE_CHECKING:
 
     from sessionmgr.model import Json
 
-KEPT: Final = 4096
-"""Threads of which it is remembered."""
 _DEVELOPER: Final = b'"developer"'
 
 
-class Prompts:
-    """The system prompt that each thread was told last."""
-
-    def __init__(self, kept: int = KEPT) -> None:
-        self._kept: Final = kept
-        self._told: Final = OrderedDict[str, bytes | None]()
-
-    def __contains__(self, thread: str) -> bool:
-        """Whether it is known of a thread."""
-        return thread in self._told
+class Prompts(Recent[str, bytes | None]):
+    """The digest of the system prompt that each thread was told last."""
 
     def has(self, thread: str, text: str) -> bool:
         """Whether it is known that a thread was told this last."""
-        return self._told.get(thread) == _digest(text)
+        return self.get(thread) == _digest(text)
 
-    def note(self, thread: str, text: str | None) -> None:
-        """Note what a thread was told."""
-        self._keep(thread, None if text is None else _digest(text))
-
-    def fork(self, thread: str, new: str) -> None:
-        """Note that a thread goes on in a new one."""
-        if thread in self._told:
-            self._keep(new, self._told[thread])
-
-    def _keep(self, thread: str, told: bytes | None) -> None:
-        self._told.pop(thread, None)
-        self._told[thread] = told
-        while len(self._told) > self._kept:
-            self._told.popitem(last=False)
+    def note(self, thread: str, text: str | None, *, before: str | None = None) -> None:
+        """Note what a thread was told; with no text, what it was told as the one `before`."""
+        if before is None or text is not None:
+            self[thread] = None if text is None else _digest(text)
+        elif before in self:
+            self[thread] = self[before]
 
 
 def _digest(text: str) -> bytes:

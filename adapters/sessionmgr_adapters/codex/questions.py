@@ -11,8 +11,7 @@ from msgspec import UNSET, UnsetType
 from sessionmgr.adapter import Allow, ApprovalRequest, Deny
 from sessionmgr.adapter.kit.paths import resolve_within
 from sessionmgr.model import Json
-from sessionmgr_adapters.codex.items import FileChange, McpToolCall
-from sessionmgr_adapters.codex.tool_items import PATCH, SHELL, bare, tool_input
+from sessionmgr_adapters.codex.items import PATCH, SHELL, FileChange, McpToolCall, bare, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,7 +62,7 @@ def approval_request(
             paths = tuple(resolve_within(directories, each) for each in patched)
             return ApprovalRequest(
                 tool_name=PATCH,
-                tool_input=tool_input(item) if isinstance(item, FileChange) else params,
+                tool_input=shown(item)[1] if isinstance(item, FileChange) else params,
                 tool_call_id=call_id,
                 reason=reason,
                 effect="other" if _is_guarded(directories, paths) else "edit",

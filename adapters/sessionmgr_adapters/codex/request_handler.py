@@ -17,7 +17,6 @@ from sessionmgr.model import (
     PolicyViolation,
 )
 from sessionmgr_adapters.codex.frames import Frame
-from sessionmgr_adapters.codex.functions import told
 from sessionmgr_adapters.codex.policy import POLICIES
 from sessionmgr_adapters.codex.questions import (
     APPROVALS,
@@ -102,3 +101,11 @@ class CodexRequestHandler(RequestHandler[Told, Frame]):
             if isinstance(decision, Deny):
                 return told(Outcome(decision.reason or "It was not allowed.", failed=True))
         return told(await self._tools.call(name, arguments))
+
+
+def told(outcome: Outcome) -> Json:
+    """Return what Codex is told of a call."""
+    return {
+        "contentItems": [{"type": "inputText", "text": outcome.text}],
+        "success": not outcome.failed,
+    }

@@ -133,8 +133,8 @@ class Router:
         match frame:
             case ThreadClosed():
                 self._connection.cache.note_closed(thread)
-            case SettingsChanged():
-                self._connection.cache.note_settings(thread, frame)
+            case SettingsChanged(thread_settings=settings):
+                self._connection.cache.note_settings(thread, settings)
             case TurnStarted(turn=turn) if self._connection.cache.is_unwanted(thread):
                 about = {"threadId": thread, "turnId": turn.id}
                 self._connection.call_soon("turn/interrupt", {**about})

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 import trio
+from msgspec.structs import replace
 
 from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, Call, Refusal, Reply
 from sessionmgr.adapter.kit.json_rpc_peer import BUSY, FULL, JsonRpcPeer
@@ -28,12 +29,11 @@ from sessionmgr_adapters.codex.frames import (
     Frame,
     Hello,
     ItemStarted,
-    ThreadRef,
+    Opened,
     TurnBegun,
     TurnEnded,
     TurnStarted,
 )
-from sessionmgr_adapters.codex.initialize import hello_of, introduced
 from sessionmgr_adapters.codex.items import CommandExecution
 from sessionmgr_adapters.codex.launch import OPENING
 from sessionmgr_adapters.codex.questions import question_of, verdict
@@ -193,13 +193,17 @@ class CodexConnection(StdioChild):
 
     async def _greet(self) -> None:
         """Greet it; runs need not wait until it says who pays, which takes a while."""
-        hello = hello_of(await self._requests.ask("initialize", _ABOUT_US))
-        if hello.refusal is None:
+        answer = await self._requests.ask("initialize", _ABOUT_US)
+        if isinstance(answer, Response):
+            hello = decoded(answer.result, Hello) or Hello()
             self._requests.say(Notification("initialized"))
             self._introduce(hello)
-            account = await self._requests.ask("account/read", {"refreshToken": False})
-            hello = introduced(hello, account)
-        self._introduce(hello)
+            paid = await self._requests.ask("account/read", {"refreshToken": False})
+            found = decoded(paid.result, _AccountRead) if isinstance(paid, Response) else None
+            account = None if found is None else found.account
+            self._introduce(replace(hello, account="" if account is None else account.type))
+        else:
+            self._introduce(Hello(refusal=_refusal(answer)))
         self._greeted.set()
 
     def _introduce(self, hello: Hello) -> None:
@@ -225,10 +229,14 @@ class CodexConnection(StdioChild):
         """Call something for a conversation, once there is room; its answer is a frame."""
         if call.method == "turn/start":
             await self._greeted.wait()  # a run tells who pays as soon as its turn has begun
-        if self._answered_from_memory(conversation, call):
+        opened, thread = self.cache.take(call), str(call.params.get("threadId"))
+        if opened is not None:  # it is loaded still, and as it is wanted
+            conversation.thread = thread
+            self._router.claim(thread, conversation)
+            conversation.driver.feed([Answer(call.id, call.method, opened, is_remembered=True)], 0)
             return
         if call.method == "thread/resume":
-            await self.release(str(call.params.get("threadId")))
+            await self.cache.release(thread)
         await self._requests.slot()
         if conversation not in self._conversations:
             self._requests.give_back()
@@ -240,25 +248,6 @@ class CodexConnection(StdioChild):
             conversation.driver.feed([Answer(call.id, call.method, refusal=refusal)], 0)
         else:
             self._calls[id_] = theirs
-
-    def _answered_from_memory(self, conversation: CodexConversation, call: Call) -> bool:
-        """Go on with a thread that is loaded still, if it is as it is wanted."""
-        if not self.cache.keeps_for(call):
-            return False
-        thread = str(call.params["threadId"])
-        conversation.thread = thread
-        self._router.claim(thread, conversation)
-        opened = self.cache.take(thread)
-        conversation.driver.feed([Answer(call.id, call.method, opened, is_remembered=True)], 0)
-        return True
-
-    async def release(self, thread: str) -> None:
-        """Keep a thread no longer, and wait until somebody else can have it."""
-        await self.cache.release(thread)
-
-    def drop(self, thread: str) -> None:
-        """Keep a thread no longer, and do not wait for that."""
-        self.cache.drop(thread)
 
     def call_soon(self, method: str, params: dict[str, Json]) -> None:
         """Call something whose answer makes no difference."""
@@ -334,7 +323,7 @@ class CodexConnection(StdioChild):
         """End what was begun for somebody who has left before it was known what it is."""
         thread = str(call.params.get("threadId"))
         begun = decoded(answer.result, TurnBegun) if isinstance(answer, Response) else None
-        opened = decoded(answer.result, _Opened) if isinstance(answer, Response) else None
+        opened = decoded(answer.result, Opened) if isinstance(answer, Response) else None
         if call.method == "turn/start" and begun is not None:
             self.call_soon("turn/interrupt", {"threadId": thread, "turnId": begun.turn.id})
         elif call.method in OPENING and opened is not None:
@@ -343,7 +332,7 @@ class CodexConnection(StdioChild):
             self.cache.give_up(thread)
 
     def _bind(self, conversation: CodexConversation, call: Call, answer: Response) -> list[Frame]:
-        opened = decoded(answer.result, _Opened)
+        opened = decoded(answer.result, Opened)
         if opened is None:
             return []
         conversation.thread = opened.thread.id
@@ -363,11 +352,19 @@ class CodexConnection(StdioChild):
             self._nursery.cancel_scope.cancel()
 
 
-class _Opened(msgspec.Struct):
-    thread: ThreadRef
+class _Account(msgspec.Struct):
+    type: str = ""
+
+
+class _AccountRead(msgspec.Struct):
+    account: _Account | None = None
 
 
 def _answer(call: Call, answer: Response | ErrorResponse) -> Answer:
     if isinstance(answer, Response):
         return Answer(call.id, call.method, answer.result)
-    return Answer(call.id, call.method, refusal=Refusal(answer.code or 0, answer.message))
+    return Answer(call.id, call.method, refusal=_refusal(answer))
+
+
+def _refusal(answer: ErrorResponse) -> Refusal:
+    return Refusal(answer.code or 0, answer.message)

@@ -10,8 +10,7 @@ from sessionmgr.model import RateLimitUpdated, moment
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event, Json, Permission
-    from sessionmgr_adapters.codex.frames import Limits, TokenCounts, TokenUsage, Window
-    from sessionmgr_adapters.codex.initialize import Credential
+    from sessionmgr_adapters.codex.frames import Credential, Limits, TokenCounts, TokenUsage, Window
     from sessionmgr_adapters.codex.items import KnownItem
 
 

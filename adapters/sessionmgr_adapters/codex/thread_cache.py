@@ -7,7 +7,7 @@ remembered, so that a run which wants the same need not settle it again.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -22,16 +22,14 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.kit.json_rpc_caller import Call
     from sessionmgr.model import Json
     from sessionmgr.wire import ErrorResponse
-    from sessionmgr_adapters.codex.frames import SettingsChanged
+    from sessionmgr_adapters.codex.frames import Settings
 
     Ask: TypeAlias = Callable[[str, dict[str, Json]], Awaitable[Response | ErrorResponse]]
 
 UNLOAD: Final = 10.0
 """Seconds for a thread to be given back."""
-
-
 KEPT: Final = 16
-"""Threads that an app-server keeps for nobody."""
+"""Threads that an app-server keeps for the next runs of their sessions."""
 IDLE_FOR: Final = 60.0
 """Seconds that it keeps one: as long, nobody else can go on with it."""
 # What is said of a thread where it begins, or where it is gone on with, and not in both.
@@ -47,55 +45,27 @@ def terms_of(params: dict[str, Json]) -> bytes:
     )
 
 
-class Loaded:
+@dataclass
+class _Loaded:
     """A thread that is loaded, and what was settled with it."""
 
-    def __init__(self, terms: bytes, opened: bytes) -> None:
-        self.terms: Final = terms
-        """What was wanted of it when it was opened."""
-        self.opened: Final = opened
-        """What was answered then."""
-        self.told: SettingsChanged | None = None
-        """What is in force since, as it was told last."""
+    terms: bytes
+    """What was wanted of it when it was opened."""
+    opened: bytes
+    """What was answered then."""
+    settings: Settings | None = None
+    """What is in force since, as it was told last."""
 
     def answer(self) -> bytes:
         """Return what would be answered if it was gone on with now."""
-        if self.told is None:
+        if self.settings is None:
             return self.opened
-        settings = self.told.thread_settings
         answered = parse_json(self.opened)
         assert isinstance(answered, dict)
-        answered["approvalPolicy"] = settings.approval_policy
-        answered["sandbox"] = settings.sandbox_policy
-        answered["approvalsReviewer"] = settings.approvals_reviewer
+        answered["approvalPolicy"] = self.settings.approval_policy
+        answered["sandbox"] = self.settings.sandbox_policy
+        answered["approvalsReviewer"] = self.settings.approvals_reviewer
         return encode_json(answered)
-
-
-class Shelf:
-    """The threads that are kept for nobody, the one that was used last behind the others."""
-
-    def __init__(self) -> None:
-        self._places: Final[OrderedDict[str, trio.CancelScope]] = OrderedDict()
-
-    def __contains__(self, thread: str) -> bool:
-        """Whether a thread is kept."""
-        return thread in self._places
-
-    def put(self, thread: str) -> trio.CancelScope:
-        """Keep a thread; whoever waits for its time to be over does that in the scope."""
-        scope = self._places[thread] = trio.CancelScope()
-        return scope
-
-    def take(self, thread: str) -> bool:
-        """Keep a thread no longer; False if it was not kept."""
-        scope = self._places.pop(thread, None)
-        if scope is not None:
-            scope.cancel()
-        return scope is not None
-
-    def surplus(self) -> list[str]:
-        """Return the threads that are too many, the oldest first."""
-        return list(self._places)[: max(0, len(self._places) - KEPT)]
 
 
 class ThreadCache:
@@ -104,8 +74,9 @@ class ThreadCache:
     def __init__(self, ask: Ask, clear_away: Callable[[str], Awaitable[None]]) -> None:
         self._ask: Final = ask
         self._clear_away: Final = clear_away
-        self._loaded: Final[dict[str, Loaded]] = {}
-        self._shelf: Final = Shelf()
+        self._loaded: Final[dict[str, _Loaded]] = {}
+        self._idle: Final[dict[str, trio.CancelScope]] = {}
+        """The threads that are kept, the one that was used last behind the others."""
         self._closing: Final[dict[str, trio.Event]] = {}
         self._nursery: trio.Nursery | None = None
 
@@ -131,47 +102,51 @@ class ThreadCache:
 
     def note_opened(self, thread: str, call: Call, answer: bytes) -> None:
         """Note that a thread was opened, by which call and with which answer."""
-        self._loaded[thread] = Loaded(terms_of(call.params), answer)
+        self._loaded[thread] = _Loaded(terms_of(call.params), answer)
 
-    def note_settings(self, thread: str, told: SettingsChanged) -> None:
+    def note_settings(self, thread: str, settings: Settings) -> None:
         """Note what is in force in a thread."""
         if thread in self._loaded:
-            self._loaded[thread].told = told
+            self._loaded[thread].settings = settings
 
     def note_closed(self, thread: str) -> None:
         """Note that a thread is loaded no more."""
-        self._shelf.take(thread)
+        self._unkeep(thread)
         self._loaded.pop(thread, None)
         if thread in self._closing:
             self._closing[thread].set()
 
-    # --- for the next run ------------------------------------------------------------------------
+    # --- kept for the next run -------------------------------------------------------------------
 
     def keep(self, thread: str) -> bool:
-        """Keep a thread for a while, if it is loaded; those that are too many are given back."""
+        """Keep a thread for a while, if it is loaded; the oldest is given back for it."""
         if thread not in self._loaded or self._nursery is None:
             return False
-        self._nursery.start_soon(self._keep, thread, self._shelf.put(thread))
-        for each in self._shelf.surplus():
-            self._shelf.take(each)
-            self.give_back(each)
+        scope = self._idle[thread] = trio.CancelScope()
+        self._nursery.start_soon(self._keep, thread, scope)
+        if len(self._idle) > KEPT:
+            self.drop(next(iter(self._idle)))
         return True
 
     async def _keep(self, thread: str, scope: trio.CancelScope) -> None:
         with scope:
             await trio.sleep(IDLE_FOR)
-            self._shelf.take(thread)
-            self.give_back(thread)
+            self.drop(thread)
 
-    def keeps_for(self, call: Call) -> bool:
-        """Whether a thread is kept that is as somebody wants to go on with it."""
+    def _unkeep(self, thread: str) -> bool:
+        scope = self._idle.pop(thread, None)
+        if scope is not None:
+            scope.cancel()
+        return scope is not None
+
+    def take(self, call: Call) -> bytes | None:
+        """Take a thread that is kept as a call wants it; return the answer to that, or None."""
         thread = str(call.params.get("threadId"))
-        is_kept = call.method == "thread/resume" and thread in self._shelf
-        return is_kept and self._loaded[thread].terms == terms_of(call.params)
-
-    def take(self, thread: str) -> bytes:
-        """Have a thread that is kept be somebody's again; return what it is opened with."""
-        self._shelf.take(thread)
+        if call.method != "thread/resume" or thread not in self._idle:
+            return None
+        if self._loaded[thread].terms != terms_of(call.params):
+            return None
+        self._unkeep(thread)
         return self._loaded[thread].answer()
 
     # --- given back ------------------------------------------------------------------------------
@@ -186,7 +161,7 @@ class ThreadCache:
 
     def drop(self, thread: str) -> None:
         """Keep a thread no longer, if it is kept for the next run."""
-        if self._shelf.take(thread):
+        if self._unkeep(thread):
             self.give_back(thread)
 
     def expect_unwanted(self, thread: str) -> None:
@@ -202,11 +177,10 @@ class ThreadCache:
         """Give a thread back; with a `turn` end that before, and with "" what one has left."""
         self._loaded.pop(thread, None)
         if self._nursery is not None:
-            self._closing.setdefault(thread, trio.Event())
-            self._nursery.start_soon(self._give_back, thread, turn)
+            closed = self._closing.setdefault(thread, trio.Event())
+            self._nursery.start_soon(self._give_back, thread, turn, closed)
 
-    async def _give_back(self, thread: str, turn: str | None) -> None:
-        closed = self._closing.setdefault(thread, trio.Event())
+    async def _give_back(self, thread: str, turn: str | None, closed: trio.Event) -> None:
         about: dict[str, Json] = {"threadId": thread}
         with trio.move_on_after(UNLOAD):
             if turn is not None:  # it was left in the middle of it

@@ -15,9 +15,13 @@ from sessionmgr.manager import open_manager
 from sessionmgr.model import Json
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
-from sessionmgr_adapters.codex import CodexAdapter, config_cache
-from sessionmgr_adapters.codex.config_cache import DIRECTORIES, ConfigCache, config_state
-from sessionmgr_adapters.codex.configured import Configured
+from sessionmgr_adapters.codex import CodexAdapter, configured
+from sessionmgr_adapters.codex.configured import (
+    DIRECTORIES,
+    ConfigCache,
+    Configured,
+    config_state,
+)
 from tests.adapters.codex.mocked import Talk, begin, end, opening, text, thread_of
 
 Change = Callable[[Path], None]
@@ -101,7 +105,7 @@ def _is_reading(heard: Told | object) -> bool:
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(file_state, "RECENT", 0)
-    monkeypatch.setattr(config_cache, "SYSTEM", tmp_path / "system")
+    monkeypatch.setattr(configured, "SYSTEM", tmp_path / "system")
     writes(".codex/config.toml")(tmp_path)
     writes("project/.codex/config.toml")(tmp_path)
     makes("project/.git")(tmp_path)

@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from sessionmgr.adapter import Allow, Decision, Deny
 from sessionmgr.adapter.kit.images import ReadImage
 from sessionmgr.adapter.kit.json_rpc_caller import Asking
+from sessionmgr.adapter.kit.version import outdated
 from sessionmgr.model import (
     Event,
     Json,
@@ -20,7 +21,7 @@ from sessionmgr.model import (
     ToolCallStarted,
 )
 from sessionmgr.process import secrets
-from sessionmgr.wire import ErrorResponse, Notification, Request, Response, Untyped
+from sessionmgr.wire import Notification, Request, Untyped
 from sessionmgr_adapters.codex.decode import asking_of, notice_of
 from sessionmgr_adapters.codex.frames import (
     Failing,
@@ -41,13 +42,6 @@ from sessionmgr_adapters.codex.frames import (
     Unknown,
     Window,
 )
-from sessionmgr_adapters.codex.initialize import (
-    credential_of,
-    hello_of,
-    introduced,
-    too_old,
-    version_in,
-)
 from sessionmgr_adapters.codex.items import (
     AgentMessage,
     CollabAgentToolCall,
@@ -55,14 +49,15 @@ from sessionmgr_adapters.codex.items import (
     FileUpdate,
     McpToolCall,
     UnknownItem,
+    bare,
     read_item,
 )
 from sessionmgr_adapters.codex.launch import ENVIRONMENT, content_of, declared
 from sessionmgr_adapters.codex.normalise import normalise
 from sessionmgr_adapters.codex.policy import PERMISSIONS, POLICIES, Bounds, InForce, too_wide
+from sessionmgr_adapters.codex.preparation import OLDEST
 from sessionmgr_adapters.codex.questions import approval_request, question_of, verdict
 from sessionmgr_adapters.codex.state import State
-from sessionmgr_adapters.codex.tool_items import bare
 
 
 def state() -> State:
@@ -447,26 +442,19 @@ def test_one_and_its_text_are_two_questions() -> None:
 
 
 def test_a_version_is_found_after_the_first_slash() -> None:
-    assert version_in("sessionmgr/0.169.0 (Debian 12.0.0; x86_64) unknown (a; 1)") == "0.169.0"
-    assert version_in("nobody") is None
-    assert too_old("0.163.0") is None
-    assert too_old("1.0.0") is None
-    assert too_old("0.162.9") is not None
-    assert too_old(None) is not None
+    greeting = Hello(user_agent="sessionmgr/0.169.0 (Debian 12.0.0; x86_64) unknown (a; 1)")
+    assert greeting.version == "0.169.0"
+    assert Hello(user_agent="nobody").version is None
+    assert outdated("Codex", "0.163.0", OLDEST) is None
+    assert outdated("Codex", "1.0.0", OLDEST) is None
+    assert outdated("Codex", "0.162.9", OLDEST) is not None
+    assert outdated("Codex", None, OLDEST) is not None
 
 
-def test_what_it_says_of_itself_is_put_together() -> None:
-    hello = hello_of(Response(1, b'{"userAgent":"a/1.2.3","codexHome":"/h"}'))
-    account = b'{"account":{"type":"chatgpt","email":"a@b.c"}}'
-    known = introduced(hello, Response(3, account))
-    assert (known.codex_home, known.account) == ("/h", "chatgpt")
-    assert credential_of(known) == "subscription"
-    refused = ErrorResponse(2, -32600, "no")
-    assert introduced(hello, refused) == hello
-    assert credential_of(hello) == "unknown"
-    greeting = hello_of(ErrorResponse(1, None, "go away"))
-    assert greeting.refusal is not None
-    assert hello_of(Response(1, b"5")) == Hello()
+def test_who_pays_is_said_in_our_words() -> None:
+    assert Hello(account="chatgpt").credential == "subscription"
+    assert Hello(account="apiKey").credential == "api_key"
+    assert Hello().credential == "unknown"
 
 
 def test_the_keys_that_its_configuration_names_are_passed_on_as_secrets(tmp_path: Path) -> None:

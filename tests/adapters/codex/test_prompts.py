@@ -47,8 +47,8 @@ def test_of_each_thread_the_last_one_is_remembered_and_of_not_too_many_threads()
         False,
     )
     prompts.note("a", "two")
-    prompts.fork("a", "c")
-    prompts.fork("nobody's", "d")
+    prompts.note("c", None, before="a")
+    prompts.note("d", None, before="nobody's")
     assert ("b" in prompts, "d" in prompts) == (False, False)
     assert prompts.has("c", "two")
 

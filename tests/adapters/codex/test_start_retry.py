@@ -10,7 +10,7 @@ from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.model import AnyEvent, ErrorOccurred, FailureKind, Json, RunResult
 from sessionmgr.testing.player import UntilClosed, Write, command_of
 from sessionmgr_adapters.codex import CodexAdapter
-from sessionmgr_adapters.codex.start_retry import TRIES, has_lost
+from sessionmgr_adapters.codex.failures import TRIES, has_lost
 from tests.adapters.codex.dialect import CODEX
 
 LOST = "Error: failed to initialize sqlite state runtime under /home"

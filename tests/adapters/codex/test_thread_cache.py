@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from sessionmgr_adapters.codex.thread_cache import KEPT, Shelf, terms_of
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from sessionmgr.adapter.kit.json_rpc_caller import Call
+from sessionmgr.model import Json
+from sessionmgr.wire import Response
+from sessionmgr_adapters.codex.thread_cache import IDLE_FOR, KEPT, ThreadCache, terms_of
 
 
 def test_what_is_wanted_is_the_same_for_a_thread_that_begins_and_goes_on() -> None:
@@ -13,12 +19,31 @@ def test_what_is_wanted_is_the_same_for_a_thread_that_begins_and_goes_on() -> No
     assert begun != terms_of({"cwd": "/w", "model": "gpt-x"})
 
 
-def test_a_shelf_has_so_many_places_and_the_oldest_goes() -> None:
-    shelf = Shelf()
-    scopes = [shelf.put(str(number)) for number in range(KEPT + 1)]
-    assert shelf.surplus() == ["0"]
-    assert shelf.take("0")
-    assert not shelf.take("0")
-    assert scopes[0].cancel_called
-    assert shelf.surplus() == []
-    assert "1" in shelf
+async def test_so_many_threads_are_kept_and_the_oldest_is_given_back(
+    autojump_clock: MockClock,
+) -> None:
+    asked: list[tuple[str, Json]] = []
+
+    async def ask(method: str, params: dict[str, Json]) -> Response:
+        await trio.lowlevel.checkpoint()
+        asked.append((method, params["threadId"]))
+        return Response(1, b"{}")
+
+    async def clear_away(thread: str) -> None:
+        raise AssertionError(f"{thread} was not left in the middle of a turn")
+
+    cache = ThreadCache(ask, clear_away)
+    resume = [Call(n, "thread/resume", {"threadId": str(n)}) for n in range(KEPT + 1)]
+    async with trio.open_nursery() as nursery:
+        cache.open(nursery)
+        for each in resume:
+            cache.note_opened(str(each.id), each, b"{}")
+            assert cache.keep(str(each.id))
+        await wait_all_tasks_blocked()
+        assert asked == [("thread/unsubscribe", "0")]
+        assert cache.take(resume[0]) is None
+        assert cache.take(resume[1]) == b"{}"
+        assert cache.take(resume[1]) is None
+        await trio.sleep(IDLE_FOR + 1)
+        assert len(asked) == KEPT  # all but the one that was taken
+        nursery.cancel_scope.cancel()

@@ -1,21 +1,24 @@
-"""What `codex exec` says beyond an app-server's frames: which thread it is on, and its last word.
+"""`codex exec`'s frames to events, and what its thread has used to what the run has used.
 
-Nothing is streamed here: a message comes whole. All else is what `codex.normalise` makes of it.
+Nothing is streamed here: a message comes whole. But for the thread that it is on and its last word,
+the events are those of an app-server's frames.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from sessionmgr.model import ProviderSessionUpdated
+from sessionmgr.model import ProviderSessionUpdated, TokenUsageUpdated, Usage
+from sessionmgr.model.ledger import UsageLedger, UsageReport
 from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.failures import failure_of_end
-from sessionmgr_adapters.codex.normalise import normalise as of_turn, started
+from sessionmgr_adapters.codex.normalise import normalise as of_turn, started, usage_of
+from sessionmgr_adapters.codex.recent import KEPT, Recent
 from sessionmgr_adapters.codex.state import State
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event, Failure, Permission
-    from sessionmgr_adapters.codex.frames import Frame
+    from sessionmgr_adapters.codex.frames import Frame, TokenCounts
 
 
 class ExecState(State):
@@ -56,3 +59,29 @@ def normalise(frame: Frame, state: ExecState) -> list[Event]:
         case _:
             pass
     return of_turn(frame, state)
+
+
+class Meters:
+    """The last readings of the threads that were seen, for the next process that goes on in one."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._ledgers: Final = Recent[str, UsageLedger](kept)
+
+    def begin(self, thread: str) -> None:
+        """Note that a thread is new: all that it shows from now on is ours."""
+        if thread not in self._ledgers:
+            self._ledgers[thread] = UsageLedger()
+
+    def book(self, thread: str, counts: TokenCounts) -> TokenUsageUpdated | None:
+        """Return what was used since the last reading; None if nothing, or nobody can know.
+
+        The first reading of a thread that was not begun here shows what others have used, too.
+        """
+        ledger = self._ledgers.get(thread)
+        report = UsageReport(kind="total", provider_session_id=thread, usage=usage_of(counts))
+        read, booking = (ledger or UsageLedger()).book(report)
+        # What is kept is the meter alone: the total counts from the beginning of a run.
+        self._ledgers[thread] = UsageLedger(meters=read.meters)
+        if ledger is None or booking.usage == Usage():
+            return None
+        return TokenUsageUpdated(usage=booking.usage, total=booking.total)

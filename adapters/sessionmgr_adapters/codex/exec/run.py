@@ -13,26 +13,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import trio
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from sessionmgr.adapter.kit.child_run import ChildRun
-from sessionmgr.adapter.kit.run_end import (
-    exit_failure,
-    finish_with_output,
-    output_in,
-    process_exited,
-)
+from sessionmgr.adapter.kit.run_end import exit_failure, process_exited
 from sessionmgr.model import Failure, FailureKind, Fidelity, MessageReceived
 from sessionmgr.process import PrivateFiles
 from sessionmgr.process.ladder import Ladder
-from sessionmgr_adapters.codex.exec.errors import cleaned
-from sessionmgr_adapters.codex.exec.frames import read
+from sessionmgr_adapters.codex.driver import end_of
+from sessionmgr_adapters.codex.exec.frames import cleaned, read
 from sessionmgr_adapters.codex.exec.launch import ANSWER, PROFILE
 from sessionmgr_adapters.codex.exec.normalise import ExecState, normalise
 from sessionmgr_adapters.codex.exec.profile import linked
-from sessionmgr_adapters.codex.failures import kind_of_words, placeless
-from sessionmgr_adapters.codex.start_retry import has_lost, notice, wait
+from sessionmgr_adapters.codex.failures import (
+    has_lost,
+    kind_of_words,
+    pause_before,
+    placeless,
+    start_retried,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from sessionmgr.process.launcher import ChildTree
     from sessionmgr.wire import Line
     from sessionmgr_adapters.codex.exec.launch import OneShotSpec
-    from sessionmgr_adapters.codex.exec.spending import Meters
+    from sessionmgr_adapters.codex.exec.normalise import Meters
 
 POLITE: Final = 2.0
 TERM: Final = 1.0
@@ -78,9 +77,19 @@ class OneShot(ChildRun):
         self._state: Final = ExecState(_narrower(run.permission, spec), run.model)
 
     @property
-    def thread(self) -> str | None:
+    def thread(self) -> str:
         """The thread that it is on, once that is known."""
-        return self._state.thread or None
+        return self._state.thread
+
+    async def interrupt(self) -> None:
+        """Have it end; `perform` goes on until it has."""
+        self.stop()
+        await trio.lowlevel.checkpoint()
+
+    async def add(self, content: str, message_id: str) -> bool:
+        """Take no other message: its turn hears none."""
+        await trio.lowlevel.checkpoint()
+        return False
 
     def take(self, lines: Sequence[Line]) -> None:
         """Take the lines of one read."""
@@ -123,11 +132,11 @@ class OneShot(ChildRun):
         tries = 1
         while True:
             facts = await self.play(command, self.run.prompt.encode(errors="replace"))
-            is_lost = self.thread is None and has_lost(self.tail.text(), tries)
+            is_lost = not self.thread and has_lost(self.tail.text(), tries)
             if not is_lost or self.run.cancelling is not None:
                 return facts
-            self.run.emit_nowait(notice(tries))
-            await wait(tries)
+            self.run.emit_nowait(start_retried(tries))
+            await trio.sleep(pause_before(tries))
             tries += 1
 
     # --- what it comes to ------------------------------------------------------------------------
@@ -143,7 +152,7 @@ class OneShot(ChildRun):
 
     def _book(self) -> None:
         thread, last = self.thread, self._state.last_turn
-        if thread is None:
+        if not thread:
             return
         if self._spec.thread is None:
             self._meters.begin(thread)
@@ -153,18 +162,14 @@ class OneShot(ChildRun):
                 self.run.emit_nowait(spent)
 
     async def _end(self, facts: ExitFacts) -> None:
-        run, state = self.run, self._state
-        if state.last_turn is None:
-            await run.fail(state.failure or self._death(facts))
-        elif state.failure is not None:
-            await run.fail(state.failure, stop_reason=state.last_turn.turn.status)
+        if self._state.last_turn is None:
+            await self.run.fail(self._state.failure or self._death(facts))
         else:
-            output = UNSET if run.schema is None else output_in(state.text)
-            await finish_with_output(run, output, stop_reason=state.last_turn.turn.status)
+            await end_of(self.run, self._state.last_turn.turn, self._state)
 
     def _death(self, facts: ExitFacts) -> Failure:
         """Return the failure that it is to go without a last word."""
-        has_begun = self.thread is not None
+        has_begun = bool(self.thread)
         failure = exit_failure(facts, self.tail, phase="turn" if has_begun else "start")
         said = self.tail.text()
         kind = None if self._state.is_turning else kind_of_words(said)

@@ -3,7 +3,7 @@
 import pytest
 
 from sessionmgr.model import Failure, FailureKind as Kind, RetryScheduled
-from sessionmgr_adapters.codex.exec.errors import cleaned, failing, turn_error
+from sessionmgr_adapters.codex.exec.frames import cleaned, failing, turn_error
 from sessionmgr_adapters.codex.exec.normalise import ExecState, normalise
 from sessionmgr_adapters.codex.failures import failure_of, kind_of_words
 

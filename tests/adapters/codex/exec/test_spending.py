@@ -1,7 +1,7 @@
 """What a run has used, out of what its thread has used."""
 
 from sessionmgr.model import Usage
-from sessionmgr_adapters.codex.exec.spending import Meters
+from sessionmgr_adapters.codex.exec.normalise import Meters
 from sessionmgr_adapters.codex.frames import TokenCounts
 
 

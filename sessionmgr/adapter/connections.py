@@ -24,7 +24,7 @@ from sessionmgr.process.launcher import Launcher
 if TYPE_CHECKING:
     from sessionmgr.adapter.question import Decision
 
-Told_contra = TypeVar("Told_contra", contravariant=True)
+Outgoing_contra = TypeVar("Outgoing_contra", contravariant=True)
 Frame_co = TypeVar("Frame_co", covariant=True)
 Frame_contra = TypeVar("Frame_contra", contravariant=True)
 Conversation_co = TypeVar("Conversation_co", covariant=True)
@@ -103,10 +103,10 @@ class Connection(Living, Protocol[Opening_contra, Frame_co, Conversation_co]):
         ...
 
 
-class Conversation(Protocol[Told_contra]):
+class Conversation(Protocol[Outgoing_contra]):
     """One session of the provider's, as a driver uses it."""
 
-    async def send(self, message: Told_contra) -> None:
+    async def send(self, message: Outgoing_contra) -> None:
         """Send a message: a prompt, a request, an answer. What is sent first goes first."""
         ...
 

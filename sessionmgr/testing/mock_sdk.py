@@ -5,7 +5,7 @@ the adapter runs as it is. The script is an async function, which gets each conv
 adapter opens. It hears what the adapter sends, and says frames; where the test must come first,
 it waits at a gate.
 
-    async def script(it: MockConversation[Told, Frame]) -> None:
+    async def script(it: MockConversation[Outgoing, Frame]) -> None:
         await it.expect(Say("hi"))
         it.says(Text("hello", "m1"))
         await it.gate("half way")
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.connections import Driver
     from sessionmgr.process.facts import ExitFacts
 
-Told = TypeVar("Told")
+Outgoing = TypeVar("Outgoing")
 Frame = TypeVar("Frame")
 A = TypeVar("A", bound="ProviderAdapter")
 
@@ -65,13 +65,15 @@ class Answered(msgspec.Struct, frozen=True):
 INTERRUPTED: Final = Interrupted()
 
 
-class MockConversation(Generic[Told, Frame]):
+class MockConversation(Generic[Outgoing, Frame]):
     """A conversation, seen from both ends: the adapter's, and the script's."""
 
-    def __init__(self, sdk: MockSdk[Told, Frame], opening: object, driver: Driver[Frame]) -> None:
+    def __init__(
+        self, sdk: MockSdk[Outgoing, Frame], opening: object, driver: Driver[Frame]
+    ) -> None:
         self.opening: Final = opening
         """What it was opened with."""
-        self.heard_so_far: Final[list[Told | Interrupted | Answered]] = []
+        self.heard_so_far: Final[list[Outgoing | Interrupted | Answered]] = []
         """All that the adapter has sent, in its order."""
         self.is_closed = False
         """Whether the adapter has closed it; what the script says then is not heard."""
@@ -82,12 +84,12 @@ class MockConversation(Generic[Told, Frame]):
         self._sdk: Final = sdk
         self._driver: Final = driver
         self._has_ended = False
-        self._unheard: Final[deque[Told | Interrupted | Answered]] = deque()
+        self._unheard: Final[deque[Outgoing | Interrupted | Answered]] = deque()
         self._news = trio.Event()
 
     # --- the adapter's end -----------------------------------------------------------------------
 
-    async def send(self, message: Told) -> None:
+    async def send(self, message: Outgoing) -> None:
         """Be told something."""
         self._hear(message)
         await trio.lowlevel.checkpoint()
@@ -111,7 +113,7 @@ class MockConversation(Generic[Told, Frame]):
         self.times_cleared += 1
         await trio.lowlevel.checkpoint()
 
-    def _hear(self, message: Told | Interrupted | Answered) -> None:
+    def _hear(self, message: Outgoing | Interrupted | Answered) -> None:
         self.heard_so_far.append(message)
         self._unheard.append(message)
         self._news.set()
@@ -133,7 +135,7 @@ class MockConversation(Generic[Told, Frame]):
         """Wait until there is room for more, as a connection does between two reads."""
         await self._driver.room()
 
-    async def heard(self) -> Told | Interrupted | Answered:
+    async def heard(self) -> Outgoing | Interrupted | Answered:
         """Wait for the next thing that the adapter sends."""
         await trio.lowlevel.checkpoint()
         while not self._unheard:
@@ -141,7 +143,7 @@ class MockConversation(Generic[Told, Frame]):
             await self._news.wait()
         return self._unheard.popleft()
 
-    async def expect(self, message: Told | Interrupted | Answered) -> None:
+    async def expect(self, message: Outgoing | Interrupted | Answered) -> None:
         """Wait for the next thing that the adapter sends, which has to be this.
 
         Raises:
@@ -155,23 +157,23 @@ class MockConversation(Generic[Told, Frame]):
         await self._sdk.pass_gate(name)
 
 
-Script: TypeAlias = Callable[[MockConversation[Told, Frame]], Awaitable[None]]
+Script: TypeAlias = Callable[[MockConversation[Outgoing, Frame]], Awaitable[None]]
 
 
-class MockConnection(Generic[Told, Frame]):
+class MockConnection(Generic[Outgoing, Frame]):
     """A connection to nobody."""
 
     facts: ExitFacts | None = None
     """How its child ended; a mock has none, unless a test says so."""
 
-    def __init__(self, sdk: MockSdk[Told, Frame], spec: object) -> None:
+    def __init__(self, sdk: MockSdk[Outgoing, Frame], spec: object) -> None:
         self.spec: Final = spec
-        self.conversations: Final[list[MockConversation[Told, Frame]]] = []
+        self.conversations: Final[list[MockConversation[Outgoing, Frame]]] = []
         self.is_closed = False
         self._sdk: Final = sdk
         self._hung_up = trio.Event()
 
-    async def open(self, spec: object, driver: Driver[Frame]) -> MockConversation[Told, Frame]:
+    async def open(self, spec: object, driver: Driver[Frame]) -> MockConversation[Outgoing, Frame]:
         """Open a conversation, and have the script play it."""
         await trio.lowlevel.checkpoint()
         conversation = MockConversation(self._sdk, spec, driver)
@@ -198,11 +200,11 @@ class _Gate:
         self.opened = trio.Event()
 
 
-class MockSdk(Generic[Told, Frame]):
+class MockSdk(Generic[Outgoing, Frame]):
     """Connects to nobody, and plays a script; used as a block, outside of the manager's."""
 
-    def __init__(self, script: Script[Told, Frame]) -> None:
-        self.connections: Final[list[MockConnection[Told, Frame]]] = []
+    def __init__(self, script: Script[Outgoing, Frame]) -> None:
+        self.connections: Final[list[MockConnection[Outgoing, Frame]]] = []
         self._script: Final = script
         self._gates: Final[dict[str, _Gate]] = {}
         self._manager = trio.open_nursery()
@@ -234,12 +236,12 @@ class MockSdk(Generic[Told, Frame]):
             raise _first(group) from None
 
     @property
-    def conversations(self) -> list[MockConversation[Told, Frame]]:
+    def conversations(self) -> list[MockConversation[Outgoing, Frame]]:
         """All that were opened, in the order of their connections."""
         return [each for connection in self.connections for each in connection.conversations]
 
     @asynccontextmanager
-    async def connect(self, spec: object) -> AsyncGenerator[MockConnection[Told, Frame], None]:
+    async def connect(self, spec: object) -> AsyncGenerator[MockConnection[Outgoing, Frame], None]:
         """Connect, as an `sdk` does."""
         await trio.lowlevel.checkpoint()
         connection = MockConnection(self, spec)
@@ -249,7 +251,7 @@ class MockSdk(Generic[Told, Frame]):
         finally:
             connection.is_closed = True
 
-    def play(self, conversation: MockConversation[Told, Frame]) -> None:
+    def play(self, conversation: MockConversation[Outgoing, Frame]) -> None:
         """Have the script play a conversation."""
         assert self._nursery is not None, "a MockSdk is used as a block"
         self._nursery.start_soon(self._script, conversation)
@@ -274,7 +276,7 @@ class MockSdk(Generic[Told, Frame]):
         return self._gates.setdefault(name, _Gate())
 
 
-def with_sdk(adapter: type[A], sdk: MockSdk[Told, Frame]) -> type[A]:
+def with_sdk(adapter: type[A], sdk: MockSdk[Outgoing, Frame]) -> type[A]:
     """Return the adapter with a mock in the place of its sdk: of its attribute `connect`."""
     assert hasattr(adapter, "connect"), f"{adapter.__name__} does not connect by `connect`"
     made = type(f"Mocked{adapter.__name__}", (adapter,), {"connect": staticmethod(sdk.connect)})

@@ -82,13 +82,13 @@ async def test_an_idle_connection_is_leased_again(
         assert pool.states() == [State.IDLE]
 
 
-async def test_a_busy_one_is_not_shared_unless_it_has_seats(
+async def test_a_busy_one_is_not_shared_unless_it_serves_several(
     autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
 ) -> None:
     pool = ConnectionPool(exchange.connect)
     async with pool.lease(Spec(), owner) as a, pool.lease(Spec(), owner) as b:
         assert a.connection is not b.connection
-    shared = ConnectionPool(exchange.connect, seats=2)
+    shared = ConnectionPool(exchange.connect, max_leases=2)
     async with shared.lease(Spec(), owner) as a, shared.lease(Spec(), owner) as b:
         assert a.connection is b.connection
         async with shared.lease(Spec(), owner) as c:
@@ -109,7 +109,7 @@ async def test_who_comes_while_it_connects_waits_for_it(
     autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
 ) -> None:
     exchange.slow = 3.0
-    pool = ConnectionPool(exchange.connect, seats=10)
+    pool = ConnectionPool(exchange.connect, max_leases=10)
 
     async def use() -> None:
         async with pool.lease(Spec(), owner):
@@ -217,7 +217,7 @@ async def test_a_lease_left_by_an_exception_closes_its_connection(
 async def test_one_deaf_conversation_does_not_cost_its_neighbours(
     autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
 ) -> None:
-    pool = ConnectionPool(exchange.connect, seats=3)
+    pool = ConnectionPool(exchange.connect, max_leases=3)
     async with pool.lease(Spec(), owner) as neighbour:
         async with pool.lease(Spec(), owner) as deaf:
             deaf.abandon()
@@ -232,7 +232,7 @@ async def test_one_deaf_conversation_does_not_cost_its_neighbours(
 async def test_an_abandoned_connection_is_closed_at_a_deadline_at_the_latest(
     autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
 ) -> None:
-    pool = ConnectionPool(exchange.connect, seats=2, abandoned_for=60)
+    pool = ConnectionPool(exchange.connect, max_leases=2, abandoned_for=60)
     async with pool.lease(Spec(), owner) as neighbour:
         async with pool.lease(Spec(), owner) as deaf:
             deaf.abandon()
@@ -246,7 +246,7 @@ async def test_what_cannot_be_connected_says_why_to_everybody_who_waits(
     autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
 ) -> None:
     exchange.slow, exchange.broken = 1.0, True
-    pool = ConnectionPool(exchange.connect, seats=2)
+    pool = ConnectionPool(exchange.connect, max_leases=2)
     refused: list[str] = []
 
     async def use() -> None:
@@ -302,10 +302,10 @@ async def test_all_are_closed_with_their_owner(
     st.integers(1, 3),
 )
 def test_whatever_happens_no_lease_and_no_connection_is_left(
-    uses: list[tuple[int, int, int, str]], seats: int
+    uses: list[tuple[int, int, int, str]], max_leases: int
 ) -> None:
     exchange = Exchange()
-    pool = ConnectionPool(exchange.connect, seats=seats, keep=2)
+    pool = ConnectionPool(exchange.connect, max_leases=max_leases, max_idle=2)
     now_used: dict[int, int] = {}
 
     async def use(owner: DynamicSupervisor, key: int, begin: int, last: int, how: str) -> None:
@@ -316,7 +316,7 @@ def test_whatever_happens_no_lease_and_no_connection_is_left(
                     line = lease.connection
                     assert not line.is_closed
                     now_used[line.number] = now_used.get(line.number, 0) + 1
-                    assert now_used[line.number] <= seats
+                    assert now_used[line.number] <= max_leases
                     try:
                         await trio.sleep(last)
                         await end(how, lease.connection, scope)

@@ -109,7 +109,7 @@ async def test_frames_go_to_the_driver_whose_conversation_is_open() -> None:
         assert sum(first.sizes) == len("earlya")
         assert first.room_asked > 0
         one.close()
-        assert connection.tell("nobody's")
+        assert connection.write_message("nobody's")
         await connection.noticed.wait()
         assert connection.between == ["nobody's"]
         two = await connection.open(second)
@@ -126,7 +126,7 @@ async def test_frames_go_to_the_driver_whose_conversation_is_open() -> None:
 async def test_a_driver_that_comes_when_the_child_is_gone_is_told_so_at_once() -> None:
     async with connected("print('last word')") as connection:
         await connection.wait_closed()
-        await connection.part()  # until its tree is seen to its end
+        await connection.aclose()  # until its tree is seen to its end
         late = Notes()
         await connection.open(late)
         assert (late.frames, late.ends) == (["last word"], 1)

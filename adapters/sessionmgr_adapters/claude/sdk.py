@@ -50,10 +50,12 @@ class ClaudeConnection(StdioConnection[Outgoing, Frame | NoFrame]):
     def __init__(self) -> None:
         super().__init__(read, encode)
 
-    async def part(self) -> None:
+    async def aclose(self) -> None:
         """Have it end, and wait until nothing of it is left."""
-        self.tell(ControlRequest(id="end", subtype="end_session", fields={"reason": "done"}))
-        await super().part()
+        self.write_message(
+            ControlRequest(id="end", subtype="end_session", fields={"reason": "done"})
+        )
+        await super().aclose()
 
     async def open(self, spec: ClaudeSpec, driver: Driver[Frame | NoFrame]) -> ClaudeConversation:
         """Open a conversation; its frames are pushed into the driver from now on."""
@@ -64,7 +66,7 @@ class ClaudeConnection(StdioConnection[Outgoing, Frame | NoFrame]):
     def unheard(self, frames: Sequence[Frame | NoFrame]) -> None:
         """Use a process no more that begins something for which no run has asked."""
         if any(map(_begins_something, frames)):
-            self.close()
+            self.retire()
 
 
 def _begins_something(frame: Frame | NoFrame) -> bool:

@@ -111,7 +111,7 @@ class CodexAdapter(ProviderAdapter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._pool: Pool = ConnectionPool(type(self).connect, seats=THREADS)
+        self._pool: Pool = ConnectionPool(type(self).connect, max_leases=THREADS)
         self._runs: Final[dict[str, CodexDriver | OneShot]] = {}
         self._meters: Final = Meters()
         self._prompts: Final = Prompts()

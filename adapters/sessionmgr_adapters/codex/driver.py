@@ -16,7 +16,7 @@ from msgspec import UNSET
 from sessionmgr.adapter.kit.changes import Changes
 from sessionmgr.adapter.kit.conversation_run import PhasedConversationRun
 from sessionmgr.adapter.kit.follow_ups import FollowUps
-from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, JsonRpcCaller, Told
+from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, JsonRpcCaller, Outgoing
 from sessionmgr.adapter.kit.run_end import finish_with_output, output_in
 from sessionmgr.model import MessageStreamed
 from sessionmgr_adapters.codex.cleanup import CLEANING, Cleanup
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from sessionmgr_adapters.codex.preparation import Asked
 
 
-class CodexDriver(PhasedConversationRun[Told, Frame, Phase, Step]):
+class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
     """One run on a thread of an app-server."""
 
     def __init__(self, run: RunContext, options: CodexOptions, asked: Asked) -> None:
@@ -96,7 +96,7 @@ class CodexDriver(PhasedConversationRun[Told, Frame, Phase, Step]):
         """Whether what its agents do is still waited for."""
         return self.phase is Phase.SETTLING
 
-    async def _send(self, message: Told) -> None:
+    async def _send(self, message: Outgoing) -> None:
         await self.conversation.send(message)
 
     # --- its course ------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.adapter import ApprovalRequest, Deny
-from sessionmgr.adapter.kit.json_rpc_caller import Asking, Reply, Told
+from sessionmgr.adapter.kit.json_rpc_caller import Asking, Outgoing, Reply
 from sessionmgr.adapter.kit.request_handler import FULL, RequestHandler
 from sessionmgr.adapter.kit.tool import FunctionTools, Outcome
 from sessionmgr.model import (
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log: Final = logging.getLogger("sessionmgr.codex")
 
 
-class CodexRequestHandler(RequestHandler[Told, Frame]):
+class CodexRequestHandler(RequestHandler[Outgoing, Frame]):
     """Answers what is asked in one run. Nothing is allowed that nobody has allowed."""
 
     def __init__(self, driver: CodexDriver, options: CodexOptions) -> None:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from sessionmgr.adapter.connections import ConnectionSpec, Driver
-    from sessionmgr.adapter.kit.json_rpc_caller import Told
+    from sessionmgr.adapter.kit.json_rpc_caller import Outgoing
     from sessionmgr.adapter.question import Decision
     from sessionmgr.model import Json
     from sessionmgr.process.launcher import ChildTree
@@ -87,7 +87,7 @@ class CodexConversation:
             case _:
                 pass
 
-    async def send(self, message: Told) -> None:
+    async def send(self, message: Outgoing) -> None:
         """Call something, or answer; a call waits for its place."""
         await trio.lowlevel.checkpoint()
         if isinstance(message, Call):
@@ -151,7 +151,7 @@ async def connect(spec: ConnectionSpec) -> AsyncGenerator[CodexConnection, None]
             yield connection
         finally:
             with trio.CancelScope(shield=True):
-                await connection.part()
+                await connection.aclose()
             nursery.cancel_scope.cancel()
 
 

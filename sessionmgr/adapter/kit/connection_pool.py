@@ -1,10 +1,10 @@
-"""Connections that outlive a run: leased by runs, kept while they are idle, and not for ever.
+"""A pool of connections: leased by runs, and kept for a while when idle.
 
-A connection is a child of the provider's own supervisor, so it dies with its branch and not with
-a run. The pool does not limit how many there are; it limits how many are kept for nobody. What a
-run leaves in an unknown state is never leased again: a lease that is left by an exception, or is
-abandoned, takes its conversation out of use. Then the connection takes no new ones, and is closed
-when the last is over or at a deadline, so that one deaf conversation does not cost its neighbours.
+A connection is a child of the provider's own supervisor, so it ends with its branch and not with
+a run. The pool limits how many idle connections are kept, not how many there are. A lease that an
+exception leaves, or that is abandoned, leaves a conversation in an unknown state. Its connection is
+never leased again: it is closed when its other leases have been returned, or at a deadline, so that
+one unresponsive conversation does not cost its neighbours.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=Living)
 Spec = TypeVar("Spec", bound=Keyed)
 
-KEEP: Final = 5
+MAX_IDLE: Final = 5
 IDLE_FOR: Final = 300.0
 ABANDONED_FOR: Final = 600.0
+"""Seconds that an abandoned connection has for its other leases."""
 
 
 class State(Enum):
-    """What a connection does."""
+    """The state of a pooled connection."""
 
     BUSY = auto()
     IDLE = auto()
@@ -44,26 +45,27 @@ class State(Enum):
 
 
 class Step(Enum):
-    """What happens to one."""
+    """A step of its life cycle."""
 
     LEASED = auto()
-    LAST_RETURNED = auto()
+    RETURNED = auto()
+    """The last of its leases was returned."""
     LOST = auto()
 
 
 TRANSITIONS: Final[dict[State, dict[Step, State]]] = {
     State.BUSY: {
         Step.LEASED: State.BUSY,
-        Step.LAST_RETURNED: State.IDLE,
+        Step.RETURNED: State.IDLE,
         Step.LOST: State.DEAD,
     },
     State.IDLE: {Step.LEASED: State.BUSY, Step.LOST: State.DEAD},
-    State.DEAD: {Step.LAST_RETURNED: State.DEAD, Step.LOST: State.DEAD},
+    State.DEAD: {Step.RETURNED: State.DEAD, Step.LOST: State.DEAD},
 }
 
 
-class Held(Generic[Spec, C]):
-    """One connection of a pool."""
+class PooledConnection(Generic[Spec, C]):
+    """A connection of a pool, from the decision to connect until it is closed."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec: Final = spec
@@ -74,25 +76,24 @@ class Held(Generic[Spec, C]):
         """Whether a conversation on it was left in an unknown state."""
         self.ready = trio.Event()
         """Set when it is connected, or has failed to."""
-        self.used = 0
-        self._until = math.inf
+        self._expires_at = math.inf
         self._changed = trio.Event()
 
     def step(self, step: Step) -> None:
-        """Go on to another state."""
+        """Move to the next state."""
         self.state = TRANSITIONS[self.state][step]
 
-    def live_until(self, deadline: float) -> None:
-        """Have it closed then, unless that is changed."""
-        self._until = deadline
+    def expire_at(self, deadline: float) -> None:
+        """Set the time at which it is closed; a later call replaces it."""
+        self._expires_at = deadline
         self._changed.set()
 
-    async def end_of_life(self) -> None:
-        """Wait until it is to be closed."""
+    async def wait_expired(self) -> None:
+        """Wait until the time to close it has come."""
         await trio.lowlevel.checkpoint()
-        while trio.current_time() < self._until:
+        while trio.current_time() < self._expires_at:
             self._changed = trio.Event()
-            with trio.move_on_at(self._until):
+            with trio.move_on_at(self._expires_at):
                 await self._changed.wait()
 
 
@@ -104,134 +105,132 @@ class Lease(Generic[C]):
         self.is_abandoned = False
 
     def abandon(self) -> None:
-        """Say that the conversation is deaf, or in a state that nobody knows."""
+        """Note that the conversation is unresponsive, or in an unknown state."""
         self.is_abandoned = True
 
 
 class ConnectionPool(Generic[Spec, C]):
-    """Connections of one provider; each serves up to `seats` leases at once."""
+    """The connections of one provider; each serves up to `max_leases` leases at once."""
 
     def __init__(
         self,
         connect: Connect[Spec, C],
         *,
-        seats: int = 1,
-        keep: int = KEEP,
+        max_leases: int = 1,
+        max_idle: int = MAX_IDLE,
         idle_for: float = IDLE_FOR,
         abandoned_for: float = ABANDONED_FOR,
     ) -> None:
         self._connect: Final = connect
-        self._seats: Final = seats
-        self._keep: Final = keep
+        self._max_leases: Final = max_leases
+        self._max_idle: Final = max_idle
         self._idle_for: Final = idle_for
         self._abandoned_for: Final = abandoned_for
-        self._all: Final[list[Held[Spec, C]]] = []
-        self._uses = 0
+        self._all: Final[list[PooledConnection[Spec, C]]] = []
+        """Those that may be leased, or will be; the most recently used is the last."""
 
     def states(self) -> list[State]:
-        """Return what each connection does, the least recently used first."""
-        return [held.state for held in sorted(self._all, key=lambda held: held.used)]
+        """Return the state of each connection, the least recently used first."""
+        return [pooled.state for pooled in self._all]
 
     def retire(self, key: Hashable) -> None:
-        """Close that key's idle connections now, and its busy ones when they are returned."""
-        for held in [each for each in self._all if each.spec.key == key]:
-            if held.state is State.IDLE:
-                self._lose(held)
-                held.live_until(trio.current_time())
+        """Close the idle connections of a key now, and its busy ones when they are returned."""
+        for pooled in [each for each in self._all if each.spec.key == key]:
+            if pooled.state is State.IDLE:
+                self._remove(pooled)
+                pooled.expire_at(trio.current_time())
             else:
-                held.abandoned = True
+                pooled.abandoned = True
 
     @asynccontextmanager
     async def lease(self, spec: Spec, owner: DynamicSupervisor) -> AsyncGenerator[Lease[C], None]:
-        """Use a connection, an idle one if there is one; a new one is a child of `owner`.
+        """Lease a connection: an idle one if there is one, else a new child of `owner`.
 
         Raises:
             Exception: It could not be connected; what `connect` raises.
         """
-        held = await self._take(spec, owner)
-        assert held.connection is not None
-        lease = Lease(held.connection)
+        pooled = await self._acquire(spec, owner)
+        assert pooled.connection is not None
+        lease = Lease(pooled.connection)
         try:
             yield lease
         except BaseException:
             lease.abandon()
             raise
         finally:
-            self._give_back(held, abandoned=lease.is_abandoned)
+            self._release(pooled, abandoned=lease.is_abandoned)
 
-    async def _take(self, spec: Spec, owner: DynamicSupervisor) -> Held[Spec, C]:
+    async def _acquire(self, spec: Spec, owner: DynamicSupervisor) -> PooledConnection[Spec, C]:
         while True:
-            held = self._find(spec)
-            is_new = held is None
-            if held is None:
-                held = Held[Spec, C](spec)
-                self._all.append(held)
-            self._uses += 1
-            held.used = self._uses
-            held.leases += 1
-            held.step(Step.LEASED)
-            held.live_until(math.inf)
+            pooled = self._find(spec)
+            is_new = pooled is None
+            if pooled is None:
+                pooled = PooledConnection[Spec, C](spec)
+            else:
+                self._all.remove(pooled)
+            self._all.append(pooled)
+            pooled.leases += 1
+            pooled.step(Step.LEASED)
+            pooled.expire_at(math.inf)
             try:
                 if is_new:
-                    await self._start(held, owner)
-                await held.ready.wait()
+                    await self._start(pooled, owner)
+                await pooled.ready.wait()
             except BaseException:
-                self._give_back(held, abandoned=False)
+                self._release(pooled, abandoned=False)
                 raise
-            if held.connection is not None and held.state is not State.DEAD:
-                return held
-            self._give_back(held, abandoned=False)
+            if pooled.connection is not None and pooled.state is not State.DEAD:
+                return pooled
+            self._release(pooled, abandoned=False)
 
-    def _find(self, spec: Spec) -> Held[Spec, C] | None:
+    def _find(self, spec: Spec) -> PooledConnection[Spec, C] | None:
         """Return the connection to use: of several, the one that was used last."""
-        fitting = [
-            held
-            for held in self._all
-            if held.state is not State.DEAD
-            and not held.abandoned
-            and held.leases < self._seats
-            and held.spec.key == spec.key
-        ]
-        return max(fitting, key=lambda held: held.used, default=None)
+        for pooled in reversed(self._all):
+            is_free = pooled.leases < self._max_leases and not pooled.abandoned
+            if is_free and pooled.spec.key == spec.key:
+                return pooled
+        return None
 
-    async def _start(self, held: Held[Spec, C], owner: DynamicSupervisor) -> None:
+    async def _start(self, pooled: PooledConnection[Spec, C], owner: DynamicSupervisor) -> None:
         try:
-            await owner.start_child(child(self._hold, held, restart="temporary"))
+            await owner.start_child(child(self._own, pooled, restart="temporary"))
         except StartFailed as error:
             raise error.__cause__ or error from None
         finally:
-            if held.connection is None:
-                self._lose(held)
-            held.ready.set()
+            if pooled.connection is None:
+                self._remove(pooled)
+            pooled.ready.set()
 
-    async def _hold(self, held: Held[Spec, C], *, task_status: trio.TaskStatus[None]) -> None:
-        """Be the child that owns a connection."""
+    async def _own(
+        self, pooled: PooledConnection[Spec, C], *, task_status: trio.TaskStatus[None]
+    ) -> None:
+        """Connect, and own the connection until it ends or expires: the body of a child."""
         try:
-            async with self._connect(held.spec) as connection:
-                held.connection = connection
+            async with self._connect(pooled.spec) as connection:
+                pooled.connection = connection
                 task_status.started()
                 async with move_on_when(connection.wait_closed):
-                    await held.end_of_life()
-                self._lose(held)  # before it is closed: that may take a while
+                    await pooled.wait_expired()
+                self._remove(pooled)  # first: closing it may take a while
         finally:
-            self._lose(held)
+            self._remove(pooled)
 
-    def _lose(self, held: Held[Spec, C]) -> None:
-        held.step(Step.LOST)
-        if held in self._all:
-            self._all.remove(held)
+    def _remove(self, pooled: PooledConnection[Spec, C]) -> None:
+        pooled.step(Step.LOST)
+        if pooled in self._all:
+            self._all.remove(pooled)
 
-    def _give_back(self, held: Held[Spec, C], *, abandoned: bool) -> None:
-        held.leases -= 1
+    def _release(self, pooled: PooledConnection[Spec, C], *, abandoned: bool) -> None:
+        pooled.leases -= 1
         now = trio.current_time()
-        if abandoned and not held.abandoned:
-            held.abandoned = True
-            held.live_until(now + self._abandoned_for)
-        if held.leases:
+        if abandoned and not pooled.abandoned:
+            pooled.abandoned = True
+            pooled.expire_at(now + self._abandoned_for)
+        if pooled.leases:
             return
-        held.step(Step.LAST_RETURNED)
-        held.live_until(now if held.abandoned else now + self._idle_for)
+        pooled.step(Step.RETURNED)
+        pooled.expire_at(now if pooled.abandoned else now + self._idle_for)
         idle = [each for each in self._all if each.state is State.IDLE and not each.abandoned]
-        for each in sorted(idle, key=lambda each: each.used)[: max(0, len(idle) - self._keep)]:
-            self._lose(each)
-            each.live_until(now)
+        for each in idle[: max(0, len(idle) - self._max_idle)]:
+            self._remove(each)
+            each.expire_at(now)

@@ -48,12 +48,12 @@ D = TypeVar("D", bound=ConversationRun[Any, Any])
 class ConversationAdapter(ProviderAdapter, Generic[Spec, C, D]):
     """Plays runs as conversations on connections that it leases."""
 
-    seats: ClassVar[int] = 1
+    max_leases: ClassVar[int] = 1
     """Maximum number of runs that a connection serves at once."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._pool: Final = ConnectionPool[Spec, C](type(self).connect, seats=self.seats)
+        self._pool: Final = ConnectionPool[Spec, C](type(self).connect, max_leases=self.max_leases)
         self._drivers: Final[dict[str, D]] = {}
 
     # --- what a subclass implements --------------------------------------------------------------

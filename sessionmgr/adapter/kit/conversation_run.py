@@ -5,7 +5,7 @@ the events of that read in one go. What has to wait (an approval, a request of o
 of the driver's own nursery, which `play` opens and which is cancelled when the conversation is
 over. A crash of the subclass ends this run alone: `play` raises it.
 
-    class EchoDriver(ConversationRun[Told, Frame]):
+    class EchoDriver(ConversationRun[Outgoing, Frame]):
         async def begin(self) -> None:
             await self.conversation.send(Say(self.run.prompt))
 
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.run_context import RunContext
     from sessionmgr.model import Event
 
-Told = TypeVar("Told")
+Outgoing = TypeVar("Outgoing")
 Frame = TypeVar("Frame")
 Phase = TypeVar("Phase", bound=Enum)
 Step = TypeVar("Step", bound=Enum)
 Task: TypeAlias = Callable[..., Awaitable[None]]
 
 
-class ConversationRun(Generic[Told, Frame]):
+class ConversationRun(Generic[Outgoing, Frame]):
     """One run's side of a conversation. A subclass says how it begins, and what frames mean."""
 
     def __init__(self, run: RunContext) -> None:
         self.run: Final = run
         self.is_broken = False
         """Whether the frames ended before the conversation was over."""
-        self._conversation: Conversation[Told] | None = None
+        self._conversation: Conversation[Outgoing] | None = None
         self._has_begun = False
         self._nursery: trio.Nursery | None = None
         self._deferred: Final[list[tuple[Task, tuple[object, ...]]]] = []
@@ -99,7 +99,7 @@ class ConversationRun(Generic[Told, Frame]):
     # --- what it has ----------------------------------------------------------------------------
 
     @property
-    def conversation(self) -> Conversation[Told]:
+    def conversation(self) -> Conversation[Outgoing]:
         """The conversation, once `play` has it."""
         assert self._conversation is not None, "it is not played yet"
         return self._conversation
@@ -133,7 +133,7 @@ class ConversationRun(Generic[Told, Frame]):
         elif not self.is_over:
             self._deferred.append((task, args))
 
-    async def play(self, conversation: Conversation[Told]) -> None:
+    async def play(self, conversation: Conversation[Outgoing]) -> None:
         """Have the run's prompt answered, to the end of the conversation, and close it.
 
         Raises:
@@ -210,7 +210,9 @@ class ConversationRun(Generic[Told, Frame]):
         await self.run.room()
 
 
-class PhasedConversationRun(ConversationRun[Told, Frame], Generic[Told, Frame, Phase, Step]):
+class PhasedConversationRun(
+    ConversationRun[Outgoing, Frame], Generic[Outgoing, Frame, Phase, Step]
+):
     """A conversation whose life cycle is a table of phases, and of the steps between them."""
 
     def __init__(

@@ -63,7 +63,7 @@ class Reply(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
-Told: TypeAlias = Call | Reply
+Outgoing: TypeAlias = Call | Reply
 
 
 class JsonRpcCaller:

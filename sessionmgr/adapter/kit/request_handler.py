@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.kit.conversation_run import ConversationRun
     from sessionmgr.adapter.question import ApprovalRequest
 
-Told = TypeVar("Told")
+Outgoing = TypeVar("Outgoing")
 Frame = TypeVar("Frame")
 
 LIMIT: Final = 64
 FULL: Final = "too many questions are open at once"
 
 
-class RequestHandler(Generic[Told, Frame]):
+class RequestHandler(Generic[Outgoing, Frame]):
     """The requests of one conversation that are not answered yet, by the provider's names."""
 
-    def __init__(self, driver: ConversationRun[Told, Frame], *, limit: int = LIMIT) -> None:
+    def __init__(self, driver: ConversationRun[Outgoing, Frame], *, limit: int = LIMIT) -> None:
         self._driver: Final = driver
         self._limit: Final = limit
         self._open: Final[dict[str, trio.CancelScope]] = {}

@@ -80,7 +80,7 @@ class StdioChild:
                 yield self
             finally:
                 with trio.CancelScope(shield=True):
-                    await self.part()
+                    await self.aclose()
 
     async def run(self, tree: ChildTree) -> None:
         """Serve its pipes until it is gone, whoever is cancelled."""
@@ -126,14 +126,14 @@ class StdioChild:
         except InputFull:  # it does not read; the timeouts of silence end that
             return False
 
-    async def part(self) -> None:
+    async def aclose(self) -> None:
         """Send nothing more, and wait until nothing of it is left."""
         await trio.lowlevel.checkpoint()
         self._pump.outbox.close()
         self._parting.set()
         await self._ended.wait()
 
-    def close(self) -> None:
+    def retire(self) -> None:
         """Note that it is of no use any more."""
         self._closed.set()
 

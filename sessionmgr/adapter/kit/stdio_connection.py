@@ -3,14 +3,14 @@
 The child has one conversation after the other. What it says before the first is opened is pushed
 into that one's driver; what it says between two is pushed nowhere, and a subclass may look at it.
 
-    class EchoConnection(StdioConnection[Told, Frame]):
+    class EchoConnection(StdioConnection[Outgoing, Frame]):
         def __init__(self) -> None:
             super().__init__(read)
 
         async def open(self, spec: Open, driver: Driver[Frame]) -> EchoConversation:
             await trio.lowlevel.checkpoint()
             self.attach(driver)
-            self.tell(spec)
+            self.write_message(spec)
             return EchoConversation(self, driver)
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sessionmgr.process.ladder import Ladder
     from sessionmgr.wire import Line
 
-Told = TypeVar("Told")
+Outgoing = TypeVar("Outgoing")
 Frame = TypeVar("Frame")
 
 EARLY: Final = 1024 * 1024
@@ -42,13 +42,13 @@ def encode_line(message: Any) -> bytes:
     return encode_json(message) + b"\n"
 
 
-class StdioConnection(StdioChild, Generic[Told, Frame]):
+class StdioConnection(StdioChild, Generic[Outgoing, Frame]):
     """One child. A subclass opens conversations on it."""
 
     def __init__(
         self,
         read: Callable[[Sequence[Line]], Sequence[Frame]],
-        encode: Callable[[Told], bytes] = encode_line,
+        encode: Callable[[Outgoing], bytes] = encode_line,
         *,
         ladder: Ladder | None = None,
     ) -> None:
@@ -75,7 +75,7 @@ class StdioConnection(StdioChild, Generic[Told, Frame]):
         if self._driver is driver:
             self._driver = None
 
-    def tell(self, message: Told) -> bool:
+    def write_message(self, message: Outgoing) -> bool:
         """Have a message written; False if there is no room. See `StdioChild.write`."""
         return self.write(self._encode(message))
 
@@ -106,16 +106,16 @@ class StdioConnection(StdioChild, Generic[Told, Frame]):
             self._driver.end()
 
 
-class StdioConversation(Generic[Told, Frame]):
+class StdioConversation(Generic[Outgoing, Frame]):
     """One conversation on such a connection. A subclass says how to interrupt and to answer."""
 
-    def __init__(self, connection: StdioConnection[Told, Frame], driver: Driver[Frame]) -> None:
+    def __init__(self, connection: StdioConnection[Outgoing, Frame], driver: Driver[Frame]) -> None:
         self._connection: Final = connection
         self._driver: Final = driver
 
-    async def send(self, message: Told) -> None:
+    async def send(self, message: Outgoing) -> None:
         """Send a message: at once, so that what is sent after it comes after it."""
-        self._connection.tell(message)
+        self._connection.write_message(message)
         await trio.lowlevel.checkpoint()
 
     def close(self, *, keep: bool = False) -> None:

@@ -45,7 +45,7 @@ TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
 }
 
 
-class ToyDriver(PhasedConversationRun[toy.Told, toy.AnyFrame, Phase, Step]):
+class ToyDriver(PhasedConversationRun[toy.Outgoing, toy.AnyFrame, Phase, Step]):
     """One run's turn."""
 
     def __init__(self, run: RunContext) -> None:

@@ -135,7 +135,7 @@ class Cancel(_Message, frozen=True):
     """End the turn."""
 
 
-Told: TypeAlias = Open | Say | More | Answer | Cancel
+Outgoing: TypeAlias = Open | Say | More | Answer | Cancel
 
 AnyFrame: TypeAlias = Frame | NoFrame
 """What a line may be: one of these frames, or none."""

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from sessionmgr.adapter.kit.stdio_connection import StdioConnection, StdioConversation
 from sessionmgr.adapter.question import Allow
 from sessionmgr.process.ladder import Ladder
-from sessionmgr.testing.toy.frames import Answer, AnyFrame, Cancel, Open, Told, read
+from sessionmgr.testing.toy.frames import Answer, AnyFrame, Cancel, Open, Outgoing, read
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -29,7 +29,7 @@ def connect(spec: ConnectionSpec) -> AbstractAsyncContextManager[ToyConnection]:
     return ToyConnection().running(spec.launcher, spec.command)
 
 
-class ToyConnection(StdioConnection[Told, AnyFrame]):
+class ToyConnection(StdioConnection[Outgoing, AnyFrame]):
     """One agent. It has one conversation after the other, and ends when its input does."""
 
     def __init__(self) -> None:
@@ -38,12 +38,12 @@ class ToyConnection(StdioConnection[Told, AnyFrame]):
     async def open(self, spec: Open, driver: Driver[AnyFrame]) -> ToyConversation:
         """Open a session, a new one or one that was; the agent says hello."""
         self.attach(driver)
-        self.tell(spec)
+        self.write_message(spec)
         await trio.lowlevel.checkpoint()
         return ToyConversation(self, driver)
 
 
-class ToyConversation(StdioConversation[Told, AnyFrame]):
+class ToyConversation(StdioConversation[Outgoing, AnyFrame]):
     """One session of the agent's."""
 
     async def interrupt(self) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import trio
 
 from sessionmgr.adapter import Allow
-from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, Call, Refusal, Reply, Told
+from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, Call, Outgoing, Refusal, Reply
 from sessionmgr.model import Json
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation
 from sessionmgr_adapters.codex.frames import (
@@ -27,7 +27,7 @@ from sessionmgr_adapters.codex.frames import (
 )
 from sessionmgr_adapters.codex.items import AgentMessage, CommandExecution, UserMessage
 
-Talk = MockConversation[Told, Frame]
+Talk = MockConversation[Outgoing, Frame]
 NUMBERS: Final = count(1)
 THREAD: Final = "01a1f0d2-07b7-7361-aabc-0547fc038fae"
 TURN: Final = "turn-1"

@@ -10,7 +10,7 @@ import pytest
 from trio.testing import MockClock
 
 from sessionmgr.adapter.kit import file_state
-from sessionmgr.adapter.kit.json_rpc_caller import Call, Told
+from sessionmgr.adapter.kit.json_rpc_caller import Call, Outgoing
 from sessionmgr.manager import open_manager
 from sessionmgr.model import Json
 from sessionmgr.store import MemoryStore
@@ -98,7 +98,7 @@ async def asked(root: Path, change: Change, config: Json = None) -> list[bool]:
     return [any(map(_is_reading, it.heard_so_far)) for it in scripts]
 
 
-def _is_reading(heard: Told | object) -> bool:
+def _is_reading(heard: Outgoing | object) -> bool:
     return isinstance(heard, Call) and heard.method == "config/read"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from sessionmgr.adapter.kit.json_rpc_caller import Answer, Call, Told
+from sessionmgr.adapter.kit.json_rpc_caller import Answer, Call, Outgoing
 from sessionmgr.manager import RunHandle, open_manager
 from sessionmgr.model import Event, FailureKind, Json
 from sessionmgr.store import MemoryStore
@@ -85,7 +85,7 @@ async def test_a_kept_thread_whose_server_was_dead_goes_on_in_another(
         end(it, thread_of(call))
 
     async with (
-        MockSdk[Told, Frame](agent) as sdk,
+        MockSdk[Outgoing, Frame](agent) as sdk,
         open_manager(
             store=MemoryStore(),
             adapters={"codex": with_sdk(CodexAdapter, sdk)},
@@ -121,7 +121,7 @@ async def test_a_prompt_that_was_sent_to_a_thread_just_opened_is_not_sent_again(
         end(it, thread_of(call))
 
     async with (
-        MockSdk[Told, Frame](agent) as sdk,
+        MockSdk[Outgoing, Frame](agent) as sdk,
         open_manager(
             store=MemoryStore(),
             adapters={"codex": with_sdk(CodexAdapter, sdk)},

@@ -9,11 +9,11 @@ from sessionmgr.testing.toy.frames import (
     Hello,
     More,
     Open,
+    Outgoing,
     Question,
     Say,
     Text,
     TextDelta,
-    Told,
     Took,
     ToolBegan,
     ToolEnded,
@@ -21,7 +21,7 @@ from sessionmgr.testing.toy.frames import (
 )
 from sessionmgr.wire import NoFrame
 
-Talk = MockConversation[Told, Frame | NoFrame]
+Talk = MockConversation[Outgoing, Frame | NoFrame]
 
 
 async def agent_of_frames(it: Talk) -> None:

@@ -20,12 +20,12 @@ from sessionmgr.testing.toy.frames import (
     Hello,
     More,
     Open,
+    Outgoing,
     Question,
     Say,
     Text,
     TextDelta,
     Tokens,
-    Told,
     Took,
     ToolBegan,
     ToolEnded,
@@ -34,8 +34,8 @@ from sessionmgr.testing.toy.frames import (
 )
 from sessionmgr.wire import Malformed, NoFrame, Noise, Oversized, Untyped
 
-Talk = MockConversation[Told, Frame | NoFrame]
-Mock = MockSdk[Told, Frame | NoFrame]
+Talk = MockConversation[Outgoing, Frame | NoFrame]
+Mock = MockSdk[Outgoing, Frame | NoFrame]
 
 
 @asynccontextmanager

@@ -1,0 +1,30 @@
+"""What other commands read of a job in its batch's directory."""
+
+from pathlib import Path
+
+from sessionmgr import run_batch
+from sessionmgr.batch import read_job
+from sessionmgr.testing.scripted import Fail
+from tests.batch.hall import job, open_hall, results_of
+
+
+async def test_a_job_is_read_as_its_batch_has_recorded_it(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    jobs = [job("a", cwd=str(tmp_path)), job("b", Fail(), cwd=str(tmp_path))]
+    async with open_hall() as hall:
+        await results_of(run_batch(hall.manager, jobs, out=tmp_path))
+    for each, state in zip(jobs, ["completed", "failed"], strict=True):
+        record = read_job(tmp_path, each.id)
+        assert record is not None
+        assert (record.job, record.state, record.busy) == (each, state, None)
+
+
+async def test_there_is_no_record_of_a_job_that_the_batch_does_not_have(
+    autojump_clock: object, tmp_path: Path
+) -> None:
+    async with open_hall() as hall:
+        await results_of(run_batch(hall.manager, [job("a")], out=tmp_path / "out"))
+    assert read_job(tmp_path / "out", "b") is None
+    assert read_job(tmp_path / "none", "a") is None
+    assert not (tmp_path / "none").exists()

@@ -11,6 +11,7 @@ from sessionmgr.store import MemoryStore
 from sessionmgr.store.row import Lease, Owner
 from sessionmgr.testing.faulty_store import FaultyStore
 from sessionmgr.testing.scripted import Hang, Say, Wait
+from tests.manager.crashing import crash_where_it_waits
 from tests.manager.house import open_house, play, types
 
 
@@ -70,6 +71,23 @@ async def test_what_a_long_outage_has_cut_is_recorded_by_a_manager_that_goes_dow
         began = trio.current_time()
     assert trio.current_time() - began < 1
     assert (await store.run(run.id)).status == RunStatus.FAILED
+
+
+async def test_ends_that_a_restart_of_the_managers_tree_could_not_store_are_stored_after_the_outage(
+    autojump_clock: MockClock,
+) -> None:
+    store = FaultyStore()
+    async with open_house(store=store, clocks=Clocks(close=5)) as house:
+        run = await house.start(Say(text="hi"), Hang())
+        await trio.sleep(1)
+        store.thawed = trio.Event()  # it does not answer
+        crash_where_it_waits(lambda life: life.name == "manager/launcher")
+        assert (await run.result()).status is RunStatus.CANCELLED
+        assert (await MemoryStore.run(store, run.id)).status == RunStatus.RUNNING
+        store.thawed.set()
+        await trio.sleep(11)
+        assert (await store.run(run.id)).status == RunStatus.CANCELLED
+        assert (await house.result(Say(text="next"))).text == "next"
 
 
 async def test_a_manager_does_not_wait_for_a_store_that_stays_away(

@@ -1,4 +1,4 @@
-"""Which tests reach a function: from one run of all of them under coverage.
+"""Which tests reach a line or a function: from one run of all of them under coverage.
 
     python -m tests.mutants.reach OUT.json [TESTS...]
 
@@ -8,7 +8,7 @@ Tests are what pytest is given; without any, those that concern adapters, manage
 from __future__ import annotations
 
 import ast
-import json
+import hashlib
 import sys
 import tempfile
 import time
@@ -26,19 +26,45 @@ PACKAGES: Final = ("adapters", "sessionmgr/manager", "sessionmgr/batch", "sessio
 TESTS: Final = ("tests/adapters", "tests/adapter", "tests/batch", "tests/manager", "tests/testing")
 
 
+class Lines(msgspec.Struct, frozen=True):
+    """Which tests reach the lines of a module, by their numbers in `Reach.names`."""
+
+    digest: str
+    """Of the source: in another one, the lines are others."""
+    of: dict[int, list[int]]
+
+
 class Reach(msgspec.Struct, frozen=True):
-    """For each module, by its path, which tests come into each of its functions, fastest first."""
+    """For each module, by its path, which tests come into each of its functions and lines.
+
+    Only tests that have passed are in it.
+    """
 
     of: dict[str, dict[str, list[str]]]
     seconds: dict[str, float]
+    names: list[str] = []
+    lines: dict[str, Lines] = {}
 
-    def tests(self, path: str, within: str) -> list[str]:
-        """Return the tests that reach a function, or the class around it, or its module."""
-        known = self.of.get(path, {})
-        while within and within not in known:
-            within = within.rpartition(".")[0]
-        found = known.get(within) or [each for tests in known.values() for each in tests]
-        return sorted(set(found), key=lambda test: self.seconds.get(test, 0.0))
+    def tests(self, path: str, within: str, line: int = 0, digest: str = "") -> list[str]:
+        """Return the tests that reach a line, fastest first.
+
+        If none does, or the source is another one by now, return those that reach its function, or
+        the class around it, or its module. What is about the module comes first.
+        """
+        known, lines = self.of.get(path, {}), self.lines.get(path)
+        if lines is not None and lines.digest == digest and line in lines.of:
+            found = [self.names[number] for number in lines.of[line]]
+        else:
+            while within and within not in known:
+                within = within.rpartition(".")[0]
+            found = known.get(within) or [each for tests in known.values() for each in tests]
+        own = f"/test_{Path(path).stem}.py"
+        return sorted(set(found), key=lambda test: (own not in test, self.seconds.get(test, 0.0)))
+
+
+def digest_of(source: str) -> str:
+    """Return what tells a source from any other."""
+    return hashlib.sha256(source.encode()).hexdigest()
 
 
 class Watcher:
@@ -46,6 +72,7 @@ class Watcher:
 
     def __init__(self, watch: coverage.Coverage) -> None:
         self.seconds: dict[str, float] = {}
+        self.failed: set[str] = set()
         self._watch = watch
 
     @pytest.hookimpl(wrapper=True)
@@ -56,6 +83,10 @@ class Watcher:
         self.seconds[item.nodeid] = time.monotonic() - began
         self._watch.switch_context("")
         return done
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.add(report.nodeid)
 
 
 def functions(source: str) -> Iterator[tuple[str, range]]:
@@ -76,17 +107,28 @@ def functions(source: str) -> Iterator[tuple[str, range]]:
 
 
 def reach_of(data: coverage.CoverageData, seconds: dict[str, float], root: Path) -> Reach:
-    """Say which tests reach what."""
+    """Say which of the tests whose times are known reach what."""
     of: dict[str, dict[str, list[str]]] = {}
+    lines_of: dict[str, Lines] = {}
+    numbers = {name: number for number, name in enumerate(seconds)}
     for file in sorted(data.measured_files()):
-        tests_of = data.contexts_by_lineno(file)
-        known: dict[str, set[str]] = defaultdict(set)
-        for name, lines in functions(Path(file).read_text(encoding="utf-8")):
-            known[name] |= {test for line in lines for test in tests_of.get(line, []) if test}
-        of[Path(file).relative_to(root).as_posix()] = {
-            name: sorted(tests) for name, tests in known.items() if tests
+        tests_of = {
+            line: sorted({numbers[test] for test in tests if test in numbers})
+            for line, tests in data.contexts_by_lineno(file).items()
         }
-    return Reach(of, seconds)
+        source, path = Path(file).read_text(encoding="utf-8"), Path(file).relative_to(root)
+        known: dict[str, set[int]] = defaultdict(set)
+        for name, lines in functions(source):
+            known[name].update(*(tests_of.get(line, []) for line in lines))
+        names = list(seconds)
+        of[path.as_posix()] = {
+            name: sorted(names[number] for number in tests)
+            for name, tests in known.items()
+            if tests
+        }
+        reached = {line: tests for line, tests in tests_of.items() if tests}
+        lines_of[path.as_posix()] = Lines(digest_of(source), reached)
+    return Reach(of, seconds, list(seconds), lines_of)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -104,8 +146,8 @@ def main(arguments: Sequence[str]) -> int:
         command = ["-q", "-p", "no:cacheprovider", "--hypothesis-profile=brief"]
         code = pytest.main([*command, "-o", "faulthandler_timeout=0", *(tests or TESTS)], [watcher])
         watch.stop()
-        found = reach_of(watch.get_data(), watcher.seconds, ROOT)
-        Path(out).write_text(json.dumps(msgspec.to_builtins(found)), encoding="utf-8")
+        passed = {k: v for k, v in watcher.seconds.items() if k not in watcher.failed}
+        Path(out).write_bytes(msgspec.json.encode(reach_of(watch.get_data(), passed, ROOT)))
     return int(code)
 
 

@@ -9,7 +9,7 @@ import sessionmgr.batch
 import sessionmgr.manager
 import sessionmgr_adapters
 from tests.mutants.changes import changes
-from tests.mutants.reach import Reach, functions
+from tests.mutants.reach import Lines, Reach, digest_of, functions
 
 
 def made_of(source: str) -> list[str]:
@@ -87,3 +87,15 @@ def test_the_tests_of_a_function_come_fastest_first_or_else_those_of_what_is_aro
     assert reach.tests("a.py", "A.f.inner") == ["fast", "slow"]
     assert reach.tests("a.py", "A.never") == ["fast", "slow", "other"]
     assert reach.tests("b.py", "f") == []
+
+
+def test_the_tests_of_a_line_are_known_while_its_source_is_the_same() -> None:
+    lines = Lines(digest_of("now"), {7: [0, 2]})
+    of = {"a.py": {"f": ["slow", "fast", "tests/test_a.py::t"]}}
+    names, seconds = ["slow", "fast", "tests/test_a.py::t"], {"slow": 2.0, "fast": 1.0}
+    seconds["tests/test_a.py::t"] = 3.0
+    reach = Reach(of, seconds, names, {"a.py": lines})
+    own_first = ["tests/test_a.py::t", "slow"]
+    assert reach.tests("a.py", "f", 7, digest_of("now")) == own_first
+    assert reach.tests("a.py", "f", 8, digest_of("now")) == [own_first[0], "fast", "slow"]
+    assert reach.tests("a.py", "f", 7, digest_of("later")) == [own_first[0], "fast", "slow"]

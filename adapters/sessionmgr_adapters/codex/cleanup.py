@@ -12,12 +12,10 @@ from sessionmgr_adapters.codex.items import CommandExecution, is_call, shown
 from sessionmgr_adapters.codex.normalise import parent_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from sessionmgr.adapter.kit.changes import Changes
-    from sessionmgr.adapter.kit.json_rpc_caller import JsonRpcCaller
     from sessionmgr.model import Event, Json
-    from sessionmgr_adapters.codex.state import State
+    from sessionmgr_adapters.codex.driver import CodexDriver
 
 CLEANING: Final = 2.0
 """Seconds for each kind of what is left to be ended."""
@@ -28,17 +26,10 @@ SETTLING: Final = 1.0
 class Cleanup:
     """Waits for what is left of a run's turn, and ends it."""
 
-    def __init__(
-        self,
-        caller: JsonRpcCaller,
-        state: State,
-        changes: Changes,
-        is_waited_for: Callable[[], bool],
-    ) -> None:
-        self._caller: Final = caller
-        self._state: Final = state
-        self._until: Final = changes.until
-        self._is_waited_for: Final = is_waited_for
+    def __init__(self, driver: CodexDriver) -> None:
+        self._driver: Final = driver
+        self._state: Final = driver.state
+        self._until: Final = driver.changes.until
 
     @property
     def is_there(self) -> bool:
@@ -53,16 +44,16 @@ class Cleanup:
 
     async def agents_are_done(self) -> None:
         """Wait until no agent works any more, nor the run itself, or nobody wants it."""
-        await self._until(lambda: not (self._is_waited_for() and self._is_work_on))
+        await self._until(lambda: not (self._driver.is_settling and self._is_work_on))
         addressed = self._state.agents.addressed
-        while addressed and self._is_waited_for():
+        while addressed and self._driver.is_settling:
             with trio.move_on_after(SETTLING) as patience:
                 await self._until(
-                    lambda: not self._is_waited_for() or self._is_work_on or not addressed
+                    lambda: not self._driver.is_settling or self._is_work_on or not addressed
                 )
             if patience.cancelled_caught:
                 break
-            await self._until(lambda: not (self._is_waited_for() and self._is_work_on))
+            await self._until(lambda: not (self._driver.is_settling and self._is_work_on))
         addressed.clear()
 
     @property
@@ -123,7 +114,7 @@ class Cleanup:
         return [threads[id_] for id_ in tools if isinstance(tools[id_], CommandExecution)]
 
     async def _tell(self, method: str, thread: str, **more: Json) -> None:
-        await self._caller.call(method, {"threadId": thread, **more})
+        await self._driver.caller.call(method, {"threadId": thread, **more})
 
 
 def _turns(working: Mapping[str, str]) -> Iterator[str]:

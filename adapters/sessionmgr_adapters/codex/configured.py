@@ -113,22 +113,20 @@ def told(answer: bytes) -> Configured | None:
     return None if read is None else read.config
 
 
-def of_user(home: Path) -> Configured:
-    """Return what the user has configured in a home.
+def read_config(directory: Path) -> Configured:
+    """Return what is configured in a directory of Codex's: the user's home, SYSTEM, a project's.
 
     Raises:
         ConfigUnreadableError: It is no configuration.
     """
-    return _read(home / FILE)
-
-
-def of_machine() -> Configured:
-    """Return what is configured for everybody on this machine.
-
-    Raises:
-        ConfigUnreadableError: It is no configuration.
-    """
-    return _read(SYSTEM / FILE)
+    file = directory / FILE
+    try:
+        found = tomllib.loads(file.read_bytes().decode())
+        return msgspec.convert(found, Configured)
+    except OSError:
+        return Configured()  # there is none, or Codex cannot read it either
+    except (ValueError, RecursionError) as error:
+        raise ConfigUnreadableError(f"{file} cannot be understood: {error}") from None
 
 
 def of_projects(cwd: Path) -> tuple[Configured, ...]:
@@ -137,17 +135,7 @@ def of_projects(cwd: Path) -> tuple[Configured, ...]:
     Raises:
         ConfigUnreadableError: One of them is no configuration.
     """
-    return tuple(_read(each / PROJECT / FILE) for each in (cwd, *cwd.parents))
-
-
-def _read(file: Path) -> Configured:
-    try:
-        found = tomllib.loads(file.read_bytes().decode())
-        return msgspec.convert(found, Configured)
-    except OSError:
-        return Configured()  # there is none, or Codex cannot read it either
-    except (ValueError, RecursionError) as error:
-        raise ConfigUnreadableError(f"{file} cannot be understood: {error}") from None
+    return tuple(read_config(each / PROJECT) for each in (cwd, *cwd.parents))
 
 
 def keys_in(overrides: Mapping[str, Json]) -> tuple[str, ...]:

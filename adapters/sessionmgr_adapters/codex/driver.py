@@ -19,21 +19,11 @@ from sessionmgr.adapter.kit.follow_ups import FollowUps
 from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, JsonRpcCaller, Outgoing
 from sessionmgr.adapter.kit.run_end import finish_with_output, output_in
 from sessionmgr.model import MessageStreamed
+from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.cleanup import CLEANING, Cleanup
 from sessionmgr_adapters.codex.decode import decoded
 from sessionmgr_adapters.codex.failures import failure_of_end, is_passing, refused
-from sessionmgr_adapters.codex.frames import (
-    Delta,
-    Frame,
-    Hello,
-    ItemStarted,
-    MessageDelta,
-    Resolved,
-    SettingsChanged,
-    TurnBegun,
-    TurnEnded,
-    TurnStarted,
-)
+from sessionmgr_adapters.codex.frames import Delta, Frame, MessageDelta
 from sessionmgr_adapters.codex.items import UserMessage
 from sessionmgr_adapters.codex.launch import OPENING, text_input, turn_params
 from sessionmgr_adapters.codex.normalise import normalise, started
@@ -66,13 +56,13 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
         """How the last turn has ended; None while one is on."""
         self.failure: Failure | None = None
         """Why it comes to nothing, whatever Codex says."""
+        self.changes: Final = Changes()
+        self.caller: Final = JsonRpcCaller(self._send, is_passing)
         self._options: Final = options
         self._asked: Final = asked
-        changes = self._changes = Changes()
-        caller = self._caller = JsonRpcCaller(self._send, is_passing)
-        self._preparation: Final = Preparation(run, options, asked, caller, self.state, changes)
+        self._preparation: Final = Preparation(self, options, asked)
         self._handler: Final = CodexRequestHandler(self, options)
-        self._cleanup: Final = Cleanup(caller, self.state, changes, self._is_settling)
+        self._cleanup: Final = Cleanup(self)
         self._follow_ups: Final = FollowUps(run)
         self._steered: Final[set[str]] = set()
         """Our names of the messages that were offered to the turn that is on."""
@@ -90,9 +80,10 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
     @property
     def is_deaf(self) -> bool:
         """Whether a call was not answered in time."""
-        return self._caller.is_deaf
+        return self.caller.is_deaf
 
-    def _is_settling(self) -> bool:
+    @property
+    def is_settling(self) -> bool:
         """Whether what its agents do is still waited for."""
         return self.phase is Phase.SETTLING
 
@@ -116,7 +107,7 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
         self.step(Step.ASK)
         self.last_turn = None
         params = turn_params(self.run, self.state.thread, content, message_id)
-        answer = await self._caller.call("turn/start", params)
+        answer = await self.caller.call("turn/start", params)
         if answer.refusal is not None and not self.is_over:
             self.failure = refused(answer)
             self.step(Step.REFUSED)
@@ -124,7 +115,7 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
     async def interrupt(self) -> None:
         """Ask Codex to end the turn; its frames come until it has."""
         self.step(Step.INTERRUPT)
-        self._changes.note()
+        self.changes.note()
         is_on = self.phase is Phase.STOPPING or self.state.is_turning
         if is_on and not self.is_over:
             await self.conversation.interrupt()
@@ -152,13 +143,13 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
         return await self._follow_ups.offer(message_id, content, send)
 
     async def _steer(self, message_id: str, params: dict[str, Json]) -> None:
-        answer = await self._caller.call("turn/steer", params)
+        answer = await self.caller.call("turn/steer", params)
         if answer.refusal is None:
             self._follow_ups.take(message_id)
         else:
             self._steered.discard(message_id)
             self._follow_ups.refuse(message_id)
-        self._changes.note()
+        self.changes.note()
 
     # --- what comes ------------------------------------------------------------------------------
 
@@ -180,14 +171,13 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
             if not isinstance(frame, Delta):
                 events += self._heed(frame)
         self.emit(*events)
-        self._changes.note()
+        self.changes.note()
 
     def _heed(self, frame: Frame) -> list[Event]:
         """Do what a frame calls for beside its events."""
         match frame:
-            case Hello():
-                self.state.credential = frame.credential
-                self._preparation.greet(frame)
+            case frames.Hello():
+                self.state.hello = frame
                 return []
             case Answer(is_remembered=True):
                 return self._answered(frame)
@@ -198,15 +188,17 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
                 return self._answered(frame)
             case Asking():
                 self._handler.handle(frame)
-            case Resolved(request_id=id_):
+            case frames.Resolved(request_id=id_):
                 self._handler.withdraw(question_of(id_))
-            case ItemStarted(item=UserMessage(client_id=str(name))):
+            case frames.ItemStarted(item=UserMessage(client_id=str(name))):
                 self._follow_ups.hear(name)
-            case SettingsChanged(thread_id=self.state.thread, thread_settings=settings):
-                self._preparation.settle(settings)
-            case TurnStarted(thread_id=self.state.thread, turn=turn):
+            case frames.SettingsChanged(thread_id=self.state.thread, thread_settings=settings):
+                self.state.settings = settings
+            case frames.TurnStarted(thread_id=self.state.thread, turn=turn):
                 self.state.turn = turn.id
-            case TurnEnded(thread_id=self.state.thread, turn=turn) if turn.id == self.state.turn:
+            case frames.TurnEnded(thread_id=self.state.thread, turn=turn) if (
+                turn.id == self.state.turn
+            ):
                 self._ended(turn)
             case _:
                 pass
@@ -214,12 +206,14 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
 
     def _answered(self, answer: Answer) -> list[Event]:
         # At once, and not by who waits: what comes next may be about the same thread and turn.
-        self._caller.settle(answer)
+        self.caller.settle(answer)
         if answer.refusal is None:
             if answer.method in OPENING:
-                self._preparation.open(answer)
+                opened = decoded(answer.result, frames.Opened)
+                if opened is not None:
+                    self.state.open(opened)
             elif answer.method == "turn/start":
-                begun = decoded(answer.result, TurnBegun)
+                begun = decoded(answer.result, frames.TurnBegun)
                 if begun is not None:
                     self.state.turn = begun.turn.id
                 return [] if self.state.started else started(self.state)
@@ -240,7 +234,7 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
         """Go on with what was added and not answered; or end what still runs, and be over."""
         with trio.move_on_after(CLEANING):
             # Codex may take a message in the last moment.
-            await self._changes.until(lambda: not self._follow_ups.offered)
+            await self.changes.until(lambda: not self._follow_ups.offered)
         unheard = self._follow_ups.unheard
         # What it took in the last moment is in the thread already, and is not said again.
         is_more = bool(unheard) or not self.state.unanswered.isdisjoint(self._steered)

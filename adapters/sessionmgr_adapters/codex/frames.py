@@ -215,7 +215,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     approval_policy: Json = None
     approvals_reviewer: str = "user"
     sandbox_policy: Json = None
-    model: str | None = None
 
 
 class SettingsChanged(_Notice, frozen=True, kw_only=True):
@@ -240,7 +239,7 @@ class ThreadRef(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The result of opening a thread: what is in force for it."""
+    """The result of opening a thread."""
 
     thread: ThreadRef
     model: str | None = None
@@ -248,6 +247,15 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     approval_policy: Json = None
     approvals_reviewer: str = "user"
     sandbox: Json = None
+
+    @property
+    def settings(self) -> Settings:
+        """What is in force for the thread."""
+        return Settings(
+            approval_policy=self.approval_policy,
+            approvals_reviewer=self.approvals_reviewer,
+            sandbox_policy=self.sandbox,
+        )
 
 
 class ThreadStarted(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,8 +19,8 @@ from sessionmgr_adapters.codex.configured import (
     hidden_in,
     keys_in,
     of_projects,
-    of_user,
     put_together,
+    read_config,
 )
 from sessionmgr_adapters.codex.policy import FULL, POLICIES, READ_ONLY, REVIEWER, Bounds
 from sessionmgr_adapters.codex.rules import loose_rules
@@ -50,7 +50,7 @@ NOWHERE: Final = "/"
 def declared(environ: Mapping[str, str]) -> Declared:
     """Add to what Codex is always given the keys that the user's configuration names."""
     try:
-        names = of_user(home_in(environ)).keys
+        names = read_config(home_in(environ)).keys
     except ConfigUnreadableError:
         names = ()  # a run that needs it fails by it
     return replace(ENVIRONMENT, names=(*ENVIRONMENT.names, *names), secret=names)
@@ -152,14 +152,11 @@ def opening(
 def _config(
     run: RunContext, options: CodexOptions, limits: Bounds, configured: Configured
 ) -> dict[str, Json]:
-    own_place: dict[str, Json] = {}
-    if limits.scratch is not None:
-        own_place[PLACE] = limits.scratch
     config = put_together(
         own_servers(options),
         options.config,
         {"features.instant_interrupt": options.follow_up == "now"},
-        own_place,
+        {} if limits.scratch is None else {PLACE: limits.scratch},
     )
     # What Codex has told of projects is right, unless the run itself says which it trusts.
     projects = of_projects(Path(run.cwd)) if "projects" in config else ()
@@ -183,10 +180,10 @@ def secrecy(options: CodexOptions, known: Sequence[Configured]) -> dict[str, Jso
     hidden = hidden_in(put_together(options.config))
     if hidden is None:
         hidden = tuple(name for each in known for name in each.hidden or ())
-    secrecy: dict[str, Json] = {EXCLUDES: False}
+    said: dict[str, Json] = {EXCLUDES: False}
     if keys:
-        secrecy[HIDDEN] = list(dict.fromkeys((*hidden, *keys)))
-    return secrecy
+        said[HIDDEN] = list(dict.fromkeys((*hidden, *keys)))
+    return said
 
 
 def described(tool: FunctionTool) -> Json:

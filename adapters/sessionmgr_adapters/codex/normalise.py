@@ -34,17 +34,9 @@ from sessionmgr.model import (
     TurnCompleted,
     Usage,
 )
-from sessionmgr_adapters.codex import frames
+from sessionmgr_adapters.codex import frames, items
 from sessionmgr_adapters.codex.failures import agent_failure, retry_failure
 from sessionmgr_adapters.codex.items import (
-    AgentMessage,
-    CommandExecution,
-    ContextCompaction,
-    Plan,
-    Reasoning,
-    SubAgentActivity,
-    UnknownItem,
-    UserMessage,
     agents_in,
     begins_agents,
     ended_call,
@@ -84,13 +76,14 @@ def started(state: State) -> list[Event]:
     """Return the event that a run has begun, and what was held back until then."""
     state.started = True
     early, state.early = state.early, []
+    hello = state.hello or frames.Hello()
     begun = RunStarted(
         provider_session_id=state.thread or None,
         model=state.model,
         cwd=state.cwd,
         permission=state.permission,
-        cli_version=state.version,
-        credential=state.credential,
+        cli_version=hello.version,
+        credential=hello.credential,
     )
     return [begun, *early]
 
@@ -181,27 +174,27 @@ def _is_own(thread_id: str, state: State) -> bool:
 
 def _begun(frame: frames.ItemStarted, state: State) -> list[Event]:
     item, parent = frame.item, parent_of(frame.thread_id, state)
-    if parent is UNSET and not isinstance(item, UserMessage | ContextCompaction):
+    if parent is UNSET and not isinstance(item, items.UserMessage | items.ContextCompaction):
         state.unanswered.clear()
         state.retried = None
     match item:
-        case AgentMessage():
+        case items.AgentMessage():
             state.begin(item.id)
             return []
-        case UserMessage(client_id=name):
+        case items.UserMessage(client_id=name):
             if name is not None:
                 state.unanswered.add(name)
             return []
-        case ContextCompaction():
+        case items.ContextCompaction():
             state.compacting[item.id] = frame.thread_id
             return [CompactionStarted(parent_tool_call_id=parent)]
-        case UnknownItem(value=value):
+        case items.UnknownItem(value=value):
             return [RawReceived(frame=value)]
         case _ if is_call(item) and item.id not in state.tools:
             _note_agents(item, state)
             state.tools[item.id] = item
             state.threads[item.id] = frame.thread_id
-            if isinstance(item, CommandExecution):
+            if isinstance(item, items.CommandExecution):
                 state.has_commanded = True
             return [started_call(item, parent)]
         case _:
@@ -211,23 +204,23 @@ def _begun(frame: frames.ItemStarted, state: State) -> list[Event]:
 def _ended(frame: frames.ItemEnded, state: State) -> list[Event]:
     item, parent = frame.item, parent_of(frame.thread_id, state)
     match item:
-        case AgentMessage(text=text):
+        case items.AgentMessage(text=text):
             if not text:
                 return []
             name = state.name(item.id)
             if parent is UNSET:
                 state.text, state.retried = text, None
             return [MessageReceived(content=text, message_id=name, parent_tool_call_id=parent)]
-        case Reasoning():
+        case items.Reasoning():
             text = "\n\n".join(item.summary or item.content)
             return [ReasoningReceived(content=text, parent_tool_call_id=parent)] if text else []
-        case Plan(text=text):
+        case items.Plan(text=text):
             entries = (PlanEntry(content=text),)
             return [PlanUpdated(entries=entries, parent_tool_call_id=parent)]
-        case ContextCompaction():
+        case items.ContextCompaction():
             state.compacting.pop(item.id, None)
             return [CompactionCompleted(parent_tool_call_id=parent)]
-        case UnknownItem(value=value):
+        case items.UnknownItem(value=value):
             return [RawReceived(frame=value)]
         case _ if is_call(item):
             _note_agents(item, state)
@@ -243,8 +236,8 @@ def _note_agents(item: KnownItem, state: State) -> None:
     for thread in agents_in(item):
         if thread != state.thread:  # an agent may turn to whoever has called it
             state.agents.call(thread, item.id, works=begins_agents(item))
-            if isinstance(item, SubAgentActivity) and item.kind == "interacted":
-                state.agents.address(thread)
+            if isinstance(item, items.SubAgentActivity) and item.kind == "interacted":
+                state.agents.addressed.add(thread)
 
 
 # --- turns ---------------------------------------------------------------------------------------

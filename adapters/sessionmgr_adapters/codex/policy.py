@@ -90,37 +90,22 @@ PERMISSIONS: Final = PermissionMap(
 )
 
 
-class InForce(msgspec.Struct, frozen=True, rename="camel"):
-    """What the app-server says is in force for a thread."""
-
-    approval_policy: Json = None
-    sandbox: Json = None
-    approvals_reviewer: str = REVIEWER
-
-
-def in_force(settings: Settings) -> InForce:
-    """Return what is in force by a thread's settings."""
-    return InForce(settings.approval_policy, settings.sandbox_policy, settings.approvals_reviewer)
-
-
-def fits(asked: Policy, wanted: dict[str, Json], found: InForce) -> bool:
+def fits(asked: Policy, wanted: dict[str, Json], found: Settings) -> bool:
     """Whether what is in force is just what was asked for."""
-    sandbox = found.sandbox if isinstance(found.sandbox, dict) else {}
+    sandbox = _sandbox(found)
     same = all(sandbox.get(name) == value for name, value in wanted.items())
     return same and found.approval_policy == asked.approval
 
 
-def too_wide(asked: Policy, wanted: dict[str, Json], found: InForce) -> Failure | None:
+def too_wide(asked: Policy, wanted: dict[str, Json], found: Settings) -> Failure | None:
     """Return the failure that it is when more is allowed than was asked for."""
-    sandbox = found.sandbox if isinstance(found.sandbox, dict) else {}
-    kind = str(sandbox.get("type"))
-    reach, limit = _REACH.get(kind, _ALL), _REACH[str(wanted["type"])]
-    wide = reach > limit or found.approval_policy != asked.approval
-    wide = wide or found.approvals_reviewer != REVIEWER
-    if reach == limit == _REACH["workspaceWrite"]:
-        wide = wide or _wider(wanted, sandbox)
-    wide = wide or (kind == "readOnly" and sandbox.get("networkAccess") is True)
-    if not wide:
+    sandbox = _sandbox(found)
+    fits_in = (
+        found.approval_policy == asked.approval
+        and found.approvals_reviewer == REVIEWER
+        and _is_within(wanted, sandbox)
+    )
+    if fits_in:
         return None
     return Failure(
         kind=FailureKind.PERMISSION_REFUSED,
@@ -130,13 +115,21 @@ def too_wide(asked: Policy, wanted: dict[str, Json], found: InForce) -> Failure 
     )
 
 
-def _wider(wanted: dict[str, Json], found: dict[str, Json]) -> bool:
-    roots = found.get("writableRoots")
-    allowed = wanted["writableRoots"]
-    more = not isinstance(roots, list) or not isinstance(allowed, list)
-    more = more or any(each not in allowed for each in roots)  # type: ignore[union-attr, operator]
-    return more or any(
-        found.get(name) is not wanted[name]
+def _sandbox(found: Settings) -> dict[str, Json]:
+    return found.sandbox_policy if isinstance(found.sandbox_policy, dict) else {}
+
+
+def _is_within(wanted: dict[str, Json], found: dict[str, Json]) -> bool:
+    """Whether a sandbox lets nothing through that a wanted one does not."""
+    reach, limit = _REACH.get(str(found.get("type")), _ALL), _REACH[str(wanted["type"])]
+    if reach != limit or wanted["type"] != _TYPES[WORKSPACE]:
+        has_network = found.get("type") == _TYPES[READ_ONLY] and found.get("networkAccess") is True
+        return reach <= limit and not has_network
+    roots, allowed = found.get("writableRoots"), wanted["writableRoots"]
+    if not isinstance(roots, list) or not isinstance(allowed, list):
+        return False
+    return all(each in allowed for each in roots) and all(
+        found.get(name) is wanted[name]
         for name in ("networkAccess", "excludeSlashTmp", "excludeTmpdirEnvVar")
         if wanted[name] is not (name == "networkAccess")
     )

@@ -20,14 +20,12 @@ from sessionmgr_adapters.codex.configured import (
 )
 from sessionmgr_adapters.codex.decode import decoded
 from sessionmgr_adapters.codex.failures import refused, unreadable
-from sessionmgr_adapters.codex.frames import Hello, Opened, Settings, ThreadRef
+from sessionmgr_adapters.codex.frames import ThreadRef
 from sessionmgr_adapters.codex.launch import described, home_of, opening
 from sessionmgr_adapters.codex.policy import (
     POLICIES,
     Bounds,
-    InForce,
     fits,
-    in_force,
     too_wide,
 )
 from sessionmgr_adapters.codex.prompts import Prompts, said_anew
@@ -35,14 +33,12 @@ from sessionmgr_adapters.codex.prompts import Prompts, said_anew
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.adapter import RunContext
-    from sessionmgr.adapter.kit.changes import Changes
     from sessionmgr.adapter.kit.json_rpc_caller import JsonRpcCaller
     from sessionmgr.adapter.kit.tool import FunctionTool
     from sessionmgr.model import Failure
+    from sessionmgr_adapters.codex.driver import CodexDriver
+    from sessionmgr_adapters.codex.frames import Settings
     from sessionmgr_adapters.codex.options import CodexOptions
-    from sessionmgr_adapters.codex.policy import Policy
-    from sessionmgr_adapters.codex.state import State
 
 OLDEST: Final = (0, 163, 0)
 
@@ -63,54 +59,23 @@ class Asked(msgspec.Struct, frozen=True):
 class Preparation:
     """Greets, opens the thread, has its permissions in force, and its system prompt told."""
 
-    def __init__(
-        self,
-        run: RunContext,
-        options: CodexOptions,
-        asked: Asked,
-        caller: JsonRpcCaller,
-        state: State,
-        changes: Changes,
-    ) -> None:
-        self._run: Final = run
+    def __init__(self, driver: CodexDriver, options: CodexOptions, asked: Asked) -> None:
+        self._run: Final = driver.run
         self._options: Final = options
         self._asked: Final = asked
-        self._caller: Final = caller
-        self._state: Final = state
-        self._changes: Final = changes
-        self._policy: Final[Policy] = POLICIES[run.permission.effective]
-        self._hello: Hello | None = None
-        self._found: InForce | None = None
-        self._settled: Settings | None = None
-
-    # --- what comes ------------------------------------------------------------------------------
-
-    def greet(self, hello: Hello) -> None:
-        """Note what the app-server says of itself."""
-        self._hello = hello
-
-    def settle(self, settings: Settings) -> None:
-        """Note what is in force for the thread now."""
-        self._settled = settings
-
-    def open(self, answer: Answer) -> None:
-        """Note which thread was opened, and with what in force."""
-        opened = decoded(answer.result, Opened)
-        if opened is not None:
-            state = self._state
-            state.thread, state.model, state.cwd = opened.thread.id, opened.model, opened.cwd
-            self._found = InForce(opened.approval_policy, opened.sandbox, opened.approvals_reviewer)
-
-    # --- what is done ----------------------------------------------------------------------------
+        self._caller: Final = driver.caller
+        self._state: Final = driver.state
+        self._changes: Final = driver.changes
+        self._policy: Final = POLICIES[driver.run.permission.effective]
 
     async def prepare(self) -> Failure | None:
         """Have all ready for the prompt; return why it must not be asked."""
-        await self._changes.until(lambda: self._hello is not None)
-        assert self._hello is not None
-        if self._hello.refusal is not None:
-            return refused(Answer(0, "initialize", refusal=self._hello.refusal))
-        version = self._state.version = self._hello.version
-        failure = outdated("Codex", version, OLDEST)
+        state = self._state
+        await self._changes.until(lambda: state.hello is not None)
+        assert state.hello is not None
+        if state.hello.refusal is not None:
+            return refused(Answer(0, "initialize", refusal=state.hello.refusal))
+        failure = outdated("Codex", state.hello.version, OLDEST)
         if failure is not None:
             return failure
         thread, tools = self._run.provider_session_id, self._options.tools
@@ -146,11 +111,11 @@ class Preparation:
         answer = await self._caller.call(method, params)
         if answer.refusal is not None:
             return refused(answer)
-        if self._found is None:
+        if self._state.settings is None:
             return unreadable(answer.method)
-        return await self._permit(self._found) or await self._instruct()
+        return await self._permit(self._state.settings) or await self._instruct()
 
-    async def _permit(self, found: InForce) -> Failure | None:
+    async def _permit(self, found: Settings) -> Failure | None:
         """Give the thread its sandbox; return the failure if more is in force than was asked."""
         wanted = self._policy.sandbox_policy(self._asked.limits)
         if not fits(self._policy, wanted, found):
@@ -159,14 +124,13 @@ class Preparation:
                 "approvalPolicy": self._policy.approval,
                 "sandboxPolicy": wanted,
             }
-            before = self._settled  # what was told before is not about this
             answer = await self._caller.call("thread/settings/update", params)
             if answer.refusal is not None:
                 return refused(answer, FailureKind.PERMISSION_REFUSED)
+            before = found
             with trio.move_on_after(DEADLINE):
-                await self._changes.until(lambda: self._settled is not before)
-            if self._settled is not None and self._settled is not before:
-                found = in_force(self._settled)
+                await self._changes.until(lambda: self._state.settings is not before)
+            found = self._state.settings or before
         failure = too_wide(self._policy, wanted, found)
         if failure is not None:
             self._run.emit_nowait(PolicyViolation(rule="permission_mode", detail=failure.message))

@@ -15,24 +15,15 @@ from sessionmgr.adapter.kit.json_rpc_caller import Asking, Reply
 from sessionmgr.adapter.kit.stdio_connection import size_of
 from sessionmgr.wire import ErrorResponse, Response
 from sessionmgr.wire.json_rpc import decode
+from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.decode import frame_of, read_notices, thread_in
-from sessionmgr_adapters.codex.frames import (
-    Delta,
-    Frame,
-    ItemEnded,
-    ItemStarted,
-    SettingsChanged,
-    ThreadClosed,
-    ThreadRef,
-    ThreadStarted,
-    TurnStarted,
-)
 from sessionmgr_adapters.codex.items import agents_in
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from sessionmgr.wire import Line
+    from sessionmgr_adapters.codex.frames import Frame
     from sessionmgr_adapters.codex.sdk import CodexConnection, CodexConversation
 
     Routed: TypeAlias = list[tuple[CodexConversation, Frame]]
@@ -83,7 +74,7 @@ class Router:
         reads: defaultdict[CodexConversation, list[Frame]] = defaultdict(list)
         thread, streamed = "", None  # of the notices that stream one after the other
         for line, notice in zip(lines, read_notices(lines), strict=True):
-            if isinstance(notice, Delta):
+            if isinstance(notice, frames.Delta):
                 if streamed is None or notice.thread_id != thread:
                     thread = notice.thread_id
                     owner = self._owners.get(thread)
@@ -95,8 +86,8 @@ class Router:
                 self._take(frame, reads)
             streamed = None  # the thread may be another's now
         size = size_of(lines)
-        for conversation, frames in reads.items():
-            conversation.driver.feed(frames, size // len(reads))
+        for conversation, each in reads.items():
+            conversation.driver.feed(each, size // len(reads))
 
     def _take(
         self,
@@ -131,11 +122,11 @@ class Router:
     def _note(self, thread: str, frame: Frame) -> None:
         """Take note of what is about a thread and not about a run."""
         match frame:
-            case ThreadClosed():
+            case frames.ThreadClosed():
                 self._connection.cache.note_closed(thread)
-            case SettingsChanged(thread_settings=settings):
+            case frames.SettingsChanged(thread_settings=settings):
                 self._connection.cache.note_settings(thread, settings)
-            case TurnStarted(turn=turn) if self._connection.cache.is_unwanted(thread):
+            case frames.TurnStarted(turn=turn) if self._connection.cache.is_unwanted(thread):
                 about = {"threadId": thread, "turnId": turn.id}
                 self._connection.call_soon("turn/interrupt", {**about})
             case _:
@@ -144,7 +135,7 @@ class Router:
     def _about(self, thread: str, frame: Frame) -> Routed:
         owner = self._owners.get(thread)
         if owner is not None:
-            if isinstance(frame, ThreadClosed) and thread != owner.thread:
+            if isinstance(frame, frames.ThreadClosed) and thread != owner.thread:
                 self._forget(thread)
             return [(owner, frame)]
         if thread:
@@ -181,7 +172,7 @@ class Router:
                 held_back = self._forget(agent)
                 self._connection.cache.give_back(agent, "")
                 for each in held_back:
-                    if isinstance(each, TurnStarted):
+                    if isinstance(each, frames.TurnStarted):
                         self._note(agent, each)
         return held
 
@@ -200,9 +191,12 @@ def _crash_of(owner: CodexConversation | None) -> Generator[None]:
 def called_in(frame: Frame) -> tuple[str, list[str]]:
     """Return the threads of agents that a frame tells of, after the one that has called them."""
     match frame:
-        case ThreadStarted(thread=ThreadRef(id=thread, parent_thread_id=str(caller))):
+        case frames.ThreadStarted(thread=frames.ThreadRef(id=thread, parent_thread_id=str(caller))):
             return caller, [thread]
-        case ItemStarted(thread_id=caller, item=item) | ItemEnded(thread_id=caller, item=item):
+        case (
+            frames.ItemStarted(thread_id=caller, item=item)
+            | frames.ItemEnded(thread_id=caller, item=item)
+        ):
             return caller, agents_in(item)
         case _:
             return "", []

@@ -19,21 +19,9 @@ from sessionmgr.adapter.kit.json_rpc_peer import BUSY, FULL, JsonRpcPeer
 from sessionmgr.adapter.kit.stdio_child import StdioChild
 from sessionmgr.model import encode_json
 from sessionmgr.process.stragglers import kill_stragglers
-from sessionmgr.wire import (
-    ErrorResponse,
-    Notification,
-    Response,
-)
+from sessionmgr.wire import ErrorResponse, Notification, Response
+from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.decode import decoded
-from sessionmgr_adapters.codex.frames import (
-    Frame,
-    Hello,
-    ItemStarted,
-    Opened,
-    TurnBegun,
-    TurnEnded,
-    TurnStarted,
-)
 from sessionmgr_adapters.codex.items import CommandExecution
 from sessionmgr_adapters.codex.launch import OPENING
 from sessionmgr_adapters.codex.questions import question_of, verdict
@@ -77,12 +65,12 @@ class CodexConversation:
         match frame:
             case Asking():
                 self._asked[question_of(frame.id)] = frame
-            case TurnStarted(thread_id=thread, turn=turn):
+            case frames.TurnStarted(thread_id=thread, turn=turn):
                 self.turns[thread] = turn.id
                 self._stop_if_wanted()
-            case TurnEnded(thread_id=thread):
+            case frames.TurnEnded(thread_id=thread):
                 self.turns.pop(thread, None)
-            case ItemStarted(thread_id=thread, item=CommandExecution()):
+            case frames.ItemStarted(thread_id=thread, item=CommandExecution()):
                 self._commanding.add(thread)
             case _:
                 pass
@@ -173,7 +161,7 @@ class CodexConnection(StdioChild):
         self._conversations: Final = self._router.conversations
         self.cache: Final = ThreadCache(self._requests.ask, self.clear_away)
         """The threads that are loaded."""
-        self._hello: Hello | None = None
+        self._hello: frames.Hello | None = None
         self._greeted: Final = trio.Event()
         self._nursery: trio.Nursery | None = None
         self._tree: ChildTree | None = None
@@ -195,7 +183,7 @@ class CodexConnection(StdioChild):
         """Greet it; runs need not wait until it says who pays, which takes a while."""
         answer = await self._requests.ask("initialize", _ABOUT_US)
         if isinstance(answer, Response):
-            hello = decoded(answer.result, Hello) or Hello()
+            hello = decoded(answer.result, frames.Hello) or frames.Hello()
             self._requests.say(Notification("initialized"))
             self._introduce(hello)
             paid = await self._requests.ask("account/read", {"refreshToken": False})
@@ -203,10 +191,10 @@ class CodexConnection(StdioChild):
             account = None if found is None else found.account
             self._introduce(replace(hello, account="" if account is None else account.type))
         else:
-            self._introduce(Hello(refusal=_refusal(answer)))
+            self._introduce(frames.Hello(refusal=_refusal(answer)))
         self._greeted.set()
 
-    def _introduce(self, hello: Hello) -> None:
+    def _introduce(self, hello: frames.Hello) -> None:
         self._hello = hello
         for each in list(self._conversations):
             each.driver.feed([hello], 0)
@@ -322,8 +310,8 @@ class CodexConnection(StdioChild):
     def _undo(self, call: Call, answer: Response | ErrorResponse) -> None:
         """End what was begun for somebody who has left before it was known what it is."""
         thread = str(call.params.get("threadId"))
-        begun = decoded(answer.result, TurnBegun) if isinstance(answer, Response) else None
-        opened = decoded(answer.result, Opened) if isinstance(answer, Response) else None
+        begun = decoded(answer.result, frames.TurnBegun) if isinstance(answer, Response) else None
+        opened = decoded(answer.result, frames.Opened) if isinstance(answer, Response) else None
         if call.method == "turn/start" and begun is not None:
             self.call_soon("turn/interrupt", {"threadId": thread, "turnId": begun.turn.id})
         elif call.method in OPENING and opened is not None:
@@ -332,7 +320,7 @@ class CodexConnection(StdioChild):
             self.cache.give_up(thread)
 
     def _bind(self, conversation: CodexConversation, call: Call, answer: Response) -> list[Frame]:
-        opened = decoded(answer.result, Opened)
+        opened = decoded(answer.result, frames.Opened)
         if opened is None:
             return []
         conversation.thread = opened.thread.id

@@ -10,7 +10,15 @@ from sessionmgr.model import RateLimitUpdated, moment
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event, Json, Permission
-    from sessionmgr_adapters.codex.frames import Credential, Limits, TokenCounts, TokenUsage, Window
+    from sessionmgr_adapters.codex.frames import (
+        Hello,
+        Limits,
+        Opened,
+        Settings,
+        TokenCounts,
+        TokenUsage,
+        Window,
+    )
     from sessionmgr_adapters.codex.items import KnownItem
 
 
@@ -21,7 +29,7 @@ class Agents:
         self.working: Final[dict[str, str]] = {}
         """The turns that are on, by thread; "" for one that is about to begin."""
         self.addressed: Final[set[str]] = set()
-        """Those that were told something, and may begin a turn for that or not."""
+        """Those that were told something, and may begin a turn for that or not: it is not said."""
         self.loaded: Final[dict[str, None]] = {}
         """The threads that are there, the first one called first."""
         self._callers: Final[dict[str, str]] = {}
@@ -46,10 +54,6 @@ class Agents:
             self._callers.setdefault(thread, call)
         if works and thread not in self._have_begun:
             self.working.setdefault(thread, "")
-
-    def address(self, thread: str) -> None:
-        """Note that an agent was told something: Codex does not say whether it is to act on it."""
-        self.addressed.add(thread)
 
     def begin(self, thread: str, turn: str) -> None:
         """Note that an agent's turn begins."""
@@ -86,8 +90,10 @@ class State:
         """The turn of the run that was begun last."""
         self.model: str | None = None
         self.cwd: str | None = None
-        self.version: str | None = None
-        self.credential: Credential = "unknown"
+        self.hello: Hello | None = None
+        """What the app-server has said of itself."""
+        self.settings: Settings | None = None
+        """What is in force for the thread, as it was told last."""
         self.permission: Permission | None = None
         """What is in force, if that is not what was settled before."""
         self.text = ""
@@ -122,6 +128,11 @@ class State:
         self.warned: set[str] = set()
         """Warnings that concern no thread and were already reported in this or another run."""
         self._streams: Final[dict[str, int]] = {}
+
+    def open(self, opened: Opened) -> None:
+        """Note which thread was opened, and with what in force."""
+        self.thread, self.settings = opened.thread.id, opened.settings
+        self.model, self.cwd = opened.model, opened.cwd
 
     @property
     def resets_at(self) -> float | None:

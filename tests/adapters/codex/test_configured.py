@@ -14,7 +14,7 @@ from sessionmgr_adapters.codex.configured import (
     Configured,
     keys_in,
     of_projects,
-    of_user,
+    read_config,
     told,
 )
 from tests.adapters.codex.mocked import HELLO, Talk, greeted, refusal, result
@@ -58,7 +58,7 @@ def test_files_are_read_beside_a_directory_and_all_that_it_is_in(tmp_path: Path)
         (place / ".codex" / "config.toml").write_text(name)
     found = [each.hidden for each in of_projects(inner) if each.hidden is not None]
     assert found == [("b",), (tmp_path.name,)]
-    assert of_user(tmp_path / "nowhere") == Configured()
+    assert read_config(tmp_path / "nowhere") == Configured()
     (tmp_path / ".codex" / "config.toml").write_text("not = [toml")
     with pytest.raises(ConfigUnreadableError, match=r"config\.toml cannot be understood: "):
         of_projects(inner)

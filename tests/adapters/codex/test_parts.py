@@ -32,6 +32,7 @@ from sessionmgr_adapters.codex.frames import (
     LimitsChanged,
     MessageDelta,
     Quiet,
+    Settings,
     ThreadClosed,
     ThreadRef,
     ThreadStarted,
@@ -54,7 +55,7 @@ from sessionmgr_adapters.codex.items import (
 )
 from sessionmgr_adapters.codex.launch import ENVIRONMENT, content_of, declared
 from sessionmgr_adapters.codex.normalise import normalise
-from sessionmgr_adapters.codex.policy import PERMISSIONS, POLICIES, Bounds, InForce, too_wide
+from sessionmgr_adapters.codex.policy import PERMISSIONS, POLICIES, Bounds, too_wide
 from sessionmgr_adapters.codex.preparation import OLDEST
 from sessionmgr_adapters.codex.questions import approval_request, question_of, verdict
 from sessionmgr_adapters.codex.state import State
@@ -270,6 +271,10 @@ def test_no_parameters_are_too_odd_to_be_told(method: str, data: bytes) -> None:
 # --- modes ---------------------------------------------------------------------------------------
 
 
+def in_force(approval: Json, sandbox: Json) -> Settings:
+    return Settings(approval_policy=approval, sandbox_policy=sandbox)
+
+
 def test_every_mode_has_a_policy() -> None:
     assert {each.effective for each in PERMISSIONS.modes.values()} == set(POLICIES)
 
@@ -278,22 +283,22 @@ def test_every_mode_has_a_policy() -> None:
 def test_what_was_asked_for_is_not_too_wide_and_more_is(word: str) -> None:
     policy = POLICIES[word]
     wanted = policy.sandbox_policy(Bounds(directories=("/a",), temporary=False))
-    assert too_wide(policy, wanted, InForce(policy.approval, wanted)) is None
+    assert too_wide(policy, wanted, in_force(policy.approval, wanted)) is None
     others = [each for each in POLICIES.values() if each.sandbox != policy.sandbox]
     order = ["read-only", "workspace-write", "danger-full-access"]
     for other in others:
-        found = InForce(policy.approval, other.sandbox_policy(Bounds()))
+        found = in_force(policy.approval, other.sandbox_policy(Bounds()))
         is_wider = order.index(other.sandbox) > order.index(policy.sandbox)
         assert (too_wide(policy, wanted, found) is not None) is is_wider
-    assert too_wide(policy, wanted, InForce(policy.approval, {"type": "new"})) is not None
-    assert too_wide(policy, wanted, InForce("granular", wanted)) is not None
+    assert too_wide(policy, wanted, in_force(policy.approval, {"type": "new"})) is not None
+    assert too_wide(policy, wanted, in_force("granular", wanted)) is not None
 
 
 @pytest.mark.parametrize("name", ["excludeSlashTmp", "excludeTmpdirEnvVar"])
 def test_what_is_shared_by_all_is_more_than_what_is_the_sessions(name: str) -> None:
     policy = POLICIES["never, workspace-write"]
     wanted = policy.sandbox_policy(Bounds(temporary=False))
-    assert too_wide(policy, wanted, InForce("never", {**wanted, name: False})) is not None
+    assert too_wide(policy, wanted, in_force("never", {**wanted, name: False})) is not None
 
 
 @pytest.mark.parametrize(
@@ -312,7 +317,7 @@ def test_more_directories_or_a_network_are_more_than_was_asked_for(
 ) -> None:
     policy = POLICIES["never, workspace-write"]
     wanted = policy.sandbox_policy(Bounds(directories=("/a",), temporary=True))
-    known = InForce("never", {**wanted, **found})
+    known = in_force("never", {**wanted, **found})
     assert (too_wide(policy, wanted, known) is not None) is is_wider
 
 

@@ -15,11 +15,11 @@ import msgspec
 from sessionmgr.model import Json, PermissionMode, encode_json
 from sessionmgr.process import Command, checked_resume_id
 from sessionmgr_adapters.codex.configured import (
+    SYSTEM,
     all_asked,
-    of_machine,
     of_projects,
-    of_user,
     put_together,
+    read_config,
 )
 from sessionmgr_adapters.codex.exec.profile import parted, require_free
 from sessionmgr_adapters.codex.launch import (
@@ -132,7 +132,7 @@ def make_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> OneShot
     if run.provider_session_id is not None:
         checked_resume_id(run.provider_session_id)
     env = env_of(run, options)
-    known = (of_machine(), of_user(home_in(env)))
+    known = (read_config(SYSTEM), read_config(home_in(env)))
     projects = of_projects(Path(run.cwd))
     wished, secret = parted(_wished(run, options, known, projects))
     if secret:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 import trio
+from msgspec.structs import replace
 
 from sessionmgr.adapter import (
     NATIVE,
@@ -21,7 +22,13 @@ from sessionmgr.adapter import (
     RunSpec,
 )
 from sessionmgr.adapter.kit.images import ImageRefusedError
-from sessionmgr.adapter.kit.run_end import config_invalid, process_exited, start_failure
+from sessionmgr.adapter.kit.run_end import (
+    config_invalid,
+    connection_failure,
+    finish_with_output,
+    process_exited,
+    start_failure,
+)
 from sessionmgr.adapter.kit.session_pool import SessionPool
 from sessionmgr.errors import ProcessError
 from sessionmgr.model import PermissionMode
@@ -29,6 +36,7 @@ from sessionmgr.model.permission import Fidelity
 from sessionmgr_adapters.claude import sdk
 from sessionmgr_adapters.claude.claude_process import ClaudeProcess
 from sessionmgr_adapters.claude.driver import ClaudeDriver
+from sessionmgr_adapters.claude.failures import complaint_kind
 from sessionmgr_adapters.claude.fallback import (
     PATIENCE,
     LaunchStrategy,
@@ -36,13 +44,13 @@ from sessionmgr_adapters.claude.fallback import (
     notice,
     start_failure_of,
 )
-from sessionmgr_adapters.claude.finish import end_run
 from sessionmgr_adapters.claude.launch import BYPASS, ENVIRONMENT, ClaudeSpec, make_spec, refusal
 from sessionmgr_adapters.claude.login import health_of
 from sessionmgr_adapters.claude.options import ClaudeOptions
 from sessionmgr_adapters.claude.outgoing import blocks_of
 from sessionmgr_adapters.claude.phase import Phase
 from sessionmgr_adapters.claude.plain import PlainRun
+from sessionmgr_adapters.claude.session_file import is_kept, path_of
 from sessionmgr_adapters.claude.workspace import WorkspaceInvalidError
 
 if TYPE_CHECKING:
@@ -51,7 +59,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter import Options
     from sessionmgr.adapter.connections import Connect
     from sessionmgr.adapter.kit.connection_pool import Lease
-    from sessionmgr.model import Json
+    from sessionmgr.model import Failure, Json
     from sessionmgr_adapters.claude.sdk import ClaudeConnection
 
     Pool: TypeAlias = SessionPool[ClaudeSpec, ClaudeProcess]
@@ -218,7 +226,8 @@ class ClaudeAdapter(ProviderAdapter):
         if strategy.is_last and failure is not StartFailure.KNOWS_NO_FRAMES:
             failure = None  # there is nothing else to try
         if failure is None:
-            await end_run(driver, is_own=strategy.is_own)
+            driver.tell_notes()
+            await _end(driver, is_own=strategy.is_own)
         return failure
 
     @asynccontextmanager
@@ -265,3 +274,32 @@ def _spec(run: RunContext) -> ClaudeSpec:
 def _options(run: RunContext) -> ClaudeOptions:
     assert isinstance(run.options, ClaudeOptions)
     return run.options
+
+
+async def _end(driver: ClaudeDriver, *, is_own: bool) -> None:
+    """Report how a run has ended: from its last result, or from the end of its process."""
+    run, result, why = driver.run, driver.result, driver.state.failure
+    stop_reason = result.ended_by if result else None
+    if driver.failure is not None:
+        await run.fail(driver.failure)
+    elif result is None or driver.phase is Phase.LOST:
+        await run.fail(why or await _exit_failure(driver, is_own=is_own))
+    elif why is not None:
+        await run.fail(why, stop_reason=stop_reason)
+    else:
+        await finish_with_output(run, result.structured_output, stop_reason=stop_reason)
+
+
+async def _exit_failure(driver: ClaudeDriver, *, is_own: bool) -> Failure:
+    spec, has_begun = driver.process.spec, driver.state.started
+    connection = driver.process.connection
+    failure = connection_failure(connection, phase="turn" if has_begun else "start")
+    if connection.facts is not None:
+        if not is_own:  # else it is reported once its process is gone
+            driver.emit(process_exited(connection.facts))
+        kind = None if has_begun else complaint_kind(connection.tail.text())
+        failure = replace(failure, kind=kind or failure.kind, retryable=kind is None)
+    # Another process can resume the session if the prompt is on disk.
+    session = driver.state.session_id or spec.session
+    path = path_of(session, spec.command.cwd, spec.command.env)
+    return replace(failure, resumable=has_begun and await is_kept(path))

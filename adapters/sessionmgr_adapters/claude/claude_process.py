@@ -1,4 +1,7 @@
-"""One process of Claude Code: its configuration, its usage, and whether a run may use it."""
+"""One process of Claude Code: its usage, whether a run may use it, and its configuration.
+
+A process is configured before each prompt, which costs no tokens.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 import trio
+from msgspec.structs import replace
 
-from sessionmgr.adapter.kit.version import numbers as numbers, outdated
+from sessionmgr.adapter.kit.version import outdated, version_of
 from sessionmgr.model import Failure, FailureKind
+from sessionmgr_adapters.claude.outgoing import RefusedError, literal_failure
+from sessionmgr_adapters.claude.plan_mode import keep_to_plan
 from sessionmgr_adapters.claude.spending import Spending
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json
+    from sessionmgr_adapters.claude.driver import ClaudeDriver
     from sessionmgr_adapters.claude.launch import ClaudeSpec
     from sessionmgr_adapters.claude.sdk import ClaudeConnection
     from sessionmgr_adapters.claude.state import Credential
@@ -50,6 +57,11 @@ class ClaudeProcess:
         self.requests = 0
         self.gone: Final = trio.Event()
         """Set when nothing is left of the process."""
+
+    @property
+    def version(self) -> str | None:
+        """Its version, once it is known."""
+        return self.info.version if self.info else None
 
     async def wait_closed(self) -> None:
         """Wait until the process is of no more use."""
@@ -117,3 +129,60 @@ def mode_failure(asked: str, found: str | None) -> Failure | None:
         message=f"the permission mode {asked!r} was asked for, and {found!r} is in force",
         phase="start",
     )
+
+
+# --- configuration -------------------------------------------------------------------------------
+
+
+async def configure(driver: ClaudeDriver) -> Failure | None:
+    """Bring the process to what the run needs; return why the prompt must not be sent, if so."""
+    process, options = driver.process, driver.options
+    try:
+        if process.info is None:
+            failure = await _initialize(driver)
+        else:
+            failure = billing_failure(process.info, options.billing)
+            if failure is None:
+                await _change(driver)
+    except RefusedError as error:
+        return error.failure
+    if failure is None and not options.slash_commands:
+        failure = literal_failure(driver.run.prompt, process.version)
+    return failure
+
+
+async def _initialize(driver: ClaudeDriver) -> Failure | None:
+    process, options = driver.process, driver.options
+    info = info_of(await driver.request("initialize", process.spec.introduction))
+    if info.version is None:
+        spec = process.spec
+        version = await version_of(spec.launcher, options.command, spec.command)
+        info = replace(info, version=version)
+    failure = (
+        version_failure(info.version or "")
+        or billing_failure(info, options.billing)
+        or mode_failure(driver.run.permission.effective, info.mode)
+    )
+    if failure is None:
+        if process.spec.functions.plans:
+            await keep_to_plan(driver)
+        process.info = info
+    return failure
+
+
+async def _change(driver: ClaudeDriver) -> None:
+    """Change what can be changed without another process."""
+    run, process = driver.run, driver.process
+    mode = run.permission.effective
+    if process.spec.functions.plans:  # the user's settings may have other rules now
+        await keep_to_plan(driver)
+    if mode != process.mode:
+        refused = FailureKind.PERMISSION_REFUSED
+        await driver.request("set_permission_mode", {"mode": mode}, refused)
+        process.mode = mode
+    if run.model != process.model:
+        await driver.request("set_model", {"model": run.model}, FailureKind.MODEL_NOT_FOUND)
+        process.model = run.model
+    if run.effort != process.effort:
+        await driver.request("apply_flag_settings", {"settings": {"effortLevel": run.effort}})
+        process.effort = run.effort

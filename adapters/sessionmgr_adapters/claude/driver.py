@@ -16,11 +16,10 @@ import trio
 from sessionmgr.adapter.kit.conversation_run import PhasedConversationRun
 from sessionmgr.adapter.kit.future import Future
 from sessionmgr.adapter.kit.request_handler import RequestHandler
-from sessionmgr.model import ErrorOccurred, MessageStreamed, PolicyViolation
+from sessionmgr.model import ErrorOccurred, Failure, FailureKind, MessageStreamed, PolicyViolation
 from sessionmgr.wire import NoFrame
 from sessionmgr.wire.noise import Noise
-from sessionmgr_adapters.claude.claude_process import mode_failure
-from sessionmgr_adapters.claude.configure import configure
+from sessionmgr_adapters.claude.claude_process import configure, mode_failure
 from sessionmgr_adapters.claude.frames import (
     ControlReply,
     Frame,
@@ -35,7 +34,12 @@ from sessionmgr_adapters.claude.frames import (
 )
 from sessionmgr_adapters.claude.normalise import normalise
 from sessionmgr_adapters.claude.outbound import Outbound
-from sessionmgr_adapters.claude.outgoing import ControlRequest, Outgoing, literal_failure
+from sessionmgr_adapters.claude.outgoing import (
+    ControlRequest,
+    Outgoing,
+    RefusedError,
+    literal_failure,
+)
 from sessionmgr_adapters.claude.phase import MINOR, TRANSITIONS, Phase, Step
 from sessionmgr_adapters.claude.request_handler import handle
 from sessionmgr_adapters.claude.session_file import SILENCE, SessionFile, path_of
@@ -45,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.adapter import RunContext
-    from sessionmgr.model import Event, Failure, Json
+    from sessionmgr.model import Event, Json
     from sessionmgr_adapters.claude.claude_process import ClaudeProcess
     from sessionmgr_adapters.claude.fallback import LaunchStrategy
     from sessionmgr_adapters.claude.options import ClaudeOptions
@@ -331,17 +335,31 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
         await trio.lowlevel.checkpoint()
         if self.is_over or self.phase in {Phase.CONFIGURING, Phase.STOPPING, Phase.ENDING}:
             return False
-        info = self.process.info
-        version = info.version if info else None
-        if not self.options.slash_commands and literal_failure(content, version) is not None:
+        is_text = not self.options.slash_commands
+        if is_text and literal_failure(content, self.process.version) is not None:
             return False  # as a run of its own it says why
         self._end_wait_for_quiet()
         return await self._outbound.add(content, message_id)
 
-    async def request(self, subtype: str, **fields: Json) -> Reply:
-        """Send a request to Claude Code and wait for its reply."""
+    async def request(
+        self,
+        subtype: str,
+        fields: dict[str, Json],
+        kind: FailureKind = FailureKind.CONFIG_INVALID,
+        how: str = "refused",
+    ) -> Json:
+        """Send a request to Claude Code and wait for its reply.
+
+        Raises:
+            RefusedError: It was refused: a failure of this `kind`, which says `how`.
+        """
         self.process.requests += 1
         id_ = f"{subtype}-{self.process.requests}"
         future = self._replies[id_] = Future()
         await self.conversation.send(ControlRequest(id=id_, subtype=subtype, fields=fields))
-        return await future.wait()
+        reply = await future.wait()
+        if reply.subtype == "success":
+            return reply.response
+        message = f"Claude Code {how} {subtype}: {reply.error or 'without a reason'}"
+        code = reply.error_code
+        raise RefusedError(Failure(kind=kind, message=message, provider_code=code, phase="start"))

@@ -9,46 +9,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.model import Failure, FailureKind, moment
+from sessionmgr_adapters.claude.frames import Assistant, Message
 
 if TYPE_CHECKING:
-    from sessionmgr_adapters.claude.frames import Assistant, RateLimitInfo, Result, System
+    from sessionmgr_adapters.claude.frames import RateLimitInfo, Result, System
 
-_BY_SUBTYPE: Final = {
-    "error_max_turns": FailureKind.BUDGET_EXCEEDED,
-    "error_max_budget_usd": FailureKind.BUDGET_EXCEEDED,
-    "error_max_structured_output_retries": FailureKind.STRUCTURED_INVALID,
+_SIGNS: Final[dict[FailureKind, tuple[str | int, ...]]] = {
+    FailureKind.BUDGET_EXCEEDED: ("error_max_turns", "error_max_budget_usd", "budget_exhausted"),
+    FailureKind.STRUCTURED_INVALID: ("error_max_structured_output_retries",),
+    FailureKind.CONTEXT_EXCEEDED: (
+        *("prompt_too_long", "image_error", "blocking_limit", "rapid_refill_breaker"),
+    ),
+    FailureKind.AUTH_FAILED: (
+        *(401, 403, "authentication_failed", "oauth_org_not_allowed"),
+        *("verification_required", "cloud_credential_error"),
+    ),
+    FailureKind.BILLING: (402, "account_on_hold", "billing_error"),
+    FailureKind.RATE_LIMITED: (429, "rate_limit"),
+    FailureKind.OVERLOADED: (529, "overloaded"),
+    FailureKind.MODEL_NOT_FOUND: ("model_not_found",),
 }
-_BY_TERMINAL_REASON: Final = {
-    "prompt_too_long": FailureKind.CONTEXT_EXCEEDED,
-    "image_error": FailureKind.CONTEXT_EXCEEDED,
-    "blocking_limit": FailureKind.CONTEXT_EXCEEDED,
-    "rapid_refill_breaker": FailureKind.CONTEXT_EXCEEDED,
-    "budget_exhausted": FailureKind.BUDGET_EXCEEDED,
+"""The statuses, subtypes, errors and reasons that give each kind away."""
+_KIND_OF: Final[dict[str | int | None, FailureKind]] = {
+    sign: kind for kind, signs in _SIGNS.items() for sign in signs
 }
-_BY_ERROR: Final = {
-    "authentication_failed": FailureKind.AUTH_FAILED,
-    "oauth_org_not_allowed": FailureKind.AUTH_FAILED,
-    "verification_required": FailureKind.AUTH_FAILED,
-    "cloud_credential_error": FailureKind.AUTH_FAILED,
-    "account_on_hold": FailureKind.BILLING,
-    "billing_error": FailureKind.BILLING,
-    "rate_limit": FailureKind.RATE_LIMITED,
-    "overloaded": FailureKind.OVERLOADED,
-    "model_not_found": FailureKind.MODEL_NOT_FOUND,
-}
-_BY_STATUS: Final = {
-    401: FailureKind.AUTH_FAILED,
-    403: FailureKind.AUTH_FAILED,
-    402: FailureKind.BILLING,
-    429: FailureKind.RATE_LIMITED,
-    529: FailureKind.OVERLOADED,
-}
+_NO_ERROR: Final = Assistant(message=Message(content=""))
 _PASSING: Final = {FailureKind.RATE_LIMITED, FailureKind.OVERLOADED}
 _SPENT: Final = "usage_limit_reached"
 _UNREACHABLE: Final = {"connection_failed", "server_error", "unknown"}
 """What an error without a status is called: no answer has come, or half of one."""
-# The conversation itself is what is too large: to go on with it would fail again.
-_FULL: Final = {FailureKind.CONTEXT_EXCEEDED}
+# The conversation itself is what is too large, or gone: to go on with it would fail again.
+_UNRESUMABLE: Final = {FailureKind.CONTEXT_EXCEEDED, FailureKind.SESSION_NOT_FOUND}
 _SERVERS_FAULT: Final = 500
 _DIAGNOSTIC: Final = "[ede_diagnostic]"
 """What begins so is about Claude Code, and says nobody anything."""
@@ -72,44 +63,39 @@ def failure_of(
     """Return what went wrong in the turn that a result ends; None if nothing did."""
     if not result.is_error and not result.subtype.startswith("error"):
         return None
+    error = error or _NO_ERROR
     kind, code = _kind(result, error)
     resets_at = _resets_at(error, limit) if kind is FailureKind.RATE_LIMITED else None
-    is_spent = _SPENT in {result.api_error, error.api_error if error else None}
+    is_spent = _SPENT in {result.api_error, error.api_error}
     if kind is FailureKind.RATE_LIMITED and is_spent and resets_at is None:
         kind = FailureKind.QUOTA_EXHAUSTED
-    status = result.api_error_status or (error.api_error_status if error else None) or 0
+    status = result.api_error_status or error.api_error_status or 0
     return Failure(
         kind=kind,
         message=_message(result),
         retryable=kind in _PASSING
         or status >= _SERVERS_FAULT
         or (not status and kind is FailureKind.PROVIDER_ERROR and code in _UNREACHABLE),
-        resumable=kind not in _FULL and kind is not FailureKind.SESSION_NOT_FOUND,
+        resumable=kind not in _UNRESUMABLE,
         retry_at=moment.told(resets_at),
         provider_code=code,
         phase="turn",
     )
 
 
-def _kind(result: Result, error: Assistant | None) -> tuple[FailureKind, str | None]:
-    if result.subtype in _BY_SUBTYPE:
-        return _BY_SUBTYPE[result.subtype], result.subtype
+def _kind(result: Result, error: Assistant) -> tuple[FailureKind, str | None]:
     if result.subtype != "success":
-        text = _message(result)
-        for complaint, kind in _COMPLAINTS:
-            if complaint in text:
-                return kind, result.subtype
+        known = _KIND_OF.get(result.subtype) or complaint_kind(_message(result))
+        if known is not None:
+            return known, result.subtype
         return FailureKind.PROVIDER_ERROR, result.terminal_reason or result.subtype
-    said = error.error if error else None
-    status = result.api_error_status or (error.api_error_status if error else None)
-    kind_of_api = result.api_error_type or (error.api_error_type if error else None)
-    code = result.api_error or kind_of_api or said or result.terminal_reason
     if result.stop_reason == "refusal":
         return FailureKind.REFUSED, "refusal"
-    for table, key in ((_BY_TERMINAL_REASON, result.terminal_reason), (_BY_ERROR, said)):
-        if key in table:
-            return table[key], code
-    return _BY_STATUS.get(status or 0, FailureKind.PROVIDER_ERROR), code
+    code = result.api_error or result.api_error_type or error.api_error_type or error.error
+    status = result.api_error_status or error.api_error_status
+    signs = (result.terminal_reason, error.error, status)
+    kind = next((_KIND_OF[each] for each in signs if each in _KIND_OF), None)
+    return kind or FailureKind.PROVIDER_ERROR, code or result.terminal_reason
 
 
 def _message(result: Result) -> str:
@@ -119,8 +105,8 @@ def _message(result: Result) -> str:
     return f"the turn ended with {result.terminal_reason or result.subtype}"
 
 
-def _resets_at(error: Assistant | None, limit: RateLimitInfo | None) -> float | None:
-    match error.api_error_params if error else None:
+def _resets_at(error: Assistant, limit: RateLimitInfo | None) -> float | None:
+    match error.api_error_params:
         case {"rate_limit_info": {"resetsAt": int() | float() as at}}:
             return at
         case _:
@@ -129,7 +115,7 @@ def _resets_at(error: Assistant | None, limit: RateLimitInfo | None) -> float | 
 
 def retry_failure(retry: System) -> Failure:
     """Return what a retry is made for."""
-    kind = _BY_STATUS.get(retry.error_status or 0) or _BY_ERROR.get(retry.error or "")
+    kind = _KIND_OF.get(retry.error_status) or _KIND_OF.get(retry.error)
     shown = "no answer" if retry.error_status is None else f"status {retry.error_status}"
     return Failure(
         kind=kind or FailureKind.PROVIDER_ERROR,

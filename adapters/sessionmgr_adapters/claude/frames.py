@@ -213,6 +213,11 @@ class Result(Tagged, frozen=True, kw_only=True, tag="result"):
     user_message_uuids: list[str] | None = None
     origin: Origin | None = None
 
+    @property
+    def ended_by(self) -> str | None:
+        """Why the turn has ended, as far as the agent says."""
+        return self.stop_reason or self.terminal_reason
+
 
 class TaskPatch(msgspec.Struct, frozen=True, kw_only=True):
     """What has changed about a task."""

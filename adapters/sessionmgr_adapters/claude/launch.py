@@ -20,6 +20,7 @@ from sessionmgr_adapters.claude.workspace import workspace_of
 
 if TYPE_CHECKING:
     from sessionmgr.adapter import RunContext, RunSpec
+    from sessionmgr.process import PrivateFiles
     from sessionmgr.process.launcher import Launcher
     from sessionmgr_adapters.claude.allowed import Allowed
     from sessionmgr_adapters.claude.functions import ClaudeTool
@@ -102,6 +103,11 @@ class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> str:
         """Its session: two children never serve the same."""
         return self.session
+
+    def full_command(self, files: PrivateFiles) -> Command:
+        """Write the private files, and return the whole command."""
+        paths = {flag: str(files.write(flag.strip("-"), text)) for flag, text in self.files}
+        return msgspec.structs.replace(self.command, argv=self.argv(paths))
 
     def argv(self, paths: dict[str, str]) -> tuple[str, ...]:
         """Return the whole command line, where the files are at `paths`."""

@@ -346,8 +346,7 @@ def _result(frame: Result, state: State) -> list[Event]:
             terminal_reason=frame.terminal_reason,
         )
     )
-    stop_reason = frame.stop_reason or frame.terminal_reason
-    events.append(TurnCompleted(stop_reason=stop_reason, open_tasks=len(state.tasks)))
+    events.append(TurnCompleted(stop_reason=frame.ended_by, open_tasks=len(state.tasks)))
     return events
 
 

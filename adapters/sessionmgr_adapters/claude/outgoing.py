@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from sessionmgr.adapter.kit.images import read_images
+from sessionmgr.adapter.kit.run_end import config_invalid
 from sessionmgr.adapter.kit.version import numbers
-from sessionmgr.model import Failure, FailureKind, Json, encode_json
+from sessionmgr.model import Json, encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.adapter.kit.images import ReadImage
+    from sessionmgr.model import Failure
 
 LITERAL_SINCE: Final = (2, 1, 248)
 """The first version that can be told to take a prompt literally."""
@@ -48,6 +50,14 @@ class ControlRequest(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     subtype: str
     fields: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
+
+
+class RefusedError(Exception):
+    """Claude Code refuses a request without which the run cannot go on."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure: Final = failure
 
 
 class ControlResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,11 +115,7 @@ async def blocks_of(prompt: str, paths: Sequence[str], cwd: str) -> Json:
 
 def _block(image: ReadImage) -> Json:
     encoded = base64.b64encode(image.data).decode()
-    source: dict[str, Json] = {
-        "type": "base64",
-        "media_type": image.media_type,
-        "data": encoded,
-    }
+    source: Json = {"type": "base64", "media_type": image.media_type, "data": encoded}
     return {"type": "image", "source": source}
 
 
@@ -135,9 +141,6 @@ def literal_failure(text: str, version: str | None) -> Failure | None:
     if wrong is None or (found is not None and found >= LITERAL_SINCE):
         return None
     since = ".".join(map(str, LITERAL_SINCE))
-    return Failure(
-        kind=FailureKind.CONFIG_INVALID,
-        message=f"the prompt {wrong} by Claude Code before {since}; the option slash_commands "
-        "lets it",
-        phase="start",
+    return config_invalid(
+        f"the prompt {wrong} by Claude Code before {since}; the option slash_commands lets it"
     )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import msgspec
+from msgspec.structs import replace
 
 from sessionmgr.adapter.kit.child_run import ChildRun
-from sessionmgr.adapter.kit.run_end import exit_failure
+from sessionmgr.adapter.kit.run_end import config_invalid, exit_failure
 from sessionmgr.adapter.kit.version import version_of
 from sessionmgr.model import (
     Failure,
@@ -64,26 +64,22 @@ class PlainRun(ChildRun):
         Raises:
             ProcessError: It could not be started.
         """
-        run = self.run
-        failure = _refused(run, self._options) or await self._version_failure()
+        run, spec = self.run, self._spec
+        failure = _refused(run, self._options) or version_failure(
+            await version_of(spec.launcher, self._options.command, spec.command)
+        )
         if failure is not None:
             await run.fail(failure)
             return
         with PrivateFiles() as files:
-            written = {flag: files.write(flag.strip("-"), text) for flag, text in self._spec.files}
-            argv = self._spec.argv({flag: str(path) for flag, path in written.items()})
-            plain = tuple(each for each in argv if each.partition("=")[0] not in OF_FRAMES)
-            command = msgspec.structs.replace(self._spec.command, argv=plain)
-            facts = await self.play(command, run.prompt.encode())
+            command = spec.full_command(files)
+            plain = tuple(each for each in command.argv if each.partition("=")[0] not in OF_FRAMES)
+            facts = await self.play(replace(command, argv=plain), run.prompt.encode())
         text = self._text.rstrip("\n")
         if text:
             run.emit_nowait(MessageReceived(content=text, message_id=MESSAGE))
         if run.cancelling is None:
             await self._end(facts, text)
-
-    async def _version_failure(self) -> Failure | None:
-        spec = self._spec
-        return version_failure(await version_of(spec.launcher, self._options.command, spec.command))
 
     def started(self) -> None:
         """Report the start."""
@@ -108,7 +104,7 @@ class PlainRun(ChildRun):
         else:
             failure = exit_failure(facts, self.tail)
             kind = complaint_kind(self.tail.text()) or failure.kind
-            await self.run.fail(msgspec.structs.replace(failure, kind=kind, resumable=True))
+            await self.run.fail(replace(failure, kind=kind, resumable=True))
 
 
 def _refused(run: RunContext, options: ClaudeOptions) -> Failure | None:
@@ -132,6 +128,4 @@ def _refused(run: RunContext, options: ClaudeOptions) -> Failure | None:
         "in plain text nobody knows who pays: billing needs frames": options.billing is not None,
     }
     why = next((reason for reason, holds in reasons.items() if holds), None)
-    if why is None:
-        return None
-    return Failure(kind=FailureKind.CONFIG_INVALID, message=why, phase="start")
+    return None if why is None else config_invalid(why)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.model import Failure, FailureKind
+from sessionmgr.adapter.kit.version import numbers
+from sessionmgr.model import FailureKind
 from sessionmgr_adapters.claude.allowed import effect_of
-from sessionmgr_adapters.claude.claude_process import numbers
 from sessionmgr_adapters.claude.functions import deny_call
 
 if TYPE_CHECKING:
@@ -39,12 +39,15 @@ _DECIDES: Final = ("PreToolUse", "PermissionRequest")
 """Hooks that may allow a call."""
 
 
-async def keep_to_plan(driver: ClaudeDriver) -> Failure | None:
-    """Have the process ask before each change; return the failure if it cannot be made to."""
-    reply = await driver.request("get_settings")
-    if reply.subtype != "success":
-        return _refused(f"get_settings: {reply.error or 'without a reason'}")
-    found = reply.response.get("effective") if isinstance(reply.response, dict) else None
+async def keep_to_plan(driver: ClaudeDriver) -> None:
+    """Have the process ask before each change.
+
+    Raises:
+        RefusedError: It cannot be made to.
+    """
+    kind, how = FailureKind.PERMISSION_REFUSED, "cannot be kept to a plan, because it refused"
+    reply = await driver.request("get_settings", {}, kind, how)
+    found = reply.get("effective") if isinstance(reply, dict) else None
     driver.process.denies_in_plan = not isinstance(found, dict) or _may_allow_by_hook(found)
     settings: dict[str, Json] = {
         # Without it some do in plan mode what a model of theirs finds harmless, and ask nobody.
@@ -52,19 +55,7 @@ async def keep_to_plan(driver: ClaudeDriver) -> Failure | None:
         "permissions": {"ask": [*_ALWAYS, *_to_ask(_allowed(found))]},
         "sandbox": {"autoAllowBashIfSandboxed": False},
     }
-    reply = await driver.request("apply_flag_settings", settings=settings)
-    if reply.subtype == "success":
-        return None
-    return _refused(f"apply_flag_settings: {reply.error or 'without a reason'}", reply.error_code)
-
-
-def _refused(what: str, code: str | None = None) -> Failure:
-    return Failure(
-        kind=FailureKind.PERMISSION_REFUSED,
-        message=f"Claude Code cannot be kept to a plan, because it refused {what}",
-        provider_code=code,
-        phase="start",
-    )
+    await driver.request("apply_flag_settings", {"settings": settings}, kind, how)
 
 
 def _may_allow_by_hook(settings: dict[str, Json]) -> bool:
@@ -88,7 +79,7 @@ def _to_ask(rules: Iterable[str]) -> Iterable[str]:
 
 def denies(event: Json, process: ClaudeProcess) -> bool:
     """Whether Claude Code might not ask about a call that it must ask about."""
-    version = numbers(process.info.version if process.info else None) or ()
+    version = numbers(process.version) or ()
     is_below = isinstance(event, dict) and event.get("agent_id") is not None
     return process.denies_in_plan or (is_below and version < ASKS_BELOW_SINCE)
 

@@ -38,9 +38,7 @@ async def connect(spec: ClaudeSpec) -> AsyncGenerator[ClaudeConnection, None]:
     """
     connection = ClaudeConnection()
     with PrivateFiles() as files:
-        paths = {flag: str(files.write(flag.strip("-"), text)) for flag, text in spec.files}
-        command = msgspec.structs.replace(spec.command, argv=spec.argv(paths))
-        async with connection.running(spec.launcher, command):
+        async with connection.running(spec.launcher, spec.full_command(files)):
             yield connection
 
 

@@ -13,9 +13,9 @@ from sessionmgr.adapter.adapter import ProviderAdapter
 from sessionmgr.adapter.connections import Keyed, Living
 from sessionmgr.adapter.kit.connection_pool import ConnectionPool
 from sessionmgr.adapter.kit.conversation_run import ConversationRun
-from sessionmgr.adapter.kit.run_end import exit_failure, process_exited, start_failure
+from sessionmgr.adapter.kit.run_end import connection_failure, process_exited, start_failure
 from sessionmgr.errors import ProcessError
-from sessionmgr.model import UNSUPPORTED, Failure, FailureKind
+from sessionmgr.model import UNSUPPORTED
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -108,11 +108,8 @@ class ConversationAdapter(ProviderAdapter, Generic[Spec, C, D]):
             return  # whoever stopped the run says how it ends
         if not driver.is_broken:
             await self.finish(run, driver)
-        elif facts is not None:  # exit code 0 is no success in the middle of a turn
-            await run.fail(exit_failure(facts, connection.tail))
-        else:
-            message = "the connection ended in the middle of a turn"
-            await run.fail(Failure(kind=FailureKind.PROTOCOL_ERROR, message=message, phase="turn"))
+        else:  # exit code 0 is no success in the middle of a turn
+            await run.fail(connection_failure(connection))
 
     async def interrupt(self, run: RunContext) -> None:
         """Ask the provider to end the turn; `run` goes on until it has."""

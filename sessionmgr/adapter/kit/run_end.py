@@ -22,6 +22,7 @@ from sessionmgr.process.facts import Emptied
 if TYPE_CHECKING:
     from msgspec import UnsetType
 
+    from sessionmgr.adapter.kit.conversation_adapter import ChildConnection
     from sessionmgr.adapter.run_context import RunContext
     from sessionmgr.model import Json
     from sessionmgr.process.facts import ExitFacts
@@ -86,6 +87,14 @@ def process_exited(facts: ExitFacts) -> ProcessExited:
         emptied=_EMPTIED.get(facts.emptied),
         left_running=left,
     )
+
+
+def connection_failure(connection: ChildConnection, *, phase: str = "turn") -> Failure:
+    """Return the failure for a connection, to a child or not, that ended before the turn did."""
+    if connection.facts is not None:
+        return exit_failure(connection.facts, connection.tail, phase=phase)
+    message = "the connection ended in the middle of a turn"
+    return Failure(kind=FailureKind.PROTOCOL_ERROR, message=message, phase=phase)
 
 
 def exit_failure(facts: ExitFacts, tail: Tail, *, phase: str = "turn") -> Failure:

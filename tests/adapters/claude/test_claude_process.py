@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.adapter.kit.version import version_of
+from sessionmgr.adapter.kit.version import numbers, version_of
 from sessionmgr.process import Command, open_launcher
 from sessionmgr_adapters.claude import ClaudeAdapter
-from sessionmgr_adapters.claude.claude_process import mode_failure, numbers, version_failure
+from sessionmgr_adapters.claude.claude_process import mode_failure, version_failure
 
 
 def test_versions_are_compared_by_their_numbers() -> None:

@@ -62,9 +62,11 @@ async def started(
 
 
 def heard(house: House, text: str) -> int:
-    """How often a message stands in the last request."""
-    body = house.server.log.asked[-1].body["messages"]
-    return str(body).count(text)
+    """How often a message stands in the last request: the model repeats it in its answers."""
+    messages = house.server.log.asked[-1].body["messages"]
+    assert isinstance(messages, list)
+    said = [each for each in messages if isinstance(each, dict) and each["role"] == "user"]
+    return str(said).count(text)
 
 
 async def ends(run: RunHandle, follow_ups: list[FollowUp]) -> None:

@@ -10,8 +10,6 @@ SessionmgrError
 │   └── OrderRefused                an order that was taken and could not be carried out
 ├── ModelError                      values that do not fit together
 │   └── IllegalTransition           an event that may not follow in the life of a run
-├── WireError                       frames and what they ask for
-│   └── PendingFull                 too many of our requests await an answer
 ├── SessionError                    sessions with agents
 │   ├── ArgumentTypeInvalid         an argument has a wrong type (a TypeError too)
 │   ├── ArgumentValueInvalid        an argument has an invalid value (a ValueError too)
@@ -162,22 +160,6 @@ class NobodyThere(CommandLineError):
 
 class OrderRefused(CommandLineError):
     """Whoever looks after the run has answered, and could not do it."""
-
-
-class WireError(SessionmgrError):
-    """Something about frames. What comes in is never an error: it is kept as what it is."""
-
-
-class PendingFull(WireError):
-    """As many requests as there may be await their answers; nothing was sent."""
-
-    def __init__(self, method: str, limit: int, oldest: str) -> None:
-        super().__init__(
-            f"no room for a request {method!r}: {limit} await their answers, "
-            f"the oldest a {oldest!r}; settle or withdraw one first"
-        )
-        self.method = method
-        self.limit = limit
 
 
 class ModelError(SessionmgrError):

@@ -22,7 +22,6 @@ from sessionmgr.wire.noise import (
     unwrapped as unwrapped,
 )
 from sessionmgr.wire.oversized import Oversized as Oversized
-from sessionmgr.wire.pending import Asked as Asked, Pending as Pending, Stray as Stray
 from sessionmgr.wire.sse import (
     EventDecoder as EventDecoder,
     ServerEvent as ServerEvent,

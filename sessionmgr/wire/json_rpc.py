@@ -6,7 +6,7 @@ decoded by whoever knows their type. The member "jsonrpc" is neither asked for n
 because Codex leaves it out.
 
 There are two id spaces. A `Request` bears an id of theirs; a `Response` or an `ErrorResponse` one
-of ours, which `sessionmgr.wire.pending` knows. Both sides may use the same ids, so what a message
+of ours, which `JsonRpcPeer` of the kit knows. Both sides may use the same ids, so what a message
 is depends on its members alone: whatever has a method is no answer. 1 and "1" differ.
 """
 

@@ -3,12 +3,14 @@
 import math
 
 import msgspec
+import pytest
 import trio
+from hypothesis import given, strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from sessionmgr.adapter.kit.json_rpc_peer import BUSY, DEADLINE, JsonRpcPeer
 from sessionmgr.model import Json
-from sessionmgr.wire import ErrorResponse, Notification, Response
+from sessionmgr.wire import ErrorResponse, Id, Notification, Response
 
 
 class Line:
@@ -92,12 +94,13 @@ async def test_what_is_asked_for_another_comes_back_with_its_ticket(
     peer = JsonRpcPeer[str](line.write, in_flight=1)
     await peer.slot()
     assert peer.send("look", None, "of run 1") == 1
-    found = peer.settle(Response(1, b"1"))
-    assert found is not None
-    assert (found.method, found.ticket) == ("look", "of run 1")
+    assert peer.sent == {1: "of run 1"}
+    assert peer.settle(Response(1, b"1")) == "of run 1"
+    assert peer.settle(Response(1, b"1")) is None  # it is answered already
     await peer.slot()  # its place is free again
     line.is_full = True
     assert peer.send("look", None, "of run 2") is None
+    assert peer.sent == {}
     await peer.slot()
     peer.give_back()
     await peer.slot()
@@ -136,3 +139,35 @@ def test_a_version_is_left_out_where_it_is_not_wanted() -> None:
     line = Line()
     assert JsonRpcPeer[str](line.write, version=False).say(Notification("initialized", b"{}"))
     assert line.written == [{"method": "initialized", "params": {}}]
+
+
+@pytest.mark.parametrize("id_", [0, -1, 3, "1", "2", "", None])
+async def test_an_answer_to_no_request_is_nobodys(id_: Id | None) -> None:
+    peer = JsonRpcPeer[str](Line().write)
+    for ticket in ("one", "two"):
+        await peer.slot()
+        peer.send("look", None, ticket)
+    assert peer.settle(Response(id_, b"1")) is None
+    assert peer.sent == {1: "one", 2: "two"}
+
+
+@given(st.lists(st.tuples(st.sampled_from(["send", "settle", "withdraw"]), st.integers(-1, 12))))
+def test_tickets_come_back_once_and_so_do_their_places(steps: list[tuple[str, int]]) -> None:
+    async def follow() -> None:
+        peer, sent = JsonRpcPeer[int](Line().write, in_flight=4), dict[Id, int]()
+        count = 0
+        for step, n in steps:
+            if step == "send" and len(sent) < 4:
+                with trio.fail_after(1):  # there is a place
+                    await peer.slot()
+                count += 1
+                assert peer.send("look", None, n) == count
+                sent[count] = n
+            elif step == "settle":
+                assert peer.settle(Response(n, b"1")) == sent.pop(n, None)
+            elif step == "withdraw":
+                peer.withdraw(n)
+                sent.pop(n, None)
+            assert peer.sent == sent
+
+    trio.run(follow, clock=MockClock(autojump_threshold=0))

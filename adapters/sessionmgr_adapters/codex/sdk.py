@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.question import Decision
     from sessionmgr.model import Json
     from sessionmgr.process.launcher import ChildTree
-    from sessionmgr.wire import Id
     from sessionmgr.wire.json_rpc import Message
     from sessionmgr_adapters.codex.frames import Frame
 
@@ -157,7 +156,6 @@ class CodexConnection(StdioChild):
         self._router: Final = Router(self)
         super().__init__(self._router.take, room=self._room, over=self._is_over)
         self._requests: Final = JsonRpcPeer[_Theirs](self.write, version=False)
-        self._calls: Final[dict[Id, _Theirs]] = {}
         self._conversations: Final = self._router.conversations
         self.cache: Final = ThreadCache(self._requests.ask, self.clear_away)
         """The threads that are loaded."""
@@ -229,13 +227,9 @@ class CodexConnection(StdioChild):
         if conversation not in self._conversations:
             self._requests.give_back()
             return
-        theirs = _Theirs(conversation, call)
-        id_ = self._requests.send(call.method, call.params, theirs)
-        if id_ is None:
+        if self._requests.send(call.method, call.params, _Theirs(conversation, call)) is None:
             refusal = Refusal(BUSY, FULL)
             conversation.driver.feed([Answer(call.id, call.method, refusal=refusal)], 0)
-        else:
-            self._calls[id_] = theirs
 
     def call_soon(self, method: str, params: dict[str, Json]) -> None:
         """Call something whose answer makes no difference."""
@@ -266,14 +260,13 @@ class CodexConnection(StdioChild):
         if conversation not in self._conversations:
             return
         names = self._router.leave(conversation)
-        for id_, of in list(self._calls.items()):
+        for id_, of in list(self._requests.sent.items()):
             if of.conversation is not conversation:
                 continue
             if of.call.method in _BEGINNING:
                 if of.call.method != "thread/fork" and "threadId" in of.call.params:
                     self.cache.expect_unwanted(str(of.call.params["threadId"]))
                 continue  # what was begun must be ended, once it is known what it is
-            del self._calls[id_]
             self._requests.withdraw(id_)
         thread, turn = conversation.thread, conversation.turn
         if thread is None or self._nursery is None or self.has_ended:
@@ -288,15 +281,14 @@ class CodexConnection(StdioChild):
 
     def caller(self, answer: Response | ErrorResponse) -> CodexConversation | None:
         """Return the conversation whose call is answered; None if it was one of our own."""
-        theirs = None if answer.id is None else self._calls.get(answer.id)
+        theirs = None if answer.id is None else self._requests.sent.get(answer.id)
         return None if theirs is None else theirs.conversation
 
     def settled(self, answer: Response | ErrorResponse) -> list[tuple[CodexConversation, Frame]]:
         """Return the frames that an answer to a call is, and the conversation that has called."""
-        asked = self._requests.settle(answer)
-        if asked is None:
+        theirs = self._requests.settle(answer)
+        if theirs is None:
             return []
-        theirs = self._calls.pop(asked.id)
         conversation, call = theirs.conversation, theirs.call
         if conversation not in self._conversations:
             self._undo(call, answer)

@@ -1,11 +1,11 @@
-"""Our side of a JSON-RPC connection: requests with ids and deadlines, so many at once, notices.
+"""Our side of a JSON-RPC connection: requests with ids and deadlines, and notifications.
 
-Some servers stop answering when they are sent too much at once, so the requests in flight are
-bounded; one that does not get its answer in time gets an error as its answer. A request can be made
-here, and waited for (`ask`), or on behalf of a conversation (`send`): then its ticket comes back
-with the answer (`settle`), and the connection pushes that to the driver as a frame.
+Some servers stop answering when they are sent too much at once, so the number of open requests is
+limited; one that is not answered in time gets an error as its answer. A request is either made and
+awaited here (`ask`), or sent on behalf of a conversation (`send`): then its ticket comes back with
+the answer (`settle`), and the connection pushes that to the driver as a frame.
 
-What the peer requests of us, and its notifications, are frames: see `RequestHandler`.
+The peer's own requests and notifications are frames: see `RequestHandler`.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import trio
 
+from sessionmgr.adapter.kit.future import Future
 from sessionmgr.model import encode_json
-from sessionmgr.wire import ErrorResponse, Pending, Request, Response, Stray
+from sessionmgr.wire import ErrorResponse, Request, Response
 from sessionmgr.wire.json_rpc import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sessionmgr.model import Json
-    from sessionmgr.wire import Asked, Id
+    from sessionmgr.wire import Id
     from sessionmgr.wire.json_rpc import Message
 
 T = TypeVar("T")
 
 IN_FLIGHT: Final = 48
-SPARE: Final = 16
 DEADLINE: Final = 60.0
 """Seconds for an answer."""
 TRIES: Final = 6
@@ -39,16 +39,8 @@ BUSY: Final = -32001
 """The code with which servers refuse what they cannot serve at the moment."""
 
 
-class _Ours:
-    """A request whose answer is waited for here."""
-
-    def __init__(self) -> None:
-        self.answered: Final = trio.Event()
-        self.answer: Response | ErrorResponse | None = None
-
-
 class JsonRpcPeer(Generic[T]):
-    """Requests and notices through `write`, which says whether there was room for a line."""
+    """Requests and notifications through `write`, which returns whether there was room."""
 
     def __init__(
         self,
@@ -58,12 +50,15 @@ class JsonRpcPeer(Generic[T]):
         version: bool = True,
         busy: int = BUSY,
     ) -> None:
+        self.sent: Final[dict[Id, T]] = {}
+        """The tickets of the open requests that were sent on behalf of others, by their ids."""
+        self._asked: Final[dict[Id, Future[Response | ErrorResponse]]] = {}
         self._write: Final = write
         self._version: Final = version
         """Whether messages name their version, as the standard has it."""
         self._busy: Final = busy
-        self._pending: Final = Pending[_Ours | T](in_flight + SPARE)
         self._slots: Final = trio.Semaphore(in_flight)
+        self._last = 0
 
     # --- requests of our own ---------------------------------------------------------------------
 
@@ -72,17 +67,16 @@ class JsonRpcPeer(Generic[T]):
     ) -> Response | ErrorResponse:
         """Request something, and return the answer; there is one within `deadline` seconds."""
         await self._slots.acquire()
-        asked = _Ours()
-        id_ = self._open(method, params, asked)
+        id_ = self._request(method, params)
         if id_ is None:
             return ErrorResponse(None, self._busy, FULL)
+        answered = self._asked[id_] = Future[Response | ErrorResponse]()
         try:
             with trio.move_on_after(deadline):
-                await asked.answered.wait()
+                return await answered.wait()
         finally:
             self.withdraw(id_)
-        late = ErrorResponse(id_, None, f"there was no answer within {deadline:.0f} seconds")
-        return asked.answer or late
+        return ErrorResponse(id_, None, f"there was no answer within {deadline:.0f} seconds")
 
     async def insist(self, method: str, params: Json) -> None:
         """Request something whose answer makes no difference, and again while the peer is busy."""
@@ -104,30 +98,35 @@ class JsonRpcPeer(Generic[T]):
 
     def send(self, method: str, params: Json, ticket: T) -> Id | None:
         """Request something on behalf of another; None if there is no room for it."""
-        return self._open(method, params, ticket)
+        id_ = self._request(method, params)
+        if id_ is not None:
+            self.sent[id_] = ticket
+        return id_
 
     def withdraw(self, id_: Id) -> None:
-        """Wait for an answer no longer, if that is still waited for."""
-        if self._pending.withdraw(id_) is not None:
+        """Stop waiting for an answer, unless it has come."""
+        if self._asked.pop(id_, None) is not None or self.sent.pop(id_, None) is not None:
             self._slots.release()
 
-    def settle(self, answer: Response | ErrorResponse) -> Asked[_Ours | T] | None:
-        """Return whose answer this is; None if it was asked here, or by nobody."""
-        asked = self._pending.settle(answer)
-        if isinstance(asked, Stray):
-            return None
-        self._slots.release()
-        if isinstance(asked.ticket, _Ours):
-            asked.ticket.answer = answer
-            asked.ticket.answered.set()
-            return None
-        return asked
+    def settle(self, answer: Response | ErrorResponse) -> T | None:
+        """Return the ticket of the request that is answered.
 
-    def _open(self, method: str, params: Json, ticket: _Ours | T) -> Id | None:
-        id_ = self._pending.open(method, ticket)
-        if self.say(Request(id_, method, encode_json(params))):
-            return id_
+        None is returned for an answer to a request made here, or to none that is open.
+        """
+        id_ = answer.id
+        if id_ is None:
+            return None
+        ticket, asked = self.sent.get(id_), self._asked.get(id_)
         self.withdraw(id_)
+        if asked is not None:
+            asked.set(answer)
+        return ticket
+
+    def _request(self, method: str, params: Json) -> Id | None:
+        self._last += 1
+        if self.say(Request(self._last, method, encode_json(params))):
+            return self._last
+        self._slots.release()
         return None
 
     # --- what wants no answer --------------------------------------------------------------------

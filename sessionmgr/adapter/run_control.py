@@ -39,13 +39,15 @@ def require_text(detail: object) -> None:
         raise TypeError(f"the detail of an end is a text, and not {detail!r}")
 
 
-class Arrived(msgspec.Struct, frozen=True):
-    """Events that an adapter has emitted, in their order."""
+class Arrived(msgspec.Struct, frozen=True, gc=False):
+    """Events that an adapter has emitted, in their order.
+
+    The garbage collector need not know it: an inbox is emptied when it is closed.
+    """
 
     run: RunControl
     events: tuple[Event, ...]
     size: int
-    at: float
     blobs: tuple[bytes, ...] = ()
     """The images that these events name, to be stored with them."""
     is_text: bool = False
@@ -124,7 +126,7 @@ class RunControl:
             urgency = Urgency.WITH_END
         else:
             urgency = Urgency.LATER if is_text else Urgency.SOON
-        batch = Arrived(self, events, size, self.last_sign, tuple(blobs), is_text)
+        batch = Arrived(self, events, size, tuple(blobs), is_text)
         self.intake.put_events(batch, size, urgency)
 
     def alive(self) -> None:

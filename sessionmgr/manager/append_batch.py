@@ -47,7 +47,7 @@ from sessionmgr.model.status import STEPS
 from sessionmgr.store.row import EventRow, LedgerRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import AnyEvent, Run
@@ -62,6 +62,7 @@ _TERMINAL_EVENTS: Final[dict[RunStatus, type[RunEnded]]] = {
     RunStatus.RATE_LIMITED: RunRateLimited,
     RunStatus.PAUSED: RunPaused,
 }
+_NO_FOLDS: Final[Mapping[RunState, Run]] = {}
 # Previews do not change a record so that it would have to be written again.
 _PREVIEWS: Final = frozenset({MessageStreamed, ReasoningStreamed, ToolCallUpdated})
 _BEFORE_START: Final = TRANSITIONS[RunStatus.PENDING]
@@ -72,12 +73,16 @@ _FRAME: Final = len(encode_event(SessionCreated())) - len("session_created0null}
 
 
 class AppendBatch:
-    """One batch on its way to the store."""
+    """One batch on its way to the store, and then the session's next one.
+
+    The garbage collector runs when many more objects were made than dropped, and a group has one
+    batch of each session: so the batch and its lists are used again, and all else is made if used.
+    """
 
     __slots__ = (
-        *("_provider", "_redactor", "_rows", "_session_id", "_unfolded", "_unsealed"),
-        *("_was_closed", "at", "blobs", "closes", "effects", "first", "folds", "ledger"),
-        *("reopens", "seq", "size", "touched", "written"),
+        *("_effects", "_provider", "_redactor", "_rows", "_session_id", "_streaming"),
+        *("_unfolded", "_unsealed", "_was_closed", "at", "blobs", "closes", "first"),
+        *("folds", "ledger", "reopens", "seq", "size", "touched", "written"),
     )
 
     def __init__(
@@ -90,18 +95,36 @@ class AppendBatch:
         redactor: Redactor,
         closed: bool = False,
     ) -> None:
-        self.first: Final = last_seq + 1
+        self._session_id: Final = session_id
+        self._provider: Final = provider
+        self._rows: Final[list[EventRow]] = []
+        self.written: Final[list[AnyEvent]] = []
+        """The events of the rows, as whoever reads the rows finds them."""
+        self.clear()
+        self.begin(last_seq, at, redactor, closed=closed)
+
+    def begin(self, last_seq: int, at: str, redactor: Redactor, *, closed: bool = False) -> None:
+        """Begin the next batch, after `clear`."""
+        self.first = last_seq + 1
         self.seq = last_seq
         self.at = at
-        # None where an empty list would do: the garbage collector walks each of them.
-        self._rows: list[EventRow] | None = None
+        self._was_closed = closed
+        self._redactor = redactor
+
+    def clear(self) -> None:
+        """Drop what is stored now."""
+        self._rows.clear()
+        self.written.clear()
         self._unsealed: list[tuple[RunState | None, Sequence[Event]]] | None = None
         """The events that have no row yet: whoever is in need of one has all of them sealed."""
-        self.folds: dict[RunState, Run] = {}
-        self._unfolded: dict[RunState, list[AnyEvent]] = {}
-        self.touched: dict[RunState, None] = {}
+        self._streaming: RunState | None = None
+        """The run of which all that was written is text, if that is so."""
+        self._unfolded: dict[RunState, list[AnyEvent]] | None = None
+        self.folds: Mapping[RunState, Run] = _NO_FOLDS
+        self.touched: tuple[RunState, ...] = ()
+        """The runs with more than previews."""
         self.ledger: list[LedgerRow] | None = None
-        self.effects: list[Callable[[], None]] = []
+        self._effects: list[Callable[[], None]] | None = None
         self.size = 0
         self.blobs: tuple[bytes, ...] = ()
         """The images that its events name."""
@@ -109,19 +132,27 @@ class AppendBatch:
         """Whether the session ends with it."""
         self.reopens = False
         """Whether it reopens the session, which was closed."""
-        self._was_closed: Final = closed
-        self.written: list[AnyEvent] = []
-        """The events of the rows, as whoever reads the rows finds them."""
-        self._session_id = session_id
-        self._provider = provider
-        self._redactor: Final = redactor
 
     @property
     def rows(self) -> Sequence[EventRow]:
         """The rows of all that was written."""
         if self._unsealed:
             self._seal()
-        return self._rows or ()
+        return self._rows
+
+    @property
+    def effects(self) -> list[Callable[[], None]]:
+        """What is to be done once it is stored."""
+        if self._effects is None:
+            self._effects = []
+        return self._effects
+
+    @property
+    def previews(self) -> Iterable[tuple[RunState, Sequence[AnyEvent]]]:
+        """The events, by run, that no fold contains: they change no record but its text."""
+        if self._streaming is not None:
+            return ((self._streaming, self.written),)
+        return () if self._unfolded is None else self._unfolded.items()
 
     @property
     def is_over(self) -> bool:
@@ -130,21 +161,20 @@ class AppendBatch:
 
     def fold(self, entry: RunState) -> Run:
         """Return a run's record as this draft leaves it."""
-        if self._unsealed:
-            self._seal()
-        run = self.folds.get(entry, entry.run)
-        events = self._unfolded.pop(entry, None)
+        self._seal()
+        run = self.folds.get(entry) or entry.run
+        events = None if self._unfolded is None else self._unfolded.pop(entry, None)
         if events is not None:
-            run = self.folds[entry] = reduce_all(run, events)
+            run = reduce_all(run, events)
+            self.folds = {**self.folds, entry: run}
         return run
 
     def fold_all(self) -> None:
-        """Bring all records up to date."""
+        """Bring all records up to date, except where only previews were written."""
         if self._unsealed:
             self._seal()
-        if self._unfolded:
-            for entry in list(self._unfolded):
-                self.fold(entry)
+        for entry in self.touched:
+            self.fold(entry)
 
     def write(self, entry: RunState | None, *events: Event) -> None:
         """Add events to the record, unless that is closed."""
@@ -165,14 +195,19 @@ class AppendBatch:
         self._unsealed.append((entry, events))
         if entry is None:
             return
-        if not kinds <= _PREVIEWS:
-            self.touched[entry] = None
+        if not kinds <= _PREVIEWS and entry not in self.touched:
+            self.touched += (entry,)
         if TokenUsageUpdated in kinds:
             self._book(entry, events)
 
     def _seal(self) -> None:
         """Number and encode what was written since the last time, all at once."""
-        unsealed, self._unsealed = self._unsealed or (), None
+        if self._streaming is not None:
+            self._defer(self._streaming, self.written)
+            self._streaming = None
+        if not self._unsealed:
+            return
+        unsealed, self._unsealed = self._unsealed, None
         at, session_id, provider = self.at, self._session_id, self._provider
         first, stamped = self.first + len(self.written), list[Event]()
         runs: list[str | None] = []
@@ -196,14 +231,20 @@ class AppendBatch:
             if exact and bodies is plain
             else list(map(decode_event, bodies))
         )
-        self._add(rows, seen)
+        self._rows.extend(rows)
+        self.written.extend(seen)
         begin = 0
         for entry, events in unsealed:
             end = begin + len(events)
             if entry is not None:
                 own = seen if end - begin == len(seen) else seen[begin:end]
-                self._unfolded.setdefault(entry, []).extend(own)
+                self._defer(entry, own)
             begin = end
+
+    def _defer(self, entry: RunState, events: Sequence[AnyEvent]) -> None:
+        if self._unfolded is None:
+            self._unfolded = {}
+        self._unfolded.setdefault(entry, []).extend(events)
 
     def write_text(self, entry: RunState, events: Sequence[Event]) -> None:
         """Add pieces of text, nearly all of which may be stored as they are."""
@@ -211,9 +252,9 @@ class AppendBatch:
         if found is None:
             self.write(entry, *events)
             return
-        if self._unsealed:
-            self._seal()
-        first, run_id = self.seq + 1, entry.run.id
+        is_first = not (self._rows or self._unsealed)
+        self._seal()
+        first, run_id = self.seq + 1, entry.run_id
         message_id = found[0].message_id
         at, session_id, provider = self.at, self._session_id, self._provider
         stamped = [
@@ -235,16 +276,12 @@ class AppendBatch:
             for seq, body in enumerate(bodies, first)
         ]
         seen = cast("list[AnyEvent]", stamped) if exact else list(map(decode_event, bodies))
-        known = self.fold(entry) if self._unfolded else self.folds.get(entry, entry.run)
-        self.folds[entry] = reduce_all(known, seen)
-        self._add(rows, seen)
-
-    def _add(self, rows: list[EventRow], seen: list[AnyEvent]) -> None:
-        if self._rows is not None:
-            self._rows += rows
-            self.written += seen
+        if is_first:
+            self._streaming = entry
         else:
-            self._rows, self.written = rows, seen
+            self._defer(entry, seen)
+        self._rows.extend(rows)
+        self.written.extend(seen)
 
     def _book(self, entry: RunState, events: Sequence[Event]) -> None:
         for event in events:

@@ -65,7 +65,13 @@ class Recorder:
         self._tables: Final = tables
         self._committer: Final = committer
         self._transitions: Final = Transitions(live, self)
-        self._draft: AppendBatch | None = None
+        self._draft: Final = AppendBatch(
+            last_seq=live.last_seq,
+            at="",
+            session_id=live.session.id,
+            provider=live.session.provider,
+            redactor=live.redactor,
+        )
         self._tasks: dict[Task[None], None] | None = None  # few sessions have any
         self._closed = False
         """Whether the session was closed under this recorder."""
@@ -85,7 +91,7 @@ class Recorder:
     @property
     def drafted(self) -> int:
         """How many bytes of events it has drafted."""
-        return 0 if self._draft is None else self._draft.size
+        return self._draft.size
 
     def begin(self) -> None:
         """Take the items of the inbox from now on."""
@@ -102,14 +108,8 @@ class Recorder:
     def draft(self, at: str, milliseconds: int) -> bool:
         """Take what has come in; return whether it makes an append."""
         live = self.live
-        draft = self._draft = AppendBatch(
-            last_seq=live.last_seq,
-            at=at,
-            session_id=live.session.id,
-            provider=live.session.provider,
-            redactor=live.redactor,
-            closed=live.session.state == "closed",
-        )
+        draft = self._draft
+        draft.begin(live.last_seq, at, live.redactor, closed=live.session.state == "closed")
         inbox, self._is_quiet = live.intake, False
         inbox.urgency = Urgency.NONE
         text: list[Arrived] = []
@@ -239,18 +239,17 @@ class Recorder:
 
     def adopt(self) -> None:
         """Take over what is stored now, let it have effect, and go to sleep without work."""
-        draft = self._draft
-        assert draft is not None
-        live = self.live
+        draft, live = self._draft, self.live
         if self.append is not None:
             self.append = live.committing_since = live.commit_error = None
             if not live.stored:
                 live.stored = True
                 self._tables.is_known(live.session.id)
-        self._draft = None
         self._adopt(draft)
         self._closed = draft.closes or (self._closed and not draft.reopens)
-        for effect in draft.effects:
+        effects = draft.effects
+        draft.clear()
+        for effect in effects:
             effect()
         if not live.has_work:
             self._pause()
@@ -310,13 +309,22 @@ class Recorder:
                 if run.provider_session_id is not None:
                     live.provider_session_id = run.provider_session_id
             entry.adopt(run)
-            if not ended and entry.dispatched_at is not None:  # sent, and watched
-                explained = _explains(entry)
-                if explained != entry.explained:
-                    entry.explained = explained
-                    self._tables.timeouts.watch(entry)
+            if not ended:
+                self._explain(entry)
+        for entry, events in draft.previews:
+            entry.stream(events)
+            if (entry.seen, entry.in_turn) != entry.explained[:2]:
+                self._explain(entry)
         if draft.written:
             live.append(draft.written)
+
+    def _explain(self, entry: RunState) -> None:
+        """Have the clocks of a run that was sent follow from what it does now."""
+        if entry.dispatched_at is not None:
+            explained = _explains(entry)
+            if explained != entry.explained:
+                entry.explained = explained
+                self._tables.timeouts.watch(entry)
 
     def _spend(self, before: Run, after: Run) -> None:
         """Count a run's usage; when the manager's budget is used up, end all its runs."""

@@ -19,10 +19,10 @@ from sessionmgr.adapter.run_control import RunControl, Stop
 from sessionmgr.errors import IllegalTransition
 from sessionmgr.manager import shutdown
 from sessionmgr.manager.streams import Streams
-from sessionmgr.model import TERMINAL, Cause, Run, StallSuspected
+from sessionmgr.model import TERMINAL, Cause, Run, StallSuspected, reduce_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.question import Approve
@@ -32,8 +32,11 @@ if TYPE_CHECKING:
     from sessionmgr.manager.plan import RunWish
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.manager.timeouts import TimeoutScheduler
-    from sessionmgr.model import Json, Negotiation
+    from sessionmgr.model import AnyEvent, Json, Negotiation
     from sessionmgr.otp import Run as Task, TaskSupervisor
+
+COUNTED_TOGETHER: Final = 64
+"""So many previews are counted by the record at once."""
 
 
 class Phase(StrEnum):
@@ -86,6 +89,8 @@ class RunState(RunControl):
     """One run: its wish, its phase, its record, and what its adapter and its handles share."""
 
     __slots__ = (
+        "_previews",
+        "_record",
         "_timeouts",
         "abandon_at",
         "admitted",
@@ -112,7 +117,6 @@ class RunState(RunControl):
         "phase",
         "played",
         "recall",
-        "run",
         "secrets",
         "spec",
         "stopped_in",
@@ -164,8 +168,9 @@ class RunState(RunControl):
         """The part of the wish that is stored for a follow-up."""
         self.follow_up: Final = follow_up
         self.message_id: Final = message_id
-        self.run = Run(id=run_id, session_id=session.id, provider=session.provider)
-        """The record, as far as it is stored."""
+        self._record = Run(id=run_id, session_id=session.id, provider=session.provider)
+        self._previews: list[AnyEvent] = []
+        """Stored events that the record does not count yet: they change no more than its text."""
         self.phase = Phase.WAITING
         self.context: RunContext | None = None
         """The run as the adapter to which its start was sent sees it."""
@@ -217,7 +222,15 @@ class RunState(RunControl):
     @property
     def is_over(self) -> bool:
         """Whether its terminal event is stored."""
-        return self.run.status in TERMINAL
+        return self._record.status in TERMINAL
+
+    @property
+    def run(self) -> Run:
+        """The record, as far as it is stored."""
+        if self._previews:
+            self._record = reduce_all(self._record, self._previews)
+            self._previews.clear()
+        return self._record
 
     @property
     def has_turn(self) -> bool:
@@ -338,9 +351,15 @@ class RunState(RunControl):
 
     def adopt(self, record: Run) -> None:
         """Take over the record as it is stored, and wake those that wait for its end."""
-        self.run = record
+        self._record = record
         if self.is_over:
             self.ended.set()
+
+    def stream(self, previews: Sequence[AnyEvent]) -> None:
+        """Take over previews that are stored; the record counts some at a time."""
+        self._previews += previews
+        if len(self._previews) >= COUNTED_TOGETHER:
+            self._record = self.run
 
     def sent(self) -> bool:
         """Note that its start was sent to the adapter; False if that is its second start."""

@@ -13,17 +13,17 @@ from sessionmgr.manager.commands import Commands
 from sessionmgr.store.redaction import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from sessionmgr.adapter.lazy_event import Latch
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import AnyEvent, Session
 
-JOINED: Final = 64
-"""Batches are joined until one has that many: the garbage collector walks each list."""
 NO_SECRETS: Final = frozenset[str]()
 TAIL: Final = 256
 """How many events are kept at hand for those who follow closely, and the last batch as a whole."""
+SPARE: Final = 64
+"""So many more are kept, so that not each batch moves those behind it."""
 
 
 @lru_cache(maxsize=64)
@@ -36,7 +36,6 @@ class SessionState:
     """One live session. Only its keeper changes what is stored of it."""
 
     __slots__ = (
-        "_held",
         "_promised",
         "_rung",
         "_secrets",
@@ -71,8 +70,7 @@ class SessionState:
         # Lists: an empty deque weighs as much as ten of them, and these are short.
         self.queue: Final[list[RunState]] = []
         self.active: RunState | None = None
-        self._tail: Final[list[list[AnyEvent]]] = []
-        self._held = 0
+        self._tail: Final[list[AnyEvent]] = []
         self.committing_since: float | None = None
         self.account: Final = Account()
         self.commit_error: Exception | None = None
@@ -160,29 +158,19 @@ class SessionState:
         """Whether anything is on, on its way, or waited for by somebody."""
         return bool(self.entries or len(self.intake) or self._promised)
 
-    def append(self, batch: list[AnyEvent]) -> None:
+    def append(self, batch: Sequence[AnyEvent]) -> None:
         """Note what has been stored, and wake all who wait for it."""
         tail = self._tail
-        while len(tail) > 1 and len(tail[-2]) <= len(tail[-1]) < JOINED:
-            last = tail.pop()
-            tail[-1] = [*tail[-1], *last]  # a new one: somebody may be reading those
-        tail.append(batch)
-        self._held += len(batch)
+        tail += batch
         self.last_seq += len(batch)
-        while self._held - len(tail[0]) >= TAIL:
-            self._held -= len(tail.pop(0))
+        most = max(TAIL, len(batch))
+        if len(tail) > most + SPARE:
+            del tail[:-most]
         self.ring()
 
     def recent(self, after: int) -> list[AnyEvent] | None:
         """Return the events after that number, if all of them are at hand."""
         missing = self.last_seq - after
-        if missing > self._held:
+        if missing > len(self._tail):
             return None
-        found: list[AnyEvent] = []
-        for batch in reversed(self._tail):
-            if missing <= 0:
-                break
-            # One batch, as nearly always, is handed on as it is: to a hundred as to one.
-            found = [*batch, *found] if found else batch
-            missing -= len(batch)
-        return found[-missing:] if missing < 0 else found
+        return self._tail[-missing:] if missing > 0 else []

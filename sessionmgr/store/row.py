@@ -67,7 +67,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, gc=False):
     body: bytes
 
 
-class Append(Struct, frozen=True, kw_only=True):
+class Append(Struct, frozen=True, kw_only=True, gc=False):
     """One batch of events with what follows from them: stored whole or not at all.
 
     `rows` are numbered in a row from `first`. `fence` is that of the keeper's lease on the

@@ -31,7 +31,7 @@ from sessionmgr.store.sqlite.connection import Options, open_reader, open_writer
 from sessionmgr.store.sqlite.fault import FATAL, code_of, fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     Done: TypeAlias = Callable[[Sequence["Job"]], None]
 
@@ -51,7 +51,7 @@ class Job:
         work: Callable[[sqlite3.Connection], object],
         rows: int = 1,
         size: int = 0,
-        rings: Sequence[tuple[tuple[str, str], int]] = (),
+        rings: Iterable[tuple[tuple[str, str], int]] = (),
     ) -> None:
         self.work = work
         self.rows = rows

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.errors import IdTaken, UnknownId
@@ -134,33 +135,39 @@ def _is_plain(append: Append) -> bool:
 
 
 class _Plain:
-    """Events of several sessions, until they are written."""
+    """Events of several sessions, until they are written.
+
+    The values of all rows are in one list, and no row is a tuple: several hundred of these at a
+    time would have the garbage collector run once a group, for longer than all that is done here.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self.connection: Final = connection
-        self._events: list[tuple[object, ...]] = []
+        self._events: list[object] = []
         self._sessions: dict[int, int] = {}
-        self._runs: dict[int, tuple[int, int]] = {}
+        self._runs: dict[int, int] = {}
+        """The last number of each run, and"""
+        self._begun: dict[int, int] = {}
+        """its first one in here."""
 
     def add(self, append: Append, stored: Stored) -> bool:
         """Add the events of a batch if they follow what is stored, and end no run."""
-        seq = append.first
+        seq, keys = append.first, stored.keys
         if append.fence != stored.fence or seq != stored.last + 1 or not append.rows:
             return False
-        session, keys, events = stored.session, stored.keys, self._events
-        begun, bounds = len(events), dict[int, tuple[int, int]]()
+        for row in append.rows:
+            if row.seq != seq or row.type in TERMINAL_TYPES or row.run_id not in keys:
+                return False
+            seq += 1
+        session, events = stored.session, self._events
         batch: str | None = identity(append.fence, len(append.rows), append.batch)
         for row in append.rows:
-            key = keys.get(row.run_id)
-            if row.seq != seq or row.type in TERMINAL_TYPES or (key is None and row.run_id):
-                del events[begun:]
-                return False
-            events.append((session, batch, seq, key, row.type, row.body))
+            key = keys[row.run_id]
+            events += (session, batch, row.seq, key, row.type, row.body)
             if key is not None:
-                bounds[key] = (bounds[key][0] if key in bounds else seq), seq
-            batch, seq = None, seq + 1
-        for key, (first, last) in bounds.items():
-            self._runs[key] = (self._runs[key][0] if key in self._runs else first), last
+                self._runs[key] = row.seq
+                self._begun.setdefault(key, row.seq)
+            batch = None
         self._sessions[session] = stored.last = seq - 1
         return True
 
@@ -168,20 +175,22 @@ class _Plain:
         """Write what was added."""
         if not self._events:
             return
-        self._execute(_insert_events, self._events)
-        runs = [(key, first, last) for key, (first, last) in self._runs.items()]
-        self._execute(_update_runs, runs)
-        self._execute(_update_sessions, list(self._sessions.items()))
-        self._events, self._sessions, self._runs = [], {}, {}
+        self._execute(_insert_events, self._events, 6)
+        runs: list[object] = []
+        for key, last in self._runs.items():
+            runs += (key, self._begun[key], last)
+        self._execute(_update_runs, runs, 3)
+        self._execute(_update_sessions, [*chain.from_iterable(self._sessions.items())], 2)
+        self._events, self._sessions, self._runs, self._begun = [], {}, {}, {}
 
-    def _execute(self, statement: Callable[[int], str], rows: Sequence[tuple[object, ...]]) -> None:
+    def _execute(self, statement: Callable[[int], str], values: list[object], columns: int) -> None:
         at, together = 0, TOGETHER
-        while at < len(rows):
-            while together > len(rows) - at:  # few lengths, so that the statements are prepared
+        while at < len(values):
+            while together * columns > len(values) - at:  # few lengths: they are prepared once
                 together //= 2
-            values = [value for row in rows[at : at + together] for value in row]
-            self.connection.execute(statement(together), values)
-            at += together
+            end = at + together * columns
+            self.connection.execute(statement(together), values[at:end])
+            at = end
 
 
 def create_session(connection: Connection, session: NewSession) -> None:

@@ -42,7 +42,7 @@ from sessionmgr.store.sqlite.room import Room
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
     from sqlite3 import Connection
     from types import CoroutineType
 
@@ -65,7 +65,12 @@ _BODY: Final = attrgetter("body")
 
 
 def _size(append: Append) -> int:
-    return sum(map(len, (*map(_BODY, (*append.rows, *append.runs)), *append.blobs)))
+    size = sum(map(len, map(_BODY, append.rows)))
+    return size + sum(map(len, map(_BODY, append.runs))) + sum(map(len, append.blobs))
+
+
+def _ring(append: Append) -> tuple[Key, int]:
+    return ("session", append.session_id), append.first + len(append.rows) - 1
 
 
 def _nothing(jobs: Sequence[Job]) -> None:
@@ -152,7 +157,7 @@ class SqliteStore:
         *,
         rows: int = 1,
         size: int = 0,
-        rings: Sequence[tuple[Key, int]] = (),
+        rings: Iterable[tuple[Key, int]] = (),
     ) -> T:
         """Have something written, with what else is to be written now, in one transaction."""
         self._check_open()
@@ -234,10 +239,7 @@ class SqliteStore:
             lambda connection: self._group.append_all(connection, appends),
             rows=sum([len(append.rows) for append in appends]) or 1,
             size=sum(map(_size, appends)),
-            rings=[
-                (("session", append.session_id), append.first + len(append.rows) - 1)
-                for append in appends
-            ],
+            rings=map(_ring, appends),
         )
 
     async def wait(self, session_id: str, *, after: int) -> int:

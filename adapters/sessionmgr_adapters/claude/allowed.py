@@ -19,29 +19,34 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.question import Effect
     from sessionmgr_adapters.claude.options import ClaudeOptions
 
-KNOWN: Final = frozenset({
-    *("Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "NotebookRead", "Glob", "Grep", "LS"),
-    *("Bash", "BashOutput", "KillShell", "PowerShell", "Monitor", "REPL", "LSP", "Sleep"),
-    *("WebFetch", "WebSearch", "WebBrowser", "ToolSearch", "Skill", "SlashCommand", "Workflow"),
-    *("Agent", "Task", "AgentOutputTool", "ListAgents", "ListPeers", "SendMessage"),
-    *("TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate", "TodoWrite"),
-    *("TeamCreate", "TeamDelete", "AskUserQuestion", "EnterPlanMode", "ExitPlanMode"),
-    *("EnterWorktree", "ExitWorktree", "CronCreate", "CronDelete", "CronList", "ScheduleWakeup"),
-    *("RemoteTrigger", "PushNotification", "SendUserMessage", "SendUserFile", "Brief"),
+HARMLESS: Final = (
+    *("Agent", "Task", "Skill", "ToolSearch", "SlashCommand", "AskUserQuestion", "LSP"),
+    *("EnterPlanMode", "ExitPlanMode", "TodoWrite", "TaskCreate", "TaskGet", "TaskList"),
+    *("TaskUpdate", "TaskOutput", "TaskStop", "AgentOutputTool", "BashOutput", "KillShell"),
+    *("ListAgents", "ListPeers", "SendMessage", "ReportFindings", "StructuredOutput"),
     *("ListMcpResourcesTool", "ReadMcpResourceTool", "ReadMcpResourceDirTool"),
-    *("WaitForMcpServers", "ReportFindings", "StructuredOutput", "Config", "Artifact", "Projects"),
-    *("Advisor", "DesignSync", "ShareOnboardingGuide", "SuggestBackgroundPR"),
-})  # fmt: skip
-"""What tools Claude Code has had of its own, in any version that we talk to."""
-_EFFECTS: Final[dict[Effect, tuple[str, ...]]] = {
+    "WaitForMcpServers",
+)
+"""Tools that change nothing by themselves, or about which Claude Code asks where they do."""
+_TOOLS: Final[dict[Effect, tuple[str, ...]]] = {
     "read": ("Read", "Glob", "Grep", "LS", "NotebookRead"),
     "edit": ("Edit", "MultiEdit", "Write", "NotebookEdit"),
     "command": ("Bash", "PowerShell", "Monitor"),
     "network": ("WebFetch", "WebSearch"),
+    "other": (
+        *HARMLESS,
+        *("REPL", "Sleep", "WebBrowser", "Workflow", "TeamCreate", "TeamDelete"),
+        *("EnterWorktree", "ExitWorktree", "CronCreate", "CronDelete", "CronList"),
+        *("ScheduleWakeup", "RemoteTrigger", "PushNotification", "SendUserMessage"),
+        *("SendUserFile", "Brief", "Config", "Artifact", "Projects", "Advisor", "DesignSync"),
+        *("ShareOnboardingGuide", "SuggestBackgroundPR"),
+    ),
 }
+"""What tools Claude Code has had of its own, in any version that we talk to."""
 _EFFECT_OF: Final[dict[str, Effect]] = {
-    name: effect for effect, names in _EFFECTS.items() for name in names
+    name: effect for effect, names in _TOOLS.items() for name in names
 }
+KNOWN: Final = frozenset(_EFFECT_OF)
 _MCP: Final = "mcp__"
 _NOT_IN_A_NAME: Final = re.compile("[^a-zA-Z0-9_-]")
 

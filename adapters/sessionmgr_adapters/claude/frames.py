@@ -59,11 +59,8 @@ class ToolResult(Tagged, frozen=True, tag="tool_result"):
     is_error: bool | None = None
 
 
-class ServerToolResult(Tagged, frozen=True, tag="web_search_tool_result"):
+class ServerToolResult(ToolResult, frozen=True, tag="web_search_tool_result"):
     """What came of a tool that runs where the model does."""
-
-    tool_use_id: str
-    content: Json = None
 
 
 class ImageBlock(Tagged, frozen=True, tag="image"):
@@ -75,16 +72,9 @@ class DocumentBlock(Tagged, frozen=True, tag="document"):
 
 
 Block: TypeAlias = (
-    TextBlock
-    | ThinkingBlock
-    | RedactedBlock
-    | ToolUse
-    | ServerToolUse
-    | ToolResult
-    | ServerToolResult
-    | ImageBlock
-    | DocumentBlock
-)
+    TextBlock | ThinkingBlock | RedactedBlock | ToolUse | ServerToolUse | ToolResult
+    | ServerToolResult | ImageBlock | DocumentBlock
+)  # fmt: skip
 
 
 class TokenCounts(msgspec.Struct, frozen=True):
@@ -127,7 +117,6 @@ class User(Tagged, frozen=True, kw_only=True, tag="user"):
     uuid: str = ""
     parent_tool_use_id: Maybe = None
     is_replay: bool = msgspec.field(default=False, name="isReplay")
-    is_synthetic: bool = msgspec.field(default=False, name="isSynthetic")
 
 
 class Delta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -180,12 +169,6 @@ class Denial(msgspec.Struct, frozen=True, kw_only=True):
     tool_use_id: Maybe = None
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asked for a turn, if not we."""
-
-    kind: str = ""
-
-
 class Result(Tagged, frozen=True, kw_only=True, tag="result"):
     """The end of a turn, for better or worse: `success` with `is_error` is none."""
 
@@ -211,7 +194,8 @@ class Result(Tagged, frozen=True, kw_only=True, tag="result"):
     permission_denials: list[Denial] = msgspec.field(default_factory=list[Denial])
     structured_output: Json | msgspec.UnsetType = msgspec.UNSET
     user_message_uuids: list[str] | None = None
-    origin: Origin | None = None
+    origin: Json = None
+    """Who asked for the turn, if not we."""
 
     @property
     def ended_by(self) -> str | None:
@@ -219,17 +203,17 @@ class Result(Tagged, frozen=True, kw_only=True, tag="result"):
         return self.stop_reason or self.terminal_reason
 
 
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """Work that goes on beside the turn."""
+
+    task_id: str
+
+
 class TaskPatch(msgspec.Struct, frozen=True, kw_only=True):
     """What has changed about a task."""
 
     status: Maybe = None
     is_backgrounded: bool | None = None
-
-
-class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """Work that goes on beside the turn."""
-
-    task_id: str
 
 
 class CompactMetadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -365,19 +349,9 @@ class ControlReply(Tagged, frozen=True, kw_only=True, tag="control_response"):
 
 
 Frame: TypeAlias = (
-    Assistant
-    | User
-    | StreamEvent
-    | Result
-    | System
-    | Lifecycle
-    | RateLimit
-    | ConversationReset
-    | KeepAlive
-    | HostRequest
-    | HostRequestWithdrawn
-    | ControlReply
-)
+    Assistant | User | StreamEvent | Result | System | Lifecycle | RateLimit | ConversationReset
+    | KeepAlive | HostRequest | HostRequestWithdrawn | ControlReply
+)  # fmt: skip
 
 DECODER: Final = msgspec.json.Decoder[Frame](Frame)
 

@@ -27,17 +27,9 @@ PLANS: Final = "plans"
 """What our own hooks are called."""
 
 HookEvent: TypeAlias = Literal[
-    "PreToolUse",
-    "PostToolUse",
-    "PostToolUseFailure",
-    "UserPromptSubmit",
-    "Stop",
-    "SubagentStart",
-    "SubagentStop",
-    "PreCompact",
-    "Notification",
-]
-
+    "PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop",
+    "SubagentStart", "SubagentStop", "PreCompact", "Notification",
+]  # fmt: skip
 
 ClaudeTool: TypeAlias = FunctionTool
 """A function that the model may call."""
@@ -75,26 +67,16 @@ class Functions(FunctionTools):
     @property
     def introduction(self) -> dict[str, Json]:
         """What Claude Code is told of them when it is greeted."""
-        told: dict[str, Json] = {}
-        if self.tools:
-            told["sdkMcpServers"] = [SERVER]
+        told: dict[str, Json] = {"sdkMcpServers": [SERVER]} if self.tools else {}
         hooks: dict[str, list[Json]] = {}
-        before: list[Json] = []
         if self.plans:
-            before.append({"matcher": "", "hookCallbackIds": [PLANS]})
+            _add(hooks, "PreToolUse", PLANS, matcher="")
         if self.allowed is not None:
-            before.append({"matcher": "mcp__.*", "hookCallbackIds": [BOUNDS]})
-        if before:
-            hooks["PreToolUse"] = before
+            _add(hooks, "PreToolUse", BOUNDS, matcher="mcp__.*")
         for number, each in enumerate(self.hooks):
-            entry: dict[str, Json] = {
-                "matcher": each.matcher,
-                "hookCallbackIds": [str(number)],
-                "timeout": each.timeout,
-            }
-            hooks.setdefault(each.event, []).append(entry)
+            _add(hooks, each.event, str(number), matcher=each.matcher, timeout=each.timeout)
         if hooks:
-            told["hooks"] = {event: list(entries) for event, entries in hooks.items()}
+            told["hooks"] = dict(hooks)
         return told
 
     def called(self, name: str) -> ClaudeTool | None:
@@ -123,6 +105,10 @@ class Functions(FunctionTools):
     async def serve(self, message: Json) -> dict[str, Json]:
         """Answer a message to the server of the tools."""
         return await serve(SERVER, self, message)
+
+
+def _add(hooks: dict[str, list[Json]], event: str, name: str, **fields: Json) -> None:
+    hooks.setdefault(event, []).append({"hookCallbackIds": [name], **fields})
 
 
 def deny_call(reason: str) -> dict[str, Json]:

@@ -19,6 +19,8 @@ from sessionmgr_adapters.claude.functions import PREFIX, SERVER, Functions
 from sessionmgr_adapters.claude.workspace import workspace_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from sessionmgr.adapter import RunContext, RunSpec
     from sessionmgr.process import PrivateFiles
     from sessionmgr.process.launcher import Launcher
@@ -32,13 +34,9 @@ BYPASS: Final = "bypassPermissions"
 ENVIRONMENT: Final = Declared(
     names=(
         *("ANTHROPIC_*", "CLAUDE_CODE_*", "CLAUDE_CONFIG_DIR", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"),
-        *(
-            "API_TIMEOUT_MS",
-            "API_FORCE_IDLE_TIMEOUT",
-            "BASH_*_TIMEOUT_MS",
-            "BASH_MAX_OUTPUT_LENGTH",
-        ),
-        *("MAX_THINKING_TOKENS", "MAX_MCP_OUTPUT_TOKENS", "MCP_TIMEOUT", "MCP_TOOL_TIMEOUT"),
+        *("API_TIMEOUT_MS", "API_FORCE_IDLE_TIMEOUT", "BASH_*_TIMEOUT_MS"),
+        *("BASH_MAX_OUTPUT_LENGTH", "MAX_THINKING_TOKENS", "MAX_MCP_OUTPUT_TOKENS"),
+        *("MCP_TIMEOUT", "MCP_TOOL_TIMEOUT"),
         *("DISABLE_*", "USE_BUILTIN_RIPGREP", "ENABLE_TOOL_SEARCH", "IS_SANDBOX"),
     ),
     when=(
@@ -111,19 +109,16 @@ class ClaudeSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     def argv(self, paths: dict[str, str]) -> tuple[str, ...]:
         """Return the whole command line, where the files are at `paths`."""
-        argv = [*self.command.argv, f"--permission-mode={self.mode}"]
-        argv += [f"{flag}={paths[flag]}" for flag, _ in self.files]
-        if self.model is not None:
-            argv.append(f"--model={self.model}")
-        if self.effort is not None:
-            argv.append(f"--effort={self.effort}")
-        if self.resumes is not None:
-            argv.append(f"--resume={self.resumes}")
-        if self.resumes is not None and self.resumes != self.session:
-            argv.append("--fork-session")
-        if self.resumes != self.session:
-            argv.append(f"--session-id={self.session}")
-        return tuple(argv)
+        values = (
+            ("--permission-mode", self.mode),
+            *((flag, paths[flag]) for flag, _ in self.files),
+            ("--model", self.model),
+            ("--effort", self.effort),
+            ("--resume", self.resumes),
+            ("--session-id", None if self.resumes == self.session else self.session),
+        )
+        fork = ["--fork-session"] if self.is_fork else []
+        return (*self.command.argv, *_flags(values), *fork)
 
     def serves(self, other: ClaudeSpec) -> bool:
         """Whether a child that was started so can be brought to what `other` wants."""
@@ -223,9 +218,14 @@ def _argv(
         *options.command,
         *FRAMES,
         *(["--include-partial-messages"] if options.partial_messages else []),
-        *(f"{flag}={value}" for flag, value in values if value is not None),
+        *_flags(values),
         *(["--strict-mcp-config"] if is_strict else []),
     )
+
+
+def _flags(values: Iterable[tuple[str, object]]) -> Iterator[str]:
+    """Yield the options that have a value."""
+    return (f"{flag}={value}" for flag, value in values if value is not None)
 
 
 def _is_short(schema: Json) -> bool:

@@ -47,7 +47,6 @@ from sessionmgr_adapters.claude.frames import (
     Lifecycle,
     RateLimit,
     Result,
-    ServerToolResult,
     StreamEvent,
     System,
     TextBlock,
@@ -176,7 +175,7 @@ def _block(block: Block, name: str, parent: Parent, state: State) -> list[Event]
                     parent_tool_call_id=parent,
                 )
             ]
-        case ToolResult() | ServerToolResult():
+        case ToolResult():
             return _tool_ended(block, parent, state)
         case _:
             return []
@@ -191,12 +190,11 @@ def _user(frame: User, state: State) -> list[Event]:
     return [event for each in results for event in _tool_ended(each, parent, state)]
 
 
-def _tool_ended(block: ToolResult | ServerToolResult, parent: Parent, state: State) -> list[Event]:
+def _tool_ended(block: ToolResult, parent: Parent, state: State) -> list[Event]:
     if not state.end(block.tool_use_id):
         return []
     call = state.tools.pop(block.tool_use_id, None)
-    failed = isinstance(block, ToolResult) and block.is_error
-    ended = ToolCallFailed if failed else ToolCallCompleted
+    ended = ToolCallFailed if block.is_error else ToolCallCompleted
     output, images = state.images.extract(block.content)
     return [
         ended(
@@ -304,25 +302,22 @@ def _denied(tool: str, tool_use_id: str, reason: str | None, state: State) -> li
     if not state.judge(tool_use_id):
         return []
     call = state.tools.get(tool_use_id)
-    approval_id = f"{tool_use_id}.rule"
-    tool_input = call.input if call else None
-    return [
-        ToolApprovalRequested(
-            approval_id=approval_id,
-            tool_call_id=tool_use_id,
-            tool_name=tool,
-            tool_input=tool_input,
-            synthetic=True,
-        ),
-        ToolApprovalDenied(
-            approval_id=approval_id,
-            tool_call_id=tool_use_id,
-            tool_name=tool,
-            tool_input=tool_input,
-            reason=reason,
-            by="provider",
-        ),
-    ]
+    asked = ToolApprovalRequested(
+        approval_id=f"{tool_use_id}.rule",
+        tool_call_id=tool_use_id,
+        tool_name=tool,
+        tool_input=call.input if call else None,
+        synthetic=True,
+    )
+    denied = ToolApprovalDenied(
+        approval_id=asked.approval_id,
+        tool_call_id=asked.tool_call_id,
+        tool_name=tool,
+        tool_input=asked.tool_input,
+        reason=reason,
+        by="provider",
+    )
+    return [asked, denied]
 
 
 def _result(frame: Result, state: State) -> list[Event]:

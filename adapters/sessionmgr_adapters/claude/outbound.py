@@ -12,7 +12,6 @@ that the agent runs itself are not echoed; each has a result without a turn of t
 
 from __future__ import annotations
 
-from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4, uuid5
@@ -38,27 +37,16 @@ def uuid_of(message_id: str) -> str:
     return str(uuid5(NAMESPACE, message_id))
 
 
-class DeliveryState(Enum):
-    """How far a message has come."""
-
-    SENT = auto()
-    TAKEN = auto()
-    ANSWERED = auto()
-
-
-_REPORTED: Final = {
-    "started": DeliveryState.TAKEN,
-    "completed": DeliveryState.ANSWERED,
-    "cancelled": DeliveryState.ANSWERED,
-    "discarded": DeliveryState.ANSWERED,
-}
+_ENDS: Final = {"completed", "cancelled", "discarded"}
+"""States of a message to which nothing more will happen."""
 
 
 class Deliveries:
     """The messages of one run that are not answered, by their uuids."""
 
     def __init__(self) -> None:
-        self._open: Final[dict[str, DeliveryState]] = {}
+        self._open: Final[dict[str, bool]] = {}
+        """Whether each of them was taken."""
         self._commands: Final[list[str]] = []
 
     def send(self, uuid: str, *, alone: bool = False, commands: bool = False) -> None:
@@ -66,7 +54,7 @@ class Deliveries:
 
         One that `commands` may be run by the agent itself, and is not echoed then.
         """
-        self._open[uuid] = DeliveryState.TAKEN if alone else DeliveryState.SENT
+        self._open[uuid] = alone
         if commands:
             self._commands.append(uuid)
 
@@ -77,15 +65,10 @@ class Deliveries:
 
     def report(self, uuid: str, state: str) -> None:
         """Note what the agent says of a message: queued, started, completed."""
-        found = _REPORTED.get(state)
-        if found is DeliveryState.ANSWERED:
+        if state in _ENDS:
             self._open.pop(uuid, None)
-        elif found is not None and uuid in self._open:
-            self._open[uuid] = found
-
-    def echo(self, uuid: str) -> None:
-        """Note that a message came back: the agent has taken it."""
-        self.report(uuid, "started")
+        elif state == "started" and uuid in self._open:
+            self._open[uuid] = True
 
     def answer(self, uuids: Iterable[str] | None, *, of_model: bool = True) -> None:
         """Note a result: it answers `uuids` or, if it names none, all that was taken.
@@ -93,7 +76,7 @@ class Deliveries:
         If none was, and the result is not `of_model`, it answers the oldest open command.
         """
         if uuids is None:
-            uuids = [uuid for uuid, state in self._open.items() if state is DeliveryState.TAKEN]
+            uuids = [uuid for uuid, is_taken in self._open.items() if is_taken]
             if not uuids and not of_model:
                 sent = (each for each in self._commands if each in self._open)
                 uuids = list(sent)[:1]
@@ -199,8 +182,8 @@ class Outbound:
         self._acknowledge(name)
 
     def echo(self, name: str) -> None:
-        """Note that a message came back."""
-        self._deliveries.echo(name)
+        """Note that a message came back: the agent has taken it."""
+        self._deliveries.report(name, "started")
         self._acknowledge(name)
 
     def end_turn(self, result: Result) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from sessionmgr.adapter.kit.version import numbers
 from sessionmgr.model import FailureKind
-from sessionmgr_adapters.claude.allowed import effect_of
+from sessionmgr_adapters.claude.allowed import HARMLESS, effect_of
 from sessionmgr_adapters.claude.functions import deny_call
 
 if TYPE_CHECKING:
@@ -26,15 +26,6 @@ PLAN: Final = "plan"
 ASKS_BELOW_SINCE: Final = (2, 1, 327)
 """The first version in which hooks of sub-agents are known to allow nothing that must be asked."""
 _ALWAYS: Final = ("Write", "Edit", "NotebookEdit", "mcp__*")
-_HARMLESS: Final = frozenset({
-    *("Agent", "Task", "Skill", "ToolSearch", "SlashCommand", "AskUserQuestion", "LSP"),
-    *("EnterPlanMode", "ExitPlanMode", "TodoWrite", "TaskCreate", "TaskGet", "TaskList"),
-    *("TaskUpdate", "TaskOutput", "TaskStop", "AgentOutputTool", "BashOutput", "KillShell"),
-    *("ListAgents", "ListPeers", "SendMessage", "ReportFindings", "StructuredOutput"),
-    *("ListMcpResourcesTool", "ReadMcpResourceTool", "ReadMcpResourceDirTool"),
-    "WaitForMcpServers",
-})  # fmt: skip
-"""Tools that change nothing by themselves, or about which Claude Code asks where they do."""
 _DECIDES: Final = ("PreToolUse", "PermissionRequest")
 """Hooks that may allow a call."""
 
@@ -52,7 +43,7 @@ async def keep_to_plan(driver: ClaudeDriver) -> None:
     settings: dict[str, Json] = {
         # Without it some do in plan mode what a model of theirs finds harmless, and ask nobody.
         "useAutoModeDuringPlan": False,
-        "permissions": {"ask": [*_ALWAYS, *_to_ask(_allowed(found))]},
+        "permissions": {"ask": [*_ALWAYS, *_to_ask(found)]},
         "sandbox": {"autoAllowBashIfSandboxed": False},
     }
     await driver.request("apply_flag_settings", {"settings": settings}, kind, how)
@@ -64,16 +55,13 @@ def _may_allow_by_hook(settings: dict[str, Json]) -> bool:
     return decides or (isinstance(plugins, dict) and any(plugins.values()))
 
 
-def _allowed(settings: Json) -> Iterable[str]:
+def _to_ask(settings: Json) -> Iterable[str]:
+    """Return the rules of the user that allow more than to read."""
     match settings:
-        case {"permissions": {"allow": list(rules)}}:
-            return [each for each in rules if isinstance(each, str)]
+        case {"permissions": {"allow": list(allowed)}}:
+            rules = [each for each in allowed if isinstance(each, str)]
         case _:
-            return []
-
-
-def _to_ask(rules: Iterable[str]) -> Iterable[str]:
-    """Return the rules that allow more than to read."""
+            rules = []
     return [each for each in rules if effect_of(each.partition("(")[0]) not in {"read", "network"}]
 
 
@@ -96,7 +84,7 @@ def plan_verdict(event: Json, functions: Functions, *, denies: bool) -> dict[str
     is_asked = effect in {"edit", "command"} or name.startswith("mcp__")
     if (
         effect in {"read", "network"}
-        or name in _HARMLESS
+        or name in HARMLESS
         or (ours is not None and ours.reads_only)
         or (is_asked and mode == PLAN and not denies)
     ):

@@ -30,7 +30,7 @@ def test_deliveries_are_settled_by_name_or_once_they_were_taken() -> None:
     deliveries.report("more", "queued")
     deliveries.answer(None)
     look()  # it was not taken yet
-    deliveries.echo("more")
+    deliveries.report("more", "started")
     deliveries.answer(None)
     look()
     deliveries.report("more", "started")
@@ -51,7 +51,7 @@ def test_commands_that_the_agent_does_by_itself_are_settled_one_after_the_other(
     deliveries.answer(None, of_model=False)
     deliveries.answer(None, of_model=False)
     assert deliveries.are_open
-    deliveries.echo("words")
+    deliveries.report("words", "started")
     deliveries.answer(None)
     assert not deliveries.are_open
 

@@ -14,7 +14,6 @@ from sessionmgr_adapters.claude.frames import (
     ControlReply,
     Lifecycle,
     Message,
-    Origin,
     Reply,
     Result,
     System,
@@ -244,7 +243,7 @@ async def test_a_turn_that_nobody_has_asked_for_answers_nothing(autojump_clock: 
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
         it.says(running(), init(session_of(it)))
-        it.says(Result(subtype="success", origin=Origin(kind="task-notification")), idle())
+        it.says(Result(subtype="success", origin={"kind": "task-notification"}), idle())
         await trio.sleep(10)
         it.says(running(), *text("well"), result(prompt.uuid), idle())
 

@@ -1,4 +1,4 @@
-"""The adapter: a prompt is a command, and its output the answer."""
+"""The adapter: a prompt is a command, and its output is the answer."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PERMISSIONS: Final = PermissionMap(
 
 
 class ShellAdapter(ProviderAdapter):
-    """Runs commands of the system; `ShellOptions` says how."""
+    """Runs commands of the system; `ShellOptions` are its settings."""
 
     name = "shell"
     display_name = "Shell command"
@@ -64,7 +64,7 @@ class ShellAdapter(ProviderAdapter):
 
     @classmethod
     def fault(cls, spec: RunSpec) -> str | None:
-        """Say why a prompt is no command."""
+        """Return why a prompt is not a command."""
         if "\0" in spec.prompt:
             return "prompt: it holds a NUL"
         try:
@@ -74,7 +74,7 @@ class ShellAdapter(ProviderAdapter):
             return f"prompt: {error}"
 
     async def run(self, run: RunContext) -> None:
-        """Run one command, to its end or to that of its time."""
+        """Run one command until it exits or times out."""
         options = ShellOptions.of(run.options)
         directory = str(Path(run.cwd) / (options.cwd or ""))
         command = self._commands[run.run_id] = ShellRun(run, options.success_exit_codes)
@@ -94,7 +94,7 @@ class ShellAdapter(ProviderAdapter):
             del self._commands[run.run_id]
 
     async def interrupt(self, run: RunContext) -> None:
-        """Have the command end: TERM, then KILL; `run` goes on reading meanwhile."""
+        """End the command: SIGTERM, then SIGKILL. `run` reads until it has exited."""
         await trio.lowlevel.checkpoint()
         command = self._commands.get(run.run_id)
         if command is not None:
@@ -102,11 +102,11 @@ class ShellAdapter(ProviderAdapter):
 
 
 def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
-    """Make the command of a prompt, if it may be run.
+    """Return the command of a prompt, checked by the lists of the options.
 
     Raises:
-        CommandRefusedError: It may not.
-        ValueError: It is none.
+        CommandRefusedError: The lists do not allow it.
+        ValueError: The prompt is not a command.
     """
     allowed = options.allowed_commands
     if run.permission.asked is not PermissionMode.DEFAULT:
@@ -130,7 +130,7 @@ def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
 
 async def _end(run: RunContext, command: ShellRun) -> None:
     if run.cancelling is not None:
-        return  # whoever stopped the run says how it ends
+        return  # the component that stopped the run ends it
     assert command.facts is not None
     if command.went_well:
         await run.finish(stop_reason="exit")
@@ -139,7 +139,7 @@ async def _end(run: RunContext, command: ShellRun) -> None:
 
 
 async def _refuse(run: RunContext, command: ShellRun, why: str) -> None:
-    """Tell that the command may not be run."""
+    """Fail a run whose command the lists do not allow."""
     approval_id = f"{command.tool_call_id}.rule"
     await run.emit(
         ToolApprovalRequested(
@@ -163,10 +163,10 @@ async def _refuse(run: RunContext, command: ShellRun, why: str) -> None:
 
 
 async def _not_started(run: RunContext, command: ShellRun, error: Exception) -> None:
-    """Tell that the command could not be started."""
+    """Fail a run whose command could not be started."""
     if isinstance(error, ProcessError) and not isinstance(error, ProgramNotFound):
         failure = start_failure(error)
-    else:  # the prompt names the program: this provider's other jobs may find theirs
+    else:  # the prompt names the program: other prompts may name one that exists
         failure = config_invalid(str(error))
     await run.emit(command.tool_ended(ToolCallFailed, failure.message))
     await run.fail(failure)

@@ -1,4 +1,4 @@
-"""One command, from its start to the end of its process tree."""
+"""One run: a command from its start to the end of its process tree."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 TOOL: Final = "bash"
 LAST_WORDS: Final = 0.5
-"""Seconds of silence for what a dead command's children still write to its pipes."""
+"""Seconds of silence to wait for output of the command's children after it has exited."""
 _TERM: Final = 2.0
 _LINGER: Final = 0.5
 
 
 class ShellRun(ChildRun):
-    """One command. What it has written is emitted, whatever becomes of it."""
+    """One command. All output that was read is emitted, also if the run is cancelled."""
 
-    lingers = None  # a command may close its output and work on
+    lingers = None  # a command may close its output and continue
 
     def __init__(self, run: RunContext, success: Sequence[int]) -> None:
         ladder = Ladder(
@@ -57,7 +57,7 @@ class ShellRun(ChildRun):
 
     @property
     def went_well(self) -> bool:
-        """Whether it ended by itself, and as it should."""
+        """Whether it exited by itself with a code that counts as success."""
         return (
             self.run.cancelling is None
             and self.facts is not None
@@ -65,7 +65,7 @@ class ShellRun(ChildRun):
         )
 
     async def run_command(self, command: Command, limit: float | None) -> None:
-        """Run the command, once the record says so, and not at all if the run ends by then.
+        """Run the command once its start is stored, unless the run was stopped by then.
 
         Raises:
             ProcessError: It could not be started.
@@ -73,21 +73,21 @@ class ShellRun(ChildRun):
         try:
             await self.run.recorded()
             if self.is_stopped:
-                self._tell_not_started()
+                self._emit_not_started()
             else:
                 await self.play(command, limit=limit)
         except trio.Cancelled:
             if not self.has_started:
-                self._tell_not_started()
+                self._emit_not_started()
             raise
 
-    def _tell_not_started(self) -> None:
+    def _emit_not_started(self) -> None:
         self.run.emit_nowait(self.tool_ended(ToolCallFailed, "it was not started"))
 
     # --- its output ------------------------------------------------------------------------------
 
     def take(self, lines: Sequence[Line]) -> None:
-        """Emit what it wrote to stdout, as it wrote it."""
+        """Emit output on stdout as it was written."""
         self._stream("".join(self._out.take(each) for each in lines if isinstance(each, bytes)))
 
     def _stream(self, text: str) -> None:
@@ -97,7 +97,7 @@ class ShellRun(ChildRun):
             self.run.alive()
 
     def take_error(self, lines: Sequence[Line]) -> None:
-        """Emit what it wrote to stderr."""
+        """Emit output on stderr."""
         text = "".join(self._err.take(each + b"\n") for each in lines if isinstance(each, bytes))
         if text:
             self.run.emit_nowait(OutputReceived(stream="stderr", text=text))
@@ -107,7 +107,7 @@ class ShellRun(ChildRun):
     # --- its end ---------------------------------------------------------------------------------
 
     def ended(self, facts: ExitFacts) -> None:
-        """Emit how it ended, and all of its output once more as one message."""
+        """Report how it exited, and emit all of its output once more as one message."""
         if rest := self._out.close():
             self._stream(rest)
         events: list[Event] = [
@@ -132,7 +132,7 @@ class ShellRun(ChildRun):
         self.run.emit_nowait(*events)
 
     def _failure(self, facts: ExitFacts) -> Failure | None:
-        """Return what went wrong, unless the run was to end."""
+        """Return the failure of a command, unless its run was stopped by another cause."""
         stop = self.run.cancelling
         if stop is None:
             return None if self.went_well else exit_failure(facts, self.tail)

@@ -1,4 +1,4 @@
-"""What may be set for a shell command."""
+"""Options of the provider `shell`."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class ShellOptions(Options, frozen=True, kw_only=True):
-    """How a command is run, and which ones may be.
+    """How a command is run, and which commands are allowed.
 
     The lists hold names (`git`) or paths (`/usr/bin/git`, `./tool`). In the mode `default` only
-    `allowed_commands` run; null is all of them. What is in `denied_commands` runs in no mode.
-    A list is about which programs are started by this adapter: it is no fence round what an
-    interpreter, or a script, or a copy of a program does once it runs.
+    `allowed_commands` run; null allows all. A command in `denied_commands` runs in no mode.
+    The lists restrict which programs this adapter starts, not what an interpreter, a script or a
+    copy of a program does once it runs.
     """
 
     shell: bool = False
     """Have /bin/sh read the prompt. Otherwise the prompt is an argv; an unquoted `;`, `&`, `|`,
     `<`, `>`, `*`, `$`, backtick or line break is refused, because it was meant for a shell."""
     cwd: str | None = None
-    """Where it starts, seen from the session's directory. It is no fence."""
+    """Where it starts, relative to the session's directory. It does not confine the command."""
     timeout: Seconds | str | None = 30.0
     """Seconds, or a text like "15m"; null: no limit. A run that exceeds it is timed_out."""
     allowed_commands: tuple[str, ...] | None = None
     denied_commands: tuple[str, ...] = ()
     success_exit_codes: tuple[int, ...] = (0,)
     env: dict[str, str] = msgspec.field(default_factory=dict[str, str])
-    """Beside what the run's environment holds; what the run itself is given wins."""
+    """Variables beside those of the environment; those given to the run itself win."""
 
     @property
     def limit(self) -> float | None:
@@ -41,7 +41,7 @@ class ShellOptions(Options, frozen=True, kw_only=True):
         return None if self.timeout is None else duration_of(self.timeout)
 
     def variables(self) -> Mapping[str, str]:
-        """Return what is set in `env`."""
+        """Return the variables in `env`."""
         return self.env
 
     def __post_init__(self) -> None:

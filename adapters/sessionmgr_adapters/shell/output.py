@@ -1,4 +1,4 @@
-"""What a command says: text as it comes, and as much of it as is kept."""
+"""The output of a command: decoded as it arrives, and kept up to a limit."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from sessionmgr.wire.lines import Line
 
 KEPT: Final = 4 * 1024 * 1024
-"""Bytes of a stream that are told. The command may say more; how much more is told as well."""
+"""Maximum number of bytes of a stream that are kept; the number of further ones is reported."""
 
 
 class Pieces(LineDecoder):
-    """No lines: what was read, as it was read."""
+    """A decoder that passes each read on unchanged, not split into lines."""
 
     def feed(self, data: bytes | bytearray) -> Sequence[Line]:
-        """Return the piece."""
+        """Return the read."""
         return [bytes(data)]
 
     def close(self) -> Sequence[Line]:
-        """Return nothing: nothing is held back."""
+        """Return nothing: no data is held back."""
         return []
 
 
 class Output:
-    """One stream. Characters that were cut come whole; what is no UTF-8 is replaced."""
+    """One stream, decoded as UTF-8 also where reads cut characters; invalid bytes are replaced."""
 
     def __init__(self, limit: int = KEPT) -> None:
         self._limit = limit
@@ -37,21 +37,21 @@ class Output:
         self._texts: list[str] = []
         self._taken = 0
         self.left_out = 0
-        """Bytes that came when as much as may be had been kept."""
+        """Number of bytes that came after the limit was reached."""
 
     def take(self, data: bytes) -> str:
-        """Return the text that is new."""
+        """Decode and keep data, and return its text."""
         kept = data[: max(0, self._limit - self._taken)]
         self._taken += len(kept)
         self.left_out += len(data) - len(kept)
         return self._add(self._decoder.decode(kept))
 
     def close(self) -> str:
-        """Return what a cut character at the end comes to."""
+        """Return the replacement of a character that was cut at the end."""
         return self._add(self._decoder.decode(b"", final=True))
 
     def text(self) -> str:
-        """Return all that was kept."""
+        """Return all text that was kept."""
         return "".join(self._texts)
 
     def _add(self, text: str) -> str:

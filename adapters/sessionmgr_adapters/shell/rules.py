@@ -1,8 +1,8 @@
-"""Which commands may be run: lists of them, held against what a prompt would really start.
+"""Lists of allowed and denied commands, applied to the programs that a prompt would start.
 
-A command is what its name leads to: the file that PATH, a relative path or a link ends at, and
-the names on the way there. Programs that start other programs are looked into. What cannot be told
-for certain is refused, and the refusal says why.
+A command is identified by the file to which PATH, a relative path or links lead, and by the names
+on the way there. The arguments of programs that start other programs are checked, too. A command
+whose effect cannot be determined is refused, and the refusal gives the reason.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 BUILTINS: Final = frozenset({":", "cd", "exit", "false", "true"})
-"""What a shell does itself and what may be listed; the rest of its own commands is refused."""
+"""Built-ins of a shell that may be listed; all others are refused."""
 _MOST_LINKS: Final = 40
 _STARTING: Final = KNOWN | LAUNCHING.keys()
 
 
 class CommandRefusedError(Exception):
-    """A command that may not be run, or of which that cannot be told."""
+    """A command is not allowed, or its effect cannot be determined."""
 
 
 class Program(NamedTuple):
-    """What a word leads to when it is called as a command."""
+    """The program to which a word leads as the name of a command."""
 
     word: str
     path: str | None
-    """The file, by the way it is called; None if there is none."""
+    """The file, by the path that finds it; None if there is none."""
     identity: tuple[int, int] | None
     names: frozenset[str]
-    """The names on the way to it."""
+    """The names on the way to the file."""
 
 
 class Rules:
@@ -76,10 +76,10 @@ class Rules:
                 self._known.setdefault(found.identity, set()).add(name)
 
     def check(self, argv: Sequence[str]) -> list[str]:
-        """Return the argv of a command that may be run: with paths where it had names.
+        """Check a command, and return its argv with paths instead of names.
 
         Raises:
-            CommandRefusedError: It may not.
+            CommandRefusedError: It is not allowed.
         """
         try:
             return self._checked([Word(each, each) for each in argv], builtins=False)
@@ -87,10 +87,10 @@ class Rules:
             raise CommandRefusedError(_cannot_tell(error)) from None
 
     def check_script(self, text: str) -> str:
-        """Return a script that does the same and nothing else, if its commands may be run.
+        """Check a script, and return one that does the same and nothing else.
 
         Raises:
-            CommandRefusedError: One of them may not, or they cannot be told.
+            CommandRefusedError: A command is not allowed, or cannot be determined.
         """
         try:
             return self._script(text)
@@ -114,7 +114,7 @@ class Rules:
     def _checked(
         self, words: Sequence[Word], *, builtins: bool, moves: bool = False, inside: bool = False
     ) -> list[str]:
-        """Check a command, and those that it would start."""
+        """Check a command and those that it would start."""
         program = self._program(words[0].text)
         self._require_allowed(program)
         texts = [each.text for each in words]
@@ -135,7 +135,7 @@ class Rules:
     def _unwrapped(
         self, program: Program, words: Sequence[Word], texts: list[str], *, moves: bool
     ) -> list[str]:
-        """Look into a program that starts others."""
+        """Check the arguments of a program that starts others."""
         assert program.identity is not None
         names = program.names | self._known.get(program.identity, set())
         called = Path(program.word).name
@@ -170,7 +170,7 @@ class Rules:
         return [*texts[:at], *inner]
 
     def _require_no_launch(self, program: Program, words: Sequence[Word], texts: list[str]) -> None:
-        """Refuse an argument that names a program to start, and file names that could be one."""
+        """Refuse an argument that names a program to start, or a pattern that could."""
         names = self._names(program.word)
         if (argument := launches(names, texts)) is not None:
             raise NotPlainError(f"what {program.word} would start for {argument}")
@@ -199,7 +199,7 @@ class Rules:
         raise CommandRefusedError(f"{program.word} is not allowed; allowed are: {listed}")
 
     def _program(self, word: str) -> Program:
-        """Find out what a word means as a command."""
+        """Find the program that a word means as a command."""
         name = Path(word).name or word
         try:
             found = find(*map(os.fsencode, (word, self._path, self._cwd)))
@@ -211,7 +211,7 @@ class Rules:
 
 
 def _is_allowed(program: Program, listed: Program) -> bool:
-    """The same file under the same name, so that one file for many programs is not all of them."""
+    """Whether it is the same file under the same name: one file may be many programs."""
     same_name = Path(program.word).name == Path(listed.word).name
     return same_name and program.identity == listed.identity
 
@@ -227,7 +227,7 @@ def _is_denied(program: Program, listed: Program) -> bool:
 
 
 def _names_on_the_way(path: str) -> frozenset[str]:
-    """Return the names of all links that lead from a path to its file, and of that."""
+    """Return the names of all links from a path to its file, and the name of that file."""
     names: set[str] = set()
     at = Path(path)
     for _ in range(_MOST_LINKS):

@@ -1,4 +1,4 @@
-"""A condition that tasks of one driver wait for: it is looked at again after each read."""
+"""Conditions that tasks of one driver wait for; they are checked again after each read."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class Changes:
-    """Notes that something may have changed, and wakes all who wait for a condition."""
+    """Wakes the tasks that wait for a condition when something may have changed."""
 
     def __init__(self) -> None:
         self._noted = trio.Event()
         self._is_awaited = False
 
     def note(self) -> None:
-        """Note a change. It costs next to nothing where no task waits."""
+        """Note a change. It costs next to nothing if no task waits."""
         if self._is_awaited:
             self._is_awaited = False
             self._noted.set()

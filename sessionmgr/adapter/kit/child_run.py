@@ -1,9 +1,9 @@
-"""The base class of a run that is one child process: started, read, and seen to its end.
+"""The base class of a run that is one child process.
 
-The run is over when the child has ended and its pipes have. It is stopped by `stop`, in its own
-language first if it has one; a child that has said its last word (`done`), or has closed its
-output, has a moment to end by itself. Whatever becomes of the run, `ended` is called with how the
-child ended, once nothing is left of its tree.
+The run is over when the child has exited and its pipes are closed. `stop` ends it, first by
+`polite`, if it has that; a child that has sent its last message (`done`), or has closed its output,
+has `lingers` seconds to exit. In any case, `ended` is called with its exit facts once its process
+tree is empty.
 
     class EchoRun(ChildRun):
         def take(self, lines: Sequence[Line]) -> None:
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
 
 LADDER: Final = Ladder(polite=2.0, term=2.0)
 GRACE: Final = 2.0
-"""Seconds of silence for what the child's own children still write when it has ended."""
+"""Seconds of silence to wait for output of the child's own children after it has exited."""
 
 
 class ChildRun:
-    """One run and its child. A subclass says what the lines of its output mean."""
+    """One run and its child. A subclass implements `take`."""
 
     polite: Callable[[ChildTree], Awaitable[None]] | None = None
-    """Asks the child to end in its own language."""
+    """Asks the child to end in its own protocol."""
     lingers: float | None = LAST_MOMENTS
-    """Seconds for the child to end, once it has said its last word or closed its output; None for
-    one that may close its output and work on."""
+    """Seconds for the child to exit after its last message or the end of its output; None if it
+    may close its output and continue."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ChildRun:
     ) -> None:
         self.run: Final = run
         self.facts: ExitFacts | None = None
-        """How the child ended, when it has."""
+        """How the child exited, once it has."""
         self.has_started = False
         self._ladder: Final = ladder
         self._cut: Final = cut
@@ -85,19 +85,19 @@ class ChildRun:
     # --- what a subclass implements --------------------------------------------------------------
 
     def take(self, lines: Sequence[Line]) -> None:
-        """Take the lines of one read; perhaps none, as a sign of life. It never waits."""
+        """Handle the lines of one read; none are a sign of life. It must not wait."""
         raise NotImplementedError
 
     def started(self) -> None:
-        """Note that the child was started: emit that, if nothing that it says tells so."""
+        """Handle the start of the child: emit `RunStarted` if its output does not report that."""
         return
 
     def take_error(self, lines: Sequence[Line]) -> None:
-        """Take what it wrote to stderr; the end of that is in `tail` in any case."""
+        """Handle lines of stderr, the last of which `tail` keeps in any case."""
         self.run.alive()
 
     def ended(self, facts: ExitFacts) -> None:
-        """Emit how the child ended, also where the run was cut."""
+        """Report how the child exited, also if the run was cancelled."""
         self.run.emit_nowait(process_exited(facts))
 
     # --- what it has -----------------------------------------------------------------------------
@@ -109,24 +109,24 @@ class ChildRun:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it is to end."""
+        """Whether `stop` was called."""
         return self._is_stopped.is_set()
 
     def stop(self) -> None:
-        """Have the child end; `play` reads on until it has."""
+        """End the child; `play` reads until it has exited."""
         self._is_stopped.set()
 
     def done(self) -> None:
-        """Note that the child has said its last word, and is about to end."""
+        """Note that the child has sent its last message, and is about to exit."""
         self._is_done.set()
 
     async def play(
         self, command: Command, text: bytes = b"", *, limit: float | None = None
     ) -> ExitFacts:
-        """Run a child to its end, with `text` as its input; return how it ended.
+        """Run a child until it exits, with `text` as its input, and return how it exited.
 
-        The run times out if the child is not done within `limit` seconds. It can be played again:
-        a child that found a file of its own locked, for instance, may be started once more.
+        The run times out if that takes more than `limit` seconds. It can be called again, for
+        instance if the child found a file locked.
 
         Raises:
             ProcessError: It could not be started.
@@ -140,7 +140,7 @@ class ChildRun:
                 await self._serve(tree, text, limit)
         finally:
             if tree is not None:
-                with trio.CancelScope(shield=True):  # it is over: this does not wait
+                with trio.CancelScope(shield=True):  # the tree is empty: this does not wait
                     self.facts = await tree.wait_empty()
                     self.ended(self.facts)
         assert self.facts is not None
@@ -160,7 +160,7 @@ class ChildRun:
             await self._pump.run(
                 stdin=tree.stdin, stdout=tree.stdout, stderr=tree.stderr, exited=tree.wait_exit
             )
-            await tree.wait_exit()  # it may have closed its pipes, and live on
+            await tree.wait_exit()  # it may have closed its pipes and continue
             nursery.cancel_scope.cancel()
 
     async def _stop_when_asked(self, tree: ChildTree) -> None:

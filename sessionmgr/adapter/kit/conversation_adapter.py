@@ -1,8 +1,8 @@
 """The base class of an adapter that plays each run as one conversation on a leased connection.
 
-It keeps the pool of connections and the drivers of the runs that are on, opens and plays the
-conversation of each run, abandons a connection that is not fit for another run, and says how a run
-ended whose connection did. A subclass says what a run needs, and how a turn that ended went.
+It owns the pool of connections and the drivers of the current runs, opens and plays the
+conversation of each run, abandons a connection that is not fit for another run, and fails a run
+whose connection ended. A subclass implements what a run needs, and how it ends with its turn.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ChildConnection(Living, Protocol):
-    """A connection that is a child process, or another that ends without `facts`."""
+    """A connection to a child process; one to something else has no `facts`."""
 
     @property
     def facts(self) -> ExitFacts | None:
@@ -76,7 +76,7 @@ class ConversationAdapter(ProviderAdapter, Generic[Spec, C, D]):
         raise NotImplementedError
 
     async def finish(self, run: RunContext, driver: D) -> None:
-        """Say how a run has ended whose turn has: `run.finish` or `run.fail`."""
+        """End a run whose turn has ended: call `run.finish` or `run.fail`."""
         raise NotImplementedError
 
     def is_fit(self, run: RunContext, driver: D) -> bool:
@@ -118,7 +118,7 @@ class ConversationAdapter(ProviderAdapter, Generic[Spec, C, D]):
             await driver.interrupt()
 
     async def append(self, run: RunContext, content: str, message_id: str) -> bool:
-        """Give another message to the turn, and wait to hear whether it is taken."""
+        """Offer another message to the turn, and return whether it was taken."""
         driver = self._drivers.get(run.run_id)
         return driver is not None and await driver.add(content, message_id)
 

@@ -1,7 +1,7 @@
-"""The state of files that configure a provider: whether one has changed, appeared or vanished.
+"""The state of configuration files, to find out whether one has changed, appeared or vanished.
 
-A provider that tells what it is configured to do need not be asked again while the state is the
-same. It is taken before the provider is asked, so that a change meanwhile is seen the next time.
+An adapter need not ask its provider for the configuration again while the state is equal. It takes
+the state before it asks, so that a change in the meantime is found the next time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class FilesState(msgspec.Struct, frozen=True):
 
     files: tuple[FileState, ...]
     is_recent: bool
-    """Whether one has changed so recently that a further change might not show."""
+    """Whether one has changed so recently that the state might not show a further change."""
 
 
 def files_state(states: Sequence[FileState]) -> FilesState:
@@ -38,7 +38,7 @@ def files_state(states: Sequence[FileState]) -> FilesState:
 
 
 def upwards(directory: str) -> Iterator[str]:
-    """Return a directory, and all that it is in; the root is ""."""
+    """Yield a directory and its parents; the root is ""."""
     yield directory
     while directory:
         directory = directory.rpartition("/")[0]
@@ -46,17 +46,17 @@ def upwards(directory: str) -> Iterator[str]:
 
 
 def states_in(directory: str, is_wanted: Callable[[str], bool]) -> Sequence[FileState]:
-    """Return the states of those files in a directory whose names are wanted."""
+    """Return the states of the files in a directory whose names are wanted."""
     try:
         with os.scandir(directory) as entries:
             names = sorted(each.name for each in entries if is_wanted(each.name))
     except OSError:
-        return ()  # there is none, or the provider cannot read it either
+        return ()  # it does not exist, or the provider cannot read it either
     return [state for name in names for state in state_of(f"{directory}/{name}")]
 
 
 def state_of(path: str) -> Sequence[FileState]:
-    """Return the state of a file; of a directory, no more than that it is there."""
+    """Return the state of a file; of a directory, only that it exists."""
     try:
         found = os.stat(path)  # noqa: PTH116  # a third of the cost, and it is paid for each turn
     except OSError:

@@ -1,8 +1,8 @@
-"""The messages that a run is sent while its turn is on, and what becomes of each.
+"""The messages that are sent to a running turn, and the state of each.
 
-A message is offered to the provider, which takes or refuses it. What was taken may still have to
-reach the model: it is heard when it has. When the conversation is over, what was only offered is
-refused, and becomes a run of its own; what was taken and not heard is reported as dropped.
+A message is offered to the provider, which takes or refuses it. One that was taken is heard when it
+has reached the model. At the end of the conversation, messages that were only offered count as
+refused, and become runs of their own; those taken and not heard are reported as dropped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Fate(StrEnum):
-    """How far a message has come."""
+    """The state of a message."""
 
     OFFERED = auto()
     TAKEN = auto()
@@ -31,7 +31,7 @@ class Fate(StrEnum):
 
 
 class Step(StrEnum):
-    """What happens to it."""
+    """A step of its life cycle."""
 
     TAKE = auto()
     HEAR = auto()
@@ -51,7 +51,7 @@ TRANSITIONS: Final[dict[Fate, dict[Step, Fate]]] = {
     Fate.REFUSED: {},
     Fate.DROPPED: {},
 }
-"""Providers repeat themselves: a step that is not in the table changes nothing."""
+"""A step that is not in the table changes nothing: providers repeat themselves."""
 
 
 class _FollowUp:
@@ -67,7 +67,7 @@ class _FollowUp:
 
 
 class FollowUps:
-    """The follow-ups of one run, by our names for them."""
+    """The follow-ups of one run, by our message ids."""
 
     def __init__(self, run: RunContext) -> None:
         self._run: Final = run
@@ -77,7 +77,7 @@ class FollowUps:
     async def offer(
         self, message_id: str, content: str, send: Callable[[], Awaitable[object]]
     ) -> bool:
-        """Offer a message with `send`, and say whether it is this run's now."""
+        """Offer a message with `send`, and return whether this run has it now."""
         if self._has_ended:
             return False
         message = self._messages[message_id] = _FollowUp(content)
@@ -87,12 +87,12 @@ class FollowUps:
 
     @property
     def offered(self) -> list[str]:
-        """The messages of which it is not known whether they are taken."""
+        """The messages that are neither taken nor refused yet."""
         return [name for name, each in self._messages.items() if each.fate is Fate.OFFERED]
 
     @property
     def unheard(self) -> dict[str, str]:
-        """The contents of the messages that were taken and have not reached the model."""
+        """The contents of the messages that were taken and not heard, by their ids."""
         taken = (item for item in self._messages.items() if item[1].fate is Fate.TAKEN)
         return {name: each.content for name, each in taken}
 
@@ -109,7 +109,7 @@ class FollowUps:
         self._step(message_id, Step.REFUSE)
 
     def end(self) -> None:
-        """Refuse what was only offered, and report what was taken and not heard as dropped."""
+        """Refuse messages that were only offered; report those taken and not heard as dropped."""
         self._has_ended = True
         dropped = self.unheard
         for each in self._messages.values():

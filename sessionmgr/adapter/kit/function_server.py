@@ -13,7 +13,7 @@ _NO_SUCH_METHOD: Final = -32601
 
 
 async def serve(name: str, tools: FunctionTools, message: Json) -> dict[str, Json]:
-    """Answer a message to the server of a name."""
+    """Answer a message to the MCP server `name`."""
     if not isinstance(message, dict):
         return {"jsonrpc": "2.0", "id": None, "error": _error("it is no message")}
     answer: dict[str, Json] = {"jsonrpc": "2.0"}

@@ -1,4 +1,4 @@
-"""A value that arrives later: a reply to a request of ours, or what became of a message."""
+"""A value that arrives later, such as the reply to a request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Future(Generic[T]):
         self._arrived: Final = trio.Event()
 
     def set(self, value: T) -> None:
-        """Set the value and wake all who wait. The first value stands; later ones are ignored."""
+        """Set the value and wake all waiting tasks; only the first call has an effect."""
         if not self._values:
             self._values.append(value)
             self._arrived.set()

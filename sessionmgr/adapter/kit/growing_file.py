@@ -20,7 +20,7 @@ MEGABYTE: Final = 1024 * 1024
 
 
 class GrowingFile(Generic[T]):
-    """A file from its present end on; `find` returns its path, `parse` runs in a thread."""
+    """A file from its present end; `find` returns its path, and `parse` runs in a thread."""
 
     def __init__(
         self, find: Callable[[], Path], parse: Callable[[Sequence[Line]], Iterable[T]]
@@ -31,8 +31,8 @@ class GrowingFile(Generic[T]):
         self._offset = self._size()
 
     async def news(self) -> list[T]:
-        """Return what is in the lines that were added since this was called last."""
-        if self._size() <= self._offset:  # this needs no thread
+        """Return what `parse` finds in the lines that were added since the last call."""
+        if self._size() <= self._offset:  # a stat needs no thread
             await trio.lowlevel.checkpoint()
             return []
         return await trio.to_thread.run_sync(self._read_on)
@@ -51,6 +51,6 @@ class GrowingFile(Generic[T]):
                 while data := file.read(MEGABYTE):
                     self._offset += len(data)
                     found += self._parse(self._decoder.feed(data))
-        except OSError:  # it is gone: what was read stands
+        except OSError:  # it was deleted: return what was read
             return found
         return found

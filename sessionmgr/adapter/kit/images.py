@@ -22,7 +22,7 @@ LARGEST: Final = 20 * MEGABYTE
 ALL: Final = 50 * MEGABYTE
 MOST: Final = 10
 LARGEST_OUT: Final = 25 * MEGABYTE
-"""Of one that a tool shows, in base64."""
+"""Maximum size of an image in a tool output, in base64."""
 MOST_OUT: Final = 10
 _BEGINNINGS: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -37,7 +37,7 @@ class ImageRefusedError(Exception):
 
 
 class ReadImage(msgspec.Struct, frozen=True):
-    """An image that can be sent."""
+    """An image of a prompt, read and checked."""
 
     media_type: str
     data: bytes
@@ -47,7 +47,7 @@ async def read_images(paths: Sequence[str], cwd: str) -> list[ReadImage]:
     """Read the images of a prompt, named as seen from `cwd`.
 
     Raises:
-        ImageRefusedError: One of them is no image that can be sent, or they are too many.
+        ImageRefusedError: One of them cannot be sent, or there are too many.
     """
     await trio.lowlevel.checkpoint()
     if len(paths) > MOST:
@@ -77,22 +77,22 @@ async def _read(path: trio.Path) -> bytes:
 
 
 def media_type_of(data: bytes) -> str | None:
-    """Return which kind of image this is, by its first bytes; its name may lie."""
+    """Return the media type of an image by its first bytes; its name may be wrong."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for head, kind in _BEGINNINGS if data.startswith(head)), None)
 
 
 class ImageCollector:
-    """The images that tools have shown in one run: each once, and not too many."""
+    """The images in the tool outputs of one run: each once, up to a maximum number."""
 
     def __init__(self) -> None:
         self._seen: Final[set[str]] = set()
         self.blobs: Final[list[bytes]] = []
-        """Those that nothing was done with yet."""
+        """The images collected since the last `take`."""
 
     def take(self) -> list[bytes]:
-        """Return the images that were collected since this was called last."""
+        """Return and forget the images collected since the last call."""
         blobs = self.blobs[:]
         self.blobs.clear()
         return blobs

@@ -1,8 +1,8 @@
-"""The requests of one driver to a JSON-RPC server, made through its conversation.
+"""Requests of one driver to a JSON-RPC server, made through its conversation.
 
-A driver sends a `Call`, and the connection, whose `JsonRpcPeer` gives it an id on the wire, feeds
-the `Answer` back as a frame. A mock of the connection hears the one and says the other. What the
-server requests is an `Asking`, which a `Reply` answers.
+A driver sends a `Call`. The connection, whose `JsonRpcPeer` gives it an id on the wire, feeds the
+`Answer` back as a frame. A mock of the connection receives the one and sends the other. A request
+of the server is an `Asking`, which a `Reply` answers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A request. `id` is the conversation's own: the connection gives it another on the wire."""
+    """A request. `id` is the conversation's own; the connection sends another on the wire."""
 
     id: int
     method: str
@@ -44,7 +44,7 @@ class Answer(msgspec.Struct, frozen=True):
     result: bytes = b""
     refusal: Refusal | None = None
     is_remembered: bool = False
-    """Whether the connection has answered from memory: the server itself has not said anything."""
+    """Whether the connection has answered from memory, without the server."""
 
 
 class Asking(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ Outgoing: TypeAlias = Call | Reply
 
 
 class JsonRpcCaller:
-    """Calls on behalf of one run; `is_passing` says which refusals are only for the moment."""
+    """Calls of one run; `is_passing` tells which refusals are temporary."""
 
     def __init__(
         self, send: Callable[[Call], Awaitable[None]], is_passing: Callable[[Refusal], bool]
@@ -80,7 +80,7 @@ class JsonRpcCaller:
         self._last = 0
 
     async def call(self, method: str, params: dict[str, Json]) -> Answer:
-        """Call something, and wait for the answer; again while that is refused for the moment."""
+        """Call a method and return the answer; try again while it is refused temporarily."""
         answer = await self._call(method, params)
         for number in range(TRIES):
             if answer.refusal is None or not self._is_passing(answer.refusal):
@@ -101,7 +101,7 @@ class JsonRpcCaller:
         return Answer(number, method, refusal=Refusal(0, message))
 
     def settle(self, answer: Answer) -> None:
-        """Take in an answer: the task that waits for it goes on."""
+        """Hand an answer to the task that waits for it."""
         answered = self._open.pop(answer.call, None)
         if answered is not None:
             answered.set(answer)

@@ -1,7 +1,7 @@
 """The handler of a provider's requests in one run: each is answered in a task of its own.
 
-A request may be withdrawn before it is answered, and others may come meanwhile. Not more than
-`limit` are open at once; one that comes then is refused.
+The provider may withdraw a request before it is answered. Up to `limit` are open at once; a further
+one is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FULL: Final = "too many questions are open at once"
 
 
 class RequestHandler(Generic[Outgoing, Frame]):
-    """The requests of one conversation that are not answered yet, by the provider's names."""
+    """The open requests of one conversation, by the provider's names for them."""
 
     def __init__(self, driver: ConversationRun[Outgoing, Frame], *, limit: int = LIMIT) -> None:
         self._driver: Final = driver
@@ -37,7 +37,7 @@ class RequestHandler(Generic[Outgoing, Frame]):
         return len(self._open)
 
     def ask(self, name: str, request: ApprovalRequest) -> None:
-        """Put a question to whoever decides for the run, and answer it with the decision."""
+        """Ask for the run's decision about a request, and answer the provider with it."""
 
         async def answer() -> None:
             decision = await self._driver.run.ask(request)
@@ -54,7 +54,7 @@ class RequestHandler(Generic[Outgoing, Frame]):
         answer: Callable[[], Awaitable[None]],
         refuse: Callable[[], Awaitable[None]],
     ) -> None:
-        """Answer a request beside the reading; `refuse` it where too many are open."""
+        """Run `answer` in a task of its own, or `refuse` if too many requests are open."""
         if len(self._open) >= self._limit:
             self._driver.start(refuse)
             return
@@ -62,7 +62,7 @@ class RequestHandler(Generic[Outgoing, Frame]):
         self._driver.start(self._serve, name, scope, answer)
 
     def withdraw(self, name: str) -> None:
-        """Drop a request: the provider wants no answer to it any more."""
+        """Cancel the answer to a request; the provider no longer expects one."""
         if name in self._open:
             self._open[name].cancel()
 

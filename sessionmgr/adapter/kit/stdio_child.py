@@ -1,7 +1,7 @@
 """A child process that speaks in lines, from its start to the proof that its tree is empty.
 
-It is stopped as it likes to be stopped: it is told so in its own language, its input is closed, and
-then come the steps of the ladder. Its owner may be cancelled at any time; the end is seen through.
+To end it, its input is closed (a subclass may first say goodbye in its protocol), and then it is
+escalated by a ladder of signals. Cancelling its owner does not interrupt that.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 LADDER: Final = Ladder(polite=3.0, term=2.0)
 HURRIED: Final = Ladder(polite=0.0, term=0.2, linger=0.2)
-"""For a child that has had its time to end, and has not."""
+"""For a child that did not end in the time that it had."""
 LAST_MOMENTS: Final = 1.0
-"""Seconds from the end of its output to its own."""
+"""Seconds that a child has to exit after it has closed its output."""
 
 
 class StdioChild:
-    """One child. `take` gets the lines of each read; `over` is called once nothing more comes."""
+    """One child. `take` gets the lines of each read; `over` is called at the end of its output."""
 
     def __init__(
         self,
@@ -46,9 +46,9 @@ class StdioChild:
         ladder: Ladder | None = None,
     ) -> None:
         self.facts: ExitFacts | None = None
-        """How it ended, when it has."""
+        """How it exited, once it has."""
         self.hurried = False
-        """Whether it has had its time to end already."""
+        """Whether it gets no more time to end by itself."""
         self._over: Final = over
         self._ladder: Final = ladder or LADDER
         self._closed: Final = trio.Event()
@@ -63,7 +63,7 @@ class StdioChild:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is gone."""
+        """Whether it has exited."""
         return self._ended.is_set()
 
     @asynccontextmanager
@@ -83,7 +83,7 @@ class StdioChild:
                     await self.aclose()
 
     async def run(self, tree: ChildTree) -> None:
-        """Serve its pipes until it is gone, whoever is cancelled."""
+        """Serve its pipes until it has exited, also if this is cancelled."""
         with trio.CancelScope(shield=True):
             try:
                 async with trio.open_nursery() as nursery:
@@ -102,7 +102,7 @@ class StdioChild:
                 await tree.aclose()
 
     async def _wait_for_the_end(self, tree: ChildTree) -> None:
-        """Wait until it has gone, or has closed its output, or has had its time to go."""
+        """Wait until it has exited or closed its output, or its time to end is over."""
         async with move_on_when(partial(self._until_silent, tree)):
             await self._parting.wait()
             with trio.move_on_after(0.0 if self.hurried else self._ladder.polite):
@@ -110,7 +110,7 @@ class StdioChild:
 
     async def _until_silent(self, tree: ChildTree) -> None:
         await self._pump.stdout_ended.wait()
-        # A child that has closed its output is about to end. If it does not, it is of no use.
+        # A child that has closed its output is about to exit. One that does not is useless.
         with trio.move_on_after(LAST_MOMENTS):
             await tree.wait_exit()
 
@@ -120,23 +120,23 @@ class StdioChild:
         )
 
     def write(self, line: bytes) -> bool:
-        """Have a line written; False if there is no room. That it is gone is told by `over`."""
+        """Queue a line; False if there is no room. `over` reports that the child is gone."""
         try:
             return self._pump.outbox.send(line)
         except InputFull:  # it does not read; the timeouts of silence end that
             return False
 
     async def aclose(self) -> None:
-        """Send nothing more, and wait until nothing of it is left."""
+        """Close its input, and wait until its process tree is empty."""
         await trio.lowlevel.checkpoint()
         self._pump.outbox.close()
         self._parting.set()
         await self._ended.wait()
 
     def retire(self) -> None:
-        """Note that it is of no use any more."""
+        """Mark it as unfit for further use: its pool ends it."""
         self._closed.set()
 
     async def wait_closed(self) -> None:
-        """Wait until it is of no use any more."""
+        """Wait until it is unfit for further use."""
         await self._closed.wait()

@@ -1,7 +1,7 @@
-"""A connection to a child that speaks in lines: it decodes them to frames, and pushes those.
+"""A connection to a child that speaks in lines: decodes them to frames and pushes these.
 
-The child has one conversation after the other. What it says before the first is opened is pushed
-into that one's driver; what it says between two is pushed nowhere, and a subclass may look at it.
+The child has one conversation after the other. Frames that come before the first is opened are
+pushed into its driver then; those between two conversations go to `unheard`, for a subclass.
 
     class EchoConnection(StdioConnection[Outgoing, Frame]):
         def __init__(self) -> None:
@@ -43,7 +43,7 @@ def encode_line(message: Any) -> bytes:
 
 
 class StdioConnection(StdioChild, Generic[Outgoing, Frame]):
-    """One child. A subclass opens conversations on it."""
+    """A child and its current conversation. A subclass opens conversations."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class StdioConnection(StdioChild, Generic[Outgoing, Frame]):
         self._is_opened: Final = trio.Event()
 
     def attach(self, driver: Driver[Frame]) -> None:
-        """Push frames into a driver from now on; what came before the first one, at once."""
+        """Push frames into a driver from now on, and at once those that came before the first."""
         self._driver = driver
         self._is_opened.set()
         if self._early:
@@ -71,16 +71,16 @@ class StdioConnection(StdioChild, Generic[Outgoing, Frame]):
             driver.end()
 
     def detach(self, driver: Driver[Frame]) -> None:
-        """Push no more frames into a driver."""
+        """Stop pushing frames into a driver."""
         if self._driver is driver:
             self._driver = None
 
     def write_message(self, message: Outgoing) -> bool:
-        """Have a message written; False if there is no room. See `StdioChild.write`."""
+        """Queue a message; False if there is no room. See `StdioChild.write`."""
         return self.write(self._encode(message))
 
     def unheard(self, frames: Sequence[Frame]) -> None:
-        """Look at frames that came between two conversations."""
+        """Handle frames that came between two conversations."""
         return
 
     def _push(self, lines: Sequence[Line]) -> None:
@@ -107,28 +107,28 @@ class StdioConnection(StdioChild, Generic[Outgoing, Frame]):
 
 
 class StdioConversation(Generic[Outgoing, Frame]):
-    """One conversation on such a connection. A subclass says how to interrupt and to answer."""
+    """One conversation on a `StdioConnection`. A subclass implements `interrupt` and `answer`."""
 
     def __init__(self, connection: StdioConnection[Outgoing, Frame], driver: Driver[Frame]) -> None:
         self._connection: Final = connection
         self._driver: Final = driver
 
     async def send(self, message: Outgoing) -> None:
-        """Send a message: at once, so that what is sent after it comes after it."""
+        """Queue a message at once, so that messages go out in the order of the calls."""
         self._connection.write_message(message)
         await trio.lowlevel.checkpoint()
 
     def close(self, *, keep: bool = False) -> None:
-        """Push no more frames. The child keeps its session as long as it lives."""
+        """Stop pushing frames. The child keeps its session as long as it runs."""
         self._connection.detach(self._driver)
 
     async def clear_away(self) -> None:
-        """Do nothing: what the child's commands leave behind ends with its tree."""
+        """Do nothing: processes that the child's commands leave behind end with its tree."""
         await trio.lowlevel.checkpoint()
 
 
 def size_of(lines: Sequence[Line]) -> int:
-    """Return how many bytes the lines of a read have; one that was too long counts nothing."""
+    """Return the number of bytes of the lines of a read, without those that were too long."""
     try:
         return sum(map(len, cast("Sequence[bytes]", lines)))
     except TypeError:

@@ -1,4 +1,4 @@
-"""What becomes of a line that is no frame of a known type: it is told, and the run goes on."""
+"""Events for lines of output that could not be decoded to a frame of a known type."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from sessionmgr.wire import NoFrame
 
 SHOWN = 200
-"""Characters of a bad line that are shown."""
+"""Maximum number of bytes of a malformed line in a message."""
 
 
 def undecoded_event(line: NoFrame) -> Event:
-    """Return the event that a line of a child's output is, if not a frame."""
+    """Return the event that reports a line that is not a known frame."""
     match line:
         case Untyped(value=value):
             return RawReceived(frame=value)

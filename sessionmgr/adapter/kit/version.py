@@ -1,4 +1,4 @@
-"""The version of a program: asked for, compared, and refused if it is too old."""
+"""The version of a program: find it out, compare it, and refuse one that is too old."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
 def numbers(version: str | None) -> tuple[int, ...] | None:
-    """Return the numbers of a version, to be compared."""
+    """Return the numbers of a version, for comparison."""
     found = _VERSION.search(version or "")
     return None if found is None else tuple(map(int, found.groups()))
 
 
 def outdated(program: str, version: str | None, oldest: tuple[int, ...]) -> Failure | None:
-    """Return the failure that a version is which we cannot talk to."""
+    """Return the failure for a version that is too old; None if it is not."""
     found = numbers(version)
     if found is not None and found >= oldest:
         return None
@@ -42,7 +42,7 @@ def outdated(program: str, version: str | None, oldest: tuple[int, ...]) -> Fail
 
 
 async def version_of(launcher: Launcher, program: Sequence[str], like: Command) -> str:
-    """Ask a program for its version; nothing if it does not say.
+    """Return the first line of `program --version`; "" if it prints none.
 
     Raises:
         ProcessError: It could not be started.

@@ -10,10 +10,14 @@ from benchmarks.manager.claude import CAT, tell
 from benchmarks.wire.frame import written
 from benchmarks.wire.ours import EVENTS
 from sessionmgr.adapter import RunContext, RunSpec
-from sessionmgr.adapter.inbox import Inbox, Urgency
-from sessionmgr.adapter.run_control import Arrived, RunControl
+from sessionmgr.manager import Clocks
+from sessionmgr.manager.inbox import Arrived, Inbox, Urgency
 from sessionmgr.manager.launching import LateLauncher
-from sessionmgr.model import Event, Fidelity, Permission, PermissionMode
+from sessionmgr.manager.plan import RunWish
+from sessionmgr.manager.run_state import RunState
+from sessionmgr.manager.session_state import SessionState
+from sessionmgr.manager.timeouts import TimeoutScheduler
+from sessionmgr.model import Event, Fidelity, Negotiation, Permission, PermissionMode, Session
 
 
 class Batches:
@@ -51,13 +55,25 @@ def pipe(effort: Effort, hops: int) -> Figures:
 
 
 async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
-    arrivals = Inbox[object]()
-    control = RunControl(
-        run_id="run_1", session_id="ses_1", provider="bare", intake=arrivals, grace=5.0
-    )
+    session = Session(id="ses_1", provider="bare", cwd="/")
+    live = SessionState(session, stored=False, last_seq=0)
+    arrivals = live.intake
     with written(lines) as path:
         spec = RunSpec(prompt=path, cwd="/", env={}, permission=PERMISSION)
-        run = RunContext(control, spec, LateLauncher())
+        state = RunState(
+            live=live,
+            timeouts=TimeoutScheduler(),
+            run_id="run_1",
+            spec=spec,
+            clocks=Clocks(close=5.0),
+            negotiation=Negotiation(),
+            wish=RunWish(prompt=path),
+            approve=None,
+            metadata={},
+            asked={},
+            message_id="msg_1",
+        )
+        run = RunContext(state, spec, LateLauncher())
         with watch:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(tell, run, (*CAT, path))
@@ -69,7 +85,7 @@ async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
                     nursery.start_soon(_pass_on, taken, passed, lines)
 
 
-async def _take(arrivals: Inbox[object], passed: Batches | None, wanted: int) -> None:
+async def _take(arrivals: Inbox, passed: Batches | None, wanted: int) -> None:
     came = trio.Event()
     arrivals.notify = lambda _: came.set()
     while wanted > 0:

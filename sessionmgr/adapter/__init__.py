@@ -22,8 +22,8 @@ from sessionmgr.adapter.run_context import (
     Budget as Budget,
     RunContext as RunContext,
     RunSpec as RunSpec,
+    Stop as Stop,
 )
-from sessionmgr.adapter.run_control import Stop as Stop
 from sessionmgr.errors import (
     AdapterBroken as AdapterBroken,
     CapabilityMissing as CapabilityMissing,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import trio
 
@@ -24,10 +24,27 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from sessionmgr.adapter.run_context import RunContext, RunSpec
-    from sessionmgr.adapter.run_control import RunTask
     from sessionmgr.otp import Caller, Continue, DynamicSupervisor, TaskSupervisor
 
 log: Final = logging.getLogger("sessionmgr.adapter")
+
+
+class RunTask(Protocol):
+    """A run's task: the adapter starts it, and its interruption, in the nursery of run tasks."""
+
+    context: RunContext | None
+    """The run as the adapter to which its start was sent sees it."""
+
+    async def play(
+        self, adapter: ProviderAdapter, context: RunContext, beside: TaskSupervisor
+    ) -> None:
+        """Be the task: call the adapter's `run`."""
+
+    def launched(self, task: Run[None]) -> None:
+        """Note that the adapter has started it."""
+
+    def interrupt(self) -> None:
+        """Start a task that asks the provider to end the run, if the run is still on."""
 
 
 class StartRun(Cast):

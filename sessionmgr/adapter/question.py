@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Awaitable, Callable, Iterable
-from pathlib import PurePath
+from collections.abc import Awaitable, Callable
 from typing import Literal, TypeAlias
 
 import msgspec
 
-from sessionmgr.model import Json, PermissionMode
+from sessionmgr.model import Json
 
 Effect: TypeAlias = Literal["read", "edit", "command", "network", "other"]
 
@@ -51,35 +49,3 @@ class Deny(msgspec.Struct, frozen=True, kw_only=True):
 
 Decision: TypeAlias = Allow | Deny
 Approve: TypeAlias = Callable[[ApprovalRequest], Awaitable[Decision]]
-
-
-def by_mode(
-    mode: PermissionMode, request: ApprovalRequest, directories: Iterable[str]
-) -> Decision | None:
-    """Return what the permission mode itself answers; None leaves it to the caller."""
-    match mode:
-        case PermissionMode.PLAN:
-            if request.effect == "read":
-                return Allow(by="mode")
-            return Deny(reason="the run only plans: nothing may be changed", by="mode")
-        case PermissionMode.ACCEPT_EDITS if request.effect == "edit":
-            return Allow(by="mode") if _within(request.paths, directories) else None
-        case PermissionMode.FULL_AUTO | PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS:
-            return Allow(by="mode")
-        case _:
-            return None
-
-
-def _within(paths: tuple[str, ...], directories: Iterable[str]) -> bool:
-    """Say whether all `paths` are known to be inside one of the directories, wherever links lead.
-
-    What `..` behind a link means depends on who reads it, so nothing is known of that.
-    """
-    inside = [os.path.realpath(directory) for directory in directories]
-    return bool(paths) and all(
-        ".." not in PurePath(path).parts
-        and PurePath(path).is_absolute()
-        and "\0" not in path
-        and any(PurePath(os.path.realpath(path)).is_relative_to(each) for each in inside)
-        for path in paths
-    )

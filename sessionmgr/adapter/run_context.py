@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import msgspec
 
 from sessionmgr.adapter.options import Options
-from sessionmgr.adapter.question import by_mode
-from sessionmgr.adapter.run_control import Question, Stop, require_text
-from sessionmgr.adapter.validate_events import as_written
 from sessionmgr.model import (
     Cause,
     Failure,
@@ -28,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sessionmgr.adapter.question import ApprovalRequest, Decision
-    from sessionmgr.adapter.run_control import RunControl
     from sessionmgr.model import Event, Support
     from sessionmgr.otp import DynamicSupervisor
     from sessionmgr.process.launcher import Launcher
@@ -100,16 +96,72 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Whether somebody answers questions."""
 
 
+class Stop(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a run ends: the cause, and the caller's own words or the failure beside it."""
+
+    cause: Cause
+    detail: str | None = None
+    failure: Failure | None = None
+
+    @classmethod
+    def worded(cls, cause: Cause, detail: str | None) -> Stop:
+        """Return a cause with a caller's own words.
+
+        Raises:
+            TypeError: They are no text, and so cannot be stored.
+        """
+        if not (detail is None or isinstance(detail, str)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"the detail of an end is a text, and not {detail!r}")
+        return cls(cause=cause, detail=detail)
+
+
+class EventInbox(Protocol):
+    """Where the events of a session's runs wait to be stored."""
+
+    def put_events(
+        self,
+        run: RunControl,
+        events: tuple[Event, ...],
+        size: int | None = None,
+        blobs: Sequence[bytes] = (),
+    ) -> None:
+        """Add events; see `RunContext.emit_nowait`."""
+
+    async def room(self) -> None:
+        """Wait until there is room for more."""
+
+    async def recorded(self) -> None:
+        """Wait until all events are stored."""
+
+
+class RunControl(Protocol):
+    """The manager's side of a run, to which its `RunContext` passes everything on."""
+
+    stop: Stop | None
+
+    @property
+    def run_id(self) -> str: ...  # noqa: D102
+    @property
+    def session_id(self) -> str: ...  # noqa: D102
+    @property
+    def grace(self) -> float: ...  # noqa: D102
+    @property
+    def inbox(self) -> EventInbox: ...  # noqa: D102
+    def alive(self) -> None: ...  # noqa: D102
+    def claim(self, stop: Stop) -> bool: ...  # noqa: D102
+    def end(self, stop: Stop) -> bool: ...  # noqa: D102
+    def redact(self, text: str) -> str: ...  # noqa: D102
+    async def ask(self, request: ApprovalRequest) -> Decision: ...  # noqa: D102
+
+
 class RunContext:
     """One run, as its adapter sees it."""
 
     __slots__ = (
-        "_connections",
-        "_control",
-        "_launcher",
-        "_narrow",
-        "_redact",
-        "_spec",
+        *("_connections", "_control", "_inbox", "_narrow", "attended", "budget", "cwd"),
+        *("directories", "effort", "env", "grace", "images", "launcher", "max_turns", "model"),
+        *("options", "permission", "prompt", "provider_session_id", "resumed_from", "run_id"),
+        *("schema", "session_id", "system_prompt", "tools_allowed", "tools_denied"),
     )
 
     def __init__(
@@ -119,130 +171,61 @@ class RunContext:
         launcher: Launcher,
         connections: DynamicSupervisor | None = None,
         narrow: Callable[[Mapping[str, Support]], None] | None = None,
-        redact: Callable[[str], str] | None = None,
     ) -> None:
-        self._control = control
-        self._spec = spec
-        self._launcher = launcher
-        self._connections = connections
-        self._narrow = narrow
-        self._redact = redact
-
-    @property
-    def run_id(self) -> str:
+        self._control: Final = control
+        self._inbox: Final = control.inbox
+        self._connections: Final = connections
+        self._narrow: Final = narrow
+        self.run_id: Final = control.run_id
         """Our name for the run."""
-        return self._control.run_id
-
-    @property
-    def session_id(self) -> str:
+        self.session_id: Final = control.session_id
         """Our name for the session."""
-        return self._control.session_id
-
-    @property
-    def prompt(self) -> str:
-        """What the agent is asked."""
-        return self._spec.prompt
-
-    @property
-    def system_prompt(self) -> str | None:
-        """What it is told beforehand."""
-        return self._spec.system_prompt
-
-    @property
-    def images(self) -> tuple[str, ...]:
-        """Files of images that go with the prompt."""
-        return self._spec.images
-
-    @property
-    def cwd(self) -> str:
-        """Where it starts."""
-        return self._spec.cwd
-
-    @property
-    def env(self) -> Mapping[str, str]:
-        """The complete environment."""
-        return self._spec.env
-
-    @property
-    def model(self) -> str | None:
-        """Which model to use; None leaves it to the provider."""
-        return self._spec.model
-
-    @property
-    def effort(self) -> str | None:
-        """How hard to think; None leaves it to the provider."""
-        return self._spec.effort
-
-    @property
-    def tools_allowed(self) -> tuple[str, ...] | None:
-        """The only tools it may use; None leaves it to the provider."""
-        return self._spec.tools_allowed
-
-    @property
-    def tools_denied(self) -> tuple[str, ...]:
-        """Tools it may not use."""
-        return self._spec.tools_denied
-
-    @property
-    def directories(self) -> tuple[str, ...]:
-        """Where it may work beside `cwd`."""
-        return self._spec.directories
-
-    @property
-    def attended(self) -> bool:
-        """Whether somebody answers what is asked; otherwise it is denied, or ruled by the mode."""
-        return self._spec.attended
-
-    @property
-    def permission(self) -> Permission:
-        """What it may do, in the provider's own word."""
-        return self._spec.permission
-
-    @property
-    def provider_session_id(self) -> str | None:
-        """The provider's session to go on with."""
-        return self._spec.provider_session_id
-
-    @property
-    def resumed_from(self) -> str | None:
-        """The run that is resumed."""
-        return self._spec.resumed_from
-
-    @property
-    def schema(self) -> Json:
-        """What structured output has to look like, as JSON Schema."""
-        return self._spec.schema
-
-    @property
-    def max_turns(self) -> int | None:
-        """How many turns it may take."""
-        return self._spec.max_turns
-
-    @property
-    def budget(self) -> Budget:
-        """What it may use up."""
-        return self._spec.budget
-
-    @property
-    def options(self) -> Options:
-        """The provider's own options, of the class that the adapter names."""
-        return self._spec.options
-
-    @property
-    def launcher(self) -> Launcher:
+        self.grace: Final = control.grace
+        """How many seconds it has to end by itself, once it is to end."""
+        self.launcher: Final = launcher
         """What starts child processes, and owns all that comes of them."""
-        return self._launcher
+        self.prompt: Final = spec.prompt
+        """What the agent is asked."""
+        self.system_prompt: Final = spec.system_prompt
+        """What it is told beforehand."""
+        self.images: Final = spec.images
+        """Files of images that go with the prompt."""
+        self.cwd: Final = spec.cwd
+        """Where it starts."""
+        self.directories: Final = spec.directories
+        """Where it may work beside `cwd`."""
+        self.env: Final = spec.env
+        """The complete environment."""
+        self.model: Final = spec.model
+        """Which model to use; None leaves it to the provider."""
+        self.effort: Final = spec.effort
+        """How hard to think; None leaves it to the provider."""
+        self.tools_allowed: Final = spec.tools_allowed
+        """The only tools it may use; None leaves it to the provider."""
+        self.tools_denied: Final = spec.tools_denied
+        """Tools it may not use."""
+        self.permission: Final = spec.permission
+        """What it may do, in the provider's own word."""
+        self.attended: Final = spec.attended
+        """Whether a question may be answered; otherwise it is denied, or ruled by the mode."""
+        self.provider_session_id: Final = spec.provider_session_id
+        """The provider's session to go on with."""
+        self.resumed_from: Final = spec.resumed_from
+        """The run that is resumed."""
+        self.schema: Final = spec.schema
+        """What structured output has to look like, as JSON Schema."""
+        self.max_turns: Final = spec.max_turns
+        """How many turns it may take."""
+        self.budget: Final = spec.budget
+        """What it may use up."""
+        self.options: Final = spec.options
+        """The provider's own options, of the class that the adapter names."""
 
     @property
     def connections(self) -> DynamicSupervisor:
         """Who owns what is kept alive between runs: the parent of a pool's connections."""
         assert self._connections is not None, "this run's branch has no connections"
         return self._connections
-
-    @property
-    def grace(self) -> float:
-        """How many seconds it has to end by itself, once it is to end."""
-        return self._control.grace
 
     @property
     def cancelling(self) -> Stop | None:
@@ -277,23 +260,25 @@ class RunContext:
         images that the events name by their sha256: they are stored before any of these events is
         visible.
         """
-        self._control.arrive(events, size, blobs)
+        self._control.alive()
+        if events or blobs:
+            self._inbox.put_events(self._control, events, size, blobs)
 
     async def room(self) -> None:
         """Wait until what was told has nearly all been stored."""
-        await self._control.intake.room()
+        await self._inbox.room()
 
     async def emit(self, *events: Event, blobs: Sequence[bytes] = ()) -> None:
         """Tell what happened, in this order; `blobs` are the images that it names."""
-        self._control.arrive(events, None, blobs)
-        await self._control.intake.room()
+        self.emit_nowait(*events, blobs=blobs)
+        await self._inbox.room()
 
     async def recorded(self) -> None:
         """Wait until what was told is stored: before an act that must not be repeated unknowingly.
 
         Whatever kills this process then, the record shows the act.
         """
-        await self._control.intake.recorded()
+        await self._inbox.recorded()
 
     async def finish(self, *, stop_reason: str | None = None, structured: Json = None) -> None:
         """Tell that the run is done, and well. What has been claimed by others stays theirs."""
@@ -319,7 +304,7 @@ class RunContext:
         await self.room()
 
     def _end(self, stop: Stop, event: Event) -> None:
-        self._control.arrive((event,))  # first: what cannot be written is no end
+        self.emit_nowait(event)  # first: what cannot be written is no end
         self._control.claim(stop)
 
     def time_out(self, detail: str) -> None:
@@ -327,8 +312,7 @@ class RunContext:
 
         As with a cancel, `interrupt` is called, and what has been claimed by others stays theirs.
         """
-        require_text(detail)
-        self._control.end(Stop(cause=Cause.DEADLINE, detail=detail))
+        self._control.end(Stop.worded(Cause.DEADLINE, detail))
 
     def redact(self, text: str) -> str:
         """Return a text without the run's secrets.
@@ -336,27 +320,11 @@ class RunContext:
         They are also removed from all events. Use this for a text that is cut before it is told:
         a part of a secret is not recognized.
         """
-        return text if self._redact is None else self._redact(text)
+        return self._control.redact(text)
 
     async def ask(self, request: ApprovalRequest) -> Decision:
         """Ask whether the agent may do something, and wait for the answer, which has been stored.
 
         To be cancelled here means that the provider no longer wants to know.
         """
-        request = msgspec.structs.replace(
-            as_written(request),
-            approval_id=self._control.free_approval_id(request.approval_id),
-            session_id=self.session_id,
-            run_id=self.run_id,
-            provider=self._control.provider,
-            cwd=self.cwd,
-        )
-        directories = (self.cwd, *self._spec.directories)
-        question = Question(request, by_mode(self.permission.asked, request, directories))
-        self._control.ask(question)
-        try:
-            await question.answered.wait()
-        finally:
-            self._control.withdraw(question)
-        assert question.decision is not None
-        return question.decision
+        return await self._control.ask(request)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
-from sessionmgr.adapter.run_control import Stop
+from sessionmgr.adapter.run_context import Stop
 from sessionmgr.model import (
     EVENT_TYPES,
     TERMINAL,

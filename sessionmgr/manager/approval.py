@@ -3,21 +3,81 @@
 from __future__ import annotations
 
 import logging
+import os
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import trio
 
 from sessionmgr.adapter.question import Allow, Deny
-from sessionmgr.model import ErrorOccurred, Failure, FailureKind, StallSuspected, encode_json
+from sessionmgr.manager.validate_events import as_written
+from sessionmgr.model import (
+    ErrorOccurred,
+    Failure,
+    FailureKind,
+    Kind,
+    PermissionMode,
+    StallSuspected,
+    encode_json,
+    new_id,
+)
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.question import Approve, Decision
-    from sessionmgr.adapter.run_control import Question
+    from collections.abc import Iterable
+
+    from sessionmgr.adapter.question import ApprovalRequest, Approve, Decision
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import Json
 
 log: Final = logging.getLogger("sessionmgr.manager")
+
+
+class Question:
+    """A provider's question that waits for its answer."""
+
+    __slots__ = ("answered", "decision", "request", "ruled", "scope")
+
+    def __init__(self, request: ApprovalRequest, ruled: Decision | None = None) -> None:
+        self.request = request
+        self.ruled = ruled
+        """The answer of the permission mode, if it has one."""
+        self.answered = trio.Event()
+        self.decision: Decision | None = None
+        self.scope = trio.CancelScope()
+        """The scope of the task that finds the answer."""
+
+
+async def ask(run: RunState, request: ApprovalRequest) -> Decision:
+    """Have a provider's question stored and decided, and wait for the answer, which is stored.
+
+    One that is cancelled here needs no answer any more.
+    """
+    approval_id = request.approval_id
+    if not approval_id or approval_id in run.questions:  # providers use their ids again
+        approval_id = new_id(Kind.APPROVAL)
+    request = msgspec.structs.replace(
+        as_written(request),
+        approval_id=approval_id,
+        session_id=run.session_id,
+        run_id=run.run_id,
+        provider=run.provider,
+        cwd=run.spec.cwd,
+    )
+    directories = (run.spec.cwd, *run.spec.directories)
+    question = Question(request, by_mode(run.spec.permission.asked, request, directories))
+    run.alive()
+    run.questions[approval_id] = question
+    run.live.commands.ask(run, question)
+    try:
+        await question.answered.wait()
+    finally:
+        run.questions.pop(approval_id, None)
+        if not question.answered.is_set():
+            question.scope.cancel()
+            run.live.commands.withdraw(run, question)
+    assert question.decision is not None
+    return question.decision
 
 
 async def decide(entry: RunState, question: Question) -> None:
@@ -103,3 +163,35 @@ def _checked(decision: object) -> Decision:
         raise TypeError(f"it returned {decision!r}, which is neither Allow nor Deny")
     encode_json(msgspec.to_builtins(decision))
     return decision
+
+
+def by_mode(
+    mode: PermissionMode, request: ApprovalRequest, directories: Iterable[str]
+) -> Decision | None:
+    """Return what the permission mode itself answers; None leaves it to the caller."""
+    match mode:
+        case PermissionMode.PLAN:
+            if request.effect == "read":
+                return Allow(by="mode")
+            return Deny(reason="the run only plans: nothing may be changed", by="mode")
+        case PermissionMode.ACCEPT_EDITS if request.effect == "edit":
+            return Allow(by="mode") if _within(request.paths, directories) else None
+        case PermissionMode.FULL_AUTO | PermissionMode.DANGEROUSLY_SKIP_PERMISSIONS:
+            return Allow(by="mode")
+        case _:
+            return None
+
+
+def _within(paths: tuple[str, ...], directories: Iterable[str]) -> bool:
+    """Say whether all `paths` are known to be inside one of the directories, wherever links lead.
+
+    What `..` behind a link means depends on who reads it, so nothing is known of that.
+    """
+    inside = [os.path.realpath(directory) for directory in directories]
+    return bool(paths) and all(
+        ".." not in PurePath(path).parts
+        and PurePath(path).is_absolute()
+        and "\0" not in path
+        and any(PurePath(os.path.realpath(path)).is_relative_to(each) for each in inside)
+        for path in paths
+    )

@@ -15,12 +15,12 @@ from sessionmgr.manager.transitions import Transitions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sessionmgr.adapter.inbox import Inbox
-    from sessionmgr.adapter.lazy_event import Latch
     from sessionmgr.adapter.question import Decision
-    from sessionmgr.adapter.run_control import Question
+    from sessionmgr.manager.approval import Question
+    from sessionmgr.manager.inbox import Inbox
+    from sessionmgr.manager.lazy_event import Latch
     from sessionmgr.manager.run_state import RunState
-    from sessionmgr.model import Event, Negotiation
+    from sessionmgr.model import Event, Json, Negotiation
 
 
 Fate: TypeAlias = Literal["sent", "dropped", "unknown"]
@@ -51,12 +51,22 @@ class Message(msgspec.Struct):
     """What became of it; None for good, if its recorder died meanwhile."""
 
 
+class PauseOrder(msgspec.Struct, frozen=True):
+    """The order to pause a run, and what its snapshot is to hold."""
+
+    snapshot_id: str
+    node: str | None
+    state: Json
+    message: str | None
+    asked: dict[str, Json]
+
+
 class Commands:
     """The commands of one session's recorder."""
 
     __slots__ = ("_inbox",)
 
-    def __init__(self, inbox: Inbox[object]) -> None:
+    def __init__(self, inbox: Inbox) -> None:
         self._inbox: Final = inbox
 
     def admit(self, run: RunState, *, has_turn: bool) -> None:

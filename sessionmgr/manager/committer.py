@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
 
-from sessionmgr.adapter.inbox import Urgency
 from sessionmgr.errors import StoreClosed, StoreUnusable
+from sessionmgr.manager.inbox import Urgency
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

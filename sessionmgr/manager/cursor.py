@@ -24,7 +24,7 @@ from sessionmgr.waiting import move_on_when
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterator, Sequence
 
-    from sessionmgr.adapter.lazy_event import Latch
+    from sessionmgr.manager.lazy_event import Latch
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.store.row import EventPage
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 import trio
 
-from sessionmgr.adapter.run_context import Budget
-from sessionmgr.adapter.run_control import Stop, require_text
+from sessionmgr.adapter.run_context import Budget, Stop
 from sessionmgr.errors import (
     IdTaken,
     LeaseHeld,
@@ -313,9 +312,8 @@ class Manager(ProviderKnowledge, StoredRecords):
             StoreSilent: It does not answer when it is asked for the id.
         """
         self._tables.require_here()
-        require_text(detail)
+        stop = Stop.worded(Cause.CALLER, detail)
         await trio.lowlevel.checkpoint()
-        stop = Stop(cause=Cause.CALLER, detail=detail)
         entry = self._tables.runs.get(id)
         if entry is not None:
             return entry.end(stop)
@@ -332,9 +330,8 @@ class Manager(ProviderKnowledge, StoredRecords):
     async def cancel_all(self, *, detail: str | None = None) -> int:
         """End everything that is on or waits; return how many runs that were."""
         self._tables.require_here()
-        require_text(detail)
+        stop = Stop.worded(Cause.CALLER, detail)
         await trio.lowlevel.checkpoint()
-        stop = Stop(cause=Cause.CALLER, detail=detail)
         return sum(entry.end(stop) for entry in list(self._tables.runs.values()))
 
     def status(self) -> Status:

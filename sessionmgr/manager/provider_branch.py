@@ -19,8 +19,7 @@ import trio
 from msgspec.structs import replace
 
 from sessionmgr.adapter.adapter import Append, AskHealth, ProviderAdapter, Release, StartRun
-from sessionmgr.adapter.run_context import RunContext
-from sessionmgr.adapter.run_control import Stop
+from sessionmgr.adapter.run_context import RunContext, Stop
 from sessionmgr.errors import (
     CapabilityMissing,
     MailboxFull,
@@ -266,7 +265,6 @@ class ProviderBranch:
             self._launcher,
             self._connections,
             partial(self._narrow, entry),
-            lambda text: live.redactor.text.redact(text),  # more secrets may become known
         )
         try:
             adapter.cast(StartRun(entry, run, partial(self._gone, entry)))

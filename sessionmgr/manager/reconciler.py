@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.run_control import Stop
+from sessionmgr.adapter.run_context import Stop
 from sessionmgr.errors import LeaseHeld, UnknownId
 from sessionmgr.manager.append_batch import terminal
 from sessionmgr.manager.identity import is_alive, is_gone

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 import trio
 from msgspec.structs import replace
 
-from sessionmgr.adapter.inbox import Urgency
 from sessionmgr.adapter.question import Deny
-from sessionmgr.adapter.run_control import Arrived, Stop
+from sessionmgr.adapter.run_context import Stop
 from sessionmgr.manager.append_batch import AppendBatch
 from sessionmgr.manager.approval import decide
 from sessionmgr.manager.budget import budget_now, why_spent
 from sessionmgr.manager.commands import REST, Command
+from sessionmgr.manager.inbox import Arrived, Urgency
 from sessionmgr.manager.shutdown import begin_after_end
 from sessionmgr.manager.transitions import Transitions
 from sessionmgr.model import Cause, Snapshot as SnapshotValue, encode_json
@@ -30,11 +30,11 @@ from sessionmgr.store.row import Append, NewSession, RunRow, Snapshot
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from sessionmgr.adapter.lazy_event import Latch
     from sessionmgr.adapter.question import Decision
-    from sessionmgr.adapter.run_control import Question
+    from sessionmgr.manager.approval import Question
     from sessionmgr.manager.commands import Fate, Message
     from sessionmgr.manager.committer import Committer
+    from sessionmgr.manager.lazy_event import Latch
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.session_state import SessionState

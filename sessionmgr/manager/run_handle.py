@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 import trio
 
-from sessionmgr.adapter.lazy_event import Latch
-from sessionmgr.adapter.run_control import Stop, require_text
+from sessionmgr.adapter.run_context import Stop
 from sessionmgr.errors import NotPausable, StoreSilent
 from sessionmgr.manager.asked import options_of
-from sessionmgr.manager.commands import Message
+from sessionmgr.manager.commands import Message, PauseOrder
 from sessionmgr.manager.cursor import Cursor
-from sessionmgr.manager.run_state import PauseOrder
+from sessionmgr.manager.lazy_event import Latch
 from sessionmgr.manager.shutdown import wait_until_ended, wait_until_gone
 from sessionmgr.model import UNSUPPORTED, Cause, Kind, RunResult, RunStatus, Snapshot, encode_json
 
@@ -95,8 +94,7 @@ class RunHandle:
     def cancel(self, detail: str | None = None) -> bool:
         """Have it end; False if that is settled already."""
         self._tables.require_here()
-        require_text(detail)
-        return self._entry.end(Stop(cause=Cause.CALLER, detail=detail))
+        return self._entry.end(Stop.worded(Cause.CALLER, detail))
 
     def supersede(self, detail: str | None = None) -> bool:
         """Have it end because a newer attempt at the same has taken over."""

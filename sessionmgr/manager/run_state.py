@@ -11,13 +11,12 @@ from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 import trio
 
-from sessionmgr.adapter.lazy_event import Latch
-from sessionmgr.adapter.run_control import RunControl, Stop
+from sessionmgr.adapter.run_context import Stop
 from sessionmgr.errors import IllegalTransition
-from sessionmgr.manager import shutdown
+from sessionmgr.manager import approval, shutdown
+from sessionmgr.manager.lazy_event import Latch
 from sessionmgr.manager.streams import Streams
 from sessionmgr.model import TERMINAL, Cause, Run, StallSuspected, reduce_all
 
@@ -27,8 +26,10 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.question import Approve
     from sessionmgr.adapter.run_context import RunContext, RunSpec
-    from sessionmgr.adapter.run_control import Question
+    from sessionmgr.manager.approval import Question
     from sessionmgr.manager.clocks import Clocks
+    from sessionmgr.manager.commands import PauseOrder
+    from sessionmgr.manager.inbox import Inbox
     from sessionmgr.manager.plan import RunWish
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.manager.timeouts import TimeoutScheduler
@@ -85,48 +86,18 @@ TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
 }
 
 
-class RunState(RunControl):
+class RunState:
     """One run: its wish, its phase, its record, and what its adapter and its handles share."""
 
     __slots__ = (
-        "_previews",
-        "_record",
-        "_timeouts",
-        "abandon_at",
-        "admitted",
-        "approve",
-        "asked",
-        "clocks",
-        "context",
-        "dispatched_at",
-        "due",
-        "ended",
-        "explained",
-        "follow_up",
-        "gone",
-        "in_turn",
-        "interruption",
-        "is_cut",
-        "is_launched",
-        "is_noted",
-        "live",
-        "message_id",
-        "metadata",
-        "negotiation",
-        "pause",
-        "phase",
-        "played",
-        "recall",
-        "secrets",
-        "spec",
-        "stopped_in",
-        "streams",
-        "task",
-        "undelivered",
-        "warned_at",
-        "warned_of_deadline",
-        "watch_number",
-        "wish",
+        *("_previews", "_record", "_timeouts", "abandon_at", "admitted", "approve", "asked"),
+        *("clocks", "context"),
+        *("dispatched_at", "due", "ended", "explained", "follow_up", "gone", "grace"),
+        *("in_turn", "inbox", "interruption", "is_cut", "is_launched", "is_noted"),
+        *("last_sign", "live", "message_id", "metadata", "negotiation", "pause", "phase"),
+        *("played", "provider", "questions", "recall", "run_id", "secrets", "seen"),
+        *("session_id", "spec", "stop", "stopped_at", "stopped_in", "streams", "task"),
+        *("undelivered", "warned_at", "warned_of_deadline", "watch_number", "wish"),
     )
 
     def __init__(
@@ -147,13 +118,21 @@ class RunState(RunControl):
         message_id: str,
     ) -> None:
         session = live.session
-        super().__init__(
-            run_id=run_id,
-            session_id=session.id,
-            provider=session.provider,
-            intake=live.intake,
-            grace=clocks.of("close"),
-        )
+        self.run_id: Final = run_id
+        self.session_id: Final[str] = session.id
+        self.provider: Final[str] = session.provider
+        self.inbox: Final[Inbox] = live.intake
+        self.grace: Final[float] = clocks.of("close")
+        """How many seconds a provider has to end by itself when it is interrupted."""
+        self.stop: Stop | None = None
+        """Why the run ends: the first reason wins."""
+        self.stopped_at = 0.0
+        """When that was said, by trio's clock."""
+        self.questions: Final[dict[str, Question]] = {}
+        self.last_sign = 0.0
+        """When there was the last sign of life, by trio's clock."""
+        self.seen = False
+        """Whether there ever was a sign of life."""
         self.live: Final = live
         self._timeouts: Final = timeouts
         self.spec = spec
@@ -259,6 +238,7 @@ class RunState(RunControl):
 
     play = shutdown.play
     interrupt = shutdown.interrupt
+    ask = approval.ask
 
     # --- steps -----------------------------------------------------------------------------------
 
@@ -283,13 +263,19 @@ class RunState(RunControl):
         """Give the reason of its end, past every queue; False if it is ending already."""
         if Step.STOP not in TRANSITIONS[self.phase]:
             return False
-        super().claim(stop)
+        self._stop_for(stop)
         self._advance(Step.STOP)
+        return True
+
+    def _stop_for(self, stop: Stop) -> bool:
+        if self.stop is not None:
+            return False
+        self.stop, self.stopped_at = stop, trio.current_time()
         return True
 
     def conclude(self, stop: Stop) -> bool:
         """Give the reason of an end that is being recorded; False if there is another."""
-        return self.claim(stop) or super().claim(stop)
+        return self.claim(stop) or self._stop_for(stop)
 
     def end(self, stop: Stop, pause: PauseOrder | None = None) -> bool:
         """Have it end, by an interrupt first if possible; False if it is ending already."""
@@ -361,6 +347,15 @@ class RunState(RunControl):
         if len(self._previews) >= COUNTED_TOGETHER:
             self._record = self.run
 
+    def alive(self) -> None:
+        """Note a sign of life."""
+        self.last_sign = trio.current_time()
+        self.seen = True
+
+    def redact(self, text: str) -> str:
+        """Return a text without the secrets that are known by now."""
+        return self.live.redactor.text.redact(text)
+
     def sent(self) -> bool:
         """Note that its start was sent to the adapter; False if that is its second start."""
         self.last_sign = trio.current_time()
@@ -379,19 +374,6 @@ class RunState(RunControl):
         if self.warned_at == sign:
             self.warned_at = self.last_sign
 
-    # --- questions, and notes --------------------------------------------------------------------
-
-    def ask(self, question: Question) -> None:
-        """Have a question stored, and answered."""
-        super().ask(question)
-        self.live.commands.ask(self, question)
-
-    def withdraw(self, question: Question) -> None:
-        """Forget a question; have it stored that one without an answer needs none."""
-        super().withdraw(question)
-        if not question.answered.is_set():
-            self.live.commands.withdraw(self, question)
-
     def note_stall(self, clock: str, limit: float, **more: Json) -> None:
         """Have the record say that a clock warns or acts, with the evidence."""
         now, run = trio.current_time(), self.run
@@ -409,13 +391,3 @@ class RunState(RunControl):
         silent = round(now - self.last_sign, 3)
         stalled = StallSuspected(state=clock, silent_for=silent, evidence=evidence, synthetic=True)
         self.live.commands.timer(self, stalled)
-
-
-class PauseOrder(msgspec.Struct, frozen=True):
-    """The order to pause a run, and what its snapshot is to hold."""
-
-    snapshot_id: str
-    node: str | None
-    state: Json
-    message: str | None
-    asked: dict[str, Json]

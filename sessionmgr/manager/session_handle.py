@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 import msgspec
 import trio
 
-from sessionmgr.adapter.inbox import MOST_RUNS
-from sessionmgr.adapter.lazy_event import Latch
-from sessionmgr.adapter.run_control import Stop, require_text
+from sessionmgr.adapter.run_context import Stop
 from sessionmgr.errors import (
     BudgetSpent,
     InboxFull,
@@ -21,6 +19,8 @@ from sessionmgr.errors import (
 )
 from sessionmgr.manager.arguments import wish_of_arguments
 from sessionmgr.manager.budget import why_spent
+from sessionmgr.manager.inbox import MOST_RUNS
+from sessionmgr.manager.lazy_event import Latch
 from sessionmgr.manager.plan import Plan, RunWish, Wishes, check, grant_of, readiness
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.manager.run_state import RunState
@@ -228,11 +228,11 @@ class SessionHandle:
     async def cancel(self, detail: str | None = None) -> None:
         """End what runs, and what waits."""
         self._tables.require_here()
-        require_text(detail)
+        stop = Stop.worded(Cause.CALLER, detail)
         await trio.lowlevel.checkpoint()
         live = self._tables.live.get(self.id)
         for entry in list(live.entries.values()) if live else []:
-            entry.end(Stop(cause=Cause.CALLER, detail=detail))
+            entry.end(stop)
 
     def release(self) -> None:
         """Release what its provider keeps for its next run: none is expected soon.

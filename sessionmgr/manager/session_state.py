@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.inbox import Inbox
 from sessionmgr.manager.budget import Account
 from sessionmgr.manager.commands import Commands
+from sessionmgr.manager.inbox import Inbox
 from sessionmgr.store.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sessionmgr.adapter.lazy_event import Latch
+    from sessionmgr.manager.lazy_event import Latch
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.model import AnyEvent, Session
 
@@ -64,7 +64,7 @@ class SessionState:
         self.stored = stored
         """Whether the store knows it: a session is stored with its first run."""
         self.last_seq = last_seq
-        self.intake: Final = Inbox[object]()
+        self.intake: Final = Inbox()
         self.commands: Final = Commands(self.intake)
         self.entries: Final[dict[str, RunState]] = {}
         # Lists: an empty deque weighs as much as ten of them, and these are short.

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, cast
 import trio
 
 from sessionmgr.adapter.adapter import Interrupt
-from sessionmgr.adapter.run_control import Stop
+from sessionmgr.adapter.run_context import Stop
 from sessionmgr.errors import MailboxFull, OtpError, RunCancelled, RunCrashed
 from sessionmgr.model import Cause
 from sessionmgr.otp import Run

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 import trio
 
-from sessionmgr.adapter.inbox import MOST_ITEMS
+from sessionmgr.manager.inbox import MOST_ITEMS
 from sessionmgr.model import Cost, Provenance, Usage
 
 if TYPE_CHECKING:

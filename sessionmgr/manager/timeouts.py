@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.run_control import Stop
+from sessionmgr.adapter.run_context import Stop
 from sessionmgr.manager import shutdown
 from sessionmgr.manager.clocks import Watch, watch
 from sessionmgr.manager.run_state import RunState

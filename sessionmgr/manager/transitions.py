@@ -9,7 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from sessionmgr.adapter.question import Allow, Deny
-from sessionmgr.adapter.run_control import Stop
+from sessionmgr.adapter.run_context import Stop
 from sessionmgr.manager.append_batch import crashed, started
 from sessionmgr.model import (
     TERMINAL,
@@ -32,11 +32,12 @@ from sessionmgr.model import (
 )
 
 if TYPE_CHECKING:
-    from sessionmgr.adapter.lazy_event import Latch
     from sessionmgr.adapter.question import Decision
-    from sessionmgr.adapter.run_control import Arrived, Question
     from sessionmgr.manager.append_batch import AppendBatch
+    from sessionmgr.manager.approval import Question
     from sessionmgr.manager.commands import Fate, Message
+    from sessionmgr.manager.inbox import Arrived
+    from sessionmgr.manager.lazy_event import Latch
     from sessionmgr.manager.recorder import Recorder
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.manager.session_state import SessionState

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hypothesis import given, strategies as st
 
-from sessionmgr.adapter.validate_events import checked
+from sessionmgr.manager.validate_events import validated
 from sessionmgr.model import Event, Json, encode_event
 from sessionmgr.wire import Notification, Request
 from sessionmgr_adapters.claude import frames as claude, normalise as of_claude
@@ -82,7 +82,7 @@ def _with(value: Json, path: tuple[str | int, ...], odd: Json) -> Json:
 
 
 def keep(events: list[Event]) -> None:
-    for event in checked(tuple(events))[0]:
+    for event in validated(tuple(events))[0]:
         encode_event(event)
 
 

@@ -10,10 +10,10 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
-from sessionmgr.adapter.inbox import MOST_RUNS
 from sessionmgr.errors import InboxFull, StoreClosed
 from sessionmgr.manager import RunHandle
 from sessionmgr.manager.committer import EPOCH, FLOOR, SHORT_WINDOW, WINDOW
+from sessionmgr.manager.inbox import MOST_RUNS
 from sessionmgr.model import (
     TERMINAL,
     FailureKind,

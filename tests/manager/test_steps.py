@@ -10,9 +10,9 @@ import trio.lowlevel
 from trio.testing import MockClock
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision
-from sessionmgr.adapter.inbox import ROOM
 from sessionmgr.errors import StartRefused, StoreClosed
 from sessionmgr.manager import RunHandle
+from sessionmgr.manager.inbox import ROOM
 from sessionmgr.model import TERMINAL, FailureKind, RunResult, RunStatus
 from sessionmgr.store import Append, Appended, MemoryStore
 from sessionmgr.testing.faulty_store import FaultyStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.adapter import inbox
+from sessionmgr.manager import inbox
 
 if TYPE_CHECKING:
     from collections.abc import Generator

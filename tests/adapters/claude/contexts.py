@@ -6,12 +6,17 @@ import trio
 import trio.lowlevel
 
 from sessionmgr.adapter import RunContext, RunSpec
-from sessionmgr.adapter.inbox import Inbox
-from sessionmgr.adapter.run_control import RunControl
+from sessionmgr.manager import Clocks
+from sessionmgr.manager.plan import RunWish
+from sessionmgr.manager.run_state import RunState
+from sessionmgr.manager.session_state import SessionState
+from sessionmgr.manager.timeouts import TimeoutScheduler
 from sessionmgr.model import (
     Json,
+    Negotiation,
     Permission,
     PermissionMode,
+    Session,
 )
 from sessionmgr.model.permission import Fidelity
 from sessionmgr_adapters.claude import ClaudeOptions
@@ -25,9 +30,6 @@ async def add(given: dict[str, Json]) -> Json:
 
 
 def context(**fields: object) -> RunContext:
-    control = RunControl(
-        run_id="run", session_id="ses", provider="claude", intake=Inbox[object](), grace=1.0
-    )
     permission = Permission(
         asked=PermissionMode.DEFAULT, effective="default", fidelity=Fidelity.EXACT
     )
@@ -38,7 +40,22 @@ def context(**fields: object) -> RunContext:
         "permission": permission,
         "options": ClaudeOptions(),
     }
-    return RunContext(control, RunSpec(**{**known, **fields}), NoLauncher())  # type: ignore[arg-type]
+    spec = RunSpec(**{**known, **fields})  # type: ignore[arg-type]
+    session = Session(id="ses", provider="claude", cwd="/")
+    run = RunState(
+        live=SessionState(session, stored=False, last_seq=0),
+        timeouts=TimeoutScheduler(),
+        run_id="run",
+        spec=spec,
+        clocks=Clocks(close=1.0),
+        negotiation=Negotiation(),
+        wish=RunWish(prompt="hi"),
+        approve=None,
+        metadata={},
+        asked={},
+        message_id="msg",
+    )
+    return RunContext(run, spec, NoLauncher())
 
 
 def spec(options: ClaudeOptions | None = None, **fields: object) -> ClaudeSpec:

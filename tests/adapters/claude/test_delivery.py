@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sessionmgr.adapter import Allow, Deny
-from sessionmgr.adapter.question import by_mode
+from sessionmgr.manager.approval import by_mode
 from sessionmgr.model import PermissionMode
 from sessionmgr_adapters.claude.frames import Ask
 from sessionmgr_adapters.claude.outbound import Deliveries

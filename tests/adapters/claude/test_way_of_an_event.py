@@ -34,7 +34,7 @@ ROOTS = tuple(
     str(Path(each).parent) for each in (sessionmgr.__file__, sessionmgr_adapters.__file__)
 )
 PIECE = "<a piece>"
-FILES = 22
+FILES = 20
 """So many are given one piece of text at most."""
 HANDS = 5
 """So many tasks and threads are: pipe, recorder, the writer's thread, recorder, reader."""

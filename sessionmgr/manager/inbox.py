@@ -8,16 +8,20 @@ for room can fill it: that is an error of its own, and ends that run alone.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, cast
 
+import msgspec
 import trio
+from msgspec import UNSET
 
 from sessionmgr.errors import InboxFull
+from sessionmgr.manager.validate_events import validated, validated_blobs
+from sessionmgr.model import Event, MessageStreamed, ReasoningStreamed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-T = TypeVar("T")
+    from sessionmgr.adapter.run_context import RunControl
 
 ROOM: Final = 8 * 1024 * 1024
 """Bytes of events that may wait to be stored before `room` blocks."""
@@ -33,6 +37,8 @@ MOST_ITEMS: Final = 3 * MOST_EVENTS
 """all items together: the commands that end runs always find space, as a session has at most"""
 MOST_RUNS: Final = MOST_EVENTS // 2
 """runs that are on or wait."""
+ENVELOPE: Final = 100
+"""Approximate number of bytes of an event beside its text."""
 IN_ONE_GO: Final = 8
 """How often room is asked for until other tasks have their turn."""
 
@@ -52,7 +58,22 @@ class Urgency(IntEnum):
     """A command, or the end of a run."""
 
 
-class Inbox(Generic[T]):
+class Arrived(msgspec.Struct, frozen=True, gc=False):
+    """Events that an adapter has emitted, in their order.
+
+    The garbage collector need not know it: an inbox is emptied when it is closed.
+    """
+
+    run: RunControl
+    events: tuple[Event, ...]
+    size: int
+    blobs: tuple[bytes, ...] = ()
+    """The images that these events name, to be stored with them."""
+    is_text: bool = False
+    """Whether they are pieces of text and nothing else."""
+
+
+class Inbox:
     """A bounded queue with an account of bytes; the recorder takes from it without waiting."""
 
     __slots__ = (
@@ -62,7 +83,7 @@ class Inbox(Generic[T]):
     )
 
     def __init__(self) -> None:
-        self._sending, self._receiving = trio.open_memory_channel[T](MOST_ITEMS)
+        self._sending, self._receiving = trio.open_memory_channel[object](MOST_ITEMS)
         self._count = 0
         self._stored: trio.Event | None = None
         self._all_stored: trio.Event | None = None
@@ -78,11 +99,11 @@ class Inbox(Generic[T]):
     def __len__(self) -> int:
         return self._count
 
-    def put(self, command: T) -> None:
+    def put(self, command: object) -> None:
         """Add a command."""
         self._send(command, Urgency.NOW)
 
-    def put_request(self, request: T) -> None:
+    def put_request(self, request: object) -> None:
         """Add what a caller requests.
 
         Raises:
@@ -100,20 +121,41 @@ class Inbox(Generic[T]):
         if self._count >= MOST_REQUESTS:
             raise InboxFull(self._count, self.pending)
 
-    def put_events(self, batch: T, size: int, urgency: Urgency = Urgency.NOW) -> None:
-        """Add events, whose size is the number of bytes that were read for them.
+    def put_events(
+        self,
+        run: RunControl,
+        events: tuple[Event, ...],
+        size: int | None = None,
+        blobs: Sequence[bytes] = (),
+    ) -> None:
+        """Add a run's events, of which an adapter has read so many bytes, and the images they name.
+
+        Pieces of text, which nearly all events are, are checked here; that is cheaper than encoding
+        them.
 
         Raises:
-            InboxFull: The sender has not waited for room.
+            InboxFull: The adapter has not waited for room.
+            TypeError: An adapter may not emit this.
         """
+        is_text, written = _are_pieces(events), 0
+        if not is_text:
+            events, written = validated(events)
+        if blobs:
+            blobs = validated_blobs(blobs)
+        if size is None:
+            size = (size_of_text(events) if is_text else written) + sum(map(len, blobs))
         if self._is_closed:
             return
         if self._count >= MOST_EVENTS or (self.pending and self.pending + size > MOST_BYTES):
             raise InboxFull(self._count, self.pending)
-        self._send(batch, urgency)
+        if run.stop is not None:
+            urgency = Urgency.WITH_END
+        else:
+            urgency = Urgency.LATER if is_text and events else Urgency.SOON
+        self._send(Arrived(run, events, size, tuple(blobs), is_text and bool(events)), urgency)
         self.pending += size
 
-    def _send(self, item: T, urgency: Urgency) -> None:
+    def _send(self, item: object, urgency: Urgency) -> None:
         if self._is_closed:
             return
         try:
@@ -126,7 +168,7 @@ class Inbox(Generic[T]):
             if self.notify is not None:
                 self.notify(urgency)
 
-    def take(self) -> T | None:
+    def take(self) -> object | None:
         """Take the first item, if there is one."""
         if not self._count:
             return None
@@ -185,3 +227,29 @@ class Inbox(Generic[T]):
     def statistics(self) -> trio.MemoryChannelStatistics:
         """Return the channel's statistics."""
         return self._receiving.statistics()
+
+
+def _are_pieces(events: tuple[Event, ...]) -> bool:
+    """Return whether all are plain text pieces; no other test is as cheap."""
+    unset, text = UNSET, str
+    for event in events:
+        if type(event) is MessageStreamed:
+            if type(event.message_id) is not text and event.message_id is not None:
+                return False
+        elif type(event) is not ReasoningStreamed:
+            return False
+        if (
+            type(event.delta) is not text
+            or event.raw is not unset
+            or event.parent_tool_call_id is not unset
+            or event.synthetic is not unset
+            or event.source is not unset
+        ):
+            return False
+    return True
+
+
+def size_of_text(events: tuple[Event, ...]) -> int:
+    """Return the approximate number of bytes of text pieces."""
+    pieces = cast("tuple[MessageStreamed | ReasoningStreamed, ...]", events)
+    return sum([ENVELOPE + len(event.delta) for event in pieces])

@@ -1,10 +1,9 @@
-"""What an adapter tells, looked at before it is taken in: one odd event must cost nobody else.
+"""Validation of the events that an adapter emits: one odd event must cost no other run.
 
-A figure that no provider can have meant is taken for one that nobody has said, and that is told.
+A figure that no provider can have meant is left out, and the record says so.
 Any other impossible value is a mistake of the adapter and crashes its run: each event is decoded
 from its encoded form, so that a value of a wrong type is found here and not by a reader of the
-record. Nearly all events are pieces of text; these are checked in place, which is cheaper than
-encoding them.
+record.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import msgspec
-from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
 from sessionmgr.model import (
@@ -22,9 +20,7 @@ from sessionmgr.model import (
     Failure,
     FailureKind,
     KnownEvent,
-    MessageStreamed,
     Provenance,
-    ReasoningStreamed,
     RunPaused,
     SessionClosed,
     SessionCreated,
@@ -44,8 +40,6 @@ MOST_USD: Final = 10.0**6
 LARGEST_BITS: Final = 63
 MOST_SHOWN: Final = 80
 """Maximum number of characters of a wrong value in a message."""
-_ENVELOPE: Final = 100
-"""Approximate number of bytes of an event beside its text."""
 _OURS: Final = (SessionCreated, SessionClosed, RunPaused)
 _LOOKED_AT: Final = frozenset({TokenUsageUpdated, *_OURS})
 # Values that are too deep, too large or half a character are left to the encoder.
@@ -65,14 +59,12 @@ def _decode_one() -> Callable[[bytes], KnownEvent]:
     return msgspec.json.Decoder(KnownEvent).decode
 
 
-def checked(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], int | None]:
-    """Return the events in storable form, and their size in bytes if known.
+def validated(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], int]:
+    """Return the events in storable form, and their size in bytes.
 
     Raises:
         TypeError: No adapter may tell this, or not so.
     """
-    if _are_pieces(events):
-        return events, None
     if not _LOOKED_AT.isdisjoint(map(type, events)):
         events = tuple(each for event in events for each in _checked(event))
     try:
@@ -83,7 +75,7 @@ def checked(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], int | None]:
     return (found, len(body)) if found == events else _one_by_one(events)
 
 
-def checked_blobs(blobs: Sequence[bytes]) -> Sequence[bytes]:
+def validated_blobs(blobs: Sequence[bytes]) -> Sequence[bytes]:
     """Return the contents of images.
 
     Raises:
@@ -95,12 +87,6 @@ def checked_blobs(blobs: Sequence[bytes]) -> Sequence[bytes]:
     return blobs
 
 
-def size_of_text(events: tuple[Event, ...]) -> int:
-    """Return the approximate number of bytes of text pieces."""
-    pieces = cast("tuple[MessageStreamed | ReasoningStreamed, ...]", events)
-    return sum([_ENVELOPE + len(event.delta) for event in pieces])
-
-
 def as_written(value: S) -> S:
     """Return a value as decoded from its encoded form.
 
@@ -109,26 +95,6 @@ def as_written(value: S) -> S:
     """
     decode = msgspec.json.Decoder(type(value)).decode
     return _as_written(value, type(value).__name__, encode_json, decode)[0]
-
-
-def _are_pieces(events: tuple[Event, ...]) -> bool:
-    """Return whether all are plain text pieces; no other test is as cheap."""
-    unset, text = UNSET, str
-    for event in events:
-        if type(event) is MessageStreamed:
-            if type(event.message_id) is not text and event.message_id is not None:
-                return False
-        elif type(event) is not ReasoningStreamed:
-            return False
-        if (
-            type(event.delta) is not text
-            or event.raw is not unset
-            or event.parent_tool_call_id is not unset
-            or event.synthetic is not unset
-            or event.source is not unset
-        ):
-            return False
-    return True
 
 
 def _one_by_one(events: tuple[Event, ...]) -> tuple[tuple[Event, ...], int]:

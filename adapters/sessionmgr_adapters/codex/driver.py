@@ -157,19 +157,19 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
         """Take the frames of one read."""
         state = self.state
         events: list[Event] = []
-        item: str | None = None  # whose text streams, under which name
-        name = ""
+        own = state.thread if state.started else None
+        item = name = ""  # whose text streams, under which name
         for frame in frames:
             # Nearly all frames are such, so they do not take the long way.
-            if type(frame) is MessageDelta and frame.thread_id == state.thread and state.started:
+            if type(frame) is MessageDelta and frame.thread_id == own:
                 if frame.item_id != item:
                     item, name = frame.item_id, state.name(frame.item_id)
                 events.append(MessageStreamed(delta=frame.delta, message_id=name))
                 continue
-            item = None
             events += normalise(frame, state)
             if not isinstance(frame, Delta):
                 events += self._heed(frame)
+            own, item = state.thread if state.started else None, ""
         self.emit(*events)
         self.changes.note()
 

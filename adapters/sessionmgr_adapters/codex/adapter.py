@@ -122,7 +122,7 @@ class CodexAdapter(ProviderAdapter):
         self._kept: Final[WeakValueDictionary[str, CodexConnection]] = WeakValueDictionary()
         """Which app-server keeps a thread."""
         self._busy: Final[set[str]] = set()
-        """Threads that a run is on: Codex itself would take a second turn for more of the first."""
+        """Threads that a run is on."""
 
     @classmethod
     def declares(cls, environ: Mapping[str, str]) -> Declared:
@@ -144,57 +144,57 @@ class CodexAdapter(ProviderAdapter):
 
     async def run(self, run: RunContext) -> None:
         """Have a prompt answered, and tell what happens."""
-        options = _options(run)
-        fault = await _fault(run, options)
-        if fault is not None:
-            await run.fail(config_invalid(fault))
+        options = CodexOptions.of(run.options)
+        thread = "" if options.fork else run.provider_session_id or ""
+        failure = await self._refusal(run, options, thread)
+        if failure is not None:
+            await run.fail(failure)
             return
-        thread = None if options.fork else run.provider_session_id
-        if thread is not None and self._is_busy(thread):
-            message = f"another run is on the thread {thread}"
-            await run.fail(Failure(kind=FailureKind.SESSION_BUSY, message=message, phase="start"))
-            return
-        if thread is not None:
-            self._busy.add(thread)
+        self._busy.add(thread)
         try:
             with bounds(run, options) as limits:
                 if options.exec:
-                    await self._play_once(run, limits)
+                    await self._play_once(run, options, limits)
                 else:
-                    await self._play(run, limits)
+                    await self._play(run, options, limits)
         except ProcessError as error:
             await run.fail(start_failure(error))
         except (ConfigUnreadableError, ImageRefusedError) as error:
             await run.fail(config_invalid(str(error)))
         finally:
-            self._busy.discard(thread or "")
+            self._busy.discard(thread)
 
-    def _is_busy(self, thread: str) -> bool:
-        """Whether a run is on a thread, be it one that it has begun itself."""
-        return thread in self._busy or any(each.thread == thread for each in self._runs.values())
-
-    async def _play(self, run: RunContext, limits: Bounds) -> None:
-        """Play a run on a thread of an app-server."""
-        rules = loose(run, _options(run))
+    async def _refusal(self, run: RunContext, options: CodexOptions, thread: str) -> Failure | None:
+        """Return why a run is not begun."""
+        fault = await _fault(run, options)
+        if fault is not None:
+            return config_invalid(fault)
+        if options.exec and not await self._is_told(run):
+            return config_invalid(_ANOTHER)
+        rules = None if options.exec else loose(run, options)
         if rules is not None:
-            await run.fail(_let_out(run, rules))
-            return
+            return _let_out(run, rules)
+        # Codex would take a second turn for more of the first. Nothing is awaited from here on.
+        if thread and thread in {*self._busy, *(each.thread for each in self._runs.values())}:
+            message = f"another run is on the thread {thread}"
+            return Failure(kind=FailureKind.SESSION_BUSY, message=message, phase="start")
+        return None
+
+    async def _play(self, run: RunContext, options: CodexOptions, limits: Bounds) -> None:
+        """Play a run on a thread of an app-server."""
         content = content_of(run.prompt, await read_images(run.images, run.cwd))
-        spec = make_spec(run, _options(run))
+        asked = Asked(options, limits, content, self._prompts, self._warned)
+        spec = make_spec(run, options)
         tries = 1
-        asked = Asked(limits, content, self._prompts, self._warned, ConfigCache())
         while not await self._try(run, spec, asked, tries):
             await trio.sleep(pause_before(tries))
             tries += 1
 
-    async def _play_once(self, run: RunContext, limits: Bounds) -> None:
+    async def _play_once(self, run: RunContext, options: CodexOptions, limits: Bounds) -> None:
         """Play a run on a process of its own."""
         await read_images(run.images, run.cwd)  # Codex passes over what is none
-        if not await self._is_told(run):
-            await run.fail(config_invalid(_ANOTHER))
-            return
         await self._have_released(run, None)
-        spec = one_shot_spec(run, _options(run), limits)
+        spec = one_shot_spec(run, options, limits)
         once = self._runs[run.run_id] = OneShot(run, spec, self._meters)
         try:
             await once.perform()
@@ -211,7 +211,7 @@ class CodexAdapter(ProviderAdapter):
             return True
         if thread in self._prompts:
             return self._prompts.has(thread, text)
-        return await is_recorded(home_of(run, _options(run)), thread, text)
+        return await is_recorded(home_of(run, CodexOptions.of(run.options)), thread, text)
 
     async def _try(self, run: RunContext, spec: ConnectionSpec, asked: Asked, tries: int) -> bool:
         """Play a run and tell how it ended, unless its app-server is to be started again."""
@@ -220,7 +220,7 @@ class CodexAdapter(ProviderAdapter):
             was_used = connection in self._configs
             configs = self._configs.setdefault(connection, ConfigCache())
             await self._have_released(run, connection)
-            driver = await self._drive(run, lease, replace(asked, configs=configs))
+            driver = await self._drive(run, lease, asked, configs)
             if driver.keeps():
                 self._kept[driver.thread] = connection
             if run.cancelling is not None:
@@ -241,9 +241,9 @@ class CodexAdapter(ProviderAdapter):
             await keeper.cache.release(run.provider_session_id or "")
 
     async def _drive(
-        self, run: RunContext, lease: Lease[CodexConnection], asked: Asked
+        self, run: RunContext, lease: Lease[CodexConnection], asked: Asked, configs: ConfigCache
     ) -> CodexDriver:
-        driver = self._runs[run.run_id] = CodexDriver(run, _options(run), asked)
+        driver = self._runs[run.run_id] = CodexDriver(run, asked, configs)
         try:
             await driver.play(await lease.connection.open(run.run_id, driver))
         finally:
@@ -332,8 +332,3 @@ def _let_out(run: RunContext, rules: Path) -> Failure:
         "as well: exec=true leaves them out, rules=true has them hold"
     )
     return Failure(kind=FailureKind.PERMISSION_REFUSED, message=message, phase="start")
-
-
-def _options(run: RunContext) -> CodexOptions:
-    assert isinstance(run.options, CodexOptions)
-    return run.options

@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter import RunContext
     from sessionmgr.model import Event, Failure, Json
+    from sessionmgr_adapters.codex.configured import ConfigCache
     from sessionmgr_adapters.codex.frames import Turn
-    from sessionmgr_adapters.codex.options import CodexOptions
     from sessionmgr_adapters.codex.preparation import Asked
 
 
 class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
     """One run on a thread of an app-server."""
 
-    def __init__(self, run: RunContext, options: CodexOptions, asked: Asked) -> None:
+    def __init__(self, run: RunContext, asked: Asked, configs: ConfigCache) -> None:
         super().__init__(run, TRANSITIONS, Phase.CONNECTING, lost=Step.LOST, minor=MINOR)
         self.state: Final = State()
         self.state.warned = asked.warned
@@ -58,10 +58,9 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
         """Why it comes to nothing, whatever Codex says."""
         self.changes: Final = Changes()
         self.caller: Final = JsonRpcCaller(self._send, is_passing)
-        self._options: Final = options
         self._asked: Final = asked
-        self._preparation: Final = Preparation(self, options, asked)
-        self._handler: Final = CodexRequestHandler(self, options)
+        self._preparation: Final = Preparation(self, asked, configs)
+        self._handler: Final = CodexRequestHandler(self, asked.options)
         self._cleanup: Final = Cleanup(self)
         self._follow_ups: Final = FollowUps(run)
         self._steered: Final[set[str]] = set()
@@ -126,7 +125,7 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
         """Offer another message, and say whether it is a matter of this run now."""
         await trio.lowlevel.checkpoint()
         is_on = self.phase is Phase.RUNNING and bool(self.state.turn)
-        if not is_on or self._options.follow_up == "later":
+        if not is_on or self._asked.options.follow_up == "later":
             return False
         params: dict[str, Json] = {
             "threadId": self.state.thread,
@@ -279,7 +278,7 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
         """
         is_well = self.phase is Phase.OVER and self._has_completed and not self.is_deaf
         is_odd = self._cleanup.is_there or self.state.agents.were_called
-        return self._options.keep and is_well and not is_odd
+        return self._asked.options.keep and is_well and not is_odd
 
 
 async def end_of(run: RunContext, turn: Turn, state: State) -> None:

@@ -19,7 +19,7 @@ from sessionmgr.process import Tail
 if TYPE_CHECKING:
     from sessionmgr.adapter.kit.json_rpc_caller import Answer, Refusal
     from sessionmgr.model import Json
-    from sessionmgr_adapters.codex.frames import Turn, TurnError
+    from sessionmgr_adapters.codex.frames import Turn
     from sessionmgr_adapters.codex.state import State
 
 _QUOTED: Final = re.compile(r"""(["'`])~?/[^"'`\n]*/(?=[^"'`/\n]+\1)""")
@@ -111,9 +111,8 @@ def failure_of(
     and `resets_at` when the limit that is hit begins anew, if that was told.
     """
     name, status = _read(info)
-    kind = _kind(name, status)
-    is_spent = name == _SPENT and resets_at is not None
-    if is_spent:
+    kind = _BY_CLASS.get(name) or _BY_STATUS.get(status or 0, FailureKind.PROVIDER_ERROR)
+    if name == _SPENT and resets_at is not None:
         kind = FailureKind.RATE_LIMITED
     broke_off = name in _OF_THE_LINE and status is None
     if name == "other":
@@ -136,20 +135,7 @@ def failure_of(
 
 def retry_failure(info: Json, message: str) -> Failure:
     """Return what Codex tries again for."""
-    failure = failure_of(info, message)
-    return Failure(
-        kind=failure.kind,
-        message=failure.message,
-        retryable=True,
-        resumable=True,
-        provider_code=failure.provider_code,
-        phase="turn",
-    )
-
-
-def agent_failure(error: TurnError) -> Failure:
-    """Return why an agent that the run has called has failed."""
-    return failure_of(error.codex_error_info, error.message)
+    return replace(failure_of(info, message), retryable=True, resumable=True)
 
 
 def refused(answer: Answer, kind: FailureKind | None = None) -> Failure:
@@ -227,12 +213,6 @@ def _read(info: Json) -> tuple[str, int | None]:
             return name, status if isinstance(status, int) else None
         case _:
             return "other", None
-
-
-def _kind(name: str, status: int | None) -> FailureKind:
-    if name in _BY_CLASS:
-        return _BY_CLASS[name]
-    return _BY_STATUS.get(status or 0, FailureKind.PROVIDER_ERROR)
 
 
 # --- starts that are tried again -----------------------------------------------------------------

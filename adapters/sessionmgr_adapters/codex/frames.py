@@ -238,10 +238,15 @@ class ThreadRef(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Where Codex records it."""
 
 
-class Opened(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The result of opening a thread."""
+class ThreadRead(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The result of a call that is about a thread, as far as it names that."""
 
     thread: ThreadRef
+
+
+class Opened(ThreadRead, frozen=True, kw_only=True):
+    """The result of opening a thread."""
+
     model: str | None = None
     cwd: str | None = None
     approval_policy: Json = None

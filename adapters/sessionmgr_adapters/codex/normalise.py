@@ -35,7 +35,7 @@ from sessionmgr.model import (
     Usage,
 )
 from sessionmgr_adapters.codex import frames, items
-from sessionmgr_adapters.codex.failures import agent_failure, retry_failure
+from sessionmgr_adapters.codex.failures import failure_of, retry_failure
 from sessionmgr_adapters.codex.items import (
     agents_in,
     begins_agents,
@@ -278,7 +278,8 @@ def _turn_of_an_agent(frame: frames.TurnStarted | frames.TurnEnded, state: State
     state.retries.pop(thread, None)
     events = _not_compacted(thread, state)
     if state.agents.end(thread, turn.id) and turn.error is not None:
-        failure, parent = agent_failure(turn.error), parent_of(thread, state)
+        failure = failure_of(turn.error.codex_error_info, turn.error.message)
+        parent = parent_of(thread, state)
         events.append(
             ErrorOccurred(failure=failure, severity="warning", parent_tool_call_id=parent)
         )

@@ -20,8 +20,9 @@ from sessionmgr_adapters.codex.configured import (
 )
 from sessionmgr_adapters.codex.decode import decoded
 from sessionmgr_adapters.codex.failures import refused, unreadable
-from sessionmgr_adapters.codex.frames import ThreadRef
+from sessionmgr_adapters.codex.frames import ThreadRead
 from sessionmgr_adapters.codex.launch import described, home_of, opening
+from sessionmgr_adapters.codex.options import CodexOptions
 from sessionmgr_adapters.codex.policy import (
     POLICIES,
     Bounds,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from sessionmgr.model import Failure
     from sessionmgr_adapters.codex.driver import CodexDriver
     from sessionmgr_adapters.codex.frames import Settings
-    from sessionmgr_adapters.codex.options import CodexOptions
 
 OLDEST: Final = (0, 163, 0)
 
@@ -46,23 +46,23 @@ OLDEST: Final = (0, 163, 0)
 class Asked(msgspec.Struct, frozen=True):
     """What a run is begun with."""
 
+    options: CodexOptions
     limits: Bounds
     content: list[Json]
     prompts: Prompts
     """The system prompts of all threads."""
     warned: set[str]
     """Warnings that concern no thread and were already reported."""
-    configs: ConfigCache
-    """What this app-server has said of its configuration."""
 
 
 class Preparation:
     """Greets, opens the thread, has its permissions in force, and its system prompt told."""
 
-    def __init__(self, driver: CodexDriver, options: CodexOptions, asked: Asked) -> None:
+    def __init__(self, driver: CodexDriver, asked: Asked, configs: ConfigCache) -> None:
         self._run: Final = driver.run
-        self._options: Final = options
+        self._options: Final = asked.options
         self._asked: Final = asked
+        self._configs: Final = configs
         self._caller: Final = driver.caller
         self._state: Final = driver.state
         self._changes: Final = driver.changes
@@ -89,7 +89,7 @@ class Preparation:
 
     async def _configured(self) -> Configured | Failure:
         """Return what is configured where the run works, by the app-server's own word."""
-        cwd, configs = self._run.cwd, self._asked.configs
+        cwd, configs = self._run.cwd, self._configs
         files = configs.state(home_of(self._run, self._options), cwd)
         known = configs.get(cwd, files)
         if known is not None:
@@ -161,7 +161,7 @@ async def unoffered(
     answer = await caller.call("thread/read", {"threadId": thread, "includeTurns": False})
     if answer.refusal is not None:
         return refused(answer)
-    read = decoded(answer.result, _ThreadRead)
+    read = decoded(answer.result, ThreadRead)
     if read is None:
         return unreadable(answer.method)
     begun = None if read.thread.path is None else await _begun_with(trio.Path(read.thread.path))
@@ -192,10 +192,6 @@ def _is_same(tool: FunctionTool, begun: Json) -> bool:
 
 def _invalid(message: str) -> Failure:
     return config_invalid(f"options.tools: {message}")
-
-
-class _ThreadRead(msgspec.Struct):
-    thread: ThreadRef
 
 
 class _Payload(msgspec.Struct):

@@ -302,8 +302,8 @@ class CodexConnection(StdioChild):
     def _undo(self, call: Call, answer: Response | ErrorResponse) -> None:
         """End what was begun for somebody who has left before it was known what it is."""
         thread = str(call.params.get("threadId"))
-        begun = decoded(answer.result, frames.TurnBegun) if isinstance(answer, Response) else None
-        opened = decoded(answer.result, frames.Opened) if isinstance(answer, Response) else None
+        result = answer.result if isinstance(answer, Response) else b""
+        begun, opened = decoded(result, frames.TurnBegun), decoded(result, frames.ThreadRead)
         if call.method == "turn/start" and begun is not None:
             self.call_soon("turn/interrupt", {"threadId": thread, "turnId": begun.turn.id})
         elif call.method in OPENING and opened is not None:
@@ -312,7 +312,7 @@ class CodexConnection(StdioChild):
             self.cache.give_up(thread)
 
     def _bind(self, conversation: CodexConversation, call: Call, answer: Response) -> list[Frame]:
-        opened = decoded(answer.result, frames.Opened)
+        opened = decoded(answer.result, frames.ThreadRead)
         if opened is None:
             return []
         conversation.thread = opened.thread.id

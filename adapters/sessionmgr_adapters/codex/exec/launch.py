@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sessionmgr.adapter import RunContext
-    from sessionmgr.process.launcher import Launcher
     from sessionmgr_adapters.codex.configured import Configured
     from sessionmgr_adapters.codex.options import CodexOptions
     from sessionmgr_adapters.codex.policy import Bounds
@@ -57,7 +56,6 @@ ALWAYS: Final[tuple[tuple[str, Json], ...]] = (
 class OneShotSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A `codex exec` to start."""
 
-    launcher: Launcher
     program: tuple[str, ...]
     cwd: str
     env: dict[str, str]
@@ -139,7 +137,6 @@ def make_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> OneShot
         require_free(options.command)
     wished |= _said(run) | _confines(limits) | secrecy(options, (*known, *projects))
     return OneShotSpec(
-        launcher=run.launcher,
         program=options.command,
         cwd=run.cwd,
         env=env,

@@ -10,12 +10,10 @@ from hypothesis import given, strategies as st
 
 from sessionmgr.model import Json
 from sessionmgr_adapters.codex.exec.launch import OneShotSpec, toml
-from tests.adapter.no_launcher import NoLauncher
 
 
 def spec(**more: object) -> OneShotSpec:
     known: dict[str, object] = {
-        "launcher": NoLauncher(),
         "program": ("codex",),
         "cwd": "/work",
         "env": {"A": "b"},

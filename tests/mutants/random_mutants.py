@@ -17,7 +17,9 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from math import inf
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -111,8 +113,8 @@ class Copy:
         return max(named) if named else found[1] if found else said.strip()[-200:]
 
 
-async def judge(copy: Copy, drawn: Drawn, reach: Reach, first: Sequence[str]) -> bool:
-    """Say of a mutant whether tests notice it."""
+async def judge(copy: Copy, drawn: Drawn, reach: Reach, first: Sequence[str], most: float) -> bool:
+    """Say of a mutant whether tests notice it, of those that take `most` seconds in all."""
     began = time.monotonic()
     tests = [*first]
     package = next(name for name, path in UNDER.items() if drawn.path.startswith(f"{path}/"))
@@ -122,12 +124,15 @@ async def judge(copy: Copy, drawn: Drawn, reach: Reach, first: Sequence[str]) ->
     reached = reach.tests(drawn.path, change.within, change.line, digest_of(source))
     tests += [each for each in reached if exists(each) and each not in first]
     tests.sort(key=lambda test: test not in first and not test.startswith(own))
+    known = len(tests)
+    tests = within(most, tests, reach.seconds)
     usual = sum(reach.seconds.get(each, UNKNOWN) for each in tests) or UNKNOWN
     killer = await copy.failed(drawn, tests or own, usual)
     seconds = time.monotonic() - began
-    verdict = "SURVIVED" if killer is None else f"killed by {killer[:90]}"
+    verdict = "SURVIVED" if len(tests) == known else "not killed so far"
+    verdict = verdict if killer is None else f"killed by {killer[:90]}"
     print(f"{drawn.name} in {change.within}: {change.said_of(source)}", flush=True)
-    print(f"    {verdict} ({len(tests)} tests, {seconds:.0f} s)", flush=True)
+    print(f"    {verdict} ({len(tests)} of {known} tests, {seconds:.0f} s)", flush=True)
     return killer is not None
 
 
@@ -137,16 +142,28 @@ def tests_of(path: str, package: str) -> Sequence[str]:
     return [own] if package == "adapters" and (ROOT / own).is_dir() else TESTS[package]
 
 
+def within(most: float, tests: Sequence[str], seconds: Mapping[str, float]) -> list[str]:
+    """Return the first tests, and one at least, as long as they take `most` seconds in all."""
+    ends = accumulate(seconds.get(each, UNKNOWN) for each in tests)
+    return [
+        each
+        for number, (each, end) in enumerate(zip(tests, ends, strict=True))
+        if not number or end <= most
+    ]
+
+
 def exists(test: str) -> bool:
     """Whether the module of a test is still there."""
     return (ROOT / test.partition("::")[0]).exists()
 
 
-async def judge_all(chosen: Sequence[Drawn], reach: Reach, first: Sequence[str]) -> int:
+async def judge_all(
+    chosen: Sequence[Drawn], reach: Reach, first: Sequence[str], most: float
+) -> int:
     """Judge one after the other; return how many survive."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
         copy = Copy(Path(directory))
-        return [await judge(copy, each, reach, first) for each in chosen].count(False)
+        return [await judge(copy, each, reach, first, most) for each in chosen].count(False)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -162,6 +179,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--at", type=int, help="only changes of this line")
     parser.add_argument("--share", default="1/1", help="which of so many: 1/2 and 2/2 are all")
     parser.add_argument("--first", action="append", default=[], help="tests to run before others")
+    parser.add_argument(
+        "--most", type=float, default=inf, help="seconds that the tests of one may have taken"
+    )
     options = parser.parse_args(arguments)
     known = list(all_changes(options.under or list(UNDER), options.part))
     known = [each for each in known if options.at in {None, each.change.line}]
@@ -171,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     reach = Reach({}, {})
     if options.reach is not None:
         reach = msgspec.json.decode(options.reach.read_bytes(), type=Reach)
-    survivors = trio.run(judge_all, chosen, reach, options.first)
+    survivors = trio.run(judge_all, chosen, reach, options.first, options.most)
     print(f"{len(chosen) - survivors} of {len(chosen)} mutants killed")
     return 1 if survivors else 0
 

@@ -8,6 +8,7 @@ from trio.testing import MockClock
 
 from sessionmgr.adapter import Health, ProviderAdapter, RunContext
 from sessionmgr.manager import Clocks
+from sessionmgr.manager.provider_branch import SOON
 from sessionmgr.model import FailureKind, RunStarted, RunStatus
 from sessionmgr.otp import Cast, Continue, Ref, child
 from tests.manager.house import open_house
@@ -15,6 +16,12 @@ from tests.manager.house import open_house
 
 class Nap(Cast, frozen=True):
     """Handle nothing else for some time, then crash."""
+
+    seconds: float
+
+
+class Rest(Cast, frozen=True):
+    """Handle nothing else for some time."""
 
     seconds: float
 
@@ -35,7 +42,10 @@ class Busy(ProviderAdapter):
         await run.emit(RunStarted(provider_session_id="p"))
         if run.prompt == "wait":
             await trio.sleep_forever()
-        if run.prompt == "connect":
+        if run.prompt == "work":
+            await trio.sleep(1)
+        if run.prompt.startswith("connect"):
+            await trio.sleep(float(run.prompt.removeprefix("connect") or 0))
             for _ in range(5):
                 await run.connections.start_child(child(_break_down))
             await trio.sleep_forever()
@@ -45,6 +55,9 @@ class Busy(ProviderAdapter):
         await trio.sleep_forever()
 
     async def handle_cast(self, message: Cast, /) -> Continue | None:
+        if isinstance(message, Rest):
+            await trio.sleep(message.seconds)
+            return None
         if isinstance(message, Nap):
             await trio.sleep(message.seconds)
             raise LookupError("woken")
@@ -145,6 +158,21 @@ async def test_a_start_that_comes_while_the_connections_fail_waits_for_their_res
         assert (await second.result()).status is RunStatus.COMPLETED
         assert (await (await good.submit("b")).result()).status is RunStatus.COMPLETED
         assert len(Busy.refs) == 1  # the adapter itself goes on
+
+
+async def test_a_start_that_waits_in_a_mailbox_while_the_connections_fail_is_made_once(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(others={"busy": Busy}) as house:
+        bad = await house.manager.open_session("busy")
+        good = await house.manager.open_session("busy")
+        await bad.submit("connect 1")
+        await trio.sleep(0.5)
+        Busy.refs[-1].cast(Rest(0.5 + SOON / 2))  # until the branch waits for the restart
+        run = await good.submit("work")
+        assert (await run.result()).status is RunStatus.COMPLETED
+        assert Busy.prompts == ["connect 1", "work"]
+        assert len(Busy.refs) == 1
 
 
 async def test_a_message_that_the_provider_does_not_answer_ends_with_the_manager_s_patience(

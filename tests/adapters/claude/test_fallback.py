@@ -86,6 +86,32 @@ async def test_the_beginning_of_a_line_is_no_word(autojump_clock: MockClock) -> 
         assert await codes(run) == ["fallback_hung"]
 
 
+@pytest.mark.parametrize("kept", [False, True])
+async def test_a_child_that_goes_before_its_first_word_as_its_run_is_cancelled_is_not_replaced(
+    autojump_clock: MockClock, kept: bool
+) -> None:
+    async def script(it: Talk) -> None:
+        if kept and len(sdk.conversations) == 1:
+            await answer(it)
+            return
+        await heard_prompt(it)
+        await it.gate("asked")
+        sdk.connections[-1].hang_up()
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        if kept:
+            await ran(session)
+        run = await session.submit("hi")
+        await sdk.reached("asked")
+        run.cancel()
+        sdk.open_gate("asked")
+        assert (await run.result()).status is RunStatus.CANCELLED
+        assert await codes(run) == []
+        await trio.sleep(PATIENCE)
+        assert len(sdk.connections) == 1
+
+
 async def test_two_that_hang_are_a_stall(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
         await trio.sleep_forever()

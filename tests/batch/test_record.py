@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sessionmgr import run_batch
-from sessionmgr.batch import read_job
+from sessionmgr.batch import batch_id, read_job
 from sessionmgr.testing.scripted import Fail
 from tests.batch.hall import job, open_hall, results_of
 
@@ -13,7 +13,9 @@ async def test_a_job_is_read_as_its_batch_has_recorded_it(
 ) -> None:
     jobs = [job("a", cwd=str(tmp_path)), job("b", Fail(), cwd=str(tmp_path))]
     async with open_hall() as hall:
-        await results_of(run_batch(hall.manager, jobs, out=tmp_path))
+        batch = run_batch(hall.manager, jobs, out=tmp_path)
+        await results_of(batch)
+    assert batch_id(tmp_path) == batch.id
     for each, state in zip(jobs, ["completed", "failed"], strict=True):
         record = read_job(tmp_path, each.id)
         assert record is not None
@@ -27,4 +29,5 @@ async def test_there_is_no_record_of_a_job_that_the_batch_does_not_have(
         await results_of(run_batch(hall.manager, [job("a")], out=tmp_path / "out"))
     assert read_job(tmp_path / "out", "b") is None
     assert read_job(tmp_path / "none", "a") is None
+    assert batch_id(tmp_path / "none") is None
     assert not (tmp_path / "none").exists()

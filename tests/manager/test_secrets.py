@@ -25,9 +25,9 @@ from sessionmgr.model import (
     ToolCallUpdated,
     TurnCompleted,
 )
-from sessionmgr.store.redaction import Redactor
-from sessionmgr.testing.scripted import Hang, Say
-from tests.manager.house import House, open_house, play
+from sessionmgr.store.redaction import REDACTED, Redactor
+from sessionmgr.testing.scripted import Fail, Hang, Say, Tool
+from tests.manager.house import House, events, open_house, play
 
 SECRET = "hunter2-and-more"
 REDACTOR = Redactor([SECRET])
@@ -49,6 +49,21 @@ async def test_what_a_run_was_given_is_hidden_in_what_follows_it(
         follow_up = await run.append(play(Say(text=SECRET)))
         await follow_up.run.result()
         assert SECRET.encode() not in await bodies(house, session.id)
+
+
+async def test_a_secret_is_in_no_result_and_in_no_event_of_who_follows_a_run(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        script = play(Say(text=f"key {SECRET}"), Tool(name=SECRET), Fail(message=f"no {SECRET}"))
+        run = await session.submit(script, env={"MY_API_KEY": SECRET})
+        result = await run.result()
+        assert (result.failure and result.failure.message) == f"no {REDACTED}"
+        assert result.text == f"key {REDACTED}"
+        told = [*await events(run), result, *await house.manager.settled(session.id)]
+        assert SECRET not in str(told)
+        assert SECRET not in str(await house.manager.result(run.id))
 
 
 async def test_variables_among_the_options_are_hidden_and_refused_as_others_are() -> None:

@@ -17,11 +17,11 @@ from sessionmgr.adapter import (
     Health,
     Mapped,
     PermissionMap,
-    ProviderAdapter,
     RunContext,
     RunSpec,
 )
 from sessionmgr.adapter.kit.images import ImageRefusedError
+from sessionmgr.adapter.kit.run_adapter import RunAdapter
 from sessionmgr.adapter.kit.run_end import (
     config_invalid,
     connection_failure,
@@ -79,7 +79,7 @@ AFTER_A_CUT: Final = 2.0
 """Seconds for a process that did not obey to be gone, before its run ends."""
 
 
-class ClaudeAdapter(ProviderAdapter):
+class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
     """Runs on Claude Code; `ClaudeOptions` are its settings."""
 
     name = "claude"
@@ -121,8 +121,6 @@ class ClaudeAdapter(ProviderAdapter):
     def __init__(self) -> None:
         super().__init__()
         self._pool: Pool = SessionPool(self._start_process)
-        self._drivers: Final[dict[str, ClaudeDriver]] = {}
-        self._plain: Final[dict[str, PlainRun]] = {}
 
     # --- a run -----------------------------------------------------------------------------------
 
@@ -170,11 +168,9 @@ class ClaudeAdapter(ProviderAdapter):
         """Run on a process of its own that prints text, once no other has its session."""
         spec = _spec(run)
         await self._pool.end(spec.session, run.connections)
-        plain = self._plain[run.run_id] = PlainRun(run, spec, _options(run))
-        try:
+        plain = PlainRun(run, spec, _options(run))
+        with self.playing(run, plain):
             await plain.answer_prompt()
-        finally:
-            del self._plain[run.run_id]
 
     async def _play(
         self, run: RunContext, prompt: Json, strategy: LaunchStrategy
@@ -209,11 +205,8 @@ class ClaudeAdapter(ProviderAdapter):
         patience = math.inf if strategy.is_last else self.patience
         driver = ClaudeDriver(run, process, _options(run), prompt, strategy, patience)
         conversation = await process.connection.open(process.spec, driver)
-        self._drivers[run.run_id] = driver
-        try:
+        with self.playing(run, driver):
             await driver.play(conversation)
-        finally:
-            del self._drivers[run.run_id]
         strategy.is_renamed = driver.state.session_id != process.spec.session
         is_fit = driver.is_fit and process.info is not None and not run.was_silent
         if not is_fit or strategy.is_own or strategy.is_renamed:
@@ -234,19 +227,6 @@ class ClaudeAdapter(ProviderAdapter):
     async def _start_process(self, spec: ClaudeSpec) -> AsyncGenerator[ClaudeProcess, None]:
         async with type(self).connect(spec) as connection:
             yield ClaudeProcess(spec, connection)
-
-    async def interrupt(self, run: RunContext) -> None:
-        """Ask the agent to end its turn; `run` reads on until it has."""
-        driver, plain = self._drivers.get(run.run_id), self._plain.get(run.run_id)
-        if plain is not None:
-            plain.stop()
-        if driver is not None:
-            await driver.interrupt()
-
-    async def append(self, run: RunContext, content: str, message_id: str) -> bool:
-        """Offer another message to the run; return whether it was taken."""
-        driver = self._drivers.get(run.run_id)
-        return driver is not None and await driver.add(content, message_id)
 
     def release(self, provider_session_id: str) -> None:
         """End the process that is kept for a session."""

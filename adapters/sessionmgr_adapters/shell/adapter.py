@@ -6,18 +6,16 @@ import os
 from pathlib import Path
 from typing import Final
 
-import trio
-
 from sessionmgr.adapter import (
     NATIVE,
     Capabilities,
     Mapped,
     PermissionMap,
-    ProviderAdapter,
     RunContext,
     RunSpec,
 )
 from sessionmgr.adapter.kit.command_line import argv_of
+from sessionmgr.adapter.kit.run_adapter import RunAdapter
 from sessionmgr.adapter.kit.run_end import config_invalid, exit_failure, start_failure
 from sessionmgr.errors import ProcessError, ProgramNotFound
 from sessionmgr.model import (
@@ -46,7 +44,7 @@ PERMISSIONS: Final = PermissionMap(
 )
 
 
-class ShellAdapter(ProviderAdapter):
+class ShellAdapter(RunAdapter[ShellRun]):
     """Runs commands of the system; `ShellOptions` are its settings."""
 
     name = "shell"
@@ -57,10 +55,6 @@ class ShellAdapter(ProviderAdapter):
     permissions = PERMISSIONS
     options = ShellOptions
     runs_commands = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._commands: dict[str, ShellRun] = {}
 
     @classmethod
     def fault(cls, spec: RunSpec) -> str | None:
@@ -77,28 +71,20 @@ class ShellAdapter(ProviderAdapter):
         """Run one command until it exits or times out."""
         options = ShellOptions.of(run.options)
         directory = str(Path(run.cwd) / (options.cwd or ""))
-        command = self._commands[run.run_id] = ShellRun(run, options.success_exit_codes)
+        command = ShellRun(run, options.success_exit_codes)
         started = ToolCallStarted(
             tool_call_id=command.tool_call_id, tool_name=TOOL, tool_input=command.tool_input
         )
         await run.emit(RunStarted(cwd=directory), started)
         try:
-            await command.run_command(_command(run, options, directory), options.limit)
+            with self.playing(run, command):
+                await command.run_command(_command(run, options, directory), options.limit)
         except CommandRefusedError as refusal:
             await _refuse(run, command, str(refusal))
         except (ProcessError, ValueError) as error:
             await _not_started(run, command, error)
         else:
             await _end(run, command)
-        finally:
-            del self._commands[run.run_id]
-
-    async def interrupt(self, run: RunContext) -> None:
-        """End the command: SIGTERM, then SIGKILL. `run` reads until it has exited."""
-        await trio.lowlevel.checkpoint()
-        command = self._commands.get(run.run_id)
-        if command is not None:
-            command.stop()
 
 
 def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:

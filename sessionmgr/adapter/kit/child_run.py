@@ -10,12 +10,10 @@ tree is empty.
             self.run.emit_nowait(*(event for line in lines for event in normalise(line)))
 
     async def run(self, run: RunContext) -> None:
-        child = self._children[run.run_id] = EchoRun(run)
-        facts = await child.play(Command(argv=("echo-agent",), cwd=run.cwd, env=run.env))
+        child = EchoRun(run)
+        with self.playing(run, child):  # see `RunAdapter`
+            facts = await child.play(Command(argv=("echo-agent",), cwd=run.cwd, env=run.env))
         ...  # run.finish() or run.fail(exit_failure(facts, child.tail))
-
-    async def interrupt(self, run: RunContext) -> None:
-        self._children[run.run_id].stop()
 """
 
 from __future__ import annotations
@@ -115,6 +113,16 @@ class ChildRun:
     def stop(self) -> None:
         """End the child; `play` reads until it has exited."""
         self._is_stopped.set()
+
+    async def interrupt(self) -> None:
+        """End the child: `play` reads until it has exited."""
+        self.stop()
+        await trio.lowlevel.checkpoint()
+
+    async def add(self, content: str, message_id: str) -> bool:
+        """Take no other message."""
+        await trio.lowlevel.checkpoint()
+        return False
 
     def done(self) -> None:
         """Note that the child has sent its last message, and is about to exit."""

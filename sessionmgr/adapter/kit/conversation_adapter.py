@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
 
-from sessionmgr.adapter.adapter import ProviderAdapter
 from sessionmgr.adapter.connections import Keyed, Living
 from sessionmgr.adapter.kit.connection_pool import ConnectionPool
 from sessionmgr.adapter.kit.conversation_run import ConversationRun
+from sessionmgr.adapter.kit.run_adapter import RunAdapter
 from sessionmgr.adapter.kit.run_end import connection_failure, process_exited, start_failure
 from sessionmgr.errors import ProcessError
-from sessionmgr.model import UNSUPPORTED
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -45,7 +44,7 @@ C = TypeVar("C", bound=ChildConnection)
 D = TypeVar("D", bound=ConversationRun[Any, Any])
 
 
-class ConversationAdapter(ProviderAdapter, Generic[Spec, C, D]):
+class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
     """Plays runs as conversations on connections that it leases."""
 
     max_leases: ClassVar[int] = 1
@@ -54,7 +53,6 @@ class ConversationAdapter(ProviderAdapter, Generic[Spec, C, D]):
     def __init__(self) -> None:
         super().__init__()
         self._pool: Final = ConnectionPool[Spec, C](type(self).connect, max_leases=self.max_leases)
-        self._drivers: Final[dict[str, D]] = {}
 
     # --- what a subclass implements --------------------------------------------------------------
 
@@ -89,11 +87,9 @@ class ConversationAdapter(ProviderAdapter, Generic[Spec, C, D]):
         """Play one run: one conversation."""
         try:
             async with self._pool.lease(self.spec(run), run.connections) as lease:
-                driver = self._drivers[run.run_id] = self.drive(run)
-                try:
+                driver = self.drive(run)
+                with self.playing(run, driver):
                     await driver.play(await self.open(run, lease.connection, driver))
-                finally:
-                    del self._drivers[run.run_id]
                 if driver.is_broken or run.was_silent or not self.is_fit(run, driver):
                     lease.abandon()
                 await self._end(run, driver, lease.connection)
@@ -110,24 +106,3 @@ class ConversationAdapter(ProviderAdapter, Generic[Spec, C, D]):
             await self.finish(run, driver)
         else:  # exit code 0 is no success in the middle of a turn
             await run.fail(connection_failure(connection))
-
-    async def interrupt(self, run: RunContext) -> None:
-        """Ask the provider to end the turn; `run` goes on until it has."""
-        driver = self._drivers.get(run.run_id)
-        if driver is not None:
-            await driver.interrupt()
-
-    async def append(self, run: RunContext, content: str, message_id: str) -> bool:
-        """Offer another message to the turn, and return whether it was taken."""
-        driver = self._drivers.get(run.run_id)
-        return driver is not None and await driver.add(content, message_id)
-
-    @classmethod
-    def can_interrupt(cls) -> bool:
-        """Whether its drivers can end a turn."""
-        return cls.capabilities.interrupt != UNSUPPORTED
-
-    @classmethod
-    def can_append(cls) -> bool:
-        """Whether its drivers can give a message to a turn that runs."""
-        return cls.capabilities.steer != UNSUPPORTED

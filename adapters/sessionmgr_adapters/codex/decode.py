@@ -71,7 +71,6 @@ _NOTICES: Final[dict[str, type[Notice]]] = {
 class _ItemNotice(msgspec.Struct, rename="camel"):
     item: msgspec.Raw
     thread_id: str = ""
-    turn_id: str = ""
 
 
 _REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -125,14 +124,14 @@ def notice_of(message: Notification) -> Notice | Untyped:
         if method in _ITEMS:
             told = _ITEM.decode(params)
             item = read_item(bytes(told.item))
-            return _ITEMS[method](thread_id=told.thread_id, turn_id=told.turn_id, item=item)
+            return _ITEMS[method](thread_id=told.thread_id, item=item)
         if method in _DECODERS:
             return _DECODERS[method].decode(params)
     except _REFUSALS as refusal:
         value: dict[str, Json] = {"method": method, "params": _json(params)}
         return Untyped(value, str(refusal))
     value_ = _json(params)
-    return frames.Unknown(method, value_, thread_of(value_) or "")
+    return frames.Unknown(method=method, params=value_, thread_id=thread_of(value_) or "")
 
 
 def frame_of(message: Message | NoFrame) -> Frame | Response | ErrorResponse:
@@ -153,9 +152,10 @@ def thread_in(frame: Frame | Response | ErrorResponse) -> str:
             return thread.id
         case Asking(params=params) | Untyped(value={"params": params}):
             return thread_of(params) or ""
+        case frames.Notice():
+            return frame.thread_id
         case _:
-            found: str = getattr(frame, "thread_id", "")
-            return found
+            return ""
 
 
 def asking_of(message: Request) -> Asking:

@@ -25,7 +25,6 @@ class Hello(msgspec.Struct, frozen=True, rename="camel"):
     """What the app-server says of itself, once; or that it does not want to talk."""
 
     user_agent: str = ""
-    codex_home: str = ""
     account: str = ""
     """Who pays, as far as it knows: `apiKey`, `chatgpt`, …"""
     refusal: Refusal | None = None
@@ -45,7 +44,9 @@ class Hello(msgspec.Struct, frozen=True, rename="camel"):
 # --- notices ------------------------------------------------------------------------------------
 
 
-class _Notice(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class Notice(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What happens, or has happened, in a thread; in none, where it has no name."""
+
     thread_id: str = ""
 
 
@@ -68,7 +69,7 @@ class TokenUsage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     model_context_window: int | None = None
 
 
-class TokensUsed(_Notice, frozen=True, kw_only=True):
+class TokensUsed(Notice, frozen=True, kw_only=True):
     """The model has answered, or a thread was taken up again."""
 
     turn_id: str = ""
@@ -80,7 +81,6 @@ class TurnError(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     message: str = ""
     codex_error_info: Json = None
-    additional_details: str | None = None
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,13 +97,13 @@ class TurnBegun(msgspec.Struct, frozen=True):
     turn: Turn
 
 
-class TurnStarted(_Notice, frozen=True, kw_only=True):
+class TurnStarted(Notice, frozen=True, kw_only=True):
     """A turn has begun."""
 
     turn: Turn
 
 
-class TurnEnded(_Notice, frozen=True, kw_only=True):
+class TurnEnded(Notice, frozen=True, kw_only=True):
     """A turn is over."""
 
     turn: Turn
@@ -111,33 +111,28 @@ class TurnEnded(_Notice, frozen=True, kw_only=True):
     """What its thread has used, by `codex exec`."""
 
 
-class Failing(_Notice, frozen=True, kw_only=True):
+class Failing(Notice, frozen=True, kw_only=True):
     """Something went wrong; with `will_retry`, it is tried again."""
 
-    turn_id: str = ""
     error: TurnError
     will_retry: bool = False
     attempt: int = 0
     """Which one follows, by `codex exec`."""
 
 
-class ItemStarted(msgspec.Struct, frozen=True, kw_only=True):
+class ItemStarted(Notice, frozen=True, kw_only=True):
     """An item has begun."""
 
-    thread_id: str = ""
-    turn_id: str = ""
     item: Item
 
 
-class ItemEnded(msgspec.Struct, frozen=True, kw_only=True):
+class ItemEnded(Notice, frozen=True, kw_only=True):
     """An item is whole."""
 
-    thread_id: str = ""
-    turn_id: str = ""
     item: Item
 
 
-class Delta(_Notice, frozen=True, kw_only=True, gc=False):
+class Delta(Notice, frozen=True, kw_only=True, gc=False):
     """More of something that streams."""
 
     item_id: str = ""
@@ -163,10 +158,9 @@ class Step(msgspec.Struct, frozen=True):
     status: str = "pending"
 
 
-class PlanChanged(_Notice, frozen=True, kw_only=True):
+class PlanChanged(Notice, frozen=True, kw_only=True):
     """The plan, as it now is."""
 
-    turn_id: str = ""
     plan: list[Step] = []
 
 
@@ -174,7 +168,6 @@ class Window(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How much of a limit is used up."""
 
     used_percent: float = 0
-    window_duration_mins: float | None = None
     resets_at: float | None = None
 
 
@@ -187,13 +180,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     rate_limit_reached_type: str | None = None
 
 
-class LimitsChanged(_Notice, frozen=True, kw_only=True):
+class LimitsChanged(Notice, frozen=True, kw_only=True):
     """It has come nearer to a limit, or farther away."""
 
     rate_limits: Limits
 
 
-class Warned(_Notice, frozen=True, kw_only=True):
+class Warned(Notice, frozen=True, kw_only=True):
     """Something is not as it should be."""
 
     message: str = ""
@@ -201,12 +194,11 @@ class Warned(_Notice, frozen=True, kw_only=True):
     details: str | None = None
 
 
-class Rerouted(_Notice, frozen=True, kw_only=True):
+class Rerouted(Notice, frozen=True, kw_only=True):
     """Another model answers than was asked for."""
 
     from_model: str = ""
     to_model: str = ""
-    reason: Json = None
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -217,13 +209,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     sandbox_policy: Json = None
 
 
-class SettingsChanged(_Notice, frozen=True, kw_only=True):
+class SettingsChanged(Notice, frozen=True, kw_only=True):
     """Something else is in force now."""
 
     thread_settings: Settings
 
 
-class Resolved(_Notice, frozen=True, kw_only=True):
+class Resolved(Notice, frozen=True, kw_only=True):
     """A request of theirs needs no answer any more."""
 
     request_id: Id
@@ -263,47 +255,25 @@ class Opened(ThreadRead, frozen=True, kw_only=True):
         )
 
 
-class ThreadStarted(msgspec.Struct, frozen=True, kw_only=True):
+class ThreadStarted(Notice, frozen=True, kw_only=True):
     """A thread is there; perhaps that of an agent which another one has called."""
 
     thread: ThreadRef
 
 
-class ThreadClosed(_Notice, frozen=True, kw_only=True):
+class ThreadClosed(Notice, frozen=True, kw_only=True):
     """A thread is no longer loaded."""
 
 
-class Quiet(_Notice, frozen=True, kw_only=True):
+class Quiet(Notice, frozen=True, kw_only=True):
     """A sign of life that says nothing of what happens."""
 
 
-class Unknown(msgspec.Struct, frozen=True):
+class Unknown(Notice, frozen=True, kw_only=True):
     """What we do not know, as it came."""
 
     method: str
     params: Json = None
-    thread_id: str = ""
 
 
-Notice: TypeAlias = (
-    TokensUsed
-    | TurnStarted
-    | TurnEnded
-    | Failing
-    | ItemStarted
-    | ItemEnded
-    | MessageDelta
-    | ReasoningDelta
-    | OutputDelta
-    | PlanChanged
-    | LimitsChanged
-    | Warned
-    | Rerouted
-    | SettingsChanged
-    | Resolved
-    | ThreadStarted
-    | ThreadClosed
-    | Quiet
-    | Unknown
-)
 Frame: TypeAlias = Hello | Answer | Asking | Notice | NoFrame

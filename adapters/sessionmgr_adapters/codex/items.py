@@ -35,7 +35,6 @@ class AgentMessage(_Item, frozen=True, kw_only=True, tag="agentMessage"):
     """A message of the model's."""
 
     text: str = ""
-    phase: str | None = None
 
 
 class Reasoning(_Item, frozen=True, kw_only=True, tag="reasoning"):
@@ -59,8 +58,6 @@ class CommandExecution(_Item, frozen=True, kw_only=True, tag="commandExecution")
     status: str = ""
     aggregated_output: str | None = None
     exit_code: int | None = None
-    process_id: str | None = None
-    source: str | None = None
 
 
 class FileUpdate(msgspec.Struct, frozen=True):
@@ -93,14 +90,12 @@ class McpToolCall(_Item, frozen=True, kw_only=True, tag="mcpToolCall"):
     status: str = ""
     result: Json = None
     error: ToolError | None = None
-    read_only_hint: bool | None = None
 
 
 class DynamicToolCall(_Item, frozen=True, kw_only=True, tag="dynamicToolCall"):
     """A call of a function of ours."""
 
     tool: str = ""
-    namespace: str | None = None
     arguments: Json = None
     status: str = ""
     content_items: Json = None
@@ -132,10 +127,9 @@ class ImageView(_Item, frozen=True, kw_only=True, tag="imageView"):
 
 
 class ImageGeneration(_Item, frozen=True, kw_only=True, tag="imageGeneration"):
-    """An image that the model has made: base64."""
+    """An image that the model has made."""
 
     status: str = ""
-    result: str = ""
     revised_prompt: str | None = None
 
 

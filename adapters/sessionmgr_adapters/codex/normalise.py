@@ -90,24 +90,8 @@ def started(state: State) -> list[Event]:
 
 def _events(frame: Frame, state: State) -> list[Event]:
     match frame:
-        case frames.MessageDelta():
-            name, thread = state.name(frame.item_id), frame.thread_id
-            if thread == state.thread:  # nearly always, and one argument less is a fifth less
-                return [MessageStreamed(delta=frame.delta, message_id=name)]
-            parent = parent_of(thread, state)
-            return [MessageStreamed(delta=frame.delta, message_id=name, parent_tool_call_id=parent)]
-        case frames.ReasoningDelta():
-            parent = parent_of(frame.thread_id, state)
-            return [ReasoningStreamed(delta=frame.delta, parent_tool_call_id=parent)]
-        case frames.OutputDelta():
-            parent = parent_of(frame.thread_id, state)
-            return [
-                ToolCallUpdated(
-                    tool_call_id=frame.item_id,
-                    output_delta=frame.delta,
-                    parent_tool_call_id=parent,
-                )
-            ]
+        case frames.Delta():
+            return _streamed(frame, state)
         case frames.ItemStarted():
             return _begun(frame, state)
         case frames.ItemEnded():
@@ -118,43 +102,46 @@ def _events(frame: Frame, state: State) -> list[Event]:
             return _used(frame, state)
         case frames.Failing():
             return _failing(frame, state)
-        case frames.PlanChanged(plan=plan):
-            entries = tuple(
-                PlanEntry(content=each.step, status=_STATUS.get(each.status, each.status))
-                for each in plan
-            )
-            return [
-                PlanUpdated(entries=entries, parent_tool_call_id=parent_of(frame.thread_id, state))
-            ]
+        case frames.PlanChanged():
+            return _planned(frame, state)
         case frames.LimitsChanged(rate_limits=limits):
             return limits_told(limits, state)
         case frames.Warned():
             return _warning(frame, state)
         case frames.Rerouted():
-            message = f"{frame.to_model} answers in the stead of {frame.from_model}"
-            if _is_own(frame.thread_id, state):
-                return [_odd(message), SessionStatsUpdated(model=frame.to_model)]
-            return [_odd(message)]
-        case frames.ThreadStarted(thread=thread):
-            if thread.parent_thread_id is not None and thread.id != state.thread:
-                state.agents.call(thread.id)
-            return []
-        case frames.ThreadClosed():
-            state.agents.close(frame.thread_id)
+            return _rerouted(frame, state)
+        case frames.ThreadStarted() | frames.ThreadClosed():
+            _note_thread(frame, state)
             return []
         case frames.Unknown():
             return [RawReceived(frame={"method": frame.method, "params": frame.params})]
-        case (
-            frames.Hello()
-            | Answer()
-            | Asking()
-            | frames.Quiet()
-            | frames.SettingsChanged()
-            | frames.Resolved()
-        ):
+        case frames.Hello() | Answer() | Asking() | frames.Notice():
             return []
         case _:
             return [undecoded_event(frame)]
+
+
+def _streamed(frame: frames.Delta, state: State) -> list[Event]:
+    parent = parent_of(frame.thread_id, state)
+    match frame:
+        case frames.MessageDelta(item_id=item_id, delta=delta):
+            name = state.name(item_id)
+            return [MessageStreamed(delta=delta, message_id=name, parent_tool_call_id=parent)]
+        case frames.ReasoningDelta(delta=delta):
+            return [ReasoningStreamed(delta=delta, parent_tool_call_id=parent)]
+        case _:
+            id_, delta = frame.item_id, frame.delta
+            return [
+                ToolCallUpdated(tool_call_id=id_, output_delta=delta, parent_tool_call_id=parent)
+            ]
+
+
+def _planned(frame: frames.PlanChanged, state: State) -> list[Event]:
+    entries = tuple(
+        PlanEntry(content=each.step, status=_STATUS.get(each.status, each.status))
+        for each in frame.plan
+    )
+    return [PlanUpdated(entries=entries, parent_tool_call_id=parent_of(frame.thread_id, state))]
 
 
 def parent_of(thread_id: str, state: State) -> Parent:
@@ -269,6 +256,13 @@ def _turn(frame: frames.TurnStarted | frames.TurnEnded, state: State) -> list[Ev
     return events
 
 
+def _note_thread(frame: frames.ThreadStarted | frames.ThreadClosed, state: State) -> None:
+    if isinstance(frame, frames.ThreadClosed):
+        state.agents.close(frame.thread_id)
+    elif frame.thread.parent_thread_id is not None and frame.thread.id != state.thread:
+        state.agents.call(frame.thread.id)
+
+
 def _turn_of_an_agent(frame: frames.TurnStarted | frames.TurnEnded, state: State) -> list[Event]:
     """Note whether an agent works; that it could not is told, because the run goes on."""
     thread, turn = frame.thread_id, frame.turn
@@ -363,6 +357,12 @@ def _failing(frame: frames.Failing, state: State) -> list[Event]:
             parent_tool_call_id=parent_of(thread, state),
         )
     ]
+
+
+def _rerouted(frame: frames.Rerouted, state: State) -> list[Event]:
+    odd = _odd(f"{frame.to_model} answers in the stead of {frame.from_model}")
+    is_own = _is_own(frame.thread_id, state)
+    return [odd, SessionStatsUpdated(model=frame.to_model)] if is_own else [odd]
 
 
 def _warning(frame: frames.Warned, state: State) -> list[Event]:

@@ -44,7 +44,7 @@ def approval_request(
 ) -> ApprovalRequest:
     """Return the question that a request is, by a run that may work in `directories`."""
     params = asking.params
-    call_id = _text(params.get("itemId")) or _text(params.get("callId"))
+    call_id = _call_id(params)
     reason = _text(params.get("reason"))
     match asking.method:
         case "item/commandExecution/requestApproval" | "execCommandApproval":
@@ -57,17 +57,7 @@ def approval_request(
                 tool_cwd=_directory(params, cwd, directories),
             )
         case "item/fileChange/requestApproval" | "applyPatchApproval":
-            item = calls.get(call_id or "")
-            patched = _patched(item, params, cwd)
-            paths = tuple(resolve_within(directories, each) for each in patched)
-            return ApprovalRequest(
-                tool_name=PATCH,
-                tool_input=shown(item)[1] if isinstance(item, FileChange) else params,
-                tool_call_id=call_id,
-                reason=reason,
-                effect="other" if _is_guarded(directories, paths) else "edit",
-                paths=paths,
-            )
+            return _edit(params, calls.get(call_id or ""), cwd, directories)
         case "item/permissions/requestApproval":
             return ApprovalRequest(
                 tool_name="request_permissions",
@@ -83,6 +73,25 @@ def approval_request(
             )
         case _:
             return _elicited(params, calls)
+
+
+def _call_id(params: dict[str, Json]) -> str | None:
+    return _text(params.get("itemId")) or _text(params.get("callId"))
+
+
+def _edit(
+    params: dict[str, Json], item: KnownItem | None, cwd: str, directories: Sequence[str]
+) -> ApprovalRequest:
+    """Return the question that a patch is."""
+    paths = tuple(resolve_within(directories, each) for each in _patched(item, params, cwd))
+    return ApprovalRequest(
+        tool_name=PATCH,
+        tool_input=shown(item)[1] if isinstance(item, FileChange) else params,
+        tool_call_id=_call_id(params),
+        reason=_text(params.get("reason")),
+        effect="other" if _is_guarded(directories, paths) else "edit",
+        paths=paths,
+    )
 
 
 def _elicited(params: dict[str, Json], calls: Mapping[str, KnownItem]) -> ApprovalRequest:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessionmgr.model import RateLimitUpdated, moment
+from sessionmgr.model import Event, Json, RateLimitUpdated, moment
+from sessionmgr_adapters.codex.frames import TokenCounts
+from sessionmgr_adapters.codex.items import KnownItem
 
 if TYPE_CHECKING:
-    from sessionmgr.model import Event, Json, Permission
+    from sessionmgr.model import Permission
     from sessionmgr_adapters.codex.frames import (
         Hello,
         Limits,
         Opened,
         Settings,
-        TokenCounts,
         TokenUsage,
         Window,
     )
-    from sessionmgr_adapters.codex.items import KnownItem
 
 
 class Agents:
@@ -80,54 +81,54 @@ SPENT: Final = 100
 """Per cent."""
 
 
+@dataclass(eq=False)
 class State:
     """What is known so far."""
 
-    def __init__(self) -> None:
-        self.thread = ""
-        """The thread of the run; others are those of agents that it has called."""
-        self.turn = ""
-        """The turn of the run that was begun last."""
-        self.model: str | None = None
-        self.cwd: str | None = None
-        self.hello: Hello | None = None
-        """What the app-server has said of itself."""
-        self.settings: Settings | None = None
-        """What is in force for the thread, as it was told last."""
-        self.permission: Permission | None = None
-        """What is in force, if that is not what was settled before."""
-        self.text = ""
-        """The last message of the run's own."""
-        self.started = False
-        self.is_turning = False
-        """Whether a turn of the run's own is on."""
-        self.early: list[Event] = []
-        """What is told once it has begun."""
-        self.retries: Final[dict[str, int]] = {}
-        """How often Codex has tried again in a thread, one time after the other."""
-        self.retried: Json = None
-        """What it said when it last did in the run's own; nothing once the model has answered."""
-        self.tools: Final[dict[str, KnownItem]] = {}
-        """Calls that are not over."""
-        self.threads: Final[dict[str, str]] = {}
-        """In which threads these were made."""
-        self.has_commanded = False
-        """Whether a command was run."""
-        self.compacting: Final[dict[str, str]] = {}
-        """In which threads the context is being made shorter, by the name of the item."""
-        self.agents: Final = Agents()
-        """The agents that were called, in threads of their own."""
-        self.unanswered: Final[set[str]] = set()
-        """Our names of messages after which the model has neither said nor done anything."""
-        self.usage: TokenUsage | None = None
-        """What was told last."""
-        self.is_resumed = False
-        self.booked: Final[dict[str, TokenCounts]] = {}
-        """What each thread had used when it was last told."""
-        self.limits: Limits | None = None
-        self.warned: set[str] = set()
-        """Warnings that concern no thread and were already reported in this or another run."""
-        self._streams: Final[dict[str, int]] = {}
+    thread: str = ""
+    """The thread of the run; others are those of agents that it has called."""
+    turn: str = ""
+    """The turn of the run that was begun last."""
+    model: str | None = None
+    cwd: str | None = None
+    hello: Hello | None = None
+    """What the app-server has said of itself."""
+    settings: Settings | None = None
+    """What is in force for the thread, as it was told last."""
+    permission: Permission | None = None
+    """What is in force, if that is not what was settled before."""
+    text: str = ""
+    """The last message of the run's own."""
+    started: bool = False
+    is_turning: bool = False
+    """Whether a turn of the run's own is on."""
+    early: list[Event] = field(default_factory=list[Event])
+    """What is told once it has begun."""
+    retries: dict[str, int] = field(default_factory=dict[str, int])
+    """How often Codex has tried again in a thread, one time after the other."""
+    retried: Json = None
+    """What it said when it last did in the run's own; nothing once the model has answered."""
+    tools: dict[str, KnownItem] = field(default_factory=dict[str, KnownItem])
+    """Calls that are not over."""
+    threads: dict[str, str] = field(default_factory=dict[str, str])
+    """In which threads these were made."""
+    has_commanded: bool = False
+    """Whether a command was run."""
+    compacting: dict[str, str] = field(default_factory=dict[str, str])
+    """In which threads the context is being made shorter, by the name of the item."""
+    agents: Agents = field(default_factory=Agents)
+    """The agents that were called, in threads of their own."""
+    unanswered: set[str] = field(default_factory=set[str])
+    """Our names of messages after which the model has neither said nor done anything."""
+    usage: TokenUsage | None = None
+    """What was told last."""
+    is_resumed: bool = False
+    booked: dict[str, TokenCounts] = field(default_factory=dict[str, TokenCounts])
+    """What each thread had used when it was last told."""
+    limits: Limits | None = None
+    warned: set[str] = field(default_factory=set[str])
+    """Warnings that concern no thread and were already reported in this or another run."""
+    _streams: dict[str, int] = field(default_factory=dict[str, int])
 
     def open(self, opened: Opened) -> None:
         """Note which thread was opened, and with what in force."""

@@ -120,8 +120,8 @@ def test_whatever_is_done_is_a_call_with_a_start_and_an_end(
 ) -> None:
     read = read_item(msgspec.json.encode({"id": "c", **item}))
     known = state()
-    events = normalise(ItemStarted(thread_id="t", turn_id="u", item=read), known)
-    events += normalise(ItemEnded(thread_id="t", turn_id="u", item=read), known)
+    events = normalise(ItemStarted(thread_id="t", item=read), known)
+    events += normalise(ItemEnded(thread_id="t", item=read), known)
     started, ended = events
     assert isinstance(started, ToolCallStarted)
     assert (started.tool_name, started.tool_input) == (name, given_)
@@ -258,7 +258,7 @@ def test_a_notice_is_what_its_method_says() -> None:
     assert delta == MessageDelta(thread_id="t", delta="x")
     assert isinstance(notice_of(Notification("turn/diff/updated", b'{"threadId":"t"}')), Quiet)
     unknown = notice_of(Notification("thread/dreamed", b'{"threadId":"t"}'))
-    assert unknown == Unknown("thread/dreamed", {"threadId": "t"}, "t")
+    assert unknown == Unknown(method="thread/dreamed", params={"threadId": "t"}, thread_id="t")
     assert isinstance(notice_of(Notification("turn/started", b'{"turn":5}')), Untyped)
 
 

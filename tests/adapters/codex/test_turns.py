@@ -162,7 +162,9 @@ async def test_what_nobody_knows_is_told_as_it_came(autojump_clock: MockClock) -
     async def odd(it: Talk) -> None:
         call = await opening(it)
         begin(it, call)
-        it.says(Unknown("thread/dreamed", {"threadId": thread_of(call)}, thread_of(call)))
+        thread = thread_of(call)
+        params: Json = {"threadId": thread}
+        it.says(Unknown(method="thread/dreamed", params=params, thread_id=thread))
         end(it, thread_of(call))
 
     done, events = await play(odd)

@@ -24,6 +24,8 @@ print("early", flush=True)
 for line in sys.stdin:
     print(line.strip(), flush=True)
 """
+LINE = "x" * 1023
+LINES = 4 * EARLY // 1024
 HURRIED = Ladder(polite=2.0, term=1.0)
 
 
@@ -67,13 +69,13 @@ class Words(StdioConnection[str, str]):
         super().__init__(self.words, lambda word: word.encode() + b"\n", ladder=HURRIED)
         self.between: list[str] = []
         self.noticed = trio.Event()
-        self.has_said = {"early": trio.Event(), "x": trio.Event()}
+        self.has_said = {"early": trio.Event(), LINE: trio.Event()}
         self.size = 0
 
     def words(self, lines: Sequence[Line]) -> list[str]:
         found = [line.decode() for line in lines if isinstance(line, bytes)]
         self.size += size_of(lines)
-        for each in {"early", "x"}.intersection(found):
+        for each in {"early", LINE}.intersection(found):
             if each == "early" or self.size > EARLY:
                 self.has_said[each].set()
         return found
@@ -133,16 +135,16 @@ async def test_a_driver_that_comes_when_the_child_is_gone_is_told_so_at_once() -
 
 
 async def test_a_child_that_speaks_before_anybody_listens_is_held_up() -> None:
-    flood = f"import sys\nsys.stdout.write('x\\n' * {4 * EARLY})\nsys.stdout.flush()\nprint('last')"
+    flood = f"print('{LINE}\\n' * {LINES}, end='')\nprint('last')"
     async with connected(flood) as connection:
-        await connection.has_said["x"].wait()
+        await connection.has_said[LINE].wait()
         await trio.testing.wait_all_tasks_blocked(0.1)
         assert EARLY < connection.size <= EARLY + 64 * 1024  # one read more than there is room for
         listener = Notes()
         await connection.open(listener)
         assert listener.sizes[0] == connection.size
         await listener.until("last")
-        assert len(listener.frames) == 4 * EARLY + 1
+        assert len(listener.frames) == LINES + 1
 
 
 def test_a_line_that_was_too_long_counts_nothing() -> None:

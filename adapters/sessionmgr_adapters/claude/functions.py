@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from sessionmgr.adapter.kit.function_server import serve
-from sessionmgr.adapter.kit.tool import FunctionTool, FunctionTools
+from sessionmgr.adapter.kit.function_tools import FunctionTool, FunctionTools, serve
 from sessionmgr.model import Json
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from sessionmgr.adapter import ApprovalRequest
-from sessionmgr.adapter.kit.paths import resolve_within
-from sessionmgr.adapter.kit.protected_paths import is_protected
+from sessionmgr.adapter.kit.paths import is_protected, resolve_within
 from sessionmgr.adapter.kit.request_handler import FULL
 from sessionmgr.adapter.question import Allow
 from sessionmgr_adapters.claude.allowed import effect_of

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
 
     from sessionmgr.adapter import RunContext
+    from sessionmgr.adapter.kit.function_tools import FunctionTool
     from sessionmgr.adapter.kit.images import ReadImage
-    from sessionmgr.adapter.kit.tool import FunctionTool
     from sessionmgr_adapters.codex.configured import Configured
     from sessionmgr_adapters.codex.options import CodexOptions
 

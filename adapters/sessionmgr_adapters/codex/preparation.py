@@ -34,8 +34,8 @@ from sessionmgr_adapters.codex.prompts import Prompts, said_anew
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sessionmgr.adapter.kit.function_tools import FunctionTool
     from sessionmgr.adapter.kit.json_rpc_caller import JsonRpcCaller
-    from sessionmgr.adapter.kit.tool import FunctionTool
     from sessionmgr.model import Failure
     from sessionmgr_adapters.codex.driver import CodexDriver
     from sessionmgr_adapters.codex.frames import Settings

@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.adapter import ApprovalRequest, Deny
+from sessionmgr.adapter.kit.function_tools import FunctionTools, Outcome
 from sessionmgr.adapter.kit.json_rpc_caller import Asking, Outgoing, Reply
 from sessionmgr.adapter.kit.request_handler import FULL, RequestHandler
-from sessionmgr.adapter.kit.tool import FunctionTools, Outcome
 from sessionmgr.model import (
     ErrorOccurred,
     Failure,

@@ -156,10 +156,10 @@ class ChildRun:
 
     async def _serve(self, tree: ChildTree, text: bytes, limit: float | None) -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._stop_when_asked, tree)
+            nursery.start_soon(self._end_after, self._is_stopped, 0.0, tree)
             if self.lingers is not None:
                 for last in (self._is_done, self._pump.stdout_ended):
-                    nursery.start_soon(self._stop_after, last, self.lingers, tree)
+                    nursery.start_soon(self._end_after, last, self.lingers, tree)
             if limit is not None:
                 nursery.start_soon(self._watch, limit, tree)
             if text:
@@ -171,13 +171,9 @@ class ChildRun:
             await tree.wait_exit()  # it may have closed its pipes and continue
             nursery.cancel_scope.cancel()
 
-    async def _stop_when_asked(self, tree: ChildTree) -> None:
-        await self._is_stopped.wait()
-        await end_tree(tree, self._ladder, self.polite)
-
-    async def _stop_after(self, last: trio.Event, lingers: float, tree: ChildTree) -> None:
-        await last.wait()
-        await trio.sleep(lingers)
+    async def _end_after(self, event: trio.Event, seconds: float, tree: ChildTree) -> None:
+        await event.wait()
+        await trio.sleep(seconds)
         await end_tree(tree, self._ladder, self.polite)
 
     async def _watch(self, limit: float, tree: ChildTree) -> None:

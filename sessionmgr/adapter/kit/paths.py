@@ -1,13 +1,32 @@
-"""Where a path leads, whatever links are on the way: that is what would be read or changed."""
+"""Paths as a provider names them: where they lead, and which are protected.
+
+Protected files configure or run something, so that an edit has further effects. A hook in
+`.claude/settings.json` is a command that the next Claude Code runs without asking; git, shells and
+editors have such files, too. Claude Code itself asks about them in `acceptEdits`.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+DIRECTORIES: Final = frozenset({
+    *(".claude", ".git", ".vscode", ".idea", ".husky", ".cargo", ".devcontainer", ".yarn", ".mvn"),
+})  # fmt: skip
+FILES: Final = frozenset({
+    *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".envrc"),
+    *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout"),
+    *(".gitconfig", ".gitmodules", ".pre-commit-config.yaml", "lefthook.yml", "lefthook.yaml"),
+    *(".mcp.json", ".claude.json", ".ripgreprc", ".npmrc", ".yarnrc", ".yarnrc.yml"),
+    *("bunfig.toml", ".bunfig.toml", ".bazelrc", "pyrightconfig.json"),
+    "gradle-wrapper.properties",
+})  # fmt: skip
+WORKTREES: Final = (".claude", "worktrees")
+"""Where Claude Code keeps copies of a project to work in; their files are like any others."""
 
 
 def resolve_within(directories: Sequence[str], path: str) -> str:
@@ -25,3 +44,17 @@ def resolve_within(directories: Sequence[str], path: str) -> str:
         if real.is_relative_to(inside):
             return str(PurePath(directory) / real.relative_to(inside))
     return str(real)
+
+
+def is_protected(path: str, directories: Sequence[str]) -> bool:
+    """Whether a path is protected; the part that leads to a working directory does not count."""
+    pure = PurePath(path)
+    inside = [pure.relative_to(each).parts for each in directories if pure.is_relative_to(each)]
+    return any(map(_is_protected, inside or [pure.parts]))
+
+
+def _is_protected(parts: tuple[str, ...]) -> bool:
+    folded = tuple(each.casefold() for each in parts)
+    while folded[: len(WORKTREES)] == WORKTREES:
+        folded = folded[len(WORKTREES) + 1 :]
+    return not DIRECTORIES.isdisjoint(folded) or (bool(folded) and folded[-1] in FILES)

@@ -1,13 +1,14 @@
 """A pool of processes that each serve one of the provider's sessions, one process per session.
 
-A process is kept between the runs of its session. Where it does not fit what a run needs it is
-ended, and another is started once nothing is left of it: two never serve the same session.
+A process is kept between the runs of its session. One that does not fit what a run needs is ended,
+and the next is started once its process tree is empty: two never serve the same session.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import trio
 
@@ -26,12 +27,12 @@ class SessionProcess(Living, Protocol):
 
     @property
     def spec(self) -> Any:
-        """What it was started from."""
+        """The spec from which it was started."""
         ...
 
     @property
     def gone(self) -> trio.Event:
-        """Set by the pool when nothing is left of the process."""
+        """Set by the pool when the process tree is empty."""
         ...
 
     def fits(self, spec: Any) -> bool:
@@ -43,12 +44,11 @@ Spec = TypeVar("Spec", bound=Keyed)
 P = TypeVar("P", bound=SessionProcess)
 
 
-class SessionPool(Generic[Spec, P]):
+class SessionPool(ConnectionPool[Spec, P]):
     """Processes by their sessions."""
 
     def __init__(self, start: Callable[[Spec], AbstractAsyncContextManager[P]]) -> None:
-        self._start: Final = start
-        self._pool: Final = ConnectionPool[Spec, P](self._connect)
+        super().__init__(partial(self._start_next, start))
         self._processes: Final[dict[Hashable, P]] = {}
 
     @asynccontextmanager
@@ -57,10 +57,10 @@ class SessionPool(Generic[Spec, P]):
     ) -> AsyncGenerator[Lease[P], None]:
         """Lease the session's process if it fits and need not be for this run `alone`.
 
-        Otherwise end that, and start one.
+        Otherwise end it, and start another.
         """
         while True:
-            async with self._pool.lease(spec, owner) as lease:
+            async with super().lease(spec, owner) as lease:
                 process = lease.connection
                 if process.spec is spec or (not alone and process.fits(spec)):
                     yield lease
@@ -69,26 +69,24 @@ class SessionPool(Generic[Spec, P]):
             await process.gone.wait()
 
     async def end(self, key: Hashable, owner: DynamicSupervisor) -> None:
-        """End the process of a session, and wait until nothing is left of it."""
+        """End the process of a session, and wait until its process tree is empty."""
         await trio.lowlevel.checkpoint()
         process = self._processes.get(key)
         if process is not None:
-            async with self._pool.lease(process.spec, owner) as lease:
+            async with super().lease(process.spec, owner) as lease:
                 lease.abandon()
             await lease.connection.gone.wait()
 
-    def retire(self, key: Hashable) -> None:
-        """End the process of a session as soon as it is idle."""
-        self._pool.retire(key)
-
     @asynccontextmanager
-    async def _connect(self, spec: Spec) -> AsyncGenerator[P, None]:
+    async def _start_next(
+        self, start: Callable[[Spec], AbstractAsyncContextManager[P]], spec: Spec
+    ) -> AsyncGenerator[P, None]:
         before = self._processes.get(spec.key)
         if before is not None:
             await before.gone.wait()
         process: P | None = None
         try:
-            async with self._start(spec) as process:
+            async with start(spec) as process:
                 self._processes[spec.key] = process
                 yield process
         finally:

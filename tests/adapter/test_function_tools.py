@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessionmgr.adapter.kit.tool import FunctionTool, FunctionTools, Outcome
+from sessionmgr.adapter.kit.function_tools import FunctionTool, FunctionTools, Outcome
 from sessionmgr.model import Json
 
 

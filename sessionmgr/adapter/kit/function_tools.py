@@ -1,0 +1,133 @@
+"""Function tools: functions of the caller that a model may call, also as an MCP server.
+
+The MCP server has no process: it answers messages that come over the provider's own connection.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+
+from sessionmgr.adapter.question import Allow, Decision
+from sessionmgr.model import Json, PermissionMode
+
+if TYPE_CHECKING:
+    from sessionmgr.adapter.question import ApprovalRequest
+    from sessionmgr.adapter.run_context import RunContext
+
+log: Final = logging.getLogger("sessionmgr.adapter")
+PROTOCOL: Final = "2025-06-18"
+_NO_SUCH_METHOD: Final = -32601
+
+
+@dataclass(frozen=True)
+class FunctionTool:
+    """A function that the model may call, with an object that is valid against `schema`.
+
+    The model gets what it returns: a text as it is, anything else as JSON. An exception is the
+    tool's failure, and the model gets its text. A tool that is given may be called without being
+    asked about it; while a run only plans, this holds for those that read.
+    """
+
+    name: str
+    description: str
+    call: Callable[[dict[str, Json]], Awaitable[Json]]
+    schema: Mapping[str, Json] = field(default_factory=lambda: {"type": "object"})
+    reads_only: bool = False
+    """Whether it changes nothing, so that it may be called in a run that only plans."""
+
+
+_PYTHON: Final[dict[str, object]] = {"type": "object", "description": "a Python object"}
+AnyTool = Annotated[FunctionTool, msgspec.Meta(extra_json_schema=_PYTHON)]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """The result of a call, for the model."""
+
+    text: str
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class FunctionTools:
+    """The functions that a model may call, and how they are called."""
+
+    tools: tuple[FunctionTool, ...] = ()
+
+    def named(self, name: Json) -> FunctionTool | None:
+        """Return the tool of a name."""
+        return next((each for each in self.tools if each.name == name), None)
+
+    async def decide(
+        self, run: RunContext, tool: FunctionTool, question: ApprovalRequest
+    ) -> Decision:
+        """Decide whether a tool may be called; only a run that plans asks, for tools that write."""
+        if run.permission.asked is not PermissionMode.PLAN or tool.reads_only:
+            return Allow()
+        return await run.ask(question)
+
+    async def call(self, name: Json, arguments: Json) -> Outcome:
+        """Call a tool, and return the result for the model."""
+        tool = self.named(name)
+        if tool is None:
+            return Outcome(f"there is no tool {name!r}", failed=True)
+        try:
+            found = await tool.call(arguments if isinstance(arguments, dict) else {})
+            text = found if isinstance(found, str) else msgspec.json.encode(found).decode()
+        except Exception as error:  # the caller's function: its failure is for the model to see
+            log.warning("event=tool_failed tool=%s", tool.name, exc_info=True)
+            return Outcome(f"{type(error).__name__}: {error}", failed=True)
+        return Outcome(text)
+
+
+# --- the MCP server ------------------------------------------------------------------------------
+
+
+async def serve(name: str, tools: FunctionTools, message: Json) -> dict[str, Json]:
+    """Answer a message to the MCP server `name`."""
+    if not isinstance(message, dict):
+        return {"jsonrpc": "2.0", "id": None, "error": _error("it is no message")}
+    answer: dict[str, Json] = {"jsonrpc": "2.0"}
+    if "id" not in message:
+        return {**answer, "result": {}}  # a notification
+    answer["id"] = message["id"]
+    method, params = message.get("method"), message.get("params")
+    match method:
+        case "initialize":
+            answer["result"] = {
+                "protocolVersion": PROTOCOL,
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": name, "version": "1"},
+            }
+        case "ping":
+            answer["result"] = {}
+        case "tools/list":
+            answer["result"] = {"tools": [_described(each) for each in tools.tools]}
+        case "tools/call":
+            answer["result"] = await _call(tools, params if isinstance(params, dict) else {})
+        case _:
+            answer["error"] = _error(f"there is no method {method!r}")
+    return answer
+
+
+async def _call(tools: FunctionTools, params: dict[str, Json]) -> dict[str, Json]:
+    outcome = await tools.call(params.get("name"), params.get("arguments"))
+    content: list[Json] = [{"type": "text", "text": outcome.text}]
+    return {"content": content, "isError": outcome.failed}
+
+
+def _described(tool: FunctionTool) -> Json:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": dict(tool.schema),
+        "annotations": {"readOnlyHint": tool.reads_only},
+    }
+
+
+def _error(message: str) -> dict[str, Json]:
+    return {"code": _NO_SUCH_METHOD, "message": message}

@@ -25,7 +25,8 @@ LARGE = 900_000  # Codex keeps no more than a megabyte of a command's output
 async def test_sessions_at_the_same_time_do_not_mix(house: House) -> None:
     """Nor does one wait for another, whose question nobody answers."""
     asked = trio.Event()
-    at_work: list[Path] = []
+    gates = [house.work.parent / f"gate{turn}" for turn in range(2)]
+    at_work = [0, 0]
 
     async def never(_: ApprovalRequest) -> Decision:
         asked.set()
@@ -36,21 +37,19 @@ async def test_sessions_at_the_same_time_do_not_mix(house: House) -> None:
         session = await house.session("full_auto", cwd=house.place())
         for turn in range(2):
             name = f"s{number}t{turn}-{house.mark}"
-            gate = house.work.parent / f"gate-{name}"
             # Codex itself waits for no more than half a minute, however slow the machine is; and of
-            # what is printed just before the end it may read nothing.
-            waits = f"until [ -e {gate} ] || [ $SECONDS -ge 15 ]; do sleep 0.5; done"
-            command = f"echo tool-{name}; {waits}"
+            # what a command prints just before its end it may then read nothing.
+            waits = f"until [ -e {gates[turn]} ] || [ $SECONDS -ge 15 ]; do sleep 0.5; done"
+            command = f"echo tool-{name}; sleep 2; {waits}"
             script: Script = [
                 [Call(tool="exec_command", input={"cmd": command, "yield_time_ms": 30_000})],
                 [Say(text=f"text-{name}", deltas=4)],
             ]
             run = await house.submit(session, script)
-            await until_event(run, "tool_call_updated")  # it has printed, and Codex has read it
-            at_work.append(gate)
-            if len(at_work) >= AT_ONCE - 1:
-                for each in at_work:
-                    each.touch()
+            await until_event(run, "tool_call_started")
+            at_work[turn] += 1
+            if at_work[turn] == AT_ONCE - 1:
+                gates[turn].touch()
             played = await see(run)
             assert played.result.status is RunStatus.COMPLETED, played.result.failure
             assert played.result.text == f"text-{name}"

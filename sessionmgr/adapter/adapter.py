@@ -7,6 +7,7 @@ adapter's nursery of run tasks, so that nothing delays the start of a run.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
@@ -15,15 +16,16 @@ import trio
 from sessionmgr.adapter.health import Health
 from sessionmgr.adapter.options import Options
 from sessionmgr.adapter.permission_map import HARMLESS, PermissionMap
+from sessionmgr.adapter.run_context import RunContext
 from sessionmgr.errors import OtpError, SupervisorStopping
 from sessionmgr.model import Capabilities
 from sessionmgr.otp import NOREPLY, Actor, Call, Cast, Run
 from sessionmgr.process.environment import Declared
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Mapping
 
-    from sessionmgr.adapter.run_context import RunContext, RunSpec
+    from sessionmgr.adapter.run_context import RunSpec
     from sessionmgr.otp import Caller, Continue, DynamicSupervisor, TaskSupervisor
 
 log: Final = logging.getLogger("sessionmgr.adapter")

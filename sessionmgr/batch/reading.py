@@ -32,6 +32,7 @@ from sessionmgr.errors import (
     StartRefused,
     WishInvalid,
 )
+from sessionmgr.manager import Grant
 from sessionmgr.model import PermissionMode, RunStatus
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from sessionmgr.batch.jobs_file import Jobs
     from sessionmgr.batch.ownership import Claim
     from sessionmgr.batch.settings import Settings
-    from sessionmgr.manager import Grant, Manager
+    from sessionmgr.manager import Manager
 
 SOME: Final = 5
 """Number of ids in an example list."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
@@ -9,14 +10,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.batch.denials import ON_DENIED, OnDenied
+from sessionmgr.batch.job import Job
 from sessionmgr.batch.restart import RetryFrom
-from sessionmgr.model import FailureKind
+from sessionmgr.model import FailureKind, Json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from sessionmgr.batch.job import Job
-    from sessionmgr.model import Json
+    from collections.abc import Collection
 
 
 AT_ONCE: Final = 4

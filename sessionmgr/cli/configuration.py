@@ -21,12 +21,11 @@ from sessionmgr.cli.setting import KINDS, SETTINGS, WORDS, NotThis, Setting
 from sessionmgr.cli.toml import line_of, read_toml
 from sessionmgr.cli.trusted_files import anchored, describe, known_as, recorded
 from sessionmgr.errors import CommandLineInvalid, ConfigurationInvalid
+from sessionmgr.model import FailureKind, Json, PermissionMode
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping, Sequence
-
-    from sessionmgr.model import FailureKind, Json, PermissionMode
 
 DEFAULT: Final = "default"
 PREFIX: Final = "SESSIONMGR_"

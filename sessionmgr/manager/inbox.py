@@ -14,6 +14,7 @@ import msgspec
 import trio
 from msgspec import UNSET
 
+from sessionmgr.adapter.run_context import RunControl
 from sessionmgr.errors import InboxFull
 from sessionmgr.manager.validate_events import validated, validated_blobs
 from sessionmgr.model import Event, MessageStreamed, ReasoningStreamed
@@ -21,7 +22,6 @@ from sessionmgr.model import Event, MessageStreamed, ReasoningStreamed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sessionmgr.adapter.run_context import RunControl
 
 ROOM: Final = 8 * 1024 * 1024
 """Bytes of events that may wait to be stored before `room` blocks."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sessionmgr.store import Append, Appended
-    from sessionmgr.store.row import Lease, Owner
 
 ANY: Final = "*"
 """Matches every append."""
@@ -99,7 +98,7 @@ class FaultyStore(MemoryStore):
 
     async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
         """Store batches, unless a fault is in the way."""
-        await self._get_there()
+        await self._reach()
         await trio.sleep(max(map(self.delay, appends)))
         return [await self._outcome_of(append) for append in appends]
 
@@ -113,21 +112,8 @@ class FaultyStore(MemoryStore):
             return outcome
         return _fault_of(self.after, append) or outcome
 
-    async def acquire(
-        self,
-        name: str,
-        owner: Owner,
-        *,
-        now: int,
-        ttl: int,
-        gone: Callable[[Owner], bool] = lambda _: False,
-        alive: Callable[[Owner], bool] = lambda _: False,
-    ) -> Lease:
-        """Take a lease, unless the store is frozen or closed."""
-        await self._get_there()
-        return await super().acquire(name, owner, now=now, ttl=ttl, gone=gone, alive=alive)
-
-    async def _get_there(self) -> None:
+    async def _reach(self) -> None:
+        """Wait while it is frozen; refuse while it is closed."""
         await self.thawed.wait()
         if self.closed:
             raise StoreClosed("the store")

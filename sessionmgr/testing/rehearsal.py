@@ -14,6 +14,7 @@ import msgspec
 
 from sessionmgr.batch import InProcessHost, Job, Problem
 from sessionmgr.batch.jobs_file import Source
+from sessionmgr.model import Json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from sessionmgr.adapter import Health
     from sessionmgr.batch import Work
     from sessionmgr.batch.jobs_file import Jobs
-    from sessionmgr.model import Json
     from sessionmgr.testing.model_server.hermetic import Hermitage
 
 

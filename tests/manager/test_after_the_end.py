@@ -20,17 +20,17 @@ class SilentStore(FaultyStore):
     """A store that keeps even those waiting who only read, while it is frozen."""
 
     async def events(self, *args: object, **kwargs: object) -> EventPage:
-        await self._get_there()
+        await self._reach()
         return await MemoryStore.events(self, *args, **kwargs)  # type: ignore[arg-type]
 
     async def resolve(
         self, prefix: str, kind: Literal["session", "run", "snapshot"] | None = None
     ) -> str:
-        await self._get_there()
+        await self._reach()
         return await super().resolve(prefix, kind)
 
     async def snapshot(self, snapshot_id: str) -> Snapshot:
-        await self._get_there()
+        await self._reach()
         return await super().snapshot(snapshot_id)
 
 

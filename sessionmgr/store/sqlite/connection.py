@@ -6,7 +6,8 @@ import random
 import sqlite3
 import time
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -14,9 +15,6 @@ from sessionmgr.errors import NotAStore, StoreFailed, StoreTooNew
 from sessionmgr.process.private_path import make_private_file
 from sessionmgr.store.sqlite.fault import BUSY, check_place, code_of, fault
 from sessionmgr.store.sqlite.schema import ADDED, APPLICATION_ID, SCHEMA_VERSION, TABLES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Durability: TypeAlias = Literal["process", "power"]
 """What an acknowledged append survives: the end of our process, or a power failure too."""

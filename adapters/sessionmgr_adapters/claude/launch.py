@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from sessionmgr.adapter import RunContext, RunSpec
     from sessionmgr.process import PrivateFiles
     from sessionmgr.process.launcher import Launcher
-    from sessionmgr_adapters.claude.allowed import Allowed
-    from sessionmgr_adapters.claude.functions import ClaudeTool
     from sessionmgr_adapters.claude.options import ClaudeOptions
     from sessionmgr_adapters.claude.workspace import Workspace
 
@@ -167,7 +165,9 @@ def make_spec(run: RunContext, options: ClaudeOptions, session: str) -> ClaudeSp
         env["CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"] = "1"
     allowed = allowed_of(run.tools_allowed, options)
     plans = run.permission.asked is PermissionMode.PLAN
-    functions = Functions(_offered(options, allowed), options.hooks, allowed, plans)
+    given = options.tools
+    tools = (each for each in given if allowed is None or allowed.permits(PREFIX + each.name))
+    functions = Functions(tuple(tools), options.hooks, allowed, plans)
     return ClaudeSpec(
         launcher=run.launcher,
         command=Command(argv=_argv(run, options, workspace, functions), cwd=run.cwd, env=env),
@@ -182,25 +182,19 @@ def make_spec(run: RunContext, options: ClaudeOptions, session: str) -> ClaudeSp
     )
 
 
-def _offered(options: ClaudeOptions, allowed: Allowed | None) -> tuple[ClaudeTool, ...]:
-    """Return which of the caller's functions a run may call."""
-    given = options.tools
-    return tuple(each for each in given if allowed is None or allowed.permits(PREFIX + each.name))
-
-
 def _argv(
     run: RunContext, options: ClaudeOptions, workspace: Workspace, functions: Functions
 ) -> tuple[str, ...]:
     allowed = functions.allowed
     tools = workspace.cut(None if allowed is None else allowed.own)
-    rules = [
-        *options.allow_rules,
-        *(PREFIX + each.name for each in functions.tools if each.reads_only),
-    ]
+    reading = (PREFIX + each.name for each in functions.tools if each.reads_only)
+    rules = (*options.allow_rules, *reading)
     schema, sources = run.schema, options.setting_sources
     is_in_line = schema is not None and _is_short(schema)
+    asks = options.ask_user and run.attended
+    denied = [*NOT_FOR_US, *run.tools_denied, *(() if asks else (ASKS_THE_USER,))]
     values = (
-        ("--disallowedTools", ",".join(_denied(run, options))),
+        ("--disallowedTools", ",".join(denied)),
         ("--tools", None if tools is None else ",".join(tools)),
         ("--allowedTools", ",".join(rules) or None),
         *(("--add-dir", each) for each in run.directories),
@@ -238,33 +232,21 @@ def _is_json(settings: str | None) -> bool:
     return settings is not None and settings.lstrip().startswith("{")
 
 
-def _denied(run: RunContext, options: ClaudeOptions) -> list[str]:
-    denied = [*NOT_FOR_US, *run.tools_denied]
-    if not (options.ask_user and run.attended):
-        denied.append(ASKS_THE_USER)
-    return denied
-
-
 def _files(
     run: RunContext, options: ClaudeOptions, workspace: Workspace, functions: Functions
 ) -> tuple[tuple[str, str], ...]:
     """Return what nobody should read on a command line, or is too long for one."""
-    texts: list[tuple[str, str]] = []
-    if run.system_prompt is not None:
-        texts.append(("--system-prompt-file", run.system_prompt))
     added = [each for each in (options.append_system_prompt, workspace.note) if each]
-    if added:
-        texts.append(("--append-system-prompt-file", "\n\n".join(added)))
     allowed = functions.allowed
     given = options.mcp_servers.items()
     servers = {name: each for name, each in given if allowed is None or allowed.needs(name)}
     if functions.tools:
         servers[SERVER] = {"type": "sdk", "name": SERVER}
-    if servers:
-        config: dict[str, Json] = {"mcpServers": servers}
-        texts.append(("--mcp-config", encode_json(config).decode()))
-    if options.settings is not None and _is_json(options.settings):
-        texts.append(("--settings", options.settings))
-    if options.agents:
-        texts.append(("--agents", encode_json(options.agents).decode()))
-    return tuple(texts)
+    texts = (
+        ("--system-prompt-file", run.system_prompt),
+        ("--append-system-prompt-file", "\n\n".join(added) or None),
+        ("--mcp-config", encode_json({"mcpServers": servers}).decode() if servers else None),
+        ("--settings", options.settings if _is_json(options.settings) else None),
+        ("--agents", encode_json(options.agents).decode() if options.agents else None),
+    )
+    return tuple((flag, text) for flag, text in texts if text is not None)

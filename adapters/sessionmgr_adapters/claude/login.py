@@ -71,15 +71,12 @@ def _login(
     directory = cwd / named if named else home / ".claude" if home else None
     settings = list(_settings(options, directory, cwd, unknown))
     variables = dict(env)
-    for each in settings:
-        inner = each.get("env")
+    for inner in (each.get("env") for each in settings):
         if isinstance(inner, dict):
             variables |= {name: str(value) for name, value in inner.items()}
-    for name in _CLOUDS:
-        if variables.get(name, "").strip().lower() in _ON:
-            return f"{name} is set"
-    for name in _KEYS:
-        if variables.get(name, "").strip():
+    given = {name: variables.get(name, "").strip() for name in (*_CLOUDS, *_KEYS)}
+    for name, value in given.items():
+        if value and (name in _KEYS or value.lower() in _ON):
             return f"{name} is set"
     if any(each.get("apiKeyHelper") for each in settings):
         return "apiKeyHelper is set"

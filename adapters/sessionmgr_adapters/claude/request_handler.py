@@ -104,8 +104,6 @@ def approval_request(ask: Ask, directories: Sequence[str]) -> ApprovalRequest:
     )
 
 
-def _paths(tool_input: Json) -> tuple[str, ...]:
-    if not isinstance(tool_input, dict):
-        return ()
-    found = (tool_input.get(name) for name in _PATHS)
-    return tuple(each for each in found if isinstance(each, str))
+def _paths(tool_input: Json) -> list[str]:
+    given = tool_input if isinstance(tool_input, dict) else {}
+    return [each for name in _PATHS if isinstance(each := given.get(name), str)]

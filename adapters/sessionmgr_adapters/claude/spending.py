@@ -8,15 +8,16 @@ known then, and no money.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sessionmgr.model import Provenance, TokenUsageUpdated, Usage
 from sessionmgr.model.ledger import UsageLedger, UsageReport
+from sessionmgr_adapters.claude.frames import ModelUsage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sessionmgr_adapters.claude.frames import ModelUsage, Result, TokenCounts
+    from sessionmgr_adapters.claude.frames import Result, TokenCounts
 
 
 class Spending:
@@ -67,31 +68,20 @@ class Spending:
         total = self._ledger
         read, _ = self._ledger.book(meters)
         self._ledger = UsageLedger(total=total.total, cost=total.cost, meters=read.meters)
-        return UsageReport(
-            kind="delta", provider_session_id=result.session_id, usage=_turn(result.usage)
-        )
+        turn = usage_of(result.usage) if result.usage else Usage()
+        return UsageReport(kind="delta", provider_session_id=result.session_id, usage=turn)
 
 
-def _sum(models: Mapping[str, ModelUsage]) -> Usage:
-    total: Final = [
-        Usage(
-            input=int(each.input_tokens),
-            cached_input=int(each.cache_read_input_tokens),
-            cache_write=int(each.cache_creation_input_tokens),
-            output=int(each.output_tokens),
-            reasoning=int(each.thinking_tokens),
-        )
-        for each in models.values()
-    ]
-    return sum(total, Usage())
-
-
-def _turn(counts: TokenCounts | None) -> Usage:
-    if counts is None:
-        return Usage()
+def usage_of(counts: ModelUsage | TokenCounts) -> Usage:
+    """Return what a model was used for."""
     return Usage(
         input=int(counts.input_tokens or 0),
         cached_input=int(counts.cache_read_input_tokens or 0),
         cache_write=int(counts.cache_creation_input_tokens or 0),
         output=int(counts.output_tokens or 0),
+        reasoning=int(counts.thinking_tokens) if isinstance(counts, ModelUsage) else 0,
     )
+
+
+def _sum(models: Mapping[str, ModelUsage]) -> Usage:
+    return sum(map(usage_of, models.values()), Usage())

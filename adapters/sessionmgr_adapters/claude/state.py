@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from sessionmgr.adapter.kit.images import ImageCollector
-from sessionmgr_adapters.claude.spending import Spending
+from sessionmgr_adapters.claude.spending import Spending, usage_of
 
 if TYPE_CHECKING:
     from sessionmgr.model import Failure
@@ -44,7 +44,8 @@ class State:
         """The message that is streamed."""
         self._judged: Final[set[str]] = set()
         self._blocks: Final[dict[str, int]] = {}
-        self._context: float | None = None
+        self.context: int | None = None
+        """How many tokens the last call of the model has read."""
 
     def name(self, message_id: str) -> str:
         """Return the name of the next block of a message."""
@@ -58,27 +59,20 @@ class State:
 
     def judge(self, tool_use_id: str) -> bool:
         """Note that a call was ruled upon; False if that was known."""
-        if tool_use_id in self._judged:
-            return False
-        self._judged.add(tool_use_id)
-        return True
+        return _add(tool_use_id, self._judged)
 
     def begin(self, call: ToolUse) -> bool:
         """Note a call of a tool; False if that was known."""
-        if call.id in self._called:
-            return False
-        self._called.add(call.id)
-        self.tools[call.id] = call
-        if isinstance(call.input, dict) and call.input.get("run_in_background") is True:
-            self.sent_away.add(call.id)
-        return True
+        is_new = _add(call.id, self._called)
+        if is_new:
+            self.tools[call.id] = call
+            if isinstance(call.input, dict) and call.input.get("run_in_background") is True:
+                self.sent_away.add(call.id)
+        return is_new
 
     def end(self, tool_use_id: str) -> bool:
         """Note that a call has its result; False if that was known."""
-        if tool_use_id in self._ended:
-            return False
-        self._ended.add(tool_use_id)
-        return True
+        return _add(tool_use_id, self._ended)
 
     @property
     def used_tools(self) -> bool:
@@ -89,13 +83,12 @@ class State:
         """Note how full the context is."""
         usage = frame.message.usage
         if usage is not None and frame.message.model != SYNTHETIC:
-            self._context = (
-                (usage.input_tokens or 0)
-                + (usage.cache_read_input_tokens or 0)
-                + (usage.cache_creation_input_tokens or 0)
-            )
+            read = usage_of(usage)
+            self.context = read.input + read.cached_input + read.cache_write
 
-    @property
-    def context(self) -> int | None:
-        """How many tokens the last call of the model has read."""
-        return None if self._context is None else int(self._context)
+
+def _add(name: str, known: set[str]) -> bool:
+    """Add a name, and return whether it is new."""
+    is_new = name not in known
+    known.add(name)
+    return is_new

@@ -14,36 +14,19 @@ from sessionmgr.adapter import (
     UNSUPPORTED,
     Capabilities,
     Health,
-    ProviderAdapter,
     RunContext,
 )
 from sessionmgr.adapter.kit.connection_pool import ConnectionPool
 from sessionmgr.adapter.kit.images import ImageRefusedError, read_images
+from sessionmgr.adapter.kit.run_adapter import RunAdapter
 from sessionmgr.adapter.kit.run_end import config_invalid, exit_failure, start_failure
 from sessionmgr.adapter.kit.structured_output import schema_fault
 from sessionmgr.errors import ProcessError
 from sessionmgr.model import Failure, FailureKind
-from sessionmgr_adapters.codex import sdk
+from sessionmgr_adapters.codex import failures, launch, sdk
 from sessionmgr_adapters.codex.configured import ConfigCache, ConfigUnreadableError
 from sessionmgr_adapters.codex.driver import CodexDriver, end_of
 from sessionmgr_adapters.codex.exec import Meters, OneShot, make_spec as one_shot_spec
-from sessionmgr_adapters.codex.failures import (
-    TRIES,
-    has_lost,
-    last_words,
-    pause_before,
-    placeless,
-    start_retried,
-)
-from sessionmgr_adapters.codex.launch import (
-    ENVIRONMENT,
-    bounds,
-    content_of,
-    declared,
-    home_of,
-    loose,
-    make_spec,
-)
 from sessionmgr_adapters.codex.login import health_of
 from sessionmgr_adapters.codex.options import CodexOptions
 from sessionmgr_adapters.codex.phase import Phase
@@ -72,7 +55,7 @@ THREADS: Final = 64
 """Threads that one app-server serves at once."""
 
 
-class CodexAdapter(ProviderAdapter):
+class CodexAdapter(RunAdapter[CodexDriver | OneShot]):
     """Plays runs on Codex; `CodexOptions` says how."""
 
     name = "codex"
@@ -105,14 +88,13 @@ class CodexAdapter(ProviderAdapter):
     options = CodexOptions
     serves = frozenset({"directories"})
     resume_command = "codex resume {id}"
-    environment = ENVIRONMENT
+    environment = launch.ENVIRONMENT
     connect: ClassVar[Connect[ConnectionSpec, CodexConnection]] = staticmethod(sdk.connect)
     """The seam: a mock SDK is put here."""
 
     def __init__(self) -> None:
         super().__init__()
         self._pool: Pool = ConnectionPool(type(self).connect, max_leases=THREADS)
-        self._runs: Final[dict[str, CodexDriver | OneShot]] = {}
         self._meters: Final = Meters()
         self._prompts: Final = Prompts()
         self._warned: Final[set[str]] = set()
@@ -127,7 +109,7 @@ class CodexAdapter(ProviderAdapter):
     @classmethod
     def declares(cls, environ: Mapping[str, str]) -> Declared:
         """Say which variables of ours Codex is to have."""
-        return declared(environ)
+        return launch.declared(environ)
 
     @classmethod
     def offers(cls, options: Options) -> Capabilities:
@@ -152,7 +134,7 @@ class CodexAdapter(ProviderAdapter):
             return
         self._busy.add(thread)
         try:
-            with bounds(run, options) as limits:
+            with launch.bounds(run, options) as limits:
                 if options.exec:
                     await self._play_once(run, options, limits)
                 else:
@@ -171,7 +153,7 @@ class CodexAdapter(ProviderAdapter):
             return config_invalid(fault)
         if options.exec and not await self._is_told(run):
             return config_invalid(_ANOTHER)
-        rules = None if options.exec else loose(run, options)
+        rules = None if options.exec else launch.loose(run, options)
         if rules is not None:
             return _let_out(run, rules)
         # Codex would take a second turn for more of the first. Nothing is awaited from here on.
@@ -182,12 +164,12 @@ class CodexAdapter(ProviderAdapter):
 
     async def _play(self, run: RunContext, options: CodexOptions, limits: Bounds) -> None:
         """Play a run on a thread of an app-server."""
-        content = content_of(run.prompt, await read_images(run.images, run.cwd))
+        content = launch.content_of(run.prompt, await read_images(run.images, run.cwd))
         asked = Asked(options, limits, content, self._prompts, self._warned)
-        spec = make_spec(run, options)
+        spec = launch.make_spec(run, options)
         tries = 1
         while not await self._try(run, spec, asked, tries):
-            await trio.sleep(pause_before(tries))
+            await trio.sleep(failures.pause_before(tries))
             tries += 1
 
     async def _play_once(self, run: RunContext, options: CodexOptions, limits: Bounds) -> None:
@@ -195,11 +177,11 @@ class CodexAdapter(ProviderAdapter):
         await read_images(run.images, run.cwd)  # Codex passes over what is none
         await self._have_released(run, None)
         spec = one_shot_spec(run, options, limits)
-        once = self._runs[run.run_id] = OneShot(run, spec, self._meters)
+        once = OneShot(run, spec, self._meters)
         try:
-            await once.perform()
+            with self.playing(run, once):
+                await once.perform()
         finally:
-            del self._runs[run.run_id]
             if once.thread:
                 before = run.provider_session_id
                 self._prompts.note(once.thread, run.system_prompt, before=before)
@@ -211,7 +193,7 @@ class CodexAdapter(ProviderAdapter):
             return True
         if thread in self._prompts:
             return self._prompts.has(thread, text)
-        return await is_recorded(home_of(run, CodexOptions.of(run.options)), thread, text)
+        return await is_recorded(launch.home_of(run, CodexOptions.of(run.options)), thread, text)
 
     async def _try(self, run: RunContext, spec: ConnectionSpec, asked: Asked, tries: int) -> bool:
         """Play a run and tell how it ended, unless its app-server is to be started again."""
@@ -226,10 +208,10 @@ class CodexAdapter(ProviderAdapter):
             if run.cancelling is not None:
                 return True  # whoever stopped the run says how it ends
             if driver.phase is Phase.UNREACHED and not driver.state.started:
-                if was_used and tries < TRIES:
+                if was_used and tries < failures.TRIES:
                     return False  # it was dead already, and nobody had noticed
-                if has_lost(connection.tail.text(), tries):
-                    run.emit_nowait(start_retried(tries))
+                if failures.has_lost(connection.tail.text(), tries):
+                    run.emit_nowait(failures.start_retried(tries))
                     return False
             await _end(run, driver, connection)
             return True
@@ -243,25 +225,12 @@ class CodexAdapter(ProviderAdapter):
     async def _drive(
         self, run: RunContext, lease: Lease[CodexConnection], asked: Asked, configs: ConfigCache
     ) -> CodexDriver:
-        driver = self._runs[run.run_id] = CodexDriver(run, asked, configs)
-        try:
+        driver = CodexDriver(run, asked, configs)
+        with self.playing(run, driver):
             await driver.play(await lease.connection.open(run.run_id, driver))
-        finally:
-            del self._runs[run.run_id]
         if driver.is_deaf or driver.is_lost or run.was_silent:
             lease.abandon()
         return driver
-
-    async def interrupt(self, run: RunContext) -> None:
-        """Ask the agent to end its turn; `run` reads on until it has."""
-        playing = self._runs.get(run.run_id)
-        if playing is not None:
-            await playing.interrupt()
-
-    async def append(self, run: RunContext, content: str, message_id: str) -> bool:
-        """Give another message to the run, and wait to hear whether it was taken."""
-        playing = self._runs.get(run.run_id)
-        return playing is not None and await playing.add(content, message_id)
 
     def release(self, provider_session_id: str) -> None:
         """Unload the thread that is kept for a session: while loaded it is closed to others."""
@@ -302,10 +271,10 @@ def _death(driver: CodexDriver, connection: CodexConnection) -> Failure:
         message = "the connection to the app-server ended in the middle of a turn"
         failure = Failure(kind=FailureKind.PROTOCOL_ERROR, message=message, phase=phase)
     else:
-        failure = exit_failure(connection.facts, last_words(connection.tail), phase=phase)
+        failure = exit_failure(connection.facts, failures.last_words(connection.tail), phase=phase)
         failure = replace(failure, message=f"the app-server is gone: {failure.message}")
     was_killed = connection.facts is not None and connection.facts.signal is not None
-    return placeless(replace(failure, retryable=begun or was_killed, resumable=begun))
+    return failures.placeless(replace(failure, retryable=begun or was_killed, resumable=begun))
 
 
 async def _fault(run: RunContext, options: CodexOptions) -> str | None:

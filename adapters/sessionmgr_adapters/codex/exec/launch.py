@@ -14,6 +14,7 @@ import msgspec
 
 from sessionmgr.model import Json, PermissionMode, encode_json
 from sessionmgr.process import Command, checked_resume_id
+from sessionmgr_adapters.codex import launch
 from sessionmgr_adapters.codex.configured import (
     SYSTEM,
     all_asked,
@@ -22,14 +23,6 @@ from sessionmgr_adapters.codex.configured import (
     read_config,
 )
 from sessionmgr_adapters.codex.exec.profile import parted, require_free
-from sessionmgr_adapters.codex.launch import (
-    PLACE,
-    env_of,
-    home_in,
-    loose,
-    own_servers,
-    secrecy,
-)
 from sessionmgr_adapters.codex.policy import POLICIES
 
 if TYPE_CHECKING:
@@ -129,13 +122,13 @@ def make_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> OneShot
     """
     if run.provider_session_id is not None:
         checked_resume_id(run.provider_session_id)
-    env = env_of(run, options)
-    known = (read_config(SYSTEM), read_config(home_in(env)))
+    env = launch.env_of(run, options)
+    known = (read_config(SYSTEM), read_config(launch.home_in(env)))
     projects = of_projects(Path(run.cwd))
     wished, secret = parted(_wished(run, options, known, projects))
     if secret:
         require_free(options.command)
-    wished |= _said(run) | _confines(limits) | secrecy(options, (*known, *projects))
+    wished |= _said(run) | _confines(limits) | launch.secrecy(options, (*known, *projects))
     return OneShotSpec(
         program=options.command,
         cwd=run.cwd,
@@ -143,10 +136,10 @@ def make_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> OneShot
         sandbox=POLICIES[run.permission.effective].sandbox,
         settings=tuple(wished.items()),
         secrets=secret,
-        home=home_in(env),
+        home=launch.home_in(env),
         thread=run.provider_session_id,
         is_fork=options.fork,
-        is_ruled=loose(run, options) is None,
+        is_ruled=launch.loose(run, options) is None,
         images=run.images,
         schema=run.schema,
         instructions=options.base_instructions,
@@ -161,7 +154,7 @@ def _wished(
 ) -> dict[str, Json]:
     """Return the settings that its options wish for; in plan, each tool is asked about."""
     wished = put_together(
-        {"model_provider": options.model_provider}, own_servers(options), options.config
+        {"model_provider": options.model_provider}, launch.own_servers(options), options.config
     )
     if run.permission.asked is not PermissionMode.PLAN:
         return wished
@@ -188,7 +181,7 @@ def _confines(limits: Bounds) -> dict[str, Json]:
         f"{WORKSPACE}.exclude_slash_tmp": not limits.temporary,
         f"{WORKSPACE}.exclude_tmpdir_env_var": not limits.temporary,
         f"{WORKSPACE}.writable_roots": list(limits.directories),
-        PLACE: limits.scratch,
+        launch.PLACE: limits.scratch,
     }
 
 

@@ -20,18 +20,12 @@ from sessionmgr.adapter.kit.run_end import exit_failure, process_exited
 from sessionmgr.model import Failure, FailureKind, Fidelity, MessageReceived
 from sessionmgr.process import PrivateFiles
 from sessionmgr.process.ladder import Ladder
+from sessionmgr_adapters.codex import failures
 from sessionmgr_adapters.codex.driver import end_of
 from sessionmgr_adapters.codex.exec.frames import cleaned, read
 from sessionmgr_adapters.codex.exec.launch import ANSWER, PROFILE
 from sessionmgr_adapters.codex.exec.normalise import ExecState, normalise
 from sessionmgr_adapters.codex.exec.profile import linked
-from sessionmgr_adapters.codex.failures import (
-    has_lost,
-    kind_of_words,
-    pause_before,
-    placeless,
-    start_retried,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,16 +75,6 @@ class OneShot(ChildRun):
         """The thread that it is on, once that is known."""
         return self._state.thread
 
-    async def interrupt(self) -> None:
-        """Have it end; `perform` goes on until it has."""
-        self.stop()
-        await trio.lowlevel.checkpoint()
-
-    async def add(self, content: str, message_id: str) -> bool:
-        """Take no other message: its turn hears none."""
-        await trio.lowlevel.checkpoint()
-        return False
-
     def take(self, lines: Sequence[Line]) -> None:
         """Take the lines of one read."""
         events = [event for frame in read(lines) for event in normalise(frame, self._state)]
@@ -132,11 +116,11 @@ class OneShot(ChildRun):
         tries = 1
         while True:
             facts = await self.play(command, self.run.prompt.encode(errors="replace"))
-            is_lost = not self.thread and has_lost(self.tail.text(), tries)
+            is_lost = not self.thread and failures.has_lost(self.tail.text(), tries)
             if not is_lost or self.run.cancelling is not None:
                 return facts
-            self.run.emit_nowait(start_retried(tries))
-            await trio.sleep(pause_before(tries))
+            self.run.emit_nowait(failures.start_retried(tries))
+            await trio.sleep(failures.pause_before(tries))
             tries += 1
 
     # --- what it comes to ------------------------------------------------------------------------
@@ -172,12 +156,12 @@ class OneShot(ChildRun):
         has_begun = bool(self.thread)
         failure = exit_failure(facts, self.tail, phase="turn" if has_begun else "start")
         said = self.tail.text()
-        kind = None if self._state.is_turning else kind_of_words(said)
+        kind = None if self._state.is_turning else failures.kind_of_words(said)
         if kind is None:
-            return placeless(replace(failure, retryable=True, resumable=has_begun))
+            return failures.placeless(replace(failure, retryable=True, resumable=has_begun))
         failure = replace(failure, kind=kind, message=cleaned(said) or failure.message)
         is_passing = kind is FailureKind.SESSION_BUSY
-        return placeless(replace(failure, phase="start", retryable=is_passing))
+        return failures.placeless(replace(failure, phase="start", retryable=is_passing))
 
 
 def _narrower(asked: Permission, spec: OneShotSpec) -> Permission | None:

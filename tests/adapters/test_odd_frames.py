@@ -14,8 +14,7 @@ from sessionmgr.manager.validate_events import validated
 from sessionmgr.model import Event, Json, encode_event
 from sessionmgr.wire import Notification, Request
 from sessionmgr_adapters.claude import frames as claude, normalise as of_claude
-from sessionmgr_adapters.claude.spending import Spending
-from sessionmgr_adapters.claude.state import State as ClaudeState
+from sessionmgr_adapters.claude.state import Spending, State as ClaudeState
 from sessionmgr_adapters.codex import decode as codex_lines, normalise as of_codex
 from sessionmgr_adapters.codex.state import State as CodexState
 

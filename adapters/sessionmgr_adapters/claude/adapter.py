@@ -34,12 +34,14 @@ from sessionmgr.errors import ProcessError
 from sessionmgr.model import PermissionMode
 from sessionmgr.model.permission import Fidelity
 from sessionmgr_adapters.claude import sdk
+from sessionmgr_adapters.claude.allowed import WorkspaceInvalidError
 from sessionmgr_adapters.claude.claude_process import ClaudeProcess
 from sessionmgr_adapters.claude.driver import ClaudeDriver
 from sessionmgr_adapters.claude.failures import complaint_kind
 from sessionmgr_adapters.claude.fallback import (
     PATIENCE,
     LaunchStrategy,
+    PlainRun,
     StartFailure,
     notice,
     start_failure_of,
@@ -49,9 +51,7 @@ from sessionmgr_adapters.claude.login import health_of
 from sessionmgr_adapters.claude.options import ClaudeOptions
 from sessionmgr_adapters.claude.outgoing import blocks_of
 from sessionmgr_adapters.claude.phase import Phase
-from sessionmgr_adapters.claude.plain import PlainRun
 from sessionmgr_adapters.claude.session_file import is_kept, path_of
-from sessionmgr_adapters.claude.workspace import WorkspaceInvalidError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping

@@ -15,7 +15,7 @@ from sessionmgr.adapter.kit.version import outdated, version_of
 from sessionmgr.model import Failure, FailureKind
 from sessionmgr_adapters.claude.outgoing import RefusedError, literal_failure
 from sessionmgr_adapters.claude.plan_mode import keep_to_plan
-from sessionmgr_adapters.claude.spending import Spending
+from sessionmgr_adapters.claude.state import Spending
 
 if TYPE_CHECKING:
     from sessionmgr.model import Json

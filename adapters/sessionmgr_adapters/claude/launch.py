@@ -14,9 +14,8 @@ from sessionmgr.adapter.kit.structured_output import schema_fault
 from sessionmgr.model import Json, PermissionMode, encode_json
 from sessionmgr.process import Command, Declared, When, checked_resume_id
 from sessionmgr.process.prompt import LARGEST_ARGUMENT
-from sessionmgr_adapters.claude.allowed import allowed_of, server_name, unknown_tool
+from sessionmgr_adapters.claude.allowed import allowed_of, server_name, unknown_tool, workspace_of
 from sessionmgr_adapters.claude.functions import PREFIX, SERVER, Functions
-from sessionmgr_adapters.claude.workspace import workspace_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from sessionmgr.adapter import RunContext, RunSpec
     from sessionmgr.process import PrivateFiles
     from sessionmgr.process.launcher import Launcher
+    from sessionmgr_adapters.claude.allowed import Workspace
     from sessionmgr_adapters.claude.options import ClaudeOptions
-    from sessionmgr_adapters.claude.workspace import Workspace
 
 BYPASS: Final = "bypassPermissions"
 

@@ -9,7 +9,7 @@ from sessionmgr.model import (
     encode_json,
 )
 from sessionmgr_adapters.claude.frames import Result, read
-from sessionmgr_adapters.claude.spending import Spending
+from sessionmgr_adapters.claude.state import Spending
 
 USAGE: Json = {"m": {"inputTokens": 30, "outputTokens": 6, "costUSD": 0.3}}
 

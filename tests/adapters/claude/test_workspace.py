@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from sessionmgr.model import FailureKind
 from sessionmgr.testing.mock_sdk import MockSdk
-from sessionmgr_adapters.claude.workspace import (
+from sessionmgr_adapters.claude.allowed import (
     LARGEST,
     NAME,
     READONLY,

@@ -132,8 +132,10 @@ def effect_of(tool_name: str) -> Effect:
     return _EFFECT_OF.get(tool_name, "other")
 
 
-NAME: Final = "PERMISSIONS.json"
-LARGEST: Final = 64 * 1024
+# --- PERMISSIONS.json ----------------------------------------------------------------------------
+
+PERMISSIONS_FILE: Final = "PERMISSIONS.json"
+LARGEST_FILE: Final = 64 * 1024
 READONLY: Final = ("Read", "Glob", "Grep", "WebFetch", "WebSearch")
 STANDARD: Final = (*READONLY, "Edit", "MultiEdit", "Write", "NotebookEdit")
 
@@ -170,16 +172,16 @@ def workspace_of(directory: str) -> Workspace:
     Raises:
         WorkspaceInvalidError: There is one, and it cannot be understood.
     """
-    path = Path(directory, NAME)
+    path = Path(directory, PERMISSIONS_FILE)
     try:
         with path.open("rb") as file:
-            said = file.read(LARGEST + 1)
+            said = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         return Workspace()
     except OSError as error:
         raise WorkspaceInvalidError(f"{path}: {error.strerror or error}") from None
-    if len(said) > LARGEST:
-        raise WorkspaceInvalidError(f"{path}: it has more than {LARGEST} bytes")
+    if len(said) > LARGEST_FILE:
+        raise WorkspaceInvalidError(f"{path}: it has more than {LARGEST_FILE} bytes")
     try:
         found = msgspec.json.decode(said, type=Workspace)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

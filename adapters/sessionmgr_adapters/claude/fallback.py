@@ -119,6 +119,8 @@ def notice(missed: StartFailure) -> ErrorOccurred:
     return ErrorOccurred(failure=failure, severity="warning")
 
 
+# --- plain text ----------------------------------------------------------------------------------
+
 LADDER: Final = Ladder(polite=0.0, term=2.0)
 MESSAGE: Final = "text"
 EMPTY: Final = Failure(

@@ -37,11 +37,8 @@ def handle(driver: ClaudeDriver, request: HostRequest) -> None:
     """Answer a request in a task of its own."""
     name, ask = request.request_id, request.request
     answer = _approve if ask.subtype == "can_use_tool" else _call
-    driver.requests.serve(name, partial(answer, driver, name, ask), partial(_refuse, driver, name))
-
-
-async def _refuse(driver: ClaudeDriver, request_id: str) -> None:
-    await driver.conversation.send(ControlResponse(id=request_id, error=FULL))
+    refuse = partial(driver.conversation.send, ControlResponse(id=name, error=FULL))
+    driver.requests.serve(name, partial(answer, driver, name, ask), refuse)
 
 
 async def _call(driver: ClaudeDriver, request_id: str, ask: Ask) -> None:
@@ -68,12 +65,8 @@ async def _call(driver: ClaudeDriver, request_id: str, ask: Ask) -> None:
 
 async def _approve(driver: ClaudeDriver, request_id: str, ask: Ask) -> None:
     run, functions = driver.run, driver.process.spec.functions
-    tool = functions.called(ask.tool_name)
     question = approval_request(ask, (run.cwd, *run.directories))
-    if tool is None:
-        decision = await run.ask(question)
-    else:
-        decision = await functions.decide(run, tool, question)
+    decision = await functions.decide(run, functions.called(ask.tool_name), question)
     if isinstance(decision, Allow) and decision.tool_input is UNSET:
         decision = replace(decision, tool_input=ask.input)  # older versions need it again
     await driver.conversation.answer(request_id, decision)

@@ -63,10 +63,14 @@ class FunctionTools:
         return next((each for each in self.tools if each.name == name), None)
 
     async def decide(
-        self, run: RunContext, tool: FunctionTool, question: ApprovalRequest
+        self, run: RunContext, tool: FunctionTool | None, question: ApprovalRequest
     ) -> Decision:
-        """Decide whether a tool may be called; only a run that plans asks, for tools that write."""
-        if run.permission.asked is not PermissionMode.PLAN or tool.reads_only:
+        """Decide whether a tool may be called: whoever gives a function allows it.
+
+        A run that plans asks for functions that write, and any run for other tools (None).
+        """
+        is_plan = run.permission.asked is PermissionMode.PLAN
+        if tool is not None and (tool.reads_only or not is_plan):
             return Allow()
         return await run.ask(question)
 

@@ -10,8 +10,8 @@ from trio.testing import MockClock
 from sessionmgr.model import FailureKind
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude.allowed import (
-    LARGEST,
-    NAME,
+    LARGEST_FILE,
+    PERMISSIONS_FILE,
     READONLY,
     STANDARD,
     Workspace,
@@ -24,7 +24,7 @@ from tests.adapters.claude.scene import ran, stage
 
 
 def say(place: Path, text: str) -> str:
-    (place / NAME).write_text(text)
+    (place / PERMISSIONS_FILE).write_text(text)
     return str(place)
 
 
@@ -71,7 +71,7 @@ def test_its_note_is_for_the_model(tmp_path: Path) -> None:
         ('{"teir": "full"}', "teir"),
         ('{"tier": "full", "tools": ["Bash"]}', "custom"),
         ('{"tier": "custom", "tools": ["Bash(ls)"]}', "'Bash'"),
-        (" " * (LARGEST + 1), "bytes"),
+        (" " * (LARGEST_FILE + 1), "bytes"),
     ],
 )
 def test_what_cannot_be_understood_is_told_with_its_file(
@@ -79,12 +79,12 @@ def test_what_cannot_be_understood_is_told_with_its_file(
 ) -> None:
     with pytest.raises(WorkspaceInvalidError, match=why) as told:
         workspace_of(say(tmp_path, text))
-    assert NAME in str(told.value)
+    assert PERMISSIONS_FILE in str(told.value)
 
 
 def test_a_file_may_be_as_large_as_the_bound_says(tmp_path: Path) -> None:
     said = '{"tier": "full"}'
-    assert workspace_of(say(tmp_path, said + " " * (LARGEST - len(said)))).tier == "full"
+    assert workspace_of(say(tmp_path, said + " " * (LARGEST_FILE - len(said)))).tier == "full"
 
 
 async def test_a_run_there_fails_before_anything_starts(
@@ -98,10 +98,10 @@ async def test_a_run_there_fails_before_anything_starts(
         failure = (await ran(session)).failure
     assert failure is not None
     assert failure.kind is FailureKind.CONFIG_INVALID
-    assert NAME in failure.message
+    assert PERMISSIONS_FILE in failure.message
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    (tmp_path / NAME).mkdir()
+    (tmp_path / PERMISSIONS_FILE).mkdir()
     with pytest.raises(WorkspaceInvalidError, match="directory"):
         workspace_of(str(tmp_path))

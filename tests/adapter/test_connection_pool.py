@@ -95,6 +95,21 @@ async def test_a_busy_one_is_not_shared_unless_it_serves_several(
             assert c.connection is not a.connection
 
 
+async def test_of_several_idle_ones_the_last_used_is_leased(
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+) -> None:
+    pool = ConnectionPool(exchange.connect)
+    async with pool.lease(Spec(), owner), pool.lease(Spec(), owner) as b:
+        pass
+    async with pool.lease(Spec(), owner) as again:
+        assert again.connection is b.connection
+        async with pool.lease(Spec(), owner) as a:
+            pass
+    async with pool.lease(Spec(), owner) as again:
+        assert again.connection is a.connection
+    assert len(exchange.lines) == 2
+
+
 async def test_what_differs_in_its_key_has_another_connection(
     autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
 ) -> None:

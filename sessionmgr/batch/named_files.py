@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from sessionmgr.adapter.bounded_file import FileRefused, read_bytes, read_text
+from sessionmgr.adapter.kit.bounded_file import FileRefused, read_bytes, read_text
 from sessionmgr.adapter.kit.images import LARGEST as LARGEST_IMAGE
 from sessionmgr.batch.job import Job
 from sessionmgr.batch.problems import Problem

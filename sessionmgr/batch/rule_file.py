@@ -11,7 +11,7 @@ from typing import Final, cast
 
 import msgspec
 
-from sessionmgr.adapter.bounded_file import FileRefused, read_bytes
+from sessionmgr.adapter.kit.bounded_file import FileRefused, read_bytes
 from sessionmgr.adapter.kit.command_line import NotPlainError, commands_of_line
 from sessionmgr.batch.rules import Rule, Rules
 from sessionmgr.errors import RulesInvalid

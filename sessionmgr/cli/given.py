@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
-from sessionmgr.adapter import bounded_file
-from sessionmgr.adapter.bounded_file import LARGEST_TEXT, FileRefused
+from sessionmgr.adapter.kit import bounded_file
+from sessionmgr.adapter.kit.bounded_file import LARGEST_TEXT, FileRefused
 from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.model.json import Unreadable, parse_json
 

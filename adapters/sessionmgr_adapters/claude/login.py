@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.adapter.bounded_file import FileRefused
-from sessionmgr.adapter.health import Health, missing_program, read_table
+from sessionmgr.adapter.health import Health
+from sessionmgr.adapter.kit.bounded_file import FileRefused, read_table
+from sessionmgr.adapter.kit.version import missing_program
 from sessionmgr.model.json import Json, Unreadable, parse_json
 
 if TYPE_CHECKING:

@@ -11,13 +11,9 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.adapter.bounded_file import FileRefused
-from sessionmgr.adapter.health import (
-    Health,
-    missing_program,
-    read_bounded,
-    read_table,
-)
+from sessionmgr.adapter.health import Health
+from sessionmgr.adapter.kit.bounded_file import FileRefused, read_bounded, read_table
+from sessionmgr.adapter.kit.version import missing_program
 from sessionmgr.model.json import Json
 from sessionmgr_adapters.codex.configured import FILE, PROJECT, SYSTEM, found_in, put_together
 

@@ -1,19 +1,22 @@
-"""The version of a program: find it out, compare it, and refuse one that is too old."""
+"""A provider's program: whether it is there, and whether its version is too old."""
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Final
 
 import trio
 
+from sessionmgr.adapter.health import Health
 from sessionmgr.adapter.kit.run_end import config_invalid
 from sessionmgr.model import Failure
 from sessionmgr.process import Command, Pump
 from sessionmgr.process.ladder import Ladder, open_tree
+from sessionmgr.process.program import NotStartedError, find
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from sessionmgr.process.launcher import Launcher
     from sessionmgr.wire import Line
@@ -22,6 +25,23 @@ if TYPE_CHECKING:
 PATIENCE: Final = 10.0
 _LADDER: Final = Ladder(polite=0.0, term=0.5)
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+
+
+def missing_program(
+    command: Sequence[str], env: Mapping[str, str], cwd: str, remedy: str
+) -> Health | None:
+    """Return the problem if a command's program is missing or not executable, else None."""
+    program = command[0] if command else ""
+    path = env.get("PATH", os.defpath)
+    try:
+        find(os.fsencode(program), os.fsencode(path), os.fsencode(cwd))
+    except NotStartedError as error:
+        if error.what == b"executable":
+            found = os.fsdecode(error.path)
+            return Health(state="fail", detail=f"{found} cannot be executed; {remedy}")
+        where = "" if "/" in program else " on PATH"
+        return Health(state="skip", detail=f"there is no program {program!r}{where}; {remedy}")
+    return None
 
 
 def numbers(version: str | None) -> tuple[int, ...] | None:

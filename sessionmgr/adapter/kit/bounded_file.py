@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
+
+from sessionmgr.model.json import Json, Unreadable, parse_json
 
 MEBIBYTE: Final = 1024 * 1024
 LARGEST_TEXT: Final = 10 * MEBIBYTE
 """Maximum number of bytes of a prompt or another text file."""
+LARGEST_SETTINGS: Final = 4 * MEBIBYTE
+"""Maximum number of bytes of a settings or login file."""
 
 
 class FileRefused(Exception):
@@ -48,3 +53,32 @@ def read_text(path: Path, *, regular: bool = True) -> str:
         return read_bytes(path, regular=regular).decode()
     except UnicodeDecodeError:
         raise FileRefused(f"{path} is not UTF-8 text") from None
+
+
+def read_bounded(path: Path) -> bytes | None:
+    """Return the contents of a settings or login file; None if it does not exist.
+
+    Raises:
+        FileRefused: It is not a readable regular file of moderate size.
+    """
+    try:
+        if not os.path.lexists(path):
+            return None
+    except ValueError:  # a NUL in its name
+        return None
+    return read_bytes(path, limit=LARGEST_SETTINGS)
+
+
+def read_table(path: Path) -> dict[str, Json]:
+    """Return the JSON object in a file; empty if the file does not exist.
+
+    Raises:
+        FileRefused: It is unreadable or contains something else.
+    """
+    data = read_bounded(path)
+    if data is None:
+        return {}
+    found = parse_json(data)
+    if isinstance(found, Unreadable) or not isinstance(found, dict):
+        raise FileRefused(f"{path} is not a JSON object")
+    return found

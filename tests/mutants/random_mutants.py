@@ -43,9 +43,9 @@ TESTS: Final = {
     "batch": ["tests/batch", "tests/manager/test_batch_needs.py"],
     "adapter": ["tests/adapter", "tests/adapters", "tests/testing/conformance"],
 }
-PATIENCE: Final = 60.0
+PATIENCE: Final = 30.0
 """Seconds of CPU for the tests of one mutant, and so many times more than they took without it."""
-TIMES: Final = 3
+TIMES: Final = 1
 NO_END: Final = "no end in time"
 UNKNOWN: Final = 60.0
 """Seconds for tests that have not been measured."""

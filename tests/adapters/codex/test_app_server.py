@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from sessionmgr.manager import Clocks, Manager, open_manager
 from sessionmgr.model import FailureKind, Json, MessageReceived, OutputReceived
 from sessionmgr.store import MemoryStore
@@ -194,11 +196,26 @@ async def test_an_agent_that_is_told_of_late_is_its_callers_with_all_that_it_has
     ]
 
 
+@pytest.mark.parametrize("is_late", [False, True], ids=["told of", "told of late"])
 async def test_agents_of_a_run_that_cannot_be_brought_to_its_end_are_ended_all_the_same(
-    tmp_path: Path,
+    tmp_path: Path, is_late: bool
 ) -> None:
     """That was done as it should be if the other run on that app-server goes on after it."""
     interrupt, clean = "turn/interrupt", "thread/backgroundTerminals/clean"
+    early: list[Step] = [
+        agent("started", GRANDCHILD, CHILD),
+        hears(clean, threadId=GRANDCHILD),
+        turn_of(GRANDCHILD, "v"),
+        hears(interrupt, threadId=GRANDCHILD, turnId="v"),
+        *(answers(number, {}) for number in (10, 11, 12, 14)),
+    ]
+    late: list[Step] = [
+        turn_of(GRANDCHILD, "v"),
+        agent("started", GRANDCHILD, CHILD),
+        # It is interrupted and cleaned up in any order.
+        *(Expect({"params": {"threadId": GRANDCHILD}}) for _ in range(2)),
+        *(answers(number, {}) for number in (10, 11, 12, 13, 14)),
+    ]
     steps: list[Step] = [
         *GREETING,
         hears("config/read"),
@@ -225,14 +242,10 @@ async def test_agents_of_a_run_that_cannot_be_brought_to_its_end_are_ended_all_t
         # It does not say that it is interrupted. When its grace is over both are.
         hears(interrupt),
         hears(interrupt),
-        agent("started", GRANDCHILD, CHILD),
-        hears(clean, threadId=GRANDCHILD),
-        turn_of(GRANDCHILD, "v"),
-        hears(interrupt, threadId=GRANDCHILD, turnId="v"),
-        *(answers(number, {}) for number in (10, 11, 12, 14)),
+        *(late if is_late else early),
         hears(clean),
         hears(clean),
-        *(answers(number, {}) for number in (13, 15, 16)),
+        *(answers(number, {}) for number in ((15, 16) if is_late else (13, 15, 16))),
         *(hears("thread/unsubscribe") for _ in range(3)),
         *(answers(number, {"status": "unsubscribed"}) for number in (17, 18, 19)),
         *(tells("thread/closed", each) for each in (THREAD, CHILD, GRANDCHILD)),

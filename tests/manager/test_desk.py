@@ -6,6 +6,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision
+from sessionmgr.errors import StoreClosed, StoreError, UnknownId
 from sessionmgr.manager import Clocks
 from sessionmgr.model import Json, MessageSent, RunStatus, Usage
 from sessionmgr.store import MemoryStore, Request
@@ -173,6 +174,38 @@ async def test_a_request_whose_handling_crashed_is_answered_and_not_done_twice(
         await run.result()
         sent = [each async for each in run if isinstance(each, MessageSent)]
         assert len({each.message_id for each in sent if each.content == "more"}) == 1
+
+
+class Refusing(MemoryStore):
+    """Takes no answer."""
+
+    why: StoreError = StoreClosed("the store")
+
+    async def complete(self, request_id: str, result: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        raise self.why
+
+
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [
+        (StoreClosed("the store"), "event=request_not_answered request=r"),
+        (UnknownId("request", "r"), "event=request_lost request=r why=no request 'r' is stored"),
+    ],
+    ids=["away", "unknown"],
+)
+async def test_an_answer_that_the_store_does_not_take_is_in_the_log(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, why: StoreError, said: str
+) -> None:
+    store = Refusing()
+    store.why = why
+    async with open_house(store=store, clocks=Clocks(store=30)) as house:
+        run = await house.start(Hang())
+        await trio.sleep(1)
+        await store.submit(Request(request_id="r", kind="cancel", target=run.id, at=0, body=b"{}"))
+        assert (await run.result()).status is RunStatus.CANCELLED
+        await trio.sleep(31)
+        assert said in caplog.text
 
 
 async def test_what_was_spent_is_told_by_run_and_by_session(autojump_clock: MockClock) -> None:

@@ -149,6 +149,46 @@ async def test_a_value_of_a_wrong_type_crashes_its_run_alone_and_is_named(
         assert (await spared.result()).status is RunStatus.COMPLETED
 
 
+class Stubborn(ProviderAdapter):
+    """Crashes as it is cut: on its own, beside others of its tasks, or not at all."""
+
+    name = "stubborn"
+
+    async def run(self, run: RunContext) -> None:
+        """Wait, and crash."""
+        await run.emit(RunStarted(provider_session_id="p"))
+        if run.prompt == "alone":
+            await self._wait(crash=True)
+        async with trio.open_nursery() as nursery:
+            if run.prompt == "beside":
+                nursery.start_soon(trio.sleep_forever)
+            await self._wait(crash=run.prompt != "not")
+
+    async def _wait(self, *, crash: bool) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            if crash:
+                raise LookupError("nothing there")
+
+
+@pytest.mark.parametrize(
+    ("how", "told"), [("alone", 1), ("in a nursery", 1), ("beside", 1), ("not", 0)]
+)
+async def test_a_crash_of_a_task_that_is_cut_is_told_beside_the_end_of_its_run(
+    autojump_clock: MockClock, how: str, told: int
+) -> None:
+    async with open_house(others={"stubborn": Stubborn}) as house:
+        run = await (await house.manager.open_session("stubborn")).submit(how)
+        await trio.sleep(1)
+        run.cancel()
+        assert (await run.result()).status is RunStatus.CANCELLED
+        failures = [each.failure for each in await events(run) if isinstance(each, ErrorOccurred)]
+        assert [(each.kind, each.message) for each in failures] == told * [
+            (FailureKind.ADAPTER_CRASHED, "the adapter crashed: LookupError: nothing there")
+        ]
+
+
 class Careless(ProviderAdapter):
     """Reports values that are JSON, but of slightly wrong types."""
 

@@ -1,4 +1,4 @@
-"""The adapter: what the toy agent can do, and what a run on it needs."""
+"""The adapter: capabilities of the toy agent, and the start and end of a run on it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AGENT: Final = (sys.executable, "-I", "-S", str(Path(__file__).with_name("progra
 
 
 class ToyAdapter(ConversationAdapter[ConnectionSpec, ToyConnection, ToyDriver]):
-    """Plays runs on the toy agent."""
+    """Runs on the toy agent."""
 
     name = "toy"
     capabilities = Capabilities(
@@ -36,13 +36,13 @@ class ToyAdapter(ConversationAdapter[ConnectionSpec, ToyConnection, ToyDriver]):
         resume=NATIVE,
         usage=NATIVE,
     )
-    # The agent asks about everything, so every mode is what is answered; and it confines nothing.
+    # The agent asks about everything, so our answers make the mode. It has no sandbox.
     permissions = PermissionMap({mode: Mapped("asks", confined=False) for mode in PermissionMode})
     options = ToyOptions
     connect = staticmethod(sdk.connect)
 
     def spec(self, run: RunContext) -> ConnectionSpec:
-        """Return the agent's program, in the run's directory and environment."""
+        """Return the command of the agent, in the run's directory and environment."""
         argv = ToyOptions.of(run.options).command or AGENT
         command = Command(argv=argv, cwd=run.cwd, env=dict(run.env))
         return ConnectionSpec(launcher=run.launcher, command=command)
@@ -54,17 +54,17 @@ class ToyAdapter(ConversationAdapter[ConnectionSpec, ToyConnection, ToyDriver]):
     async def open(
         self, run: RunContext, connection: ToyConnection, driver: ToyDriver
     ) -> ToyConversation:
-        """Open the session that the run goes on with, or a new one."""
+        """Open the session that the run resumes, or a new one."""
         return await connection.open(Open(run.provider_session_id), driver)
 
     def is_fit(self, run: RunContext, driver: ToyDriver) -> bool:
-        """Keep the agent, unless it may still talk about a turn that did not end."""
+        """Keep the agent, unless its turn did not end: it may still write about it."""
         return ToyOptions.of(run.options).keep and driver.ended is not None
 
     async def finish(self, run: RunContext, driver: ToyDriver) -> None:
-        """Say how the turn went."""
+        """End the run as its turn ended."""
         ended = driver.ended
-        assert ended is not None, "only a run that is cancelled is over without it"
+        assert ended is not None, "a run without it is cancelled or has failed"
         if ended.error is None:
             await run.finish(stop_reason=ended.reason)
         else:

@@ -1,4 +1,4 @@
-"""One run on the toy agent: its prompt, its questions, its follow-ups, and the end of its turn."""
+"""One run on the toy agent: the prompt, questions, follow-ups, and the end of the turn."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 class Phase(StrEnum):
-    """How far a run's turn is."""
+    """The phase of a run's turn."""
 
     OPENED = auto()
     ASKED = auto()
     ENDED = auto()
     LEFT = auto()
-    """Over, and the agent has not said that its turn has ended."""
+    """The agent has exited before its turn ended."""
 
 
 class Step(StrEnum):
-    """What happens to it."""
+    """A step from one phase to another."""
 
     ASK = auto()
     TURN_ENDED = auto()
@@ -46,12 +46,12 @@ TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
 
 
 class ToyDriver(PhasedConversationRun[toy.Outgoing, toy.AnyFrame, Phase, Step]):
-    """One run's turn."""
+    """Drives the turn of one run."""
 
     def __init__(self, run: RunContext) -> None:
         super().__init__(run, TRANSITIONS, Phase.OPENED, lost=Step.LEAVE)
         self.ended: toy.TurnEnded | None = None
-        """How the turn ended, if it has."""
+        """The end of the turn, once it has come."""
         self._state: Final = State()
         self._questions: Final = RequestHandler(self)
         self._follow_ups: Final = FollowUps(run)
@@ -62,7 +62,7 @@ class ToyDriver(PhasedConversationRun[toy.Outgoing, toy.AnyFrame, Phase, Step]):
         await self.conversation.send(toy.Say(self.run.prompt))
 
     def take(self, frames: Sequence[toy.AnyFrame]) -> None:
-        """Emit what the frames say, and act on those that are about the conversation itself."""
+        """Emit events, and act on frames about the conversation itself."""
         for frame in frames:
             self.emit(*normalise(frame, self._state))
             match frame:
@@ -81,11 +81,11 @@ class ToyDriver(PhasedConversationRun[toy.Outgoing, toy.AnyFrame, Phase, Step]):
                     pass
 
     def leave(self) -> None:
-        """Let no follow-up wait any more."""
+        """Release all follow-ups that wait for an answer."""
         self._follow_ups.end()
 
     async def add(self, content: str, message_id: str) -> bool:
-        """Offer another message, and say whether it was taken."""
+        """Offer another message, and return whether it was taken."""
         if self.phase is not Phase.ASKED:
             return False
         send = partial(self.conversation.send, toy.More(message_id, content))

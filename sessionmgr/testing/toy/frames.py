@@ -1,7 +1,7 @@
-"""What the toy agent says, and what is said to it: one JSON object a line.
+"""The messages from and to the toy agent: one JSON object per line.
 
-The frames are open, as every provider's should be: fields that we do not know are passed over, and
-a type that we do not know comes out of the decoder as what it is, not as an error.
+The frames are open, as they should be for every provider: unknown fields are ignored, and a message
+of an unknown type is decoded to `Untyped`, not to an error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _tag(name: str) -> str:
 
 
 class _Message(msgspec.Struct, frozen=True, tag_field="type", tag=_tag):
-    """A message, whose `type` is its name: `ToolBegan` is `tool_began`."""
+    """A message; its `type` is the name of its class: `tool_began` for `ToolBegan`."""
 
 
 class Hello(_Message, frozen=True):
@@ -32,7 +32,7 @@ class Hello(_Message, frozen=True):
 
 
 class TextDelta(_Message, frozen=True):
-    """Some more text of a message."""
+    """A further piece of the text of a message."""
 
     text: str
     message: str
@@ -46,7 +46,7 @@ class Text(_Message, frozen=True):
 
 
 class ToolBegan(_Message, frozen=True):
-    """A tool is at work."""
+    """A tool has started."""
 
     id: str
     name: str
@@ -54,7 +54,7 @@ class ToolBegan(_Message, frozen=True):
 
 
 class ToolEnded(_Message, frozen=True):
-    """A tool is done."""
+    """A tool has finished."""
 
     id: str
     ok: bool = True
@@ -62,7 +62,7 @@ class ToolEnded(_Message, frozen=True):
 
 
 class Question(_Message, frozen=True):
-    """The agent asks whether a tool may be used."""
+    """A question whether a tool may be used."""
 
     id: str
     name: str
@@ -71,27 +71,27 @@ class Question(_Message, frozen=True):
 
 
 class Withdrawn(_Message, frozen=True):
-    """The question needs no answer any more."""
+    """A question no longer needs an answer."""
 
     id: str
 
 
 class Took(_Message, frozen=True):
-    """Whether another message was taken into the turn."""
+    """The answer to `More`: whether the message was taken into the turn."""
 
     id: str
     taken: bool
 
 
 class Tokens(_Message, frozen=True):
-    """What was used since it was last told."""
+    """Tokens that were used since the last such message."""
 
     input: int = 0
     output: int = 0
 
 
 class TurnEnded(_Message, frozen=True):
-    """The turn is over; with an error, it went wrong."""
+    """The turn has ended; if it failed, with an error."""
 
     reason: str = "done"
     error: str | None = None
@@ -104,26 +104,26 @@ Frame: TypeAlias = (
 
 
 class Open(_Message, frozen=True):
-    """Open a session, a new one or one that was."""
+    """Open a session, a new one or one to resume."""
 
     session: str | None = None
 
 
 class Say(_Message, frozen=True):
-    """A prompt: the turn begins."""
+    """A prompt, which begins a turn."""
 
     text: str
 
 
 class More(_Message, frozen=True):
-    """Another message for the turn that is on."""
+    """Another message for the current turn."""
 
     id: str
     text: str
 
 
 class Answer(_Message, frozen=True):
-    """The answer to a question, perhaps with another input than it wanted."""
+    """The answer to a question, perhaps with another input for the tool."""
 
     id: str
     allow: bool
@@ -138,7 +138,7 @@ class Cancel(_Message, frozen=True):
 Outgoing: TypeAlias = Open | Say | More | Answer | Cancel
 
 AnyFrame: TypeAlias = Frame | NoFrame
-"""What a line may be: one of these frames, or none."""
+"""A decoded line: one of these frames, or `NoFrame`."""
 
 read: Final = partial(read_frames, decoder=msgspec.json.Decoder[Frame](Frame))
 """Decodes the lines of a read to `AnyFrame`s."""

@@ -1,4 +1,4 @@
-"""The toy agent's frames to events. Pure: no I/O, no clock, nothing that waits, nothing raised."""
+"""The toy agent's frames to events. Pure: no I/O, no clock, no awaits, no exceptions."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class State:
-    """What must be remembered from one frame to the next: the agent does not repeat itself."""
+    """State between frames: the agent names the tool and its input only once."""
 
     def __init__(self) -> None:
         self.tools: dict[str, toy.ToolBegan] = {}
 
 
 def normalise(frame: toy.AnyFrame, state: State) -> list[Event]:
-    """Return the events that a frame is; none if it is not about what happens in the run."""
+    """Return the events of a frame; none for frames about the conversation itself."""
     match frame:
         case toy.Hello(session=session, version=version, model=model):
             return [RunStarted(provider_session_id=session, cli_version=version, model=model)]
@@ -45,7 +45,7 @@ def normalise(frame: toy.AnyFrame, state: State) -> list[Event]:
         case toy.Tokens(input=read, output=written):
             return [TokenUsageUpdated(usage=Usage(input=read, output=written))]
         case toy.Question() | toy.Withdrawn() | toy.Took() | toy.TurnEnded():
-            return []  # the adapter's business
+            return []  # the driver handles these
         case _:
             return [undecoded_event(frame)]
 

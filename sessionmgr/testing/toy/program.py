@@ -1,18 +1,18 @@
-"""The toy agent: it does what its prompt says, and reports it in JSON lines; see `frames.py`.
+"""The toy agent: follows the orders in its prompt, and reports in JSON lines; see `frames.py`.
 
-A prompt is a list of orders, with `;` between them:
+A prompt is a list of orders, separated by `;`:
 
     say TEXT          write a message, word by word
     use NAME          call a tool
     ask NAME          ask whether a tool may be used, and use it if so
     wait SECONDS      be silent; a cancel ends that
-    deaf SECONDS      be silent, and read nothing
+    deaf SECONDS      be silent, and read no input
     fail TEXT         end the turn with an error
     exit CODE         end the process
-    print TEXT        write a line that may be anything
+    print TEXT        write a line that is perhaps no frame
     complain TEXT     write a line to stderr
 
-Anything else is said. This file needs the standard library only.
+Anything else is written as a message. This file needs only the standard library.
 """
 
 from __future__ import annotations

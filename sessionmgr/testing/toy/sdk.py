@@ -1,6 +1,6 @@
-"""The connection to a toy agent: a child that is spawned, sent lines, and read.
+"""The connection to a toy agent: a child process that reads and writes lines.
 
-A mock SDK puts another `connect` in the place of this one; the rest of the adapter is as it is.
+A mock SDK replaces `connect`; the rest of the adapter stays as it is.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def connect(spec: ConnectionSpec) -> AbstractAsyncContextManager[ToyConnection]:
 
 
 class ToyConnection(StdioConnection[Outgoing, AnyFrame]):
-    """One agent. It has one conversation after the other, and ends when its input does."""
+    """One agent. It has one conversation after the other, and exits when its input is closed."""
 
     def __init__(self) -> None:
         super().__init__(read, ladder=LADDER)
 
     async def open(self, spec: Open, driver: Driver[AnyFrame]) -> ToyConversation:
-        """Open a session, a new one or one that was; the agent says hello."""
+        """Open a session, new or resumed; the agent answers with `Hello`."""
         self.attach(driver)
         self.write_message(spec)
         await trio.lowlevel.checkpoint()
@@ -44,7 +44,7 @@ class ToyConnection(StdioConnection[Outgoing, AnyFrame]):
 
 
 class ToyConversation(StdioConversation[Outgoing, AnyFrame]):
-    """One session of the agent's."""
+    """One session of the agent."""
 
     async def interrupt(self) -> None:
         """Ask the agent to end the turn."""

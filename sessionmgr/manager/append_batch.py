@@ -80,9 +80,9 @@ class AppendBatch:
     """
 
     __slots__ = (
-        *("_effects", "_provider", "_redactor", "_rows", "_session_id", "_streaming"),
+        *("_effects", "_provider", "_redactor", "_rows", "_streaming"),
         *("_unfolded", "_unsealed", "_was_closed", "at", "blobs", "closes", "first"),
-        *("folds", "ledger", "reopens", "seq", "size", "touched", "written"),
+        *("folds", "ledger", "reopens", "seq", "session_id", "size", "touched", "written"),
     )
 
     def __init__(
@@ -95,11 +95,12 @@ class AppendBatch:
         redactor: Redactor,
         closed: bool = False,
     ) -> None:
-        self._session_id: Final = session_id
+        self.session_id: Final = session_id
         self._provider: Final = provider
         self._rows: Final[list[EventRow]] = []
         self.written: Final[list[AnyEvent]] = []
         """The events of the rows, as whoever reads the rows finds them."""
+        self._effects: list[Callable[[], None]] | None = None
         self.clear()
         self.begin(last_seq, at, redactor, closed=closed)
 
@@ -111,8 +112,9 @@ class AppendBatch:
         self._was_closed = closed
         self._redactor = redactor
 
-    def clear(self) -> None:
-        """Drop what is stored now."""
+    def clear(self) -> Sequence[Callable[[], None]]:
+        """Drop what is stored now; return what is to be done."""
+        effects, self._effects = self._effects or (), None
         self._rows.clear()
         self.written.clear()
         self._unsealed: list[tuple[RunState | None, Sequence[Event]]] | None = None
@@ -124,7 +126,6 @@ class AppendBatch:
         self.touched: tuple[RunState, ...] = ()
         """The runs with more than previews."""
         self.ledger: list[LedgerRow] | None = None
-        self._effects: list[Callable[[], None]] | None = None
         self.size = 0
         self.blobs: tuple[bytes, ...] = ()
         """The images that its events name."""
@@ -132,6 +133,12 @@ class AppendBatch:
         """Whether the session ends with it."""
         self.reopens = False
         """Whether it reopens the session, which was closed."""
+        return effects
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is text of one run, and nothing else."""
+        return self._streaming is not None and not self._unsealed
 
     @property
     def rows(self) -> Sequence[EventRow]:
@@ -180,7 +187,7 @@ class AppendBatch:
         """Add events to the record, unless that is closed."""
         if self.is_over:
             types = ",".join(event.type for event in events)
-            log.warning("event=too_late_to_be_stored session=%s types=%s", self._session_id, types)
+            log.warning("event=too_late_to_be_stored session=%s types=%s", self.session_id, types)
             return
         kinds = set(map(type, events))  # usually of one kind
         if entry is not None:
@@ -208,7 +215,7 @@ class AppendBatch:
         if not self._unsealed:
             return
         unsealed, self._unsealed = self._unsealed, None
-        at, session_id, provider = self.at, self._session_id, self._provider
+        at, session_id, provider = self.at, self.session_id, self._provider
         first, stamped = self.first + len(self.written), list[Event]()
         runs: list[str | None] = []
         for entry, events in unsealed:
@@ -256,7 +263,7 @@ class AppendBatch:
         self._seal()
         first, run_id = self.seq + 1, entry.run_id
         message_id = found[0].message_id
-        at, session_id, provider = self.at, self._session_id, self._provider
+        at, session_id, provider = self.at, self.session_id, self._provider
         stamped = [
             MessageStreamed(
                 delta=event.delta,

@@ -218,13 +218,12 @@ class Committer:
 
     def _heed(self, recorder: Recorder, outcome: Appended | Exception) -> None:
         """Adopt what is stored; what the store refuses ends the session."""
-        if isinstance(outcome, StoreClosed | StoreUnusable) and not self._is_too_late(recorder):
-            recorder.live.commit_error = outcome
-            return  # the same append is sent again
         if isinstance(outcome, Exception):
             recorder.live.commit_error = outcome
-            self.crash(recorder, outcome)
-            return
+            is_down = isinstance(outcome, StoreClosed | StoreUnusable)
+            if not is_down or self._is_too_late(recorder):
+                self.crash(recorder, outcome)
+            return  # else the same append is sent again
         del self._group[recorder]
         try:
             recorder.adopt()

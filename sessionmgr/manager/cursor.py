@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.manager.lazy_event import Latch
     from sessionmgr.manager.manager_state import ManagerState
+    from sessionmgr.manager.session_state import SessionState
     from sessionmgr.store.row import EventPage
 
 PAGE: Final = 256
@@ -85,7 +86,7 @@ class Cursor:
     async def batch(self) -> Sequence[AnyEvent]:
         """Wait for events, and return all that are at hand; none: there are no more to come.
 
-        This is the cheaper way for a close follower. Other cursors get the same list.
+        This is the cheaper way for a close follower.
         """
         if left := list(self._events):
             return left
@@ -125,11 +126,8 @@ class Cursor:
         lifetime = self._tables.lifetime
         was_over = lifetime.is_over or (self._ended is not None and self._ended.is_set())
         live = self._tables.live.get(self._session_id)
-        recent = None if live is None else live.recent(self._after)
-        if live is not None and recent is not None and self._after < live.last_seq:
-            self._after = live.last_seq
-            self._more_stored = False
-            return recent if self._wants_all else list(filter(self._wanted, recent))
+        if live is not None and (recent := live.recent(self._after)):
+            return self._take(live, recent)
         opened = self._tables.opened.get(self._session_id)
         if opened is not None and (opened.closed or was_over):
             self._done = True
@@ -149,10 +147,27 @@ class Cursor:
             self._done = True
         elif live is not None:
             await live.heard(self._after)
+            if recent := live.recent(self._after):
+                return self._take(live, recent)
         else:
             with lifetime.and_then(0):
                 await self._more()
         return ()
+
+    def _take(self, live: SessionState, recent: Sequence[AnyEvent]) -> Sequence[AnyEvent]:
+        """Return the wanted ones of the events at hand."""
+        self._after = live.last_seq
+        self._more_stored = False
+        if self._wants_all:
+            return recent
+        run_id, until, types = self._run_id, self._until, self._types
+        return [
+            event
+            for event in recent
+            if (run_id is None or event.run_id == run_id)
+            and (until is None or event.seq <= until)
+            and (types is None or event.type in types)
+        ]
 
     async def _more(self) -> None:
         """Wait until the store has more, or it is certain that there will be none."""
@@ -180,13 +195,6 @@ class Cursor:
                 limit=PAGE,
             )
         raise StoreSilent("the store")
-
-    def _wanted(self, event: AnyEvent) -> bool:
-        return (
-            (self._until is None or event.seq <= self._until)
-            and (self._run_id is None or event.run_id == self._run_id)
-            and (self._types is None or event.type in self._types)
-        )
 
 
 class RunCursor(Cursor):

@@ -135,10 +135,20 @@ class Recorder:
         if len(inbox):
             inbox.urgency = Urgency.NOW
             self._mark(Urgency.NOW)
-        draft.fold_all()
-        if not draft.rows:
-            return False
-        self.append = self._append(draft, milliseconds)
+        if draft.is_text and live.stored:
+            self.append = Append(
+                session_id=draft.session_id,
+                fence=self.lease.fence,
+                batch=self._tables.batch_id(),
+                first=draft.first,
+                at=milliseconds,
+                rows=tuple(draft.rows),
+            )
+        else:
+            draft.fold_all()
+            if not draft.rows:
+                return False
+            self.append = self._append(draft, milliseconds)
         live.committing_since = trio.current_time()
         return True
 
@@ -247,9 +257,7 @@ class Recorder:
                 self._tables.is_known(live.session.id)
         self._adopt(draft)
         self._closed = draft.closes or (self._closed and not draft.reopens)
-        effects = draft.effects
-        draft.clear()
-        for effect in effects:
+        for effect in draft.clear():
             effect()
         if not live.has_work:
             self._pause()

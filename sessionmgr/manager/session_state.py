@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 import trio
+from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
 
 from sessionmgr.manager.budget import Account
 from sessionmgr.manager.commands import Commands
@@ -37,9 +38,9 @@ class SessionState:
 
     __slots__ = (
         "_promised",
-        "_rung",
         "_secrets",
         "_tail",
+        "_waiting",
         "account",
         "active",
         "asleep",
@@ -87,22 +88,27 @@ class SessionState:
         """Under which the clock tower has it."""
         self.asleep = False
         """Whether it has no work and no keeper any more; the store has all that is known of it."""
-        self._rung: trio.Event | None = None
+        self._waiting: Final[dict[Task, None]] = {}
+        """The tasks that wait for news."""
 
     def ring(self) -> None:
         """Wake all who wait for news."""
-        if self._rung is not None:
-            self._rung.set()
-            self._rung = None
+        for task in self._waiting:
+            reschedule(task)
+        self._waiting.clear()
 
     async def heard(self, after: int) -> None:
         """Wait until there is something after that number, or the session goes to sleep."""
         if self.last_seq > after or self.asleep or self.is_void:
             await trio.lowlevel.checkpoint()
         while self.last_seq <= after and not self.asleep and not self.is_void:
-            if self._rung is None:
-                self._rung = trio.Event()
-            await self._rung.wait()  # which is a checkpoint
+            task = current_task()
+            self._waiting[task] = None
+            await wait_task_rescheduled(partial(self._stop_waiting, task))
+
+    def _stop_waiting(self, task: Task, _: object) -> Abort:
+        del self._waiting[task]
+        return Abort.SUCCEEDED
 
     @property
     def is_void(self) -> bool:

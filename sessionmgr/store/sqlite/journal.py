@@ -377,6 +377,8 @@ def _insert_events(count: int) -> str:
 
 @cache
 def _update_runs(count: int) -> str:
+    if count == 1:  # a lone session
+        return "UPDATE runs SET first = coalesce(first, ?2), last = ?3 WHERE key = ?1"
     places = ", ".join(["(?, ?, ?)"] * count)
     return (
         "UPDATE runs SET first = coalesce(first, column2), last = column3"
@@ -386,5 +388,7 @@ def _update_runs(count: int) -> str:
 
 @cache
 def _update_sessions(count: int) -> str:
+    if count == 1:
+        return "UPDATE sessions SET last = ?2 WHERE key = ?1"
     places = ", ".join(["(?, ?)"] * count)
     return f"UPDATE sessions SET last = column2 FROM (VALUES {places}) WHERE key = column1"

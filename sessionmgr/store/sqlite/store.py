@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -61,12 +60,11 @@ PENDING_BYTES: Final = 64 * 1024 * 1024
 GRACE: Final = 5.0
 """Seconds that closing waits for a disk."""
 
-_BODY: Final = attrgetter("body")
 
-
-def _size(append: Append) -> int:
-    size = sum(map(len, map(_BODY, append.rows)))
-    return size + sum(map(len, map(_BODY, append.runs))) + sum(map(len, append.blobs))
+def _size(appends: Sequence[Append]) -> int:
+    bodies = [len(row.body) for append in appends for row in append.rows]
+    records = [len(run.body) for append in appends for run in append.runs]
+    return sum(bodies) + sum(records) + sum([len(blob) for each in appends for blob in each.blobs])
 
 
 def _ring(append: Append) -> tuple[Key, int]:
@@ -172,7 +170,7 @@ class SqliteStore:
         self.commits += 1
         for job in jobs:
             self._room.give(job.rows, job.size)
-            if job.rings and isinstance(job.outcome, outcome.Value):
+            if self._bells and isinstance(job.outcome, outcome.Value):
                 for key, number in job.rings:
                     self._bells.ring(key, number)
 
@@ -238,7 +236,7 @@ class SqliteStore:
         return await self.write(
             lambda connection: self._group.append_all(connection, appends),
             rows=sum([len(append.rows) for append in appends]) or 1,
-            size=sum(map(_size, appends)),
+            size=_size(appends),
             rings=map(_ring, appends),
         )
 

@@ -210,7 +210,19 @@ def test_every_goal_of_the_manager_has_a_contestant_for_each_figure() -> None:
     names = {each.name for each in MANAGER.contestants}
     assert len(names) == len(MANAGER.contestants)
     assert {each.name for each in MANAGER.entrants()} == names
-    wanted = {"G-E3", "G-E4", "G-E5", "G-E7", "G-E8", "G-E10", "G-M2", "G-lin", "G-R", "run"}
+    wanted = {
+        "G-E3",
+        "G-E4",
+        "G-E5",
+        "G-E7",
+        "G-E8",
+        "G-E10",
+        "floor",
+        "G-M2",
+        "G-lin",
+        "G-R",
+        "run",
+    }
     assert wanted <= {each.id for each in MANAGER.goals}
 
 

@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Final, cast
 import trio
 
 from benchmarks.effort import Effort, Figures
-from benchmarks.manager.claude import tell
+from benchmarks.manager.claude import events_of, tell
 from benchmarks.manager.whole import managed
 from benchmarks.wire.frame import MEBI, line_of
 from sessionmgr.adapter import ProviderAdapter, RunContext
-from sessionmgr.model import MessageStreamed, RunStarted
+from sessionmgr.model import MessageStreamed, RunStarted, encode_events, stamp
+from sessionmgr.wire.lines import LineDecoder
 
 LINES: Final = 1000
 EVERY: Final = 0.002
@@ -68,6 +69,48 @@ async def _through(effort: Effort, sqlite: bool) -> Figures:
             found = [
                 _late(event.delta) async for event in run if isinstance(event, MessageStreamed)
             ]
+    return {"line": median(found)}
+
+
+def floor(effort: Effort) -> Figures:
+    """Do with trio alone only what the laws leave: store a line, then show it."""
+    return trio.run(_floor, effort.operations(LINES))
+
+
+async def _floor(lines: int) -> Figures:
+    found: list[float] = []
+    stored: list[bytes] = []
+    shown: list[MessageStreamed] = []
+    sending, receiving = trio.open_memory_channel[MessageStreamed](64)
+    rung = trio.Event()
+
+    async def record() -> None:
+        nonlocal rung
+        async for event in receiving:
+            stamped = stamp([event], len(stored) + 1, "", "ses", "run", Timed.name)
+            stored.extend(encode_events(stamped)[0])
+            await trio.lowlevel.checkpoint()  # a store is asynchronous
+            shown.extend(stamped)
+            rung.set()
+            rung = trio.Event()
+
+    async def follow() -> None:
+        while len(found) < lines:
+            if len(found) == len(shown):
+                await rung.wait()
+            found.extend([_late(event.delta) for event in shown[len(found) :]])
+
+    child = await trio.lowlevel.open_process(writer(lines), stdout=PIPE)
+    assert child.stdout is not None
+    decoder = LineDecoder()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(record)
+        nursery.start_soon(follow)
+        async for data in child.stdout:
+            for event in events_of(decoder.feed(data)):
+                sending.send_nowait(cast("MessageStreamed", event))
+        sending.close()
+    await child.wait()
     return {"line": median(found)}
 
 

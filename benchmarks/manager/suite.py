@@ -37,6 +37,7 @@ CONTESTANTS: Final = (
     *_others(OTP, "trio.item", "trio.nursery"),
     _ours("line", "latency:through_memory"),
     Contestant("asyncio.line", "benchmarks.manager.latency:readline_json"),
+    Contestant("floor.line", "benchmarks.manager.latency:floor"),
     _ours("stored_line", "latency:through_sqlite"),
     *(_ours(f"events_{size}", "whole:through_sqlite", 1, size) for size in EVENTS),
     *(
@@ -93,6 +94,13 @@ GOALS: Final[tuple[Goal, ...]] = (
         "ours.line/line",
         "asyncio.line/line",
         1.0,
+    ),
+    _ratio(
+        "floor",
+        "line, the same with trio alone, stored before it is shown ÷ asyncio",
+        "floor.line/line",
+        "asyncio.line/line",
+        None,
     ),
     Weight("G-M2", "memory, session at rest, 10 k", figure("ours.sessions_10000/kib"), 18.0),
     Curve(

@@ -189,6 +189,7 @@ class Inbox:
     def stored(self, size: int) -> None:
         """Note that as many bytes have reached the store, or never will."""
         self.pending -= size
+        self._in_one_go = 0  # it is another task that says so
         if self._stored is not None and self._has_room():
             self._stored.set()
             self._stored = None

@@ -181,7 +181,7 @@ class SqliteStore:
 
     async def _look(self, awaited: Mapping[Key, int]) -> Sequence[tuple[Key, int]]:
         if self._group.saw_no_others():  # a job wakes a thread, which costs more than its work
-            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint_if_cancelled()
             return ()
         glance = self._glance
         try:

@@ -108,7 +108,7 @@ class CodexAdapter(RunAdapter[CodexDriver | OneShot]):
 
     @classmethod
     def declares(cls, environ: Mapping[str, str]) -> Declared:
-        """Say which variables of ours Codex is to have."""
+        """Return the variables of our environment that Codex gets."""
         return launch.declared(environ)
 
     @classmethod
@@ -217,7 +217,7 @@ class CodexAdapter(RunAdapter[CodexDriver | OneShot]):
             return True
 
     async def _have_released(self, run: RunContext, wanted: CodexConnection | None) -> None:
-        """Have a run's thread let go by an app-server that is not the one `wanted`."""
+        """Unload a run's thread from an app-server that is not the one `wanted`."""
         keeper = self._kept.pop(run.provider_session_id or "", None)
         if keeper is not None and keeper is not wanted:
             await keeper.cache.release(run.provider_session_id or "")
@@ -278,7 +278,7 @@ def _death(driver: CodexDriver, connection: CodexConnection) -> Failure:
 
 
 async def _fault(run: RunContext, options: CodexOptions) -> str | None:
-    """Return what of a run's wishes cannot be had, before anything is started for it."""
+    """Return which wish of a run cannot be granted, before anything is started for it."""
     await trio.lowlevel.checkpoint()
     if options.fork and run.provider_session_id is None:
         return "options.fork: there is nothing to fork, the session has no thread yet"
@@ -295,7 +295,7 @@ def _odd(options: CodexOptions) -> str | None:
 
 
 def _let_out(run: RunContext, rules: Path) -> Failure:
-    """Return the failure that rules are which a mode cannot be held against."""
+    """Return the failure for rules that let commands out of a mode's sandbox."""
     message = (
         f"the rules in {rules} let commands out of the sandbox, in {run.permission.asked.value} "
         "as well: exec=true leaves them out, rules=true has them hold"

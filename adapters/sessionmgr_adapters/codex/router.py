@@ -1,4 +1,4 @@
-"""Whose the frames of an app-server are: each is pushed to the driver of its conversation.
+"""The router of an app-server's frames: pushes each to the driver of its conversation.
 
 Agents that a thread has called have threads of their own, which belong to the same conversation.
 All of it runs in the connection's reader, where nothing waits. A crash at the frames of one
@@ -53,12 +53,12 @@ class Router:
         return early
 
     def claim(self, thread: str, conversation: CodexConversation) -> list[Frame]:
-        """Have a thread belong to a conversation; return what has come of it before."""
+        """Assign a thread to a conversation, and return the frames that came of it before."""
         self._owners[thread] = conversation
         return self._unclaimed.pop(thread, [])
 
     def leave(self, conversation: CodexConversation) -> list[str]:
-        """Have nothing belong to a conversation any more; return its threads."""
+        """Remove a conversation, and return the threads that it had."""
         self.conversations.remove(conversation)
         threads = [name for name, owner in self._owners.items() if owner is conversation]
         for each in threads:
@@ -107,7 +107,7 @@ class Router:
     def _routed(
         self, frame: Frame | Response | ErrorResponse, owner: CodexConversation | None
     ) -> Routed:
-        """Return the frames that come of one, and the conversations that they are for."""
+        """Return which conversations get a frame, and the kept frames that it releases."""
         match frame:
             case Response() | ErrorResponse():
                 return self._connection.settled(frame)
@@ -120,7 +120,7 @@ class Router:
                 return [*self._about(thread, frame), *self._adopted(frame)]
 
     def _note(self, thread: str, frame: Frame) -> None:
-        """Take note of what is about a thread and not about a run."""
+        """Note what concerns a thread, whether a run is on it or not."""
         match frame:
             case frames.ThreadClosed():
                 self._connection.cache.note_closed(thread)
@@ -148,18 +148,18 @@ class Router:
         return [(each, frame) for each in self.conversations]
 
     def _hold(self, thread: str, frame: Frame) -> None:
-        """Keep what may be about a thread of which is told next whose it is."""
+        """Keep a frame of a thread whose owner is not known yet."""
         self._unclaimed.setdefault(thread, []).append(frame)
         while sum(map(len, self._unclaimed.values())) > HELD:
             del self._unclaimed[next(iter(self._unclaimed))]
 
     def _forget(self, thread: str) -> list[Frame]:
-        """Have a thread belong to nobody; return what is kept of it."""
+        """Remove a thread, and return the frames that were kept of it."""
         self._owners.pop(thread, None)
         return self._unclaimed.pop(thread, [])
 
     def _adopted(self, frame: Frame) -> Routed:
-        """Have the threads of agents belong to who has called them; return what came of them."""
+        """Assign new agents' threads to their caller's conversation; return the frames kept of them."""
         caller, agents = called_in(frame)
         conversation = self._owners.get(caller)
         held: Routed = []
@@ -179,7 +179,7 @@ class Router:
 
 @contextmanager
 def _crash_of(owner: CodexConversation | None) -> Generator[None]:
-    """Have what is raised in the block end the run of a conversation, if one is known."""
+    """End the run of a conversation, if one is known, with what the block raises."""
     try:
         yield
     except Exception as error:
@@ -189,7 +189,7 @@ def _crash_of(owner: CodexConversation | None) -> Generator[None]:
 
 
 def called_in(frame: Frame) -> tuple[str, list[str]]:
-    """Return the threads of agents that a frame tells of, after the one that has called them."""
+    """Return the thread of the caller, and those of the agents that a frame names."""
     match frame:
         case frames.ThreadStarted(thread=frames.ThreadRef(id=thread, parent_thread_id=str(caller))):
             return caller, [thread]

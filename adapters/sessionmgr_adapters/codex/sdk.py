@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class CodexConversation:
-    """A run's time with one thread, and with those of its agents."""
+    """One run's conversation: its thread, and those of its agents."""
 
     def __init__(self, connection: CodexConnection, driver: Driver[Frame]) -> None:
         self.driver: Final = driver
@@ -60,7 +60,7 @@ class CodexConversation:
         return self.turns.get(self.thread or "")
 
     def note(self, frame: Frame) -> None:
-        """Note what a frame says of its questions, its turns and its commands."""
+        """Note the questions, turns and commands that a frame tells of."""
         match frame:
             case Asking():
                 self._asked[question_of(frame.id)] = frame
@@ -75,7 +75,7 @@ class CodexConversation:
                 pass
 
     async def send(self, message: Outgoing) -> None:
-        """Call something, or answer; a call waits for its place."""
+        """Send a call, once there is room for it, or a reply."""
         await trio.lowlevel.checkpoint()
         if isinstance(message, Call):
             await self._connection.call(self, message)
@@ -83,7 +83,7 @@ class CodexConversation:
             self._connection.reply(message)
 
     async def clear_away(self) -> None:
-        """Kill what its commands have left, in whatever session it hides."""
+        """Kill the processes that its commands have left, whatever session they are in."""
         await trio.lowlevel.checkpoint()
         for each in sorted(self._commanding):
             await self._connection.clear_away(each)
@@ -108,7 +108,7 @@ class CodexConversation:
             self._connection.reply(Reply(asking.id, verdict(asking, decision)))
 
     def close(self, *, keep: bool = False) -> None:
-        """Talk no more; `keep` the thread for the next run, if all with it is well."""
+        """End the conversation; `keep` its thread loaded for the next run, if no turn is on."""
         self._connection.leave(self, keep=keep)
 
 
@@ -198,7 +198,7 @@ class CodexConnection(StdioChild):
             each.driver.feed([hello], 0)
 
     async def open(self, spec: object, driver: Driver[Frame]) -> CodexConversation:
-        """Begin to talk about a thread: which one is told by what is called."""
+        """Open a conversation; its first call says about which thread."""
         await trio.lowlevel.checkpoint()
         conversation = CodexConversation(self, driver)
         self._conversations.append(conversation)
@@ -252,7 +252,7 @@ class CodexConnection(StdioChild):
             await kill_stragglers(self._tree.id, THREAD_VARIABLE, thread)
 
     def leave(self, conversation: CodexConversation, *, keep: bool) -> None:
-        """Talk no more about a thread; `keep` it loaded for a while, if all with it is well.
+        """End a conversation; `keep` its thread loaded for a while, if no turn is on.
 
         A thread costs memory, and as long as it is loaded nobody else can go on with it. Those of
         agents are given back, and what they do is ended.
@@ -300,7 +300,7 @@ class CodexConnection(StdioChild):
         return [(conversation, each) for each in (frame, *held)]
 
     def _undo(self, call: Call, answer: Response | ErrorResponse) -> None:
-        """End what was begun for somebody who has left before it was known what it is."""
+        """End what was begun for a conversation that was closed before the answer came."""
         thread = str(call.params.get("threadId"))
         result = answer.result if isinstance(answer, Response) else b""
         begun, opened = decoded(result, frames.TurnBegun), decoded(result, frames.ThreadRead)

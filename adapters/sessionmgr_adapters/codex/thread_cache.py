@@ -81,11 +81,11 @@ class ThreadCache:
         self._nursery: trio.Nursery | None = None
 
     def open(self, nursery: trio.Nursery) -> None:
-        """Have a nursery for what takes time."""
+        """Use a nursery for the tasks that give threads back."""
         self._nursery = nursery
 
     def end(self) -> None:
-        """Hear that the app-server is gone, and all its threads with it."""
+        """Note that the app-server has exited, and its threads with it."""
         self._nursery = None
         for closed in self._closing.values():
             closed.set()
@@ -97,7 +97,7 @@ class ThreadCache:
         return thread in self._loaded or thread in self._closing
 
     def is_unwanted(self, thread: str) -> bool:
-        """Whether a thread is about to be given back: nobody wants it any more."""
+        """Whether a thread is about to be given back."""
         return thread in self._closing
 
     def note_opened(self, thread: str, call: Call, answer: bytes) -> None:
@@ -110,7 +110,7 @@ class ThreadCache:
             self._loaded[thread].settings = settings
 
     def note_closed(self, thread: str) -> None:
-        """Note that a thread is loaded no more."""
+        """Note that a thread is not loaded any more."""
         self._unkeep(thread)
         self._loaded.pop(thread, None)
         if thread in self._closing:
@@ -152,7 +152,7 @@ class ThreadCache:
     # --- given back ------------------------------------------------------------------------------
 
     async def release(self, thread: str) -> None:
-        """Keep a thread no longer, and wait until somebody else can have it."""
+        """Give a kept thread back, and wait until another program can open it."""
         await trio.lowlevel.checkpoint()
         self.drop(thread)
         closing = self._closing.get(thread)
@@ -160,7 +160,7 @@ class ThreadCache:
             await closing.wait()
 
     def drop(self, thread: str) -> None:
-        """Keep a thread no longer, if it is kept for the next run."""
+        """Give a thread back, if it is kept for the next run."""
         if self._unkeep(thread):
             self.give_back(thread)
 

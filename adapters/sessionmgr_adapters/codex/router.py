@@ -159,7 +159,7 @@ class Router:
         return self._unclaimed.pop(thread, [])
 
     def _adopted(self, frame: Frame) -> Routed:
-        """Assign new agents' threads to their caller's conversation; return the frames kept of them."""
+        """Assign agents' threads to their caller's conversation; return the frames kept of them."""
         caller, agents = called_in(frame)
         conversation = self._owners.get(caller)
         held: Routed = []

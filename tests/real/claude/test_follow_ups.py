@@ -65,7 +65,7 @@ def heard(house: House, text: str) -> int:
     """How often a message stands in the last request: the model repeats it in its answers."""
     messages = house.server.log.asked[-1].body["messages"]
     assert isinstance(messages, list)
-    said = [each for each in messages if isinstance(each, dict) and each["role"] == "user"]
+    said = [each for each in messages if isinstance(each, dict) and each["role"] != "assistant"]
     return str(said).count(text)
 
 

@@ -101,7 +101,7 @@ class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
         if driver.is_broken and facts is not None:
             run.emit_nowait(process_exited(facts))
         if run.cancelling is not None:
-            return  # whoever stopped the run says how it ends
+            return  # the component that stopped the run ends it
         if not driver.is_broken:
             await self.finish(run, driver)
         else:  # exit code 0 is no success in the middle of a turn

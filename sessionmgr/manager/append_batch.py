@@ -330,7 +330,7 @@ class AppendBatch:
         run = self.fold(entry)
         entry.conclude(Stop(cause=Cause.PROVIDER))  # an end that was told as a plain event
         stop = entry.stop
-        if run.status in TERMINAL or stop is None or stop.cause not in _PROVIDERS_OWN:
+        if run.status in TERMINAL or stop is None or stop.cause not in PROVIDERS_OWN:
             self.write(entry, *_too_late(event))
             return False
         if run.status is RunStatus.PENDING:
@@ -345,7 +345,8 @@ class AppendBatch:
         return entry.run.status not in TERMINAL and self.fold(entry).status in TERMINAL
 
 
-_PROVIDERS_OWN: Final = {Cause.PROVIDER, Cause.PROVIDER_ERROR, Cause.RATE_LIMIT}
+PROVIDERS_OWN: Final = {Cause.PROVIDER, Cause.PROVIDER_ERROR, Cause.RATE_LIMIT}
+"""Causes of the ends that a provider tells."""
 
 
 def terminal(stop: Stop, run: Run) -> RunEnded:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from sessionmgr.adapter.inbox import Urgency
+from sessionmgr.manager.append_batch import PROVIDERS_OWN
 from sessionmgr.manager.transitions import Transitions
 
 if TYPE_CHECKING:
@@ -87,7 +89,10 @@ class Commands:
 
     def task_ended(self, run: RunState, error: BaseException | None) -> None:
         """End a run whose task returned, was cancelled, or raised `error`."""
-        self._put(Transitions.task_ended, run, error)
+        # Its provider's own end is on its way with the last events: this can go with them.
+        is_told = error is None and run.stop is not None and run.stop.cause in PROVIDERS_OWN
+        command = Command(Transitions.task_ended, (run, error))
+        self._inbox.put(command, Urgency.SOON if is_told else Urgency.NOW)
 
     def task_never_began(self, run: RunState, why: str) -> None:
         """End a run whose task will not begin."""

@@ -44,7 +44,9 @@ ALONE: Final = 1
 MANY: Final = 10
 """So many sessions more make the window as long as it gets."""
 TICKS: Final = 5
-"""Turns of the scheduler that other tasks get to add to what is due, unless a command waits."""
+"""Turns of the scheduler that other tasks get to add to what is due, unless a command waits:"""
+MOST_TICKS: Final = 20
+"""they begin anew with each session that is marked, up to so many."""
 EPOCH: Final = 0.1
 """Seconds over which the sessions that stream are counted."""
 MOST_AT_ONCE: Final = 4 << 20
@@ -130,10 +132,11 @@ class Committer:
             else:
                 with trio.move_on_at(due):
                     await self._park()
-        for _ in range(TICKS if self._is_followed else 0):
-            if self._due == -math.inf:
-                break
+        turns = quiet = 0
+        while self._is_followed and quiet < TICKS and turns < MOST_TICKS and self._due > -math.inf:
+            marked = len(self._marked)
             await trio.lowlevel.checkpoint()
+            turns, quiet = turns + 1, quiet + 1 if len(self._marked) == marked else 0
 
     async def _park(self) -> None:
         def abort(_: object) -> Abort:

@@ -99,9 +99,9 @@ class Inbox:
     def __len__(self) -> int:
         return self._count
 
-    def put(self, command: object) -> None:
+    def put(self, command: object, urgency: Urgency = Urgency.NOW) -> None:
         """Add a command."""
-        self._send(command, Urgency.NOW)
+        self._send(command, urgency)
 
     def put_request(self, request: object) -> None:
         """Add what a caller requests.

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 import trio
 
+from sessionmgr.adapter.lazy_event import Latch
 from sessionmgr.errors import ManagerClosing, NotInTrio
 from sessionmgr.manager.budget import Account
 from sessionmgr.manager.clocks import DEFAULTS, Clocks
@@ -48,7 +49,7 @@ class Unstored:
     __slots__ = ("__weakref__", "closed", "known")
 
     def __init__(self) -> None:
-        self.known: Final = trio.Event()
+        self.known: Final = Latch()
         """Set when it is stored, or will never be stored."""
         self.closed = False
         """Whether it was closed before it had a run: then it is never stored."""

@@ -157,7 +157,8 @@ def check(tables: ManagerState, session: Session, wish: RunWish) -> Plan:
     """
     if not tables.open:
         raise ManagerClosing
-    wish = msgspec.structs.replace(wish, manager_budget=tables.budget)
+    if tables.budget is not UNLIMITED:
+        wish = msgspec.structs.replace(wish, manager_budget=tables.budget)
     encode_json(wish.metadata)  # what is no JSON is the caller's mistake, here and now
     tree = tables.providers[session.provider]
     tree.require_up()

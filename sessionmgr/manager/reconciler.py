@@ -164,7 +164,9 @@ class Reconciler:
         try:
             lost = self._lost(live, failure, self._tables.moment())
             self._ends.update((event.run_id, event) for event in lost if event.run_id)
-            if failure is None and lost:  # as we go down: if only the tree starts again, do it then
+            if not lost:
+                return
+            if failure is None:  # as we go down: if only the tree starts again, do it then
                 self._late[live.session.id] = None
             await self._spool.add(lost)
         except Exception:  # a full disk, say
@@ -299,17 +301,27 @@ class Reconciler:
         tables = self._tables
         await tables.store.session(session_id)
         why = why or await self.how_interrupted(session_id)
-        lease = await tables.store.acquire(
-            session_id,
-            tables.owner,
-            now=tables.milliseconds(),
-            ttl=LEASE_MS,
-            gone=is_gone,
-            alive=is_alive,
-        )
+        lease = await self.acquire(session_id)
         ended = await self.end_all(lease, why)
         await tables.store.release(session_id, lease.fence)
         return ended
+
+    async def acquire(self, session_id: str) -> Lease:
+        """Take the lease of a session.
+
+        Raises:
+            LeaseHeld: Another manager has it, and lives.
+        """
+        tables = self._tables
+        with tables.calling_store():
+            return await tables.store.acquire(
+                session_id,
+                tables.owner,
+                now=tables.milliseconds(),
+                ttl=LEASE_MS,
+                gone=is_gone,
+                alive=is_alive,
+            )
 
     async def end_all(self, lease: Lease, why: str) -> int:
         """End all that is open in the session of a lease; return how many runs that were."""

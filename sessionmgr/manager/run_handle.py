@@ -166,6 +166,7 @@ class RunHandle:
         if not entry.is_over:
             detail = "its block was left by an exception" if early else "its block was left"
             entry.end(Stop(cause=Cause.CALLER, detail=detail))
-        await wait_until_ended(entry)
+        if not entry.ended.is_set():  # as it usually is
+            await wait_until_ended(entry)
         if not early:  # else what leaves the block goes on its way, and no cancel takes its place
             await trio.lowlevel.checkpoint_if_cancelled()

@@ -97,7 +97,8 @@ class RunState:
         *("last_sign", "live", "message_id", "metadata", "negotiation", "pause", "phase"),
         *("played", "provider", "questions", "recall", "run_id", "secrets", "seen"),
         *("session_id", "spec", "stop", "stopped_at", "stopped_in", "streams", "task"),
-        *("undelivered", "warned_at", "warned_of_deadline", "watch_number", "wish"),
+        *("undelivered", "warned_at", "warned_of_deadline", "watch_number"),
+        *("watched_until", "wish"),
     )
 
     def __init__(
@@ -184,7 +185,9 @@ class RunState:
         self.undelivered: Final[dict[str, str]] = {}
         """Messages to the running turn whose fate is unknown: id and content."""
         self.watch_number = 0
-        """Its number with the timer task."""
+        """Its number with the timer task, and"""
+        self.watched_until = 0.0
+        """when that looks at it next."""
         self.warned_at: float | None = None
         self.warned_of_deadline = False
         self.explained: tuple[object, ...] = ()

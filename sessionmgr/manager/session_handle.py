@@ -119,15 +119,12 @@ class SessionHandle:
             VariableRefused: A child may not get a variable.
         """
         self._tables.require_here()
-        wish = self._under_budgets(wish)
+        wish = msgspec.structs.replace(wish, session_budget=self._budget)
         grant = grant_of(self._tables, self._session, wish)
         health = readiness(self._tables, self._session, wish)
         if health.state != "ok":
             raise ProviderNotReady(self.provider, health.detail)
         return grant
-
-    def _under_budgets(self, wish: RunWish) -> RunWish:
-        return msgspec.structs.replace(wish, session_budget=self._budget)
 
     async def admit(self, wish: RunWish) -> RunHandle:
         """Check a wish and let the run in; it has its turn when those before it are done.
@@ -140,8 +137,9 @@ class SessionHandle:
             wish,
             clocks=wish.clocks.over(self._clocks),
             approve=wish.approve or self._approve,
+            session_budget=self._budget,
         )
-        plan = check(self._tables, self._session, self._under_budgets(wish))
+        plan = check(self._tables, self._session, wish)
         await self._keeping.bring_up(self.provider)
         return await self._let_in(plan)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 import trio
@@ -28,7 +28,7 @@ from sessionmgr.errors import (
     UnknownId,
 )
 from sessionmgr.manager.committer import Committer
-from sessionmgr.manager.identity import describe_holder, is_alive, is_gone
+from sessionmgr.manager.identity import describe_holder
 from sessionmgr.manager.provider_branch import ProviderBranch
 from sessionmgr.manager.reconciler import LEASE_MS, Reconciler
 from sessionmgr.manager.recorder import Recorder
@@ -38,10 +38,13 @@ from sessionmgr.model.value import known_part
 from sessionmgr.otp import DynamicSupervisor, Run as Task, Supervisor, TaskSupervisor, child
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.store.row import Lease
 
 log: Final = logging.getLogger("sessionmgr.manager")
+T = TypeVar("T")
 
 RENEW_EVERY: Final = 30.0
 SWEEP_EVERY: Final = 30.0
@@ -53,16 +56,15 @@ class SessionSupervisor:
     """Starts a recorder for each session that is woken, and a branch for each provider."""
 
     def __init__(self, tables: ManagerState, reconciler: Reconciler) -> None:
-        self._waking: Final = DynamicSupervisor(name="waking")
         tasks = TaskSupervisor(name="tasks")
         self._committer: Final = Committer(tables, tasks, self._left)
         self.sessions: Final = Supervisor(
-            tasks, child(self._record, id="committer"), self._waking, name="sessions"
+            tasks, child(self._record, id="committer"), name="sessions"
         )
+        self._is_running = False
+        """Whether the recorders are driven."""
         self.providers: Final = DynamicSupervisor(name="providers")
         self._tables: Final = tables
-        # Made once: to look at a function's signature takes longer than to start it.
-        self._spec: Final = child(self._take_up, restart="temporary")
         self._reconciler: Final = reconciler
         self._fences: Final[dict[str, int]] = {}
         self._one_at_a_time: Final[dict[str, trio.Lock]] = {}
@@ -130,17 +132,31 @@ class SessionSupervisor:
 
     async def _wake(self, session: Session) -> SessionState:
         live = await self._asleep(session)
+        self._require_running()
         try:
-            await self._waking.start_child(replace(self._spec, args=(live,)))
-        except (SupervisorNotRunning, SupervisorStopping):
-            raise ManagerClosing from None
-        except StartFailed as error:
-            if isinstance(error.__cause__, LeaseHeld):
-                raise self._busy(error.__cause__) from None
-            if isinstance(error.__cause__, StoreError):
-                raise error.__cause__ from None
+            lease = await self._take_up(live)
+            self._require_running()
+        except LeaseHeld as held:
+            raise self._busy(held) from None
+        except BaseException as error:
+            # It may be ours all the same: what is given up in the middle is done by the store.
+            self._launch(self._give_up, session.id)
+            if not isinstance(error, Exception) or isinstance(error, StoreError | ManagerClosing):
+                raise
             raise KeeperLost(session.id) from error
+        self._tables.live[session.id] = live
+        self._fences[session.id] = lease.fence
+        self._committer.admit(Recorder(live, self._tables, self._committer, lease))
         return live
+
+    def _require_running(self) -> None:
+        """Make sure that a recorder would be driven.
+
+        Raises:
+            ManagerClosing: It would not.
+        """
+        if not self._is_running:
+            raise ManagerClosing
 
     def _busy(self, held: LeaseHeld) -> SessionBusy:
         detail = describe_holder(held.holder, held.expires - self._tables.milliseconds())
@@ -169,39 +185,30 @@ class SessionSupervisor:
         live.closing = opened is not None and opened.closed
         return live
 
-    async def _take_up(self, live: SessionState, *, task_status: trio.TaskStatus[None]) -> None:
-        """Acquire a session's lease, put its record in order, and have a recorder write it."""
-        tables = self._tables
-        interrupted = ""
-        if live.stored:
-            interrupted = await self._reconciler.how_interrupted(live.session.id)
-        with tables.calling_store():
-            lease = await tables.store.acquire(
-                live.session.id,
-                tables.owner,
-                now=tables.milliseconds(),
-                ttl=LEASE_MS,
-                gone=is_gone,
-                alive=is_alive,
-            )
-        if live.stored:  # whoever kept it before may have left something open
-            await self._reconciler.end_all(lease, interrupted)
-            live.last_seq = (await tables.store.session(live.session.id)).last_seq
-            costs = (await tables.store.costs([live.session.id])).get(live.session.id)
-            if costs is not None:
-                live.account.open(costs)
-        tables.live[live.session.id] = live
-        self._fences[live.session.id] = lease.fence
-        self._committer.admit(Recorder(live, tables, self._committer, lease))
-        task_status.started()
+    async def _take_up(self, live: SessionState) -> Lease:
+        """Acquire a session's lease, and put its record in order."""
+        store, session_id = self._tables.store, live.session.id
+        if not live.stored:
+            return await self._reconciler.acquire(session_id)
+        interrupted = await self._reconciler.how_interrupted(session_id)
+        lease = await self._reconciler.acquire(session_id)
+        # Whoever had it before may have left something open.
+        await self._reconciler.end_all(lease, interrupted)
+        live.last_seq = (await store.session(session_id)).last_seq
+        costs = (await store.costs([session_id])).get(session_id)
+        if costs is not None:
+            live.account.open(costs)
+        return lease
 
     async def _record(self) -> None:
         """Be the committer; when it is stopped, abandon the sessions that are left."""
+        self._is_running = True
         try:
             await self._committer.run()
         except Exception:  # it is started again, and goes on with what it had in hand
             raise
         except BaseException:  # we go down, and what it keeps is not over
+            self._is_running = False
             with trio.move_on_after(RELEASE, shield=True):
                 async with trio.open_nursery() as nursery:
                     for recorder in list(self._committer.recorders):
@@ -217,14 +224,17 @@ class SessionSupervisor:
     def _left(self, recorder: Recorder) -> None:
         """Forget a session that has no recorder any more, and give its lease back."""
         self._forget(recorder.live)
-        try:
-            self._committer.tasks.launch(Task(self._give_back, (recorder.lease,), None))
-        except OtpError as error:  # the lease runs out by itself
-            log.warning("event=lease_not_released session=%s why=%s", recorder.lease.name, error)
+        self._launch(self._release, recorder.lease)
 
-    async def _give_back(self, lease: Lease) -> None:
+    def _launch(self, release: Callable[[T], Awaitable[None]], which: T) -> None:
+        try:
+            self._committer.tasks.launch(Task(self._soon, (release, which), None))
+        except OtpError as error:  # the lease runs out by itself
+            log.warning("event=lease_not_released why=%s", error)
+
+    async def _soon(self, release: Callable[[T], Awaitable[None]], which: T) -> None:
         with trio.move_on_after(RELEASE, shield=True):
-            await self._release(lease)
+            await release(which)
 
     async def _release(self, lease: Lease) -> None:
         """Give a lease back, so that nobody has to wait until it runs out."""
@@ -232,6 +242,18 @@ class SessionSupervisor:
             await self._tables.store.release(lease.name, lease.fence)
         except StoreError as error:
             log.warning("event=lease_not_released session=%s why=%s", lease.name, error)
+
+    async def _give_up(self, session_id: str) -> None:
+        """Give back the lease of a session that did not come up, if we have it."""
+        async with self._alone(session_id):
+            if self._tables.is_kept(session_id):
+                return  # it came up for another caller, with a lease that replaces this one
+            try:
+                lease = await self._reconciler.acquire(session_id)
+            except StoreError as error:
+                log.warning("event=lease_not_released session=%s why=%s", session_id, error)
+            else:
+                await self._release(lease)
 
     def _forget(self, live: SessionState) -> None:
         """Let the session sleep: the next who wants it wakes it from the store."""

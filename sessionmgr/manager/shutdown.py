@@ -201,9 +201,6 @@ async def wait_until_ended(run: RunState) -> None:
 
     That is as long as its task has to leave, and the store to come back.
     """
-    if run.ended.is_set():  # as it usually is, and a scope costs more than the rest
-        await trio.lowlevel.cancel_shielded_checkpoint()
-        return
     store = run.clocks.of("store") or inf
     with trio.move_on_after(2 * run.grace + store, shield=True):
         await run.ended.wait()

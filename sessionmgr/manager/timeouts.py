@@ -52,11 +52,17 @@ class TimeoutScheduler:
 
     def watch(self, run: RunState) -> None:
         """Look at a run: it is new here, or what explains its silence or its end has changed."""
-        self._watched.pop(run.watch_number, None)
         # Nothing is enforced here: a sign of life may still be on its way to the recorder.
         at = self._look(run, trio.current_time(), acts=False)
+        if run.watch_number in self._watched:
+            if run.watched_until <= at < inf:
+                return  # it is looked at before then, as nearly always
+            del self._watched[run.watch_number]
         if at < inf:
-            run.watch_number = self._put(run, at)
+            self._watch(run, at)
+
+    def _watch(self, run: RunState, at: float) -> None:
+        run.watch_number, run.watched_until = self._put(run, at), at
 
     def nap(self, live: SessionState, seconds: float) -> None:
         """Tell a session's recorder when it has been without work for that long."""
@@ -88,7 +94,7 @@ class TimeoutScheduler:
             if isinstance(watched, RunState):
                 at = self._look(watched, now)
                 if at < inf:
-                    watched.watch_number = self._put(watched, max(at, now + SOON))
+                    self._watch(watched, max(at, now + SOON))
             elif watched is not None and not watched.has_work:
                 watched.commands.rest()
 

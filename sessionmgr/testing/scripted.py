@@ -80,7 +80,7 @@ ALL_IT_DOES = Capabilities(
 """What a scripted provider is said to be capable of, unless somebody says otherwise."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Something that the provider got to see; `at` is trio's time."""
 
     at: float

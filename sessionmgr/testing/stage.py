@@ -65,7 +65,8 @@ class Stage:
         self._numbers: Final = count(1)
         self._told = False
         self._unsaid: Final[deque[str]] = deque()
-        self._has_heard: Final = RepeatedEvent()
+        self._has_heard: RepeatedEvent | None = None
+        """Made for a script that listens: few do, and it weighs more than the rest."""
         self._playing: Final = trio.CancelScope()
 
     async def play(self) -> None:
@@ -119,7 +120,8 @@ class Stage:
     def _take(self, content: str) -> None:
         self._take_note(content)
         self._unsaid.append(content)
-        self._has_heard.set()
+        if self._has_heard is not None:
+            self._has_heard.set()
 
     def _provider_session(self) -> str:
         run = self._run
@@ -283,6 +285,8 @@ class Stage:
     async def _hear(self) -> None:
         await trio.lowlevel.checkpoint()
         while not self._unsaid:
+            if self._has_heard is None:
+                self._has_heard = RepeatedEvent()
             await self._has_heard.wait()
         await self._speak(say.Say(text=self._unsaid.popleft()))
 

@@ -1,5 +1,6 @@
 """Several managers on one store: which of them may end another one's runs."""
 
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 import pytest
@@ -8,11 +9,12 @@ from msgspec.structs import replace
 from trio.testing import MockClock
 
 from sessionmgr.batch.recovery import recover
-from sessionmgr.errors import BatchBusy, SessionBusy
+from sessionmgr.errors import BatchBusy, SessionBusy, StoreFailed
 from sessionmgr.manager import open_manager
 from sessionmgr.manager.identity import Presence, view
 from sessionmgr.model import RunStatus
 from sessionmgr.store import MemoryStore, Owner
+from sessionmgr.store.row import Costs, Lease
 from sessionmgr.testing.scripted import Say, Wait, scripted
 from tests.manager.house import House, open_house, play, virtual_now
 from tests.manager.test_supervision import begun
@@ -135,3 +137,75 @@ async def test_a_batch_names_the_process_that_still_makes_an_attempt(
     await trio.sleep(91)
     async with open_house(store=store):
         assert await status(store) == RunStatus.FAILED
+
+
+class Failing(MemoryStore):
+    """Fails to sum up the costs of a session, once."""
+
+    fails = True
+
+    async def costs(self, ids: Collection[str]) -> Mapping[str, Costs]:
+        if self.fails:
+            self.fails = False
+            raise StoreFailed("the costs cannot be read")
+        return await super().costs(ids)
+
+
+class Slow(MemoryStore):
+    """Takes half a second to answer a request for a lease."""
+
+    is_slow = False
+
+    async def acquire(
+        self,
+        name: str,
+        owner: Owner,
+        *,
+        now: int,
+        ttl: int,
+        gone: Callable[[Owner], bool] = lambda _: False,
+        alive: Callable[[Owner], bool] = lambda _: False,
+    ) -> Lease:
+        lease = await super().acquire(name, owner, now=now, ttl=ttl, gone=gone, alive=alive)
+        if self.is_slow:  # as a thread would: the lease is taken when the answer is given up
+            await trio.sleep(0.5)
+        return lease
+
+
+async def test_a_session_that_did_not_come_up_is_free_for_other_managers(
+    autojump_clock: MockClock,
+) -> None:
+    store = Failing()
+    store.fails = False
+    async with open_house(store=store) as first, open_house(store=store, lawful=False) as second:
+        run = await first.start(Say(text="a"))
+        await run.result()
+        await trio.sleep(10)  # it sleeps
+        store.fails = True
+        session = await first.manager.session(run.session_id)
+        with pytest.raises(StoreFailed, match="the costs cannot be read"):
+            await session.submit("x")
+        await trio.sleep(1)
+        theirs = await second.manager.session(run.session_id)
+        result = await (await theirs.submit(play(Say(text="theirs")))).result()
+        assert result.text == "theirs"
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+async def test_who_gives_up_waiting_for_a_lease_does_not_keep_it(
+    autojump_clock: MockClock, is_stored: bool
+) -> None:
+    store = Slow()
+    async with open_house(store=store) as house:
+        session = await house.manager.open_session("actor")
+        if is_stored:
+            await (await session.submit(play(Say(text="a")))).result()
+            await trio.sleep(10)  # it sleeps
+        assert await store.leases() == []
+        store.is_slow = True
+        with trio.move_on_after(0.2) as scope:
+            await session.submit("x")
+        assert scope.cancelled_caught
+        await trio.sleep(2)
+        assert await store.leases() == []
+        assert (await (await session.submit(play(Say(text="b")))).result()).text == "b"

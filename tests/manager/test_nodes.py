@@ -75,7 +75,6 @@ NODES: Final[dict[str, tuple[Callable[[Life], bool], Fate | None, frozenset[str]
     "desk": (child_named("manager/services/desk"), None, frozenset()),
     "gate": (child_named("manager/gate"), None, frozenset()),
     "committer": (child_named("manager/sessions/committer"), None, frozenset()),
-    "waking": (child_named("manager/sessions/waking/_take_up-1"), None, frozenset()),
     "branch": (child_named("manager/providers/live-1"), ADAPTER, frozenset({"talk", "silent"})),
     "adapter": (child_named("actor/adapter"), ADAPTER, frozenset({"talk", "silent"})),
     "run": (run_of("actor"), ADAPTER, frozenset({"talk", "silent"})),
@@ -208,5 +207,4 @@ def test_a_crash_at_any_await_of_a_node_costs_what_its_row_says(node: str) -> No
 @pytest.mark.parametrize("node", [node for node in NODES if node != "run"])
 @pytest.mark.parametrize("moment", [0.2, 0.7, 1.2, 4.5, 40])
 def test_a_crash_of_a_node_where_it_waits_costs_what_its_row_says(node: str, moment: float) -> None:
-    is_there = node != "waking"  # by then its session is awake
-    assert run_scene(node, moment=moment) is is_there
+    assert run_scene(node, moment=moment)

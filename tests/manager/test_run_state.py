@@ -263,7 +263,7 @@ async def test_a_run_whose_recorder_has_died_is_cut_or_over_at_once(
 # Who writes what of a run, beside the run itself and its session's recorder.
 NOTES = {
     "shutdown.py": {"abandon_at", "due", "interruption", "is_cut", "is_noted", "played", "recall"},
-    "timeouts.py": {"warned_at", "warned_of_deadline", "watch_number"},
+    "timeouts.py": {"warned_at", "warned_of_deadline", "watch_number", "watched_until"},
     "provider_branch.py": {"context", "recall", "spec"},
 }
 RECORDER = {"run_state.py", "recorder.py", "transitions.py"}

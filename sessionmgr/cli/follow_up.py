@@ -15,9 +15,8 @@ from sessionmgr.cli.output import note
 from sessionmgr.cli.stored import ALIVE, all_runs, fold, held_sessions, owner_of, session_of
 from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.manager import Clocks
-from sessionmgr.manager.asked import Asked
-from sessionmgr.manager.following_up import asked_in
-from sessionmgr.manager.withheld import give_back
+from sessionmgr.manager.asked import Asked, give_back
+from sessionmgr.manager.resuming import asked_in
 from sessionmgr.model import Json
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import msgspec
 from sessionmgr.cli.stopping import run_verb
 from sessionmgr.errors import CommandLineInvalid, NothingStored
 from sessionmgr.manager.identity import is_alive, is_live
-from sessionmgr.manager.stored_runs import all_runs as all_runs, fold as fold
+from sessionmgr.manager.stored_records import all_runs as all_runs, fold as fold
 from sessionmgr.model import MessageSent, Session, decode_event
 from sessionmgr.model.value import known_part
 from sessionmgr.store import open_sqlite_store

@@ -4,7 +4,6 @@ from sessionmgr.manager.clocks import Clocks as Clocks
 from sessionmgr.manager.cursor import Cursor as Cursor
 from sessionmgr.manager.manager import Manager as Manager, open_manager as open_manager
 from sessionmgr.manager.plan import Grant as Grant, RunWish as RunWish
-from sessionmgr.manager.provider_pause import ProviderPause as ProviderPause
 from sessionmgr.manager.run_handle import FollowUp as FollowUp, RunHandle as RunHandle
 from sessionmgr.manager.session_handle import SessionHandle as SessionHandle
 from sessionmgr.manager.status import (
@@ -13,3 +12,4 @@ from sessionmgr.manager.status import (
     Status as Status,
     StoreStatus as StoreStatus,
 )
+from sessionmgr.manager.stored_records import ProviderPause as ProviderPause

@@ -380,8 +380,8 @@ def started(entry: RunState, event: RunStarted) -> RunStarted:
         model=event.model or spec.model,
         provider_session_id=event.provider_session_id or spec.provider_session_id,
         resumed_from=spec.resumed_from,
-        metadata=entry.metadata,
-        asked=entry.asked,
+        metadata=entry.plan.wish.metadata,
+        asked=entry.plan.asked,
     )
 
 

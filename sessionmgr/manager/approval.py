@@ -85,7 +85,7 @@ async def decide(entry: RunState, question: Question) -> None:
     with question.scope:
         decision = question.ruled
         if decision is None:
-            decision = await _ask(entry, question, entry.approve)
+            decision = await _ask(entry, question, entry.plan.wish.approve)
         else:
             await trio.lowlevel.checkpoint()
         entry.live.commands.decide(entry, question, decision)
@@ -95,7 +95,7 @@ async def _ask(entry: RunState, question: Question, approve: Approve | None) -> 
     if approve is None:
         await trio.lowlevel.checkpoint()
         return Deny(reason="nobody is there to be asked", by="default")
-    patience = entry.clocks.of("approval")
+    patience = entry.plan.clocks.of("approval")
     if not patience:
         return await _answer(entry, question, approve)
     late = Deny(reason=f"nobody answered within {patience:g} s", by="deadline")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from sessionmgr.adapter.inbox import Urgency
 from sessionmgr.manager.append_batch import PROVIDERS_OWN
+from sessionmgr.manager.inbox import Urgency
 from sessionmgr.manager.transitions import Transitions
 
 if TYPE_CHECKING:

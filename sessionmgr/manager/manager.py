@@ -22,23 +22,19 @@ from sessionmgr.manager.arguments import MANAGER, SESSION, require, require_wish
 from sessionmgr.manager.asked import as_json, budget_of, clocks_of
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.desk import Desk
-from sessionmgr.manager.directory import absolute
-from sessionmgr.manager.following_up import asked_in, wish_to_follow_up
 from sessionmgr.manager.identity import Presence
 from sessionmgr.manager.launching import LateLauncher
 from sessionmgr.manager.manager_state import ManagerState, Unstored
-from sessionmgr.manager.plan import Wishes, mode_of
+from sessionmgr.manager.plan import Wishes, absolute, mode_of
 from sessionmgr.manager.provider_knowledge import ProviderKnowledge
 from sessionmgr.manager.reconciler import Reconciler
-from sessionmgr.manager.resuming import snapshot_of, wish_to_go_on
+from sessionmgr.manager.resuming import asked_in, snapshot_of, wish_to_follow_up, wish_to_go_on
 from sessionmgr.manager.session_handle import SessionHandle
 from sessionmgr.manager.session_supervisor import SessionSupervisor
 from sessionmgr.manager.spool import Spool
 from sessionmgr.manager.status import Status, status_of
-from sessionmgr.manager.store_keeping import StoreKeeping
-from sessionmgr.manager.stored_records import StoredRecords, session_of
-from sessionmgr.manager.stored_runs import fold
-from sessionmgr.manager.tree import Tree
+from sessionmgr.manager.stored_records import StoredRecords, fold, session_of
+from sessionmgr.manager.tree import StoreChild, Tree
 from sessionmgr.model import (
     Cause,
     Kind,
@@ -67,7 +63,7 @@ if TYPE_CHECKING:
 class Manager(ProviderKnowledge, StoredRecords):
     """Runs sessions while its block lasts."""
 
-    def __init__(self, tables: ManagerState, store: StoreKeeping, spool: Spool) -> None:
+    def __init__(self, tables: ManagerState, store: StoreChild, spool: Spool) -> None:
         self._tables = tables
         self._reconciler: Final = Reconciler(tables, spool)
         self._keeping = SessionSupervisor(tables, self._reconciler)
@@ -371,7 +367,7 @@ def open_manager(
     """
     given = {"clocks": clocks, "budget": budget, "adapters": adapters, "environ": environ}
     require("open_manager", MANAGER, given)
-    keeping = StoreKeeping(store)
+    keeping = StoreChild(store)
     presence_name = new_id(Kind.BATCH) if bits is None else new_id(Kind.BATCH, bits)
     tables = ManagerState(
         presence=Presence(presence_name),

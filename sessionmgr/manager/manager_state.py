@@ -11,11 +11,11 @@ from weakref import WeakValueDictionary
 
 import trio
 
-from sessionmgr.adapter.lazy_event import Latch
 from sessionmgr.errors import ManagerClosing, NotInTrio
 from sessionmgr.manager.budget import Account
 from sessionmgr.manager.clocks import DEFAULTS, Clocks
-from sessionmgr.manager.lifetime import Lifetime
+from sessionmgr.manager.lazy_event import Latch
+from sessionmgr.manager.shutdown import Lifetime
 from sessionmgr.manager.timeouts import TimeoutScheduler
 from sessionmgr.model import Kind, new_id
 from sessionmgr.model.moment import written
@@ -116,7 +116,7 @@ class ManagerState:
         self.fresh: Final[set[str]] = set()
         """Ids of sessions that were made here and not used yet: no store can have them."""
         self.settling: Final[dict[str, trio.Event]] = {}
-        """Sessions whose keeper has died, until their record is in order."""
+        """Sessions whose recorder has crashed, until their record is in order."""
         self.in_hand: Final[dict[SessionState, float]] = {}
         """Those of them that wait for the store, and since when."""
         self.store_calls: Final[dict[object, float]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict
 
@@ -20,10 +21,9 @@ from sessionmgr.errors import (
     WishInvalid,
     WishRefused,
 )
-from sessionmgr.manager.asked import asked_of
+from sessionmgr.manager.asked import asked_of, secrets_in
 from sessionmgr.manager.budget import tightest
 from sessionmgr.manager.clocks import Clocks
-from sessionmgr.manager.withheld import secrets_in
 from sessionmgr.model import (
     UNSUPPORTED,
     Json,
@@ -133,8 +133,6 @@ class Plan(msgspec.Struct, frozen=True):
     clocks: Clocks
     wish: RunWish
     """With the clocks of the caller, else of the session, and the outer budgets."""
-    approve: Approve | None
-    metadata: dict[str, Json]
     secrets: tuple[str, ...]
     """The secrets of its environment and options, which must not be stored or shown."""
     asked: dict[str, Json]
@@ -205,8 +203,6 @@ def check(tables: ManagerState, session: Session, wish: RunWish) -> Plan:
         negotiation=negotiation,
         clocks=clocks,
         wish=asked,
-        approve=wish.approve,
-        metadata=wish.metadata,
         secrets=secrets,
         asked=asked_of(asked, secrets),  # raises here: an unstorable wish is the caller's mistake
     )
@@ -332,3 +328,14 @@ def _negotiated(
         if need in preferred and offered.support(need) is UNSUPPORTED
     }
     return msgspec.structs.replace(wish, **lacking) if lacking else wish, negotiation
+
+
+def absolute(path: str | Path) -> str:
+    """Return an absolute path; a relative one is seen from the working directory."""
+    # Sessions share few directories, and a `Path` costs more than all else of opening one.
+    return _joined("" if os.path.isabs(path) else os.getcwd(), os.fspath(path))  # noqa: PTH109, PTH117
+
+
+@lru_cache(maxsize=256)
+def _joined(base: str, path: str) -> str:
+    return str(Path(base, path))

@@ -197,7 +197,7 @@ class ProviderBranch:
     def _put_off(self, entry: RunState) -> None:
         """Have a run wait for the restart of the branch."""
         entry.recall = partial(self._recall, entry)
-        limit = entry.clocks.of("start") or LONGEST_WAIT
+        limit = entry.plan.clocks.of("start") or LONGEST_WAIT
         self._waiting[entry] = trio.current_time() + limit
 
     def _refuse_late(self) -> None:
@@ -286,8 +286,8 @@ class ProviderBranch:
         """Note the capabilities that the provider itself has reported to a run."""
         self._reported.update(live)
         self.capabilities = self.adapter_class.capabilities.narrowed(self._reported)
-        model = entry.wish.model or entry.live.session.model
-        negotiation = negotiate_wish(self.offered(entry.spec.options), entry.wish, model)
+        model = entry.plan.wish.model or entry.live.session.model
+        negotiation = negotiate_wish(self.offered(entry.spec.options), entry.plan.wish, model)
         if negotiation == entry.negotiation:
             return
         entry.live.commands.narrow(entry, negotiation)
@@ -308,7 +308,7 @@ class ProviderBranch:
         if run is None or self._actors is None or not self.can_append():
             tell("dropped")
             return
-        limit = entry.clocks.of("close") or 5.0
+        limit = entry.plan.clocks.of("close") or 5.0
         message = Append(
             run, content, message_id, limit, lambda taken: tell("sent" if taken else "dropped")
         )

@@ -21,7 +21,7 @@ from sessionmgr.errors import LeaseHeld, UnknownId
 from sessionmgr.manager.append_batch import terminal
 from sessionmgr.manager.identity import is_alive, is_gone
 from sessionmgr.manager.spool import without_secrets
-from sessionmgr.manager.stored_runs import KEYS, all_runs, fold, read_run
+from sessionmgr.manager.stored_records import KEYS, all_runs, fold, read_run
 from sessionmgr.model import (
     TERMINAL,
     Cause,
@@ -144,7 +144,7 @@ class Reconciler:
         level = logging.WARNING
         while True:  # noqa: ASYNC913  # each turn waits for the store
             try:
-                await self.settle(session_id, "its keeper crashed")
+                await self.settle(session_id, "its recorder crashed")
                 await self._adopt(live)
             except UnknownId:
                 return None  # it never came to be stored
@@ -186,10 +186,7 @@ class Reconciler:
             await self._try_late(session_id)
 
     async def settle_last(self) -> None:
-        """Store what was put aside if the store is back: we go down, and cannot wait long.
-
-        Whoever calls this says how long.
-        """
+        """Store what was put aside, if the store is back, in the time that the caller gives."""
         await trio.lowlevel.checkpoint()
         for _ in range(LAST_ATTEMPTS):
             for session_id in list(self._late):
@@ -212,9 +209,9 @@ class Reconciler:
         tables.settling[session_id] = trio.Event()
         try:
             with suppress(UnknownId, LeaseHeld):  # never stored, or another manager has seen to it
-                await self.settle(session_id, "its keeper crashed")
+                await self.settle(session_id, "its recorder crashed")
             self._late.pop(session_id, None)
-        except Exception as error:  # noqa: BLE001  # nobody else is left to try
+        except Exception as error:  # noqa: BLE001  # the last to try
             log.debug("event=not_settled session=%s why=%s", session_id, error)
         finally:
             self._settled(session_id)
@@ -295,7 +292,7 @@ class Reconciler:
         `why` says how its runs were interrupted, if that cannot be determined here.
 
         Raises:
-            LeaseHeld: Somebody keeps the session, and lives.
+            LeaseHeld: Another manager has the session, and lives.
             UnknownId: It never came to be stored.
         """
         tables = self._tables

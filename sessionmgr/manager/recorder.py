@@ -386,11 +386,11 @@ class Recorder:
 
     def _is_within_budgets(self, entry: RunState) -> bool:
         """Give a starting run the remainder of its outer budgets; end the run if none is left."""
-        spent = why_spent(self._tables, self.live, entry.wish)
+        spent = why_spent(self._tables, self.live, entry.plan.wish)
         if spent is not None:
             entry.claim(Stop(cause=Cause.BUDGET, detail=spent))
             return False
-        budget = budget_now(self._tables, self.live, entry.wish)
+        budget = budget_now(self._tables, self.live, entry.plan.wish)
         if budget != entry.spec.budget:
             entry.spec = replace(entry.spec, budget=budget)
         return True

@@ -1,4 +1,8 @@
-"""Resuming paused or interrupted runs, and the notice to the agent."""
+"""Runs that go on from another one: resumed after a pause or an interruption, or following it up.
+
+The new run has the directory, model, permission mode, tools, options and limits of the old one,
+unless the caller overrides them. A notice tells the agent what was interrupted.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,17 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.errors import NotResumable
-from sessionmgr.manager.asked import asked_before
+from sessionmgr.manager.asked import Asked, asked_before, give_back
 from sessionmgr.manager.plan import RunWish
-from sessionmgr.manager.withheld import give_back
-from sessionmgr.model import FailureKind, RunStatus, Snapshot, Usage
+from sessionmgr.model import (
+    TERMINAL,
+    FailureKind,
+    RunStarted,
+    RunStatus,
+    Snapshot,
+    Usage,
+    decode_event,
+)
 from sessionmgr.model.value import known_part
 
 if TYPE_CHECKING:
@@ -19,6 +30,8 @@ if TYPE_CHECKING:
 
     from sessionmgr.manager.plan import Wishes
     from sessionmgr.model import Json, Run
+    from sessionmgr.store import Store
+
 
 CONTINUE: Final = "continue"
 MOST_DENIED: Final = 5
@@ -112,3 +125,41 @@ def _cut_tools(runs: Iterable[Run]) -> list[str]:
         if run.turns or run.text or run.tool_calls.count:
             return []
     return []
+
+
+FOLLOWS: Final = "follow_up_of"
+"""The metadata key under which a follow-up stores the id of the followed run."""
+
+
+async def asked_in(store: Store, run: Run) -> Asked | None:
+    """Return a run's recorded wishes; None if an older version has recorded it."""
+    page = await store.events(run.session_id, run_id=run.id, types=["run_started"], limit=1)
+    for row in page.rows:
+        event = decode_event(row.body)
+        if isinstance(event, RunStarted) and isinstance(event.asked, dict):
+            return asked_before(event.asked)
+    return None
+
+
+def wish_to_follow_up(
+    run: Run, asked: Asked | None, message: str | None, wishes: Wishes
+) -> RunWish:
+    """Return the wish of a follow-up; `asked` is that of the followed run.
+
+    Raises:
+        NotResumable: A precondition does not hold; the error names it.
+    """
+    if run.status not in TERMINAL:
+        raise NotResumable(run.id, f"it is {run.status}: wait for its end, or append to it")
+    if run.provider_session_id is None:
+        raise NotResumable(run.id, "the provider's session is not known")
+    asked = asked or Asked()
+    wish = RunWish(
+        prompt=message_to_resume([run], message),
+        permission_mode=run.permission.asked if run.permission else None,
+        provider_session_id=run.provider_session_id,
+        resumed_from=run.id,
+        metadata=run.metadata,
+    )
+    wish = msgspec.structs.replace(wish, **asked.wishes(run.id, wishes))
+    return msgspec.structs.replace(wish, metadata={**wish.metadata, FOLLOWS: run.id})

@@ -133,17 +133,17 @@ class RunHandle:
         encode_json(state)  # what is no JSON is the caller's mistake, here and now
         self._require_pausable()
         snapshot_id = self._tables.new_id(Kind.SNAPSHOT)
-        order = PauseOrder(snapshot_id, node, state, message, entry.asked)
+        order = PauseOrder(snapshot_id, node, state, message, entry.plan.asked)
         if not entry.end(Stop(cause=Cause.PAUSE), order):
             raise NotPausable(self.id, "it is ending already")
         await entry.ended.wait()
         if entry.run.status is not RunStatus.PAUSED:
             raise NotPausable(self.id, f"it is {entry.run.status}")
-        if entry.approve is not None:
-            self._tables.approvers[self.session_id] = entry.approve
+        if entry.plan.wish.approve is not None:
+            self._tables.approvers[self.session_id] = entry.plan.wish.approve
         if order.asked.get("withheld"):
-            self._tables.secret_options[snapshot_id] = options_of(entry.wish)
-        with self._tables.lifetime.and_then(entry.clocks.of("close")):
+            self._tables.secret_options[snapshot_id] = options_of(entry.plan.wish)
+        with self._tables.lifetime.and_then(entry.plan.clocks.of("close")):
             stored = await self._tables.store.snapshot(snapshot_id)
             return msgspec.json.decode(stored.body, type=Snapshot)
         raise StoreSilent("the store")

@@ -24,16 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sessionmgr.adapter.adapter import ProviderAdapter
-    from sessionmgr.adapter.question import Approve
-    from sessionmgr.adapter.run_context import RunContext, RunSpec
+    from sessionmgr.adapter.run_context import RunContext
     from sessionmgr.manager.approval import Question
-    from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.commands import PauseOrder
     from sessionmgr.manager.inbox import Inbox
-    from sessionmgr.manager.plan import RunWish
+    from sessionmgr.manager.plan import Plan
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.manager.timeouts import TimeoutScheduler
-    from sessionmgr.model import AnyEvent, Json, Negotiation
+    from sessionmgr.model import AnyEvent, Json
     from sessionmgr.otp import Run as Task, TaskSupervisor
 
 COUNTED_TOGETHER: Final = 64
@@ -90,40 +88,31 @@ class RunState:
     """One run: its wish, its phase, its record, and what its adapter and its handles share."""
 
     __slots__ = (
-        *("_previews", "_record", "_timeouts", "abandon_at", "admitted", "approve", "asked"),
-        *("clocks", "context"),
+        *("_previews", "_record", "_timeouts", "abandon_at", "admitted", "context"),
         *("dispatched_at", "due", "ended", "explained", "follow_up", "gone", "grace"),
-        *("in_turn", "inbox", "interruption", "is_cut", "is_launched", "is_noted"),
-        *("last_sign", "live", "message_id", "metadata", "negotiation", "pause", "phase"),
-        *("played", "provider", "questions", "recall", "run_id", "secrets", "seen"),
-        *("session_id", "spec", "stop", "stopped_at", "stopped_in", "streams", "task"),
-        *("undelivered", "warned_at", "warned_of_deadline", "watch_number"),
-        *("watched_until", "wish"),
+        *("in_turn", "inbox", "interruption", "is_cut", "is_launched", "is_noted", "last_sign"),
+        *("live", "message_id", "negotiation", "pause", "phase", "plan", "played", "provider"),
+        *("questions", "recall", "run_id", "seen", "session_id", "spec", "stop", "stopped_at"),
+        *("stopped_in", "streams", "task", "undelivered", "warned_at", "warned_of_deadline"),
+        *("watch_number", "watched_until"),
     )
 
     def __init__(
         self,
+        plan: Plan,
         *,
         live: SessionState,
         timeouts: TimeoutScheduler,
         run_id: str,
-        spec: RunSpec,
-        clocks: Clocks,
-        negotiation: Negotiation,
-        wish: RunWish,
-        approve: Approve | None,
-        metadata: dict[str, Json],
-        secrets: tuple[str, ...] = (),
-        asked: dict[str, Json],
-        follow_up: bool = False,
         message_id: str,
+        follow_up: bool = False,
     ) -> None:
         session = live.session
         self.run_id: Final = run_id
         self.session_id: Final[str] = session.id
         self.provider: Final[str] = session.provider
         self.inbox: Final[Inbox] = live.intake
-        self.grace: Final[float] = clocks.of("close")
+        self.grace: Final[float] = plan.clocks.of("close")
         """How many seconds a provider has to end by itself when it is interrupted."""
         self.stop: Stop | None = None
         """Why the run ends: the first reason wins."""
@@ -136,16 +125,11 @@ class RunState:
         """Whether there ever was a sign of life."""
         self.live: Final = live
         self._timeouts: Final = timeouts
-        self.spec = spec
-        self.clocks: Final = clocks
-        self.negotiation = negotiation
-        self.wish: Final = wish
-        self.approve: Final = approve
-        self.metadata: Final = metadata
-        self.secrets: Final = secrets
-        """The secrets of its environment and options, which must not be stored or shown."""
-        self.asked: Final = asked
-        """The part of the wish that is stored for a follow-up."""
+        self.plan: Final = plan
+        self.spec = plan.spec
+        """What its adapter is to do: that of the plan, with what only its start has shown."""
+        self.negotiation = plan.negotiation
+        """What was granted: that of the plan, or less."""
         self.follow_up: Final = follow_up
         self.message_id: Final = message_id
         self._record = Run(id=run_id, session_id=session.id, provider=session.provider)

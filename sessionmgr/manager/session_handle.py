@@ -153,16 +153,7 @@ class SessionHandle:
             raise ManagerClosing
         await self._keeping.bring_up(self.provider)
         spec = msgspec.structs.replace(after.spec, prompt=content, provider_session_id=None)
-        plan = Plan(
-            spec=spec,
-            negotiation=after.negotiation,
-            clocks=after.clocks,
-            wish=after.wish,
-            approve=after.approve,
-            metadata=after.metadata,
-            secrets=after.secrets,
-            asked=after.asked,
-        )
+        plan = msgspec.structs.replace(after.plan, spec=spec, negotiation=after.negotiation)
         return await self._let_in(plan, follow_up=True)
 
     async def _let_in(self, plan: Plan, *, follow_up: bool = False) -> RunHandle:
@@ -190,18 +181,11 @@ class SessionHandle:
         if spent is not None:
             raise BudgetSpent(spent)
         entry = RunState(
+            plan,
             live=live,
             timeouts=self._tables.timeouts,
             run_id=self._tables.new_id(Kind.RUN),
             message_id=self._tables.new_id(Kind.MESSAGE),
-            spec=plan.spec,
-            clocks=plan.clocks,
-            negotiation=plan.negotiation,
-            wish=plan.wish,
-            approve=plan.approve,
-            metadata=plan.metadata,
-            secrets=plan.secrets,
-            asked=plan.asked,
             follow_up=follow_up,
         )
         live.closing = live.let_go = False

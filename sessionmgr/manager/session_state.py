@@ -34,7 +34,7 @@ def _redactor(secrets: frozenset[str]) -> Redactor:
 
 
 class SessionState:
-    """One live session. Only its keeper changes what is stored of it."""
+    """One live session. Only its recorder changes what is stored of it."""
 
     __slots__ = (
         "_promised",
@@ -85,9 +85,9 @@ class SessionState:
         """Whether no further run is expected: it goes to sleep as soon as it has no work."""
         self._promised: Final[list[Latch]] = []
         self.nap_number = 0
-        """Under which the clock tower has it."""
+        """Its number with the timer task, while it has no work."""
         self.asleep = False
-        """Whether it has no work and no keeper any more; the store has all that is known of it."""
+        """Whether it has no recorder any more; the store has all that is known of it."""
         self._waiting: Final[dict[Task, None]] = {}
         """The tasks that wait for news."""
 
@@ -121,18 +121,18 @@ class SessionState:
         return any(not entry.is_over for entry in self.entries.values())
 
     def promise(self, event: Latch) -> Latch:
-        """Note that somebody waits for this; if the keeper dies, he is not kept waiting."""
+        """Note that a task waits for this; it is woken also if the recorder dies."""
         self._promised.append(event)
         return event
 
     def keep_word(self, event: Latch) -> None:
-        """Tell who waits that it has happened."""
+        """Wake the task that waits for this: it has happened."""
         if event in self._promised:
             self._promised.remove(event)
         event.set()
 
     def break_word(self) -> None:
-        """Let nobody wait any longer for what will not happen."""
+        """Release all waiters: the recorder has died."""
         while self._promised:
             self._promised.pop().set()
 
@@ -161,7 +161,7 @@ class SessionState:
 
     @property
     def has_work(self) -> bool:
-        """Whether anything is on, on its way, or waited for by somebody."""
+        """Whether a run is on or waits, or a command is on its way or waited for."""
         return bool(self.entries or len(self.intake) or self._promised)
 
     def append(self, batch: Sequence[AnyEvent]) -> None:

@@ -112,11 +112,11 @@ class SessionSupervisor:
                 raise ProviderDown(provider, str(error), 0) from error
 
     async def live(self, session: Session) -> SessionState:
-        """Return the session, live and kept.
+        """Return the session, live and with a recorder.
 
         Raises:
-            SessionBusy: Another manager keeps it.
-            KeeperLost: Its keeper crashed before it was up.
+            SessionBusy: Another manager has it.
+            KeeperLost: Its record could not be put in order.
         """
         async with self._alone(session.id):
             while (settling := self._tables.settling.get(session.id)) is not None:
@@ -192,7 +192,7 @@ class SessionSupervisor:
             return await self._reconciler.acquire(session_id)
         interrupted = await self._reconciler.how_interrupted(session_id)
         lease = await self._reconciler.acquire(session_id)
-        # Whoever had it before may have left something open.
+        # Its former owner may have left something open.
         await self._reconciler.end_all(lease, interrupted)
         live.last_seq = (await store.session(session_id)).last_seq
         costs = (await store.costs([session_id])).get(session_id)
@@ -207,7 +207,7 @@ class SessionSupervisor:
             await self._committer.run()
         except Exception:  # it is started again, and goes on with what it had in hand
             raise
-        except BaseException:  # we go down, and what it keeps is not over
+        except BaseException:  # we go down, and its runs are not over
             self._is_running = False
             with trio.move_on_after(RELEASE, shield=True):
                 async with trio.open_nursery() as nursery:
@@ -237,7 +237,7 @@ class SessionSupervisor:
             await release(which)
 
     async def _release(self, lease: Lease) -> None:
-        """Give a lease back, so that nobody has to wait until it runs out."""
+        """Give a lease back, so that no manager has to wait until it runs out."""
         try:
             await self._tables.store.release(lease.name, lease.fence)
         except StoreError as error:
@@ -265,13 +265,13 @@ class SessionSupervisor:
         live.ring()
 
     async def settle(self, session_id: str, why: str | None = None) -> int:
-        """End all that is open in a session which nobody keeps; return how many runs that were.
+        """End all that is open in a session without a recorder; return how many runs that were.
 
         Raises:
-            LeaseHeld: Another manager keeps it, and lives.
+            LeaseHeld: Another manager has it, and lives.
             UnknownId: There is no such session.
         """
-        async with self._alone(session_id):  # or we would take it from a keeper that is to come
+        async with self._alone(session_id):  # or we would take it from a recorder that is to come
             if self._tables.is_kept(session_id):
                 return 0
             return await self._reconciler.settle(session_id, why)
@@ -287,7 +287,7 @@ class SessionSupervisor:
 
     async def _sweep(self) -> None:
         for session_id in await self._reconciler.left_open():
-            with suppress(LeaseHeld, UnknownId):  # whoever has it lives, or it was never stored
+            with suppress(LeaseHeld, UnknownId):  # its owner lives, or it was never stored
                 await self.settle(session_id)
 
     async def renew(self) -> None:

@@ -15,6 +15,7 @@ All of this is synchronous and passes every queue, so it works while the store h
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from math import inf
 from typing import TYPE_CHECKING, Final, cast
 
@@ -27,11 +28,14 @@ from sessionmgr.model import Cause
 from sessionmgr.otp import Run
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.run_context import RunContext
     from sessionmgr.manager.clocks import Clocks
     from sessionmgr.manager.run_state import RunState
     from sessionmgr.otp import TaskSupervisor
+
 
 UNWINDING: Final = 0.25
 """Seconds that a task which was cut has to leave, beyond the grace."""
@@ -201,7 +205,7 @@ async def wait_until_ended(run: RunState) -> None:
 
     That is as long as its task has to leave, and the store to come back.
     """
-    store = run.clocks.of("store") or inf
+    store = run.plan.clocks.of("store") or inf
     with trio.move_on_after(2 * run.grace + store, shield=True):
         await run.ended.wait()
 
@@ -232,3 +236,30 @@ def _the_one(error: BaseException) -> BaseException:
             return _the_one(inner[0])
         return cast("BaseException", error)
     return error
+
+
+class Lifetime:
+    """The lifetime of a manager, until its block is left."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._waiting: Final[dict[trio.CancelScope, float]] = {}
+
+    def end(self) -> None:
+        """End it: each wait goes on for its own grace, and no longer."""
+        self.is_over = True
+        now = trio.current_time()
+        for scope, grace in self._waiting.items():
+            scope.deadline = now + grace
+
+    @contextmanager
+    def and_then(self, grace: float) -> Generator[trio.CancelScope, None, None]:
+        """Wait in here while the manager is there, and for some seconds after that."""
+        with trio.CancelScope() as scope:
+            if self.is_over:
+                scope.deadline = trio.current_time() + grace
+            self._waiting[scope] = grace
+            try:
+                yield scope
+            finally:
+                del self._waiting[scope]

@@ -1,21 +1,30 @@
-"""Reads a manager's store: events, results, sessions, costs, pauses."""
+"""The records in a manager's store: events, results, sessions, runs, costs, pauses."""
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import trio
+from msgspec.structs import replace
 
 from sessionmgr.errors import StoreBusy, UnknownId
 from sessionmgr.manager.cost_gaps import costs_of
 from sessionmgr.manager.cursor import Cursor, RunCursor
-from sessionmgr.manager.provider_pause import ProviderPause, store_pause, stored_pauses
 from sessionmgr.manager.status import Spent, spent
-from sessionmgr.manager.stored_runs import all_runs, fold
-from sessionmgr.model import Run, RunResult, Session, decode_run
+from sessionmgr.model import (
+    MessageSent,
+    Run,
+    RunResult,
+    Session,
+    decode_event,
+    decode_run,
+    reduce_all,
+)
 from sessionmgr.model.value import known_part
+from sessionmgr.store.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -24,6 +33,9 @@ if TYPE_CHECKING:
 
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.session_supervisor import SessionSupervisor
+    from sessionmgr.store import Store
+    from sessionmgr.store.row import StoredRun
+
 
 RETRY: Final = 0.1
 """Seconds between two attempts to write into a store that another process has locked."""
@@ -81,7 +93,7 @@ class StoredRecords:
         await store_pause(self._tables.store, provider, pause)
 
     async def has_mark(self, mark: str) -> bool:
-        """Return whether somebody has put this mark into the store."""
+        """Return whether this mark is in the store."""
         self._tables.require_here()
         return await self._tables.store.meta(f"mark/{mark}") is not None
 
@@ -160,3 +172,81 @@ class StoredRecords:
 def session_of(body: bytes) -> Session:
     """Read a session's record, ignoring fields that a later version has added."""
     return msgspec.convert(known_part(msgspec.json.decode(body), Session), Session)
+
+
+log: Final = logging.getLogger("sessionmgr.manager")
+
+
+class ProviderPause(msgspec.Struct, frozen=True, kw_only=True):
+    """No batch starts anything with the provider before a time."""
+
+    until: float
+    """Seconds since the epoch."""
+    why: str = ""
+    """The provider's message."""
+    hits: int = 1
+    """The number of times in a row that its limit was hit."""
+
+
+async def stored_pauses(store: Store, now: float) -> dict[str, ProviderPause]:
+    """Return the current pauses by provider."""
+    found: dict[str, ProviderPause] = {}
+    for provider, body in (await store.backoffs()).items():
+        try:
+            pause = _decoder.decode(body)
+        except msgspec.MsgspecError as error:
+            log.warning("event=pause_not_read provider=%s why=%s", provider, error)
+            continue
+        if pause.until > now:
+            found[provider] = pause
+    return found
+
+
+async def store_pause(store: Store, provider: str, pause: ProviderPause | None) -> None:
+    """Set a provider's pause, or delete it with None."""
+    await store.put_backoff(provider, None if pause is None else msgspec.json.encode(pause))
+
+
+_decoder: Final = msgspec.json.Decoder(ProviderPause)
+
+
+KEYS: Final = Redactor()
+"""Finds well-known keys by their shapes; a finished run's other secrets are unknown."""
+
+
+async def all_runs(
+    store: Store, session_id: str, *, statuses: Collection[str] | None = None
+) -> list[StoredRun]:
+    """Return the runs of a session, oldest first."""
+    found: list[StoredRun] = []
+    cursor: int | None = None
+    while True:
+        page = await store.runs(session_id=session_id, statuses=statuses, cursor=cursor)
+        found += page.rows
+        cursor = page.cursor
+        if cursor is None:
+            return found[::-1]
+
+
+async def fold(store: Store, stored: StoredRun) -> Run:
+    """Build a run's record from its stored events.
+
+    Its text may consist of pieces that an older version stored unredacted.
+    """
+    run, _ = await read_run(store, stored)
+    return replace(run, text=KEYS.text.redact(run.text))
+
+
+async def read_run(store: Store, stored: StoredRun) -> tuple[Run, dict[str, MessageSent]]:
+    """Return a run's record, and the messages sent to it, by id."""
+    run = Run(id=stored.run_id, session_id=stored.session_id, provider=stored.provider)
+    said: dict[str, MessageSent] = {}
+    after = (stored.first_seq or 1) - 1
+    while True:
+        page = await store.events(stored.session_id, after=after, run_id=stored.run_id)
+        events = [decode_event(row.body) for row in page.rows]
+        run = reduce_all(run, events)
+        said.update((event.message_id, event) for event in events if isinstance(event, MessageSent))
+        after = page.last
+        if not page.more:
+            return run, said

@@ -143,7 +143,7 @@ class TimeoutScheduler:
 
     def _check_deadline(self, run: RunState, begun: float, now: float, acts: bool) -> float | None:
         """End a run whose deadline has come; else return when to look at it again."""
-        limit = run.clocks.of("deadline")
+        limit = run.plan.clocks.of("deadline")
         if not limit:
             return inf
         if acts and now >= begun + limit:
@@ -160,7 +160,7 @@ class TimeoutScheduler:
 
     def _check_silence(self, run: RunState, now: float, acts: bool) -> float:
         """Warn of a silent run, or end it; return when to look at it again."""
-        watched = watch(run.run, run.clocks, seen=run.seen, in_turn=run.in_turn)
+        watched = watch(run.run, run.plan.clocks, seen=run.seen, in_turn=run.in_turn)
         if watched is None:
             # Until that changes, of which we are told; but not of a sign of life without an event.
             return inf if run.seen else now + UNHEARD

@@ -160,10 +160,10 @@ class Transitions:
         run, budget = draft.fold(entry), entry.spec.budget
         tokens = run.usage.input + run.usage.cache_write + run.usage.output
         if budget.usd is not None and (run.cost.usd or 0.0) >= budget.usd:
-            left = "" if budget.usd == entry.wish.budget.usd else " that was left"
+            left = "" if budget.usd == entry.plan.wish.budget.usd else " that was left"
             detail = f"{run.cost.usd:.4f} usd used of {budget.usd:g}{left}"
         elif budget.tokens is not None and tokens >= budget.tokens:
-            left = "" if budget.tokens == entry.wish.budget.tokens else " that were left"
+            left = "" if budget.tokens == entry.plan.wish.budget.tokens else " that were left"
             detail = f"{tokens} tokens used of {budget.tokens}{left}"
         else:
             return

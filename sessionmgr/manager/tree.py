@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import trio
 
 from sessionmgr.errors import ManagerDown, OtpError, StoreError
 from sessionmgr.manager.interrupts import guard_from_interrupts, unguard
-from sessionmgr.manager.plight import in_words
 from sessionmgr.manager.shutdown import end_all
 from sessionmgr.otp import Supervisor, child
+from sessionmgr.store import MemoryStore, Store, open_sqlite_store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from sessionmgr.manager.desk import Desk
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.reconciler import Reconciler
     from sessionmgr.manager.session_supervisor import SessionSupervisor
-    from sessionmgr.manager.store_keeping import StoreKeeping
 
 
 class Tree:
@@ -28,7 +29,7 @@ class Tree:
     def __init__(
         self,
         tables: ManagerState,
-        store: StoreKeeping,
+        store: StoreChild,
         reconciler: Reconciler,
         keeping: SessionSupervisor,
         desk: Desk,
@@ -84,7 +85,7 @@ class Tree:
                 raise
             raise ManagerDown(error) from error
         except BaseExceptionGroup as group:
-            raise in_words(group, exc, ManagerDown) from None
+            raise translate(group, exc, ManagerDown) from None
         finally:
             self._reconciler.let_go("the manager is down")
             self._disappear()
@@ -135,3 +136,52 @@ def _what_is_wrong(error: BaseException) -> BaseException:
             return cause
         cause = cause.__cause__
     return ManagerDown(error)
+
+
+def translate(
+    group: BaseExceptionGroup[BaseException],
+    body: BaseException | None,
+    down: Callable[[BaseException], BaseException],
+) -> BaseExceptionGroup[BaseException]:
+    """Translate the supervisors' own errors in a group by `down`, but for what `body` raised."""
+    members: list[BaseException] = []
+    for error in group.exceptions:
+        if isinstance(error, OtpError) and error is not body:
+            said = down(error)
+            said.__cause__ = error
+            members.append(said)
+        else:
+            members.append(error)
+    return group.derive(members)
+
+
+class StoreChild:
+    """The child that has the store open: one in a file, or one that the caller has opened."""
+
+    def __init__(self, store: Store | str | Path | None) -> None:
+        self._path: Final = Path(store) if isinstance(store, str | Path) else None
+        self._given: Final = MemoryStore() if store is None else store
+
+    @property
+    def spool_path(self) -> Path | None:
+        """Where to put aside what the file cannot take."""
+        if self._path is None or not self._path.name:
+            return None  # `/` and `.` have no name; opening the store refuses them
+        return self._path.with_name(f"{self._path.name}-spool")
+
+    async def keep(self, tables: ManagerState, *, task_status: trio.TaskStatus[None]) -> None:
+        """Be the child that has the store open."""
+        tables.store_path = self._path
+        if self._path is None:
+            assert not isinstance(self._given, str | Path)
+            tables.store = self._given
+            task_status.started()
+            await trio.sleep_forever()
+        else:
+            async with open_sqlite_store(self._path) as store:
+                tables.store = store
+                task_status.started()
+                try:
+                    await trio.sleep_forever()
+                finally:
+                    tables.has_store = False

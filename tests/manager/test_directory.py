@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from sessionmgr.manager.directory import absolute
+from sessionmgr.manager.plan import absolute
 
 
 def test_a_relative_path_is_seen_from_where_the_process_is_now(

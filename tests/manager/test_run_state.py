@@ -15,7 +15,7 @@ import sessionmgr.manager
 from sessionmgr.adapter import RunSpec, Stop
 from sessionmgr.errors import IllegalTransition
 from sessionmgr.manager import Clocks, shutdown
-from sessionmgr.manager.plan import RunWish
+from sessionmgr.manager.plan import Plan, RunWish
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.manager.run_state import TRANSITIONS, Phase, RunState, Step
 from sessionmgr.manager.session_state import SessionState
@@ -76,16 +76,17 @@ def made() -> RunState:
         asked=PermissionMode.DEFAULT, effective="default", fidelity=Fidelity.EXACT
     )
     return RunState(
+        Plan(
+            spec=RunSpec(prompt="hi", cwd="/", env={}, permission=permission),
+            negotiation=Negotiation(),
+            clocks=Clocks(close=5.0),
+            wish=RunWish(prompt="hi"),
+            secrets=(),
+            asked={},
+        ),
         live=SessionState(Session(id="ses_1", provider="actor", cwd="/"), stored=False, last_seq=0),
         timeouts=TimeoutScheduler(),
         run_id="run_1",
-        spec=RunSpec(prompt="hi", cwd="/", env={}, permission=permission),
-        clocks=Clocks(close=5.0),
-        negotiation=Negotiation(),
-        wish=RunWish(prompt="hi"),
-        approve=None,
-        metadata={},
-        asked={},
         message_id="msg_1",
     )
 

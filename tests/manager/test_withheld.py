@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from sessionmgr.adapter import Options, RunContext
 from sessionmgr.errors import NotResumable
 from sessionmgr.manager import open_manager
-from sessionmgr.manager.withheld import give_back, secrets_in, withhold
+from sessionmgr.manager.asked import give_back, secrets_in, withhold
 from sessionmgr.model import Json, RunStatus, Snapshot
 from sessionmgr.process.environment import is_worth_hiding
 from sessionmgr.store import MemoryStore

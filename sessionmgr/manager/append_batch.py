@@ -299,8 +299,10 @@ class AppendBatch:
 
     def changed_runs(self) -> list[Run]:
         """Return the records that have changed; what is half said is left to the events."""
-        replace = msgspec.structs.replace
-        return [replace(self.fold(entry), partial=(), partial_id=None) for entry in self.touched]
+        return [
+            msgspec.structs.replace(run, partial=(), partial_id=None) if run.partial else run
+            for run in map(self.fold, self.touched)
+        ]
 
     def end(self, entry: RunState, stop: Stop) -> None:
         """Write the terminal event that `stop` stands for, unless there is one."""

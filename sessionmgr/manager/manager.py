@@ -150,7 +150,7 @@ class Manager(ProviderKnowledge, StoredRecords):
         }
         require("open_session", SESSION, given)
         self._tables.require_open("open_session")
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint_if_cancelled()
         self._keeping.know(provider)
         if session_id is not None and session_id not in self._tables.fresh:
             await self._require_free(session_id)

@@ -13,7 +13,7 @@ from sessionmgr.adapter import RunContext, RunSpec
 from sessionmgr.manager import Clocks
 from sessionmgr.manager.inbox import Arrived, Inbox, Urgency
 from sessionmgr.manager.launching import LateLauncher
-from sessionmgr.manager.plan import RunWish
+from sessionmgr.manager.plan import Plan, RunWish
 from sessionmgr.manager.run_state import RunState
 from sessionmgr.manager.session_state import SessionState
 from sessionmgr.manager.timeouts import TimeoutScheduler
@@ -61,16 +61,17 @@ async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
     with written(lines) as path:
         spec = RunSpec(prompt=path, cwd="/", env={}, permission=PERMISSION)
         state = RunState(
+            Plan(
+                spec=spec,
+                clocks=Clocks(close=5.0),
+                negotiation=Negotiation(),
+                wish=RunWish(prompt=path),
+                secrets=(),
+                asked={},
+            ),
             live=live,
             timeouts=TimeoutScheduler(),
             run_id="run_1",
-            spec=spec,
-            clocks=Clocks(close=5.0),
-            negotiation=Negotiation(),
-            wish=RunWish(prompt=path),
-            approve=None,
-            metadata={},
-            asked={},
             message_id="msg_1",
         )
         run = RunContext(state, spec, LateLauncher())

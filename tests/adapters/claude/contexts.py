@@ -7,7 +7,7 @@ import trio.lowlevel
 
 from sessionmgr.adapter import RunContext, RunSpec
 from sessionmgr.manager import Clocks
-from sessionmgr.manager.plan import RunWish
+from sessionmgr.manager.plan import Plan, RunWish
 from sessionmgr.manager.run_state import RunState
 from sessionmgr.manager.session_state import SessionState
 from sessionmgr.manager.timeouts import TimeoutScheduler
@@ -43,16 +43,17 @@ def context(**fields: object) -> RunContext:
     spec = RunSpec(**{**known, **fields})  # type: ignore[arg-type]
     session = Session(id="ses", provider="claude", cwd="/")
     run = RunState(
+        Plan(
+            spec=spec,
+            clocks=Clocks(close=1.0),
+            negotiation=Negotiation(),
+            wish=RunWish(prompt="hi"),
+            secrets=(),
+            asked={},
+        ),
         live=SessionState(session, stored=False, last_seq=0),
         timeouts=TimeoutScheduler(),
         run_id="run",
-        spec=spec,
-        clocks=Clocks(close=1.0),
-        negotiation=Negotiation(),
-        wish=RunWish(prompt="hi"),
-        approve=None,
-        metadata={},
-        asked={},
         message_id="msg",
     )
     return RunContext(run, spec, NoLauncher())

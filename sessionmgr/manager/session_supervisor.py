@@ -138,12 +138,16 @@ class SessionSupervisor:
             self._require_running()
         except LeaseHeld as held:
             raise self._busy(held) from None
-        except BaseException as error:
+        except (StoreError, ManagerClosing):
+            self._launch(self._give_up, session.id)
+            raise
+        except Exception as error:
+            self._launch(self._give_up, session.id)
+            raise KeeperLost(session.id) from error
+        except BaseException:
             # It may be ours all the same: what is given up in the middle is done by the store.
             self._launch(self._give_up, session.id)
-            if not isinstance(error, Exception) or isinstance(error, StoreError | ManagerClosing):
-                raise
-            raise KeeperLost(session.id) from error
+            raise
         self._tables.live[session.id] = live
         self._fences[session.id] = lease.fence
         self._committer.admit(Recorder(live, self._tables, self._committer, lease))

@@ -33,6 +33,8 @@ LEAST = 0.02
 """Seconds of CPU between two looks that count as work."""
 IDLE = 60.0
 """Seconds without work after which a command is taken to hang."""
+SLOWEST = 20
+"""How many seconds a second of CPU takes at most: for what does a little now and then."""
 FOUND = re.compile(r"--(seed \d+) .*\n\s*(.*)")
 
 
@@ -129,7 +131,8 @@ async def run(
 async def _wait_for_end(process: trio.Process, patience: float) -> None:
     """Wait until a process has ended, has worked for too long, or has not worked for long."""
     used, since = 0.0, trio.current_time()
-    while process.poll() is None:
+    until = since + SLOWEST * patience
+    while process.poll() is None and trio.current_time() < until:
         with trio.move_on_after(LOOK_EVERY):
             await process.wait()
         now = cpu_seconds(process.pid)

@@ -37,6 +37,21 @@ async def test_a_session_spends_no_more_than_its_budget(autojump_clock: MockCloc
         assert outcome(await (await other.submit(using(5))).result())[0] == "completed"
 
 
+@pytest.mark.parametrize("budget", [Budget(usd=1), Budget(tokens=40)], ids=["usd", "tokens"])
+async def test_what_a_run_tells_in_parts_counts_once(
+    autojump_clock: MockClock, budget: Budget
+) -> None:
+    part = (Use(output=10, usd=0.25), Wait(seconds=1))
+    async with open_house() as house:
+        session = await house.manager.open_session("actor", budget=budget)
+        first = await session.submit(play(*part, *part, Say(text="done")))
+        assert outcome(await first.result()) == ("completed", None, None)
+        second = await session.submit(play(*part, Say(text="done")))
+        assert outcome(await second.result()) == ("completed", None, None)
+        third = await session.submit(play(*part, Hang()))
+        assert outcome(await third.result())[:2] == ("failed", "budget_exceeded")
+
+
 async def test_what_a_session_has_spent_counts_when_another_manager_takes_it_up(
     autojump_clock: MockClock,
 ) -> None:

@@ -74,6 +74,8 @@ class _Finder:
                 return
             case ast.Assign(targets=[ast.Name(id=name)]) if name.startswith("__"):
                 return
+            case ast.Call(func=ast.Name(id="TypeVar")):
+                return
             case _:
                 pass
         yield from self._here(node, within)

@@ -51,6 +51,7 @@ def test_a_mistake_is_made(source: str, mutants: list[str]) -> None:
         "def f(a: Literal[True]) -> Literal[False]: ...",
         "assert a < b",
         "class A(Struct, frozen=True): ...",
+        "A = TypeVar('A', covariant=True)",
         "if TYPE_CHECKING:\n    f()",
         "async def f():\n    await trio.lowlevel.checkpoint()",
     ],

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.errors import IdTaken, UnknownId
@@ -178,9 +177,12 @@ class _Plain:
         self._execute(_insert_events, self._events, 6)
         runs: list[object] = []
         for key, last in self._runs.items():
-            runs += (key, self._begun[key], last)
+            runs += (self._begun[key], last, key)
         self._execute(_update_runs, runs, 3)
-        self._execute(_update_sessions, [*chain.from_iterable(self._sessions.items())], 2)
+        sessions: list[object] = []
+        for key, last in self._sessions.items():
+            sessions += (last, key)
+        self._execute(_update_sessions, sessions, 2)
         self._events, self._sessions, self._runs, self._begun = [], {}, {}, {}
 
     def _execute(self, statement: Callable[[int], str], values: list[object], columns: int) -> None:
@@ -378,17 +380,17 @@ def _insert_events(count: int) -> str:
 @cache
 def _update_runs(count: int) -> str:
     if count == 1:  # a lone session
-        return "UPDATE runs SET first = coalesce(first, ?2), last = ?3 WHERE key = ?1"
+        return "UPDATE runs SET first = coalesce(first, ?), last = ? WHERE key = ?"
     places = ", ".join(["(?, ?, ?)"] * count)
     return (
-        "UPDATE runs SET first = coalesce(first, column2), last = column3"
-        f" FROM (VALUES {places}) WHERE key = column1"
+        "UPDATE runs SET first = coalesce(first, column1), last = column2"
+        f" FROM (VALUES {places}) WHERE key = column3"
     )
 
 
 @cache
 def _update_sessions(count: int) -> str:
     if count == 1:
-        return "UPDATE sessions SET last = ?2 WHERE key = ?1"
+        return "UPDATE sessions SET last = ? WHERE key = ?"
     places = ", ".join(["(?, ?)"] * count)
-    return f"UPDATE sessions SET last = column2 FROM (VALUES {places}) WHERE key = column1"
+    return f"UPDATE sessions SET last = column1 FROM (VALUES {places}) WHERE key = column2"

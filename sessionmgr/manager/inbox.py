@@ -137,10 +137,12 @@ class Inbox:
             InboxFull: The adapter has not waited for room.
             TypeError: An adapter may not emit this.
         """
-        is_text, written = _are_pieces(events), 0
+        is_text, written = not blobs and _are_pieces(events), 0
         if not is_text:
             events, written = validated(events)
         if blobs:
+            if not events:
+                raise TypeError("blobs without an event that names them")
             blobs = validated_blobs(blobs)
         if size is None:
             size = (size_of_text(events) if is_text else written) + sum(map(len, blobs))

@@ -152,6 +152,22 @@ async def test_an_idle_one_is_closed_when_its_time_is_over(
     assert pool.states() == []
 
 
+async def test_a_connection_whose_time_is_over_is_not_leased_again(
+    autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
+) -> None:
+    pool = ConnectionPool(exchange.connect, idle_for=10)
+    async with pool.lease(Spec(), owner):
+        pass
+    # In the very moment in which its time is over, in each turn of the scheduler of that moment.
+    await trio.sleep(10)
+    for _ in range(12):
+        async with pool.lease(Spec(), owner) as lease:
+            for _ in range(6):
+                await trio.lowlevel.checkpoint()
+            assert not exchange.lines[lease.connection.number].is_closed
+        await trio.sleep(10)
+
+
 async def test_of_the_idle_ones_five_are_kept_and_the_least_recently_used_goes(
     autojump_clock: MockClock, owner: DynamicSupervisor, exchange: Exchange
 ) -> None:

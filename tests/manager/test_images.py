@@ -12,6 +12,7 @@ from sessionmgr.model import (
     Capabilities,
     FailureKind,
     ImageReceived,
+    MessageStreamed,
     RunStarted,
 )
 from tests.manager.house import open_house
@@ -32,12 +33,17 @@ class Painter(ProviderAdapter):
         elif run.prompt == "nowait":
             run.emit_nowait(event, size=len(DATA), blobs=[DATA])
             await run.room()
+        elif run.prompt == "beside text":
+            await run.emit(MessageStreamed(delta="Look: "), blobs=[DATA])
+            await run.emit(event)
+        elif run.prompt == "unnamed":
+            await run.emit(blobs=[DATA])
         else:
             await run.emit(event, blobs=[DATA])
         await run.finish()
 
 
-@pytest.mark.parametrize("prompt", ["wait", "nowait"])
+@pytest.mark.parametrize("prompt", ["wait", "nowait", "beside text"])
 async def test_an_image_is_stored_when_the_event_that_names_it_is_seen(
     autojump_clock: MockClock, prompt: str
 ) -> None:
@@ -51,12 +57,18 @@ async def test_an_image_is_stored_when_the_event_that_names_it_is_seen(
             pytest.fail("no event names the image")
 
 
-async def test_an_image_that_is_not_bytes_crashes_only_its_run(autojump_clock: MockClock) -> None:
+@pytest.mark.parametrize(
+    ("prompt", "why"),
+    [("wrong", "a blob must be bytes"), ("unnamed", "blobs without an event that names them")],
+)
+async def test_an_image_that_cannot_be_stored_crashes_only_its_run(
+    autojump_clock: MockClock, prompt: str, why: str
+) -> None:
     async with open_house(others={"painter": Painter}) as house:
         session = await house.manager.open_session("painter")
-        result = await (await session.submit("wrong")).result()
+        result = await (await session.submit(prompt)).result()
         assert result.failure is not None
         assert result.failure.kind is FailureKind.ADAPTER_CRASHED
-        assert "a blob must be bytes" in result.failure.message
+        assert why in result.failure.message
         neighbour = await house.manager.open_session("painter")
         assert (await (await neighbour.submit("wait")).result()).failure is None

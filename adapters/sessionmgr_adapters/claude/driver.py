@@ -183,12 +183,10 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
             block = -1
             events += normalise(frame, state)
             if type(frame) is not StreamEvent:
-                self.emit(*events)
+                self.emit(*events, blobs=state.images.take())
                 events.clear()
                 self._heed(frame)
         self.emit(*events)
-        if state.images.blobs:
-            self.emit(blobs=state.images.take())
         if self._outbound.can_release:
             self.start(self._outbound.release)
         self._look_whether_over()

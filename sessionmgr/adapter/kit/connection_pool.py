@@ -211,7 +211,9 @@ class ConnectionPool(Generic[Spec, C]):
                 task_status.started()
                 async with move_on_when(connection.wait_closed):
                     await pooled.wait_expired()
-                self._remove(pooled)  # first: closing it may take a while
+                    self._remove(pooled)  # at once: to leave this block takes turns in which
+                    # another run could lease it
+                self._remove(pooled)  # it may have ended by itself, and closing may take a while
         finally:
             self._remove(pooled)
 

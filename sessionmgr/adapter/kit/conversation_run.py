@@ -185,7 +185,7 @@ class ConversationRun(Generic[Outgoing, Frame]):
             self.take(frames)
         finally:
             self._events = None
-            if events:
+            if events or self._blobs:
                 self.run.emit_nowait(*events, size=size, blobs=self._blobs)
             else:
                 self.run.alive()

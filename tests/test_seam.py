@@ -28,6 +28,13 @@ def asked_about(source: str) -> Iterator[str]:
                 classes = [cls]
             case ast.Compare(left=ast.Call(func=ast.Name(id="type")), comparators=[of]):
                 classes = [each for each in [of] if isinstance(each, ast.Name | ast.Attribute)]
+            case ast.Compare(left=left, comparators=others):
+                asked = [left, *others]
+                if any(
+                    isinstance(each, ast.Attribute) and each.attr == "connect" for each in asked
+                ):
+                    yield ast.unparse(node)
+                continue
             case _:
                 continue
         names = [each.id if isinstance(each, ast.Name) else each.attr for each in classes]
@@ -52,6 +59,7 @@ def test_an_adapter_does_not_ask_which_implementation_it_talks_to(file: Path) ->
         "isinstance(it, Mock | CodexConversation)",
         "hasattr(self._conversation, 'clear_away')",
         "type(it) is CodexConversation",
+        "cls.connect is not sdk.connect",
         "match it:\n    case CodexConversation():\n        pass",
     ],
 )

@@ -35,15 +35,17 @@ from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast
 import msgspec
 import trio
 
+from sessionmgr.adapter.health import Health
 from sessionmgr.adapter.question import Decision
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Mapping
     from types import TracebackType
     from typing import Self
 
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.connections import Driver
+    from sessionmgr.adapter.options import Options
     from sessionmgr.process.facts import ExitFacts
 
 Outgoing = TypeVar("Outgoing")
@@ -278,9 +280,18 @@ class MockSdk(Generic[Outgoing, Frame]):
 
 def with_sdk(adapter: type[A], sdk: MockSdk[Outgoing, Frame]) -> type[A]:
     """Return the adapter with a mock in the place of its sdk: of its attribute `connect`."""
+    return connecting_by(sdk.connect, adapter)
+
+
+def connecting_by(connect: Callable[..., object], adapter: type[A]) -> type[A]:
+    """Return the adapter with another `connect`, which needs neither a program nor a login here."""
     assert hasattr(adapter, "connect"), f"{adapter.__name__} does not connect by `connect`"
-    made = type(f"Mocked{adapter.__name__}", (adapter,), {"connect": staticmethod(sdk.connect)})
-    return cast("type[A]", made)
+    replaced = {"connect": staticmethod(connect), "readiness": classmethod(_ready)}
+    return cast("type[A]", type(f"Mocked{adapter.__name__}", (adapter,), replaced))
+
+
+def _ready(_: type[ProviderAdapter], options: Options, env: Mapping[str, str], cwd: str) -> Health:
+    return Health()
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

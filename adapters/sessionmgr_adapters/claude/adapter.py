@@ -236,8 +236,6 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
     def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
         """Report whether Claude Code is installed and logged in."""
         assert isinstance(options, ClaudeOptions)
-        if cls.connect is not sdk.connect:
-            return Health()  # a mock SDK needs neither a program nor a login
         return health_of(options, env, cwd)
 
     async def health(self) -> Health:

@@ -242,8 +242,6 @@ class CodexAdapter(RunAdapter[CodexDriver | OneShot]):
     def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
         """Report whether Codex is installed and logged in."""
         assert isinstance(options, CodexOptions)
-        if cls.connect is not sdk.connect:
-            return Health()  # a mock SDK needs neither a program nor a login
         return health_of(options, env, cwd)
 
     async def health(self) -> Health:

@@ -178,7 +178,8 @@ KnownItem: TypeAlias = UserMessage | AgentMessage | Reasoning | Plan | ContextCo
 Item: TypeAlias = KnownItem | SilentItem | UnknownItem
 
 _DECODER: Final = msgspec.json.Decoder(KnownItem)
-_SILENT: Final = {"hookPrompt", "functionCallOutput", "enteredReviewMode", "exitedReviewMode"}
+_SILENT: Final = ("hookPrompt", "functionCallOutput", "enteredReviewMode", "exitedReviewMode")
+"""A tuple: the type that an item names may be unhashable."""
 
 
 def read_item(data: bytes) -> Item:

@@ -472,3 +472,8 @@ def test_the_keys_that_its_configuration_names_are_passed_on_as_secrets(tmp_path
     assert secrets({"THE_WORD": "open sesame"}, found) == ("open sesame",)
     (place / "config.toml").write_text("not = [toml")
     assert declared({"CODEX_HOME": str(place)}) == ENVIRONMENT
+
+
+def test_an_item_whose_type_is_not_a_word_is_kept_as_it_is() -> None:
+    said = b'{"type": [], "id": "i"}'
+    assert read_item(said) == UnknownItem({"type": [], "id": "i"})

@@ -11,6 +11,7 @@ import trio
 
 from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.store import MemoryStore, Store
+from sessionmgr.testing.mock_sdk import connecting_by
 from sessionmgr.testing.model_server import ModelServer
 from sessionmgr_adapters.claude import ClaudeAdapter
 from sessionmgr_adapters.claude.launch import ClaudeSpec
@@ -44,7 +45,7 @@ def hermetic(env: dict[str, str]) -> type[ClaudeAdapter]:
         async with connect(msgspec.structs.replace(spec, command=command)) as connection:
             yield connection
 
-    return type("HermeticClaude", (ClaudeAdapter,), {"connect": staticmethod(connected)})
+    return connecting_by(connected, ClaudeAdapter)
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from sessionmgr.adapter.connections import ConnectionSpec
 from sessionmgr.process.capture import CapturingLauncher
 from sessionmgr.testing.adapter_conformance import AdapterCase, AdapterConformance, Play
+from sessionmgr.testing.mock_sdk import connecting_by
 from sessionmgr.testing.model_server import (
     Call,
     Hang,
@@ -51,7 +52,7 @@ def hermetic(env: dict[str, str], talk: Path) -> type[CodexAdapter]:
         async with connect(replace(spec, command=command, launcher=launcher)) as connection:
             yield connection
 
-    return type("HermeticCodex", (CodexAdapter,), {"connect": staticmethod(connected)})
+    return connecting_by(connected, CodexAdapter)
 
 
 class TestCodex(AdapterConformance):

@@ -1,4 +1,4 @@
-"""From a child's pipe through the port to who takes the batches: no keeper yet, and no store."""
+"""From a child's pipe through the port into an inbox, and out of it: no recorder, and no store."""
 
 from functools import partial
 from typing import Final

@@ -191,8 +191,8 @@ MANAGER: Final = Suite(
     contestants=CONTESTANTS,
     notes=(
         "events: 100 000 pieces of text as Claude streams them, 299 bytes each, to the least that",
-        "        an adapter can be; `shipped` measures those that ship",
-        "whole way: child, adapter, keeper, SQLite in WAL, cursors; the CPU of all its threads",
+        "        an adapter can be; the suite `shipped` measures those that ship",
+        "whole way: child, adapter, recorder, SQLite in WAL, cursors; the CPU of all its threads",
         f"sessions and runs (G-M2, G-lin, run): {GC_POLICY}",
     ),
 )

@@ -136,9 +136,10 @@ COUNTED: Final[tuple[type[ProviderAdapter], ...]] = (CountedClaude, CountedCodex
 def port(effort: Effort, dialect: int) -> Figures:
     """Take what a piece costs from the child's pipe until it is taken from the inbox.
 
-    Included, as in G-E1: reading, splitting, decoding and normalising in the adapter that ships,
-    the hand-over to an inbox with its checks and its account, and its taking. A piece has its share
-    of the other lines of its message. Not included: recorder, store, and subscribers.
+    Included, as in `benchmarks.manager.pipeline`: reading, splitting, decoding and normalising in
+    the adapter that ships, the hand-over to an inbox with its checks and its account, its taking,
+    and the note that it is stored. A piece has its share of the other lines of its message. Not
+    included: recorder, store, and subscribers.
     """
 
     async def main() -> Figures:

@@ -169,6 +169,44 @@ def test_an_unknown_name_is_refused_with_those_there_are(
     assert said in capsys.readouterr().err
 
 
+def test_a_list_of_goals_has_each_suite_and_bound_and_measures_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["--list"]) == 0
+    said = capsys.readouterr()
+    assert not said.err
+    head, _, *lines = said.out.splitlines()
+    assert head.split() == ["suite", "goal", "bound", "what"]
+    found = [tuple(line.split()[:2]) for line in lines]
+    assert found == [(suite.name, goal.id) for suite in SUITES for goal in suite.goals]
+
+
+@pytest.mark.parametrize(
+    ("suite", "goal", "bound"),
+    [
+        ("fleet", "G-F1", "≤ 1.20"),
+        ("fleet", "G-F3", "≤ 30 ms"),
+        ("process", "G-P1", "≤ 2 ms"),
+        ("otp", "G-M1", "≤ 1.60, ≤ 4.5 KiB"),
+        ("otp", "pykka", "-"),
+    ],
+)
+def test_a_bound_is_listed_as_a_factor_or_with_its_unit(
+    suite: str, goal: str, bound: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([suite, "--list", "--only", goal]) == 0
+    line = " ".join(capsys.readouterr().out.splitlines()[2].split())
+    assert line.startswith(f"{suite} {goal} {bound} ")
+
+
+def test_help_says_how_to_measure_one_goal(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    said = capsys.readouterr().out
+    assert "python -m benchmarks fleet --only G-F1 " in said
+    assert "python -m benchmarks --list " in said
+
+
 def test_no_name_means_all() -> None:
     assert choose([], [OTP]) == [OTP]
     with pytest.raises(UnknownNameError):

@@ -17,7 +17,7 @@ from benchmarks.goal import exit_code
 from benchmarks.manager.suite import MANAGER
 from benchmarks.otp.suite import OTP
 from benchmarks.process.suite import PROCESS
-from benchmarks.report import as_json, conditions, table, verdicts
+from benchmarks.report import as_json, conditions, listing, table, verdicts
 from benchmarks.shipped.suite import SHIPPED
 from benchmarks.stage import Stage
 from benchmarks.store.suite import STORE
@@ -27,10 +27,19 @@ from benchmarks.wire.suite import WIRE
 SUITES: Final = (OTP, WIRE, STORE, PROCESS, MANAGER, SHIPPED, FLEET, BATCH, CLI, CLAUDE, CODEX)
 ROUNDS: Final = 7
 
-EPILOG: Final = """
+EPILOG: Final = """\
+examples:
+  python -m benchmarks --list              all goals: suite, goal, bound, what
+  python -m benchmarks fleet --list        those of one suite
+  python -m benchmarks fleet               measure one suite
+  python -m benchmarks fleet --only G-F1   measure one goal of a suite
+  python -m benchmarks --only G-F1         measure a goal, whichever suite has it
+  python -m benchmarks fleet --smoke       see that it works; takes seconds
+
 exit status: 0 if every bound holds that could be measured, 1 if a bound is
-broken or a contestant failed, 2 if the command line is wrong. What is not
-installed is named, with how to install it, and counts as neither.
+broken or a contestant failed, 2 if the command line is wrong. A program that
+is not installed is named, with how to install it; its goals are not measured,
+and do not change the exit status.
 """
 
 
@@ -40,16 +49,27 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks",
         description="Measure our goals of speed, as ratios against others in the same run.",
         epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     names = ", ".join(each.name for each in SUITES)
+    described.add_argument("names", nargs="*", metavar="SUITE", help=f"{names} (default: all)")
     described.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"{names}; all if none is named"
+        "--only",
+        action="append",
+        default=[],
+        metavar="GOAL",
+        help="measure this goal alone, in all suites that are named; may be repeated",
     )
     described.add_argument(
-        "--only", action="append", default=[], metavar="GOAL", help="this goal; may be repeated"
+        "--list",
+        action="store_true",
+        help="print suite, goal, bound and what is compared, and measure nothing",
     )
     described.add_argument(
-        "--rounds", type=_rounds, metavar="N", help=f"rounds to run (default {ROUNDS}, smoke 1)"
+        "--rounds",
+        type=_rounds,
+        metavar="N",
+        help=f"rounds to run (default {ROUNDS}, with --smoke 1)",
     )
     described.add_argument(
         "--smoke",
@@ -77,6 +97,9 @@ def main(arguments: Sequence[str]) -> int:
             suites = only(suites, asked.only)
     except UnknownNameError as error:
         described.error(str(error))
+    if asked.list:
+        sys.stdout.write(listing(suites) + "\n")
+        return 0
     return run(
         suites,
         rounds=asked.rounds or (1 if asked.smoke else ROUNDS),

@@ -8,8 +8,10 @@ from importlib.metadata import version
 from typing import Final
 
 from benchmarks.effort import GC_POLICY
-from benchmarks.goal import Curve, Result, Verdict
+from benchmarks.goal import Curve, Goal, Ratio, Result, Verdict, Weight
+from benchmarks.suite import Suite
 
+LIST_HEAD: Final = ("suite", "goal", "bound", "what")
 HEAD: Final = ("goal", "what", "ours", "anchor", "ratio", "bound", "verdict")
 
 
@@ -24,12 +26,17 @@ def conditions(rounds: int) -> str:
 
 def table(results: Sequence[Result]) -> str:
     """Return one aligned line per goal, and the reasons of those without figures."""
-    rows = [HEAD, *(_row(each) for each in results)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [_line(row, widths) for row in rows]
-    lines.insert(1, "  ".join("-" * width for width in widths))
+    lines = _aligned([HEAD, *(_row(each) for each in results)])
     reasons = dict.fromkeys(f"{each.verdict.value}: {each.why}" for each in results if each.why)
     return "\n".join([*lines, *([""] if reasons else []), *reasons])
+
+
+def listing(suites: Sequence[Suite]) -> str:
+    """Return one aligned line per goal that can be measured."""
+    rows = [
+        (suite.name, goal.id, _limit(goal), goal.what) for suite in suites for goal in suite.goals
+    ]
+    return "\n".join(_aligned([LIST_HEAD, *rows]))
 
 
 def verdicts(results: Sequence[Result]) -> str:
@@ -73,9 +80,6 @@ def _plain(result: Result) -> dict[str, object]:
 
 def _row(result: Result) -> tuple[str, ...]:
     goal, score = result.goal, result.score
-    bound = "" if goal.bound is None else f"≤ {goal.bound:.2f}"
-    if goal.ceiling is not None:
-        bound += f", ≤ {goal.ceiling:g} {goal.unit}"
     if score is None:
         numbers = ("", "", "")
     elif isinstance(goal, Curve):
@@ -83,12 +87,36 @@ def _row(result: Result) -> tuple[str, ...]:
     else:
         ours, anchor = (f"{each:.2f} {goal.unit}" for each in (score.ours, score.anchor))
         numbers = (ours, anchor, f"{score.ratio:.2f}")
-    return (goal.id, goal.what, *numbers, bound, result.verdict.value)
+    return (goal.id, goal.what, *numbers, _bound(goal), result.verdict.value)
 
 
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+def _bound(goal: Goal) -> str:
+    bound = "" if goal.bound is None else f"≤ {goal.bound:.2f}"
+    if goal.ceiling is not None:
+        bound += f", ≤ {goal.ceiling:g} {goal.unit}"
+    return bound
+
+
+def _limit(goal: Goal) -> str:
+    """Return what a goal's figure may come to: as a factor, or with its unit."""
+    if goal.bound is None:
+        return "-"
+    if isinstance(goal, Ratio | Curve):
+        return _bound(goal)
+    scale = goal.anchor if isinstance(goal, Weight) else 1
+    return f"≤ {goal.bound * scale:g} {goal.unit}"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a line for each row, the first of which is the head."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [_line(row, rows[0], widths) for row in rows]
+    return [lines[0], "  ".join("-" * width for width in widths), *lines[1:]]
+
+
+def _line(row: Sequence[str], head: Sequence[str], widths: Sequence[int]) -> str:
     cells = [
-        cell.rjust(width) if HEAD[place] in {"ours", "anchor", "ratio"} else cell.ljust(width)
-        for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        cell.rjust(width) if name in {"ours", "anchor", "ratio"} else cell.ljust(width)
+        for cell, name, width in zip(row, head, widths, strict=True)
     ]
     return "  ".join(cells).rstrip()

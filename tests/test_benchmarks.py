@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -34,12 +35,14 @@ from benchmarks.manager.suite import MANAGER
 from benchmarks.otp.suite import OTP
 from benchmarks.process.suite import PROCESS, Excess
 from benchmarks.report import as_json, table, verdicts
-from benchmarks.shipped.frames import DIALECTS, TEXT, Dialect
+from benchmarks.shipped import ours as shipped
+from benchmarks.shipped.frames import DIALECTS, Dialect
 from benchmarks.shipped.suite import SHIPPED
 from benchmarks.stage import Stage
 from benchmarks.suite import Suite, UnknownNameError, cast, choose
 from benchmarks.wire.suite import WIRE
-from sessionmgr.model import MessageStreamed
+from sessionmgr.adapter import ProviderAdapter
+from sessionmgr.model import AnyEvent, MessageReceived, MessageStreamed
 
 OURS = figure("ours/cost")
 THEIRS = figure("theirs/cost")
@@ -166,6 +169,44 @@ def test_an_unknown_name_is_refused_with_those_there_are(
     assert said in capsys.readouterr().err
 
 
+def test_a_list_of_goals_has_each_suite_and_bound_and_measures_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["--list"]) == 0
+    said = capsys.readouterr()
+    assert not said.err
+    head, _, *lines = said.out.splitlines()
+    assert head.split() == ["suite", "goal", "bound", "what"]
+    found = [tuple(line.split()[:2]) for line in lines]
+    assert found == [(suite.name, goal.id) for suite in SUITES for goal in suite.goals]
+
+
+@pytest.mark.parametrize(
+    ("suite", "goal", "bound"),
+    [
+        ("fleet", "G-F1", "≤ 1.20"),
+        ("fleet", "G-F3", "≤ 30 ms"),
+        ("process", "G-P1", "≤ 2 ms"),
+        ("otp", "G-M1", "≤ 1.60, ≤ 4.5 KiB"),
+        ("otp", "pykka", "-"),
+    ],
+)
+def test_a_bound_is_listed_as_a_factor_or_with_its_unit(
+    suite: str, goal: str, bound: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([suite, "--list", "--only", goal]) == 0
+    line = " ".join(capsys.readouterr().out.splitlines()[2].split())
+    assert line.startswith(f"{suite} {goal} {bound} ")
+
+
+def test_help_says_how_to_measure_one_goal(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    said = capsys.readouterr().out
+    assert "python -m benchmarks fleet --only G-F1 " in said
+    assert "python -m benchmarks --list " in said
+
+
 def test_no_name_means_all() -> None:
     assert choose([], [OTP]) == [OTP]
     with pytest.raises(UnknownNameError):
@@ -231,13 +272,49 @@ def test_every_goal_of_the_shipped_adapters_has_a_contestant_for_each_figure() -
     assert {"G-E1s", "G-E2s", "G-E6s"} == {each.id for each in SHIPPED.goals}
 
 
+def said(events: Iterable[object]) -> list[tuple[str, str]]:
+    return [
+        ("piece", event.delta) if isinstance(event, MessageStreamed) else ("whole", event.content)
+        for event in events
+        if isinstance(event, MessageStreamed | MessageReceived)
+    ]
+
+
 @pytest.mark.parametrize("agent", DIALECTS, ids=lambda agent: agent.name)
-def test_a_line_that_is_played_is_a_piece_of_text(agent: Dialect) -> None:
-    assert agent.line.endswith(b"\n")
-    event = agent.normalise(agent.line)
-    assert isinstance(event, MessageStreamed)
-    assert event.delta == TEXT
-    assert event.message_id
+def test_messages_are_played_whole_with_as_many_pieces_as_are_wanted(agent: Dialect) -> None:
+    lines = list(agent.lines(40))
+    assert len(set(lines)) == len(lines)
+    found = said(map(agent.normalise, lines))
+    kinds = [kind for kind, _ in found]
+    assert kinds == [*30 * ["piece"], "whole", *10 * ["piece"], "whole"]
+    texts = [text for _, text in found]
+    assert "".join(texts[:30]) == texts[30]
+    assert "".join(texts[31:-1]) == texts[-1]
+
+
+@pytest.mark.parametrize("dialect", range(len(DIALECTS)))
+async def test_the_least_makes_the_events_of_the_adapter_that_ships(dialect: int) -> None:
+    agent = DIALECTS[dialect]
+    with agent.written(40) as path:
+        found = await played(shipped.ADAPTERS[dialect], dialect, path)
+    assert said(found) == said(map(agent.normalise, agent.lines(40)))
+
+
+@pytest.mark.parametrize("dialect", range(len(DIALECTS)))
+async def test_a_counted_piece_is_taken_from_an_inbox_and_goes_no_further(dialect: int) -> None:
+    shipped.FrontInbox.pieces = shipped.Pieces(40)
+    with DIALECTS[dialect].written(40) as path:
+        found = await played(shipped.COUNTED[dialect], dialect, path)
+    assert shipped.FrontInbox.pieces.left == 0
+    assert not said(found)
+    assert {"run_started", "run_completed"} <= {event.type for event in found}
+
+
+async def played(adapter: type[ProviderAdapter], dialect: int, path: str) -> list[AnyEvent]:
+    async with shipped.managed(adapter, sqlite=False) as manager:
+        session = await manager.open_session(adapter.name, permission_mode=shipped.MODES[dialect])
+        run = await shipped.play(manager, dialect, path, session)
+        return [event async for event in run]
 
 
 def test_every_goal_of_the_fleet_has_a_contestant_for_each_figure() -> None:

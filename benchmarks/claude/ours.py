@@ -118,8 +118,18 @@ def one_shots(effort: Effort) -> Figures:
     return trio.run(main)
 
 
+async def _read_pieces(run: RunHandle) -> int:
+    """Read a run's events to their end, and return how many pieces of text there were."""
+    pieces = 0
+    async for event in run:
+        pieces += event.type == "message_streamed"
+    result = await run.result()
+    assert result.status is RunStatus.COMPLETED, result.failure
+    return pieces
+
+
 def stream(effort: Effort) -> Figures:
-    """Take a long text; CPU of our process, in µs for each piece."""
+    """Read a long text, event by event; CPU of our process, in µs for each piece."""
 
     async def main() -> Figures:
         pieces = effort.operations(PIECES)
@@ -129,7 +139,8 @@ def stream(effort: Effort) -> Figures:
             for _ in range(effort.repeats(3)):
                 watch = Stopwatch(cpu)
                 with watch:
-                    await stand.turn(long_text(pieces))
+                    found = await _read_pieces(await stand.submit(long_text(pieces)))
+                assert found == pieces, f"{found} of {pieces} pieces arrived"
                 costs.append(watch.micros / pieces)
         return {"piece": median(costs)}
 

@@ -62,7 +62,7 @@ GOALS: Final[tuple[Goal, ...]] = (
     _ratio("first", "the same ÷ claude-agent-sdk", "turns/first", None, than="sdk"),
     _ratio(
         "G-K1",
-        "Claude, piece of a text, our CPU ÷ claude-agent-sdk",
+        "Claude, piece of a text that is iterated, our CPU ÷ claude-agent-sdk",
         "stream/piece",
         1.0,
         than="sdk",

@@ -1,4 +1,4 @@
-"""How long a single line takes from a child's `write` to whoever follows the session: wall, p50."""
+"""How long a single line takes from a child's `write` to a session's subscriber: wall, p50."""
 
 import asyncio  # noqa: TID251  # a contestant
 import json
@@ -52,12 +52,12 @@ def _late(moment: str) -> float:
 
 
 def through_memory(effort: Effort) -> Figures:
-    """Adapter, keeper, subscriber; the store is memory."""
+    """Adapter, recorder, subscriber; the store is memory."""
     return trio.run(_through, effort, False)
 
 
 def through_sqlite(effort: Effort) -> Figures:
-    """The same, where nobody hears of what is not in the file."""
+    """The same in SQLite: an event is stored before the subscriber sees it."""
     return trio.run(_through, effort, True)
 
 

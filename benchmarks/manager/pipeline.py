@@ -1,5 +1,6 @@
-"""From a child's pipe through the port to who takes the batches: no keeper yet, and no store."""
+"""From a child's pipe through the port into an inbox, and out of it: no recorder, and no store."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -57,7 +58,6 @@ def pipe(effort: Effort, hops: int) -> Figures:
 async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
     session = Session(id="ses_1", provider="bare", cwd="/")
     live = SessionState(session, stored=False, last_seq=0)
-    arrivals = live.intake
     with written(lines) as path:
         spec = RunSpec(prompt=path, cwd="/", env={}, permission=PERMISSION)
         state = RunState(
@@ -79,27 +79,40 @@ async def _once(hops: int, watch: Stopwatch, lines: int) -> None:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(tell, run, (*CAT, path))
                 passed = Batches() if hops else None
-                nursery.start_soon(_take, arrivals, passed, lines)
+                nursery.start_soon(_take, live.intake, passed, lines)
                 for left in reversed(range(hops)):
                     assert passed is not None
                     taken, passed = passed, Batches() if left else None
                     nursery.start_soon(_pass_on, taken, passed, lines)
 
 
-async def _take(arrivals: Inbox, passed: Batches | None, wanted: int) -> None:
-    came = trio.Event()
-    arrivals.notify = lambda _: came.set()
-    while wanted > 0:
-        arrivals.urgency = Urgency.NONE
-        while (item := arrivals.take()) is not None:
+async def take_all(inbox: Inbox, take: Callable[[Arrived], bool]) -> None:
+    """Take what comes into an inbox, as a recorder does, as long as `take` wants more.
+
+    Each item counts as stored once it is taken.
+    """
+    came, wants_more = trio.Event(), True
+    inbox.notify = lambda _: came.set()
+    while wants_more:
+        inbox.urgency = Urgency.NONE
+        while (item := inbox.take()) is not None:
             assert isinstance(item, Arrived)
-            wanted -= len(item.events)
-            if passed is not None:
-                passed.put(item.events)
-            arrivals.stored(item.size)
-        if wanted > 0:
+            wants_more = take(item)
+            inbox.stored(item.size)
+        if wants_more:
             await came.wait()
             came = trio.Event()
+
+
+async def _take(inbox: Inbox, passed: Batches | None, wanted: int) -> None:
+    def take(item: Arrived) -> bool:
+        nonlocal wanted
+        wanted -= len(item.events)
+        if passed is not None:
+            passed.put(item.events)
+        return wanted > 0
+
+    await take_all(inbox, take)
 
 
 async def _pass_on(taken: Batches, passed: Batches | None, wanted: int) -> None:

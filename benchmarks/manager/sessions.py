@@ -32,15 +32,20 @@ class Short(ProviderAdapter):
 
 
 def runs(effort: Effort, at_once: int) -> Figures:
-    """Have so many runs on at once, each in a session of its own, from start to terminal."""
+    """Have so many runs on at once, each in a session of its own, from start to terminal.
+
+    The garbage collector is set as for a large population.
+    """
     adopt_gc_policy()
     at_once = min(at_once, effort.population(at_once) if at_once > 1 else 1)
     return trio.run(_runs, effort, at_once)
 
 
 def scripted_runs(effort: Effort, at_once: int) -> Figures:
-    """The same on the scripted provider, which answers at once with what it was told."""
-    adopt_gc_policy()
+    """The same on the scripted provider, which answers at once with its prompt.
+
+    The garbage collector has Python's own thresholds here, as for a user: no manager sets others.
+    """
     return trio.run(_scripted_runs, effort, effort.population(at_once))
 
 

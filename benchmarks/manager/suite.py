@@ -35,6 +35,7 @@ CONTESTANTS: Final = (
     _ours("followers", "fan_out:followers"),
     _ours("one_by_one", "fan_out:one_by_one"),
     *_others(OTP, "trio.item", "trio.nursery"),
+    Contestant("trio.nursery_for_many", "benchmarks.otp.raw_trio:nursery_for_many"),
     _ours("line", "latency:through_memory"),
     Contestant("asyncio.line", "benchmarks.manager.latency:readline_json"),
     Contestant("floor.line", "benchmarks.manager.latency:floor"),
@@ -126,7 +127,7 @@ GOALS: Final[tuple[Goal, ...]] = (
     ),
     _ratio(
         "G-R",
-        "run on `scripted`, start to terminal, 100 at once ÷ nursery + 1 child",
+        "run on `scripted`, memory store, start to terminal, 100 at once ÷ nursery + 1 child",
         "ours.scripted_100/run",
         "trio.nursery/one_child",
         12,
@@ -134,16 +135,16 @@ GOALS: Final[tuple[Goal, ...]] = (
     *(
         _ratio(
             "run",
-            f"run, start to terminal, {size} at once ÷ nursery + 1 child",
+            f"run, memory store, start to terminal, {size} at once ÷ nursery + 1 child",
             f"ours.runs_{size}/run",
-            "trio.nursery/one_child",
+            "trio.nursery_for_many/one_child",
             None,
         )
         for size in AT_ONCE
     ),
     Curve(
         "run",
-        "runs at once, cost each at 1, 100, 10 k; anchor: trio's tasks",
+        "runs at once, memory store, cost each at 1, 100, 10 k; anchor: trio's tasks",
         tuple(figure(f"ours.runs_{size}/run") for size in AT_ONCE),
         tuple(figure(f"trio.population_{size}/start") for size in EVENTS),
         None,
@@ -191,8 +192,9 @@ MANAGER: Final = Suite(
     contestants=CONTESTANTS,
     notes=(
         "events: 100 000 pieces of text as Claude streams them, 299 bytes each, to the least that",
-        "        an adapter can be; `shipped` measures those that ship",
-        "whole way: child, adapter, keeper, SQLite in WAL, cursors; the CPU of all its threads",
-        f"sessions and runs (G-M2, G-lin, run): {GC_POLICY}",
+        "        an adapter can be; the suite `shipped` measures those that ship",
+        "whole way: child, adapter, recorder, SQLite in WAL, cursors; the CPU of all its threads",
+        f"sessions at once (G-M2, G-lin) and `run`, like their anchors of trio: {GC_POLICY}",
+        "everything else, G-R and its anchor included: the garbage collector as Python sets it",
     ),
 )

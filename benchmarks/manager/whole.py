@@ -1,4 +1,4 @@
-"""The whole way: children, adapter, keeper, SQLite, and two subscribers for each session."""
+"""The whole way: children, adapter, recorder, SQLite, and two subscribers for each session."""
 
 import tempfile
 from collections.abc import AsyncGenerator
@@ -42,7 +42,7 @@ def through_memory(effort: Effort, sessions: int, events: int = EVENTS) -> Figur
 
 
 def unheard(effort: Effort, sessions: int, events: int = EVENTS) -> Figures:
-    """The same in SQLite, and nobody follows."""
+    """The same in SQLite, without subscribers."""
     return trio.run(_main, effort, sessions, events, 0, True)
 
 
@@ -93,7 +93,7 @@ async def follow_text(manager: Manager, session_id: str, events: int) -> None:
     streamed, is_over = 0, False
     cursor = manager.subscribe(session_id)
     while not is_over:
-        # By the batch, as whoever follows closely does it.
+        # By the batch, as a close subscriber reads.
         names = [event.type for event in await cursor.batch()]
         streamed += names.count("message_streamed")
         is_over = not TERMINAL_TYPES.isdisjoint(names)

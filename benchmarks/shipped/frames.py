@@ -1,28 +1,17 @@
-"""A piece of text as each agent really streams it, and the least that can be made of it."""
+"""The agents that are played, and the least that can be made of a line of theirs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import msgspec
 
-from benchmarks.shipped.player import SESSION, THREAD, TURN
-from sessionmgr.model import Event, MessageStreamed
+from benchmarks.shipped import transcript
+from benchmarks.wire.frame import in_a_file
+from sessionmgr.model import Event, MessageReceived, MessageStreamed
 
 Normalise: TypeAlias = Callable[[bytes], Event | None]
-
-TEXT: Final = "x" * 24
-"""Its text: some words, as they come when a model is fast."""
-CLAUDE_SHAPE: Final = (
-    '{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":'
-    f'{{"type":"text_delta","text":"{TEXT}"}}}},"session_id":"{SESSION}",'
-    '"parent_tool_use_id":null,"uuid":"66b2bdde-05dd-4da3-8815-0e451b51276d",'
-    '"api_message_id":"msg_c40b4d28_0_0"}\n'
-)
-CODEX_SHAPE: Final = (
-    f'{{"method":"item/agentMessage/delta","params":{{"threadId":"{THREAD}","turnId":"{TURN}",'
-    f'"itemId":"msg_e920962a_0_0_0","delta":"{TEXT}"}},"emittedAtMs":1795108923324}}\n'
-)
 
 
 class TextDelta(msgspec.Struct, tag="text_delta", gc=False):
@@ -37,60 +26,128 @@ class BlockDelta(msgspec.Struct, tag="content_block_delta", gc=False):
     delta: TextDelta | ThinkingDelta
 
 
+class MessageStart(msgspec.Struct, tag="message_start", gc=False):
+    pass
+
+
+class BlockStart(msgspec.Struct, tag="content_block_start", gc=False):
+    pass
+
+
+class BlockStop(msgspec.Struct, tag="content_block_stop", gc=False):
+    pass
+
+
+class MessageDelta(msgspec.Struct, tag="message_delta", gc=False):
+    pass
+
+
 class MessageStop(msgspec.Struct, tag="message_stop", gc=False):
     pass
 
 
 class StreamEvent(msgspec.Struct, tag="stream_event", gc=False):
-    event: BlockDelta | MessageStop
+    event: MessageStart | BlockStart | BlockDelta | BlockStop | MessageDelta | MessageStop
     session_id: str
     api_message_id: str
 
 
-class Params(msgspec.Struct, gc=False, rename="camel"):
+class TextBlock(msgspec.Struct, tag="text", gc=False):
+    text: str
+
+
+class Message(msgspec.Struct, gc=False):
+    id: str
+    content: list[TextBlock]
+
+
+class Assistant(msgspec.Struct, tag="assistant", gc=False):
+    message: Message
+    session_id: str
+
+
+class DeltaParams(msgspec.Struct, gc=False, rename="camel"):
     thread_id: str
     item_id: str
     delta: str
 
 
-class Notice(msgspec.Struct, tag_field="method", tag="item/agentMessage/delta", gc=False):
-    params: Params
+class Delta(msgspec.Struct, tag_field="method", tag="item/agentMessage/delta", gc=False):
+    params: DeltaParams
+
+
+class Item(msgspec.Struct, gc=False):
+    id: str
+    text: str
+
+
+class ItemParams(msgspec.Struct, gc=False, rename="camel"):
+    thread_id: str
+    item: Item
+
+
+class Started(msgspec.Struct, tag_field="method", tag="item/started", gc=False):
+    pass
+
+
+class Completed(msgspec.Struct, tag_field="method", tag="item/completed", gc=False):
+    params: ItemParams
 
 
 def _of_claude() -> Normalise:
-    decode = msgspec.json.Decoder(StreamEvent).decode
+    decode = msgspec.json.Decoder(StreamEvent | Assistant).decode
 
     def normalise(line: bytes) -> Event | None:
         frame = decode(line)
-        event = frame.event
-        if isinstance(event, BlockDelta) and isinstance(event.delta, TextDelta):
-            return MessageStreamed(delta=event.delta.text, message_id=frame.api_message_id)
-        return None
+        if isinstance(frame, StreamEvent):
+            event = frame.event
+            if isinstance(event, BlockDelta) and isinstance(event.delta, TextDelta):
+                return MessageStreamed(delta=event.delta.text, message_id=frame.api_message_id)
+            return None
+        message = frame.message
+        return MessageReceived(content=message.content[0].text, message_id=message.id)
 
     return normalise
 
 
 def _of_codex() -> Normalise:
-    decode = msgspec.json.Decoder(Notice).decode
+    decode = msgspec.json.Decoder(Delta | Started | Completed).decode
 
     def normalise(line: bytes) -> Event | None:
-        params = decode(line).params
-        return MessageStreamed(delta=params.delta, message_id=params.item_id)
+        frame = decode(line)
+        if isinstance(frame, Delta):
+            return MessageStreamed(delta=frame.params.delta, message_id=frame.params.item_id)
+        if isinstance(frame, Completed):
+            item = frame.params.item
+            return MessageReceived(content=item.text, message_id=item.id)
+        return None
 
     return normalise
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """An agent's line, and the least that makes an event of it."""
+    """An agent: how it streams a message, and the least that makes events of its lines."""
 
     name: str
-    line: bytes
+    message: Callable[[int, Sequence[str]], Iterator[object]]
     normalise: Normalise
+
+    def lines(self, pieces: int) -> Iterator[bytes]:
+        """Return the lines of as many messages as have so many pieces of text."""
+        encode = msgspec.json.encode
+        for number, first in enumerate(range(0, pieces, transcript.PIECES)):
+            texts = transcript.texts(first, min(transcript.PIECES, pieces - first))
+            for frame in self.message(number, texts):
+                yield encode(frame) + b"\n"
+
+    def written(self, pieces: int) -> AbstractContextManager[str]:
+        """Write these lines into a file and give its path."""
+        return in_a_file(self.lines(pieces))
 
 
 DIALECTS: Final = (
-    Dialect("claude", CLAUDE_SHAPE.encode(), _of_claude()),
-    Dialect("codex", CODEX_SHAPE.encode(), _of_codex()),
+    Dialect("claude", transcript.claude, _of_claude()),
+    Dialect("codex", transcript.codex, _of_codex()),
 )
 """A contestant knows them by their number."""

@@ -2,7 +2,7 @@
 
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -12,14 +12,15 @@ from typing import ClassVar, Final
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
+from benchmarks.manager.pipeline import take_all
 from benchmarks.manager.whole import SUBSCRIBERS, follow_text
 from benchmarks.shipped import player
 from benchmarks.shipped.frames import DIALECTS, Dialect
-from benchmarks.wire.frame import written
 from benchmarks.wire.ours import EVENTS
 from sessionmgr.adapter import ProviderAdapter, RunContext
-from sessionmgr.manager import Manager, SessionHandle, open_manager
-from sessionmgr.model import Event, Json, MessageStreamed, RunStatus
+from sessionmgr.manager import Manager, RunHandle, SessionHandle, open_manager
+from sessionmgr.manager.inbox import Arrived, Inbox
+from sessionmgr.model import Json, MessageReceived, MessageStreamed, RunStatus
 from sessionmgr_adapters.claude import ClaudeAdapter
 from sessionmgr_adapters.codex import CodexAdapter
 
@@ -33,9 +34,8 @@ def _command(agent: Dialect, path: str) -> list[Json]:
 
 
 @asynccontextmanager
-async def _managed(
-    adapter: type[ProviderAdapter], *, sqlite: bool
-) -> AsyncGenerator[Manager, None]:
+async def managed(adapter: type[ProviderAdapter], *, sqlite: bool) -> AsyncGenerator[Manager, None]:
+    """Open a manager with a store in a file, or in memory, and the environment of no user."""
     with tempfile.TemporaryDirectory(prefix="sessionmgr-benchmark-") as directory:
         store = Path(directory, "store.db") if sqlite else None
         async with open_manager(
@@ -44,98 +44,116 @@ async def _managed(
             yield manager
 
 
-async def _play(manager: Manager, dialect: int, path: str, session: SessionHandle) -> None:
+async def play(manager: Manager, dialect: int, path: str, session: SessionHandle) -> RunHandle:
+    """Have a child send a file of its agent's lines for one run, and see that to its end."""
     run = await session.submit(path, options={"command": _command(DIALECTS[dialect], path)})
     result = await run.result()
     if result.status is not RunStatus.COMPLETED:
         raise AssertionError(f"{result.status}: {result.failure}")
+    return run
 
 
 class Pieces:
-    """Counts pieces as they are handed to the port, from the second read of them on."""
+    """Counts pieces of text as they are taken from the inbox, from the second batch of them on."""
 
     def __init__(self, wanted: int) -> None:
         self._wanted = wanted
-        self._left = wanted
+        self.left = wanted
         self._counted = 0
         self._watch = Stopwatch(cpu)
 
     def take(self, count: int) -> None:
-        """Take the pieces of a read."""
-        is_first = self._left == self._wanted
-        self._left -= count
+        """Count the pieces of a batch."""
+        is_first = self.left == self._wanted
+        self.left -= count
         if is_first:
             self._watch.start()
         else:
             self._counted += count
-        if not self._left:
+        if not self.left:
             self._watch.stop()
 
     def cost(self) -> float:
         """Return the µs of each piece."""
-        assert not self._left, f"{self._left} of {self._wanted} pieces did not arrive"
+        assert not self.left, f"{self.left} of {self._wanted} pieces did not arrive"
         return self._watch.micros / self._counted
 
 
-class Port(RunContext):
-    """A run whose pieces are counted where the adapter hands them over, and go no further."""
+class FrontInbox:
+    """An inbox in front of a session's own: what the agent says ends here, and is counted.
 
-    __slots__ = ()
+    Only what begins and ends the run goes on to the session's recorder, so that it costs nothing
+    while text streams. The run itself is as it ships: it hands over and waits for room as ever.
+    """
+
     pieces: ClassVar[Pieces]
 
-    def emit_nowait(
-        self,
-        *events: Event,
-        size: int | None = None,
-        blobs: Sequence[bytes] = (),
-    ) -> None:
-        """Hand over what is no piece, and count the others."""
-        count = sum(type(event) is MessageStreamed for event in events)
-        if count:
-            self.alive()
-            self.pieces.take(count)
-        if count < len(events):
-            rest = [event for event in events if type(event) is not MessageStreamed]
-            super().emit_nowait(*rest, blobs=blobs)
+    def __init__(self, run: RunContext) -> None:
+        self.inbox: Final = Inbox()
+        self._session: Final = run._inbox  # pyright: ignore[reportPrivateUsage]
+        run._inbox = self.inbox  # type: ignore[misc]
+
+    def take(self, item: Arrived) -> bool:
+        """Count the pieces of a batch; pass on what the run needs beside its text."""
+        if item.is_text:
+            self.pieces.take(len(item.events))
+            return True
+        others = [event for event in item.events if type(event) is not MessageStreamed]
+        if len(others) < len(item.events):
+            self.pieces.take(len(item.events) - len(others))
+        if rest := tuple(event for event in others if type(event) is not MessageReceived):
+            self._session.put_events(item.run, rest, blobs=item.blobs)
+        return True
 
 
-def _count(run: RunContext) -> RunContext:
-    run.__class__ = Port
-    return run
+async def counted(run: RunContext, play_run: Callable[[RunContext], Awaitable[None]]) -> None:
+    """Have an adapter play a run, and count its pieces."""
+    front = FrontInbox(run)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take_all, front.inbox, front.take)
+        await play_run(run)
+        await front.inbox.recorded()
+        nursery.cancel_scope.cancel()
 
 
 class CountedClaude(ClaudeAdapter):
     """Claude's adapter, its pieces counted."""
 
     async def run(self, run: RunContext) -> None:
-        await super().run(_count(run))
+        await counted(run, super().run)
 
 
 class CountedCodex(CodexAdapter):
     """Codex's adapter, its pieces counted."""
 
     async def run(self, run: RunContext) -> None:
-        await super().run(_count(run))
+        await counted(run, super().run)
 
 
 COUNTED: Final[tuple[type[ProviderAdapter], ...]] = (CountedClaude, CountedCodex)
 
 
 def port(effort: Effort, dialect: int) -> Figures:
-    """Take what a piece costs from the child's pipe until the adapter hands it to the port."""
+    """Take what a piece costs from the child's pipe until it is taken from the inbox.
+
+    Included, as in `benchmarks.manager.pipeline`: reading, splitting, decoding and normalising in
+    the adapter that ships, the hand-over to an inbox with its checks and its account, its taking,
+    and the note that it is stored. A piece has its share of the other lines of its message. Not
+    included: recorder, store, and subscribers.
+    """
 
     async def main() -> Figures:
         costs: list[float] = []
-        lines = max(effort.operations(EVENTS), 2_000)
-        with written(lines, DIALECTS[dialect].line) as path:
-            async with _managed(COUNTED[dialect], sqlite=False) as manager:
+        pieces = max(effort.operations(EVENTS), 2_000)
+        with DIALECTS[dialect].written(pieces) as path:
+            async with managed(COUNTED[dialect], sqlite=False) as manager:
                 for _ in range(1 + effort.repeats(5)):
-                    Port.pieces = Pieces(lines)
+                    FrontInbox.pieces = Pieces(pieces)
                     session = await manager.open_session(
                         ADAPTERS[dialect].name, permission_mode=MODES[dialect]
                     )
-                    await _play(manager, dialect, path, session)
-                    costs.append(Port.pieces.cost())
+                    await play(manager, dialect, path, session)
+                    costs.append(FrontInbox.pieces.cost())
         return {"event": median(costs[1:])}
 
     return trio.run(main)
@@ -150,13 +168,13 @@ def whole(effort: Effort, dialect: int) -> Figures:
     return trio.run(main)
 
 
-async def _whole(dialect: int, watch: Stopwatch, lines: int) -> None:
+async def _whole(dialect: int, watch: Stopwatch, pieces: int) -> None:
     adapter = ADAPTERS[dialect]
-    with written(lines, DIALECTS[dialect].line) as path:
-        async with _managed(adapter, sqlite=True) as manager:
+    with DIALECTS[dialect].written(pieces) as path:
+        async with managed(adapter, sqlite=True) as manager:
             with watch:
                 session = await manager.open_session(adapter.name, permission_mode=MODES[dialect])
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(_play, manager, dialect, path, session)
+                    nursery.start_soon(play, manager, dialect, path, session)
                     for _ in range(SUBSCRIBERS):
-                        nursery.start_soon(follow_text, manager, session.id, lines)
+                        nursery.start_soon(follow_text, manager, session.id, pieces)

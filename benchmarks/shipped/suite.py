@@ -32,21 +32,21 @@ def _goals(name: str) -> tuple[Goal, ...]:
     return (
         Ratio(
             "G-E1s",
-            f"{name}'s piece, child to port ÷ bare split + decode + normalise",
+            f"{name}, piece of text, child to inbox ÷ bare split + decode + normalise",
             port,
             (figure(f"bare.{name}/event"),),
             1.35,
         ),
         Ratio(
             "G-E2s",
-            f"{name}'s piece ÷ asyncio readline + json + Queue",
+            f"{name}, piece of text, the same ÷ asyncio readline + json + Queue",
             port,
             (figure(f"asyncio.{name}/event"),),
             1 / 5,
         ),
         Ratio(
             "G-E6s",
-            f"{name}'s piece, whole way, 2 subscribers ÷ port + bare executemany",
+            f"{name}, piece of text, whole way, 2 subscribers ÷ child to inbox + bare executemany",
             figure(f"{name}.whole/event"),
             (port, figure("bare.executemany/event")),
             1.5,
@@ -59,7 +59,9 @@ SHIPPED: Final = Suite(
     goals=tuple(goal for agent in DIALECTS for goal in _goals(agent.name)),
     contestants=CONTESTANTS,
     notes=(
-        "shipped: 100 000 pieces as Claude Code and Codex stream them, played by a child to the",
-        "         adapters that ship; whole way: recorder, SQLite in WAL, cursors; all threads",
+        "shipped: 100 000 pieces of text in messages of 30, as Claude Code and Codex stream them,",
+        "         played by a child to the adapters that ship; the cost of all lines of a message,",
+        "         by its pieces. Child to inbox: with the hand-over and its taking, no recorder;",
+        "         whole way: recorder, SQLite in WAL, cursors; all threads",
     ),
 )

@@ -5,7 +5,7 @@ The structs are what an adapter would declare: the tag first, and no field that 
 
 import contextlib
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -97,9 +97,16 @@ def normalised(frame: Frame | NoFrame) -> Event | None:
 @contextlib.contextmanager
 def written(lines: int, line: bytes = LINE) -> Generator[str]:
     """Write a file of so many lines and give its path, for a child to send through its pipe."""
+    blocks = (line * min(1000, lines - begin) for begin in range(0, lines, 1000))
+    with in_a_file(blocks) as path:
+        yield path
+
+
+@contextlib.contextmanager
+def in_a_file(blocks: Iterable[bytes]) -> Generator[str]:
+    """Write such lines into a file and give its path."""
     with tempfile.TemporaryDirectory(prefix="sessionmgr-benchmark-") as directory:
         path = Path(directory, "lines.jsonl")
         with path.open("wb") as file:
-            for begin in range(0, lines, 1000):
-                file.write(line * min(1000, lines - begin))
+            file.writelines(blocks)
         yield str(path)

@@ -3,15 +3,18 @@
 import asyncio  # noqa: TID251  # a contestant
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from statistics import median
 from subprocess import PIPE
 from typing import Any, TypeAlias, cast
 
 from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
-from benchmarks.wire.frame import LINE, MEBI, Event, Streamed, normalised, written
+from benchmarks.wire.frame import MEBI, Event, Streamed, normalised, written
 from benchmarks.wire.ours import BATCHES, DECODER, EVENTS, READ
 
-Reading: TypeAlias = Callable[[asyncio.StreamReader, int], Awaitable[None]]
+Reading: TypeAlias = Callable[[asyncio.StreamReader], Awaitable[None]]
+Writing: TypeAlias = Callable[[int], AbstractContextManager[str]]
+"""Writes a file of lines with so many pieces of text, and gives its path."""
 
 _ROOM = 64
 
@@ -27,24 +30,23 @@ def readline_json(effort: Effort) -> Figures:
                 return Streamed(frame["session_id"], event["delta"]["text"])
         return None
 
-    return asyncio.run(by_line(effort, LINE, decode))
+    return asyncio.run(by_line(effort, written, decode))
 
 
 def readline_msgspec(effort: Effort) -> Figures:
     """The same, decoded as we do it."""
-    return asyncio.run(by_line(effort, LINE, lambda line: normalised(DECODER.decode(line))))
+    return asyncio.run(by_line(effort, written, lambda line: normalised(DECODER.decode(line))))
 
 
 def batches_msgspec(effort: Effort) -> Figures:
     """By the read, decoded as we do it, each batch through a `Queue`."""
 
-    async def read(stdout: asyncio.StreamReader, lines: int) -> None:
+    async def read(stdout: asyncio.StreamReader) -> None:
         queue: asyncio.Queue[list[Event]] = asyncio.Queue(BATCHES)
 
         async def consume() -> None:
-            left = lines
-            while left > 0:
-                left -= len(await queue.get())
+            while await queue.get():
+                pass
 
         consumer = asyncio.create_task(consume())
         tail = b""
@@ -52,47 +54,52 @@ def batches_msgspec(effort: Effort) -> Figures:
             whole = (tail + chunk).split(b"\n")
             tail = whole.pop()
             events = [normalised(DECODER.decode(line)) for line in whole]
-            await queue.put([event for event in events if event is not None])
+            if found := [event for event in events if event is not None]:
+                await queue.put(found)
+        await queue.put([])
         await consumer
 
-    return asyncio.run(_timed(effort, LINE, read))
+    return asyncio.run(_timed(effort, written, read))
 
 
-async def by_line(effort: Effort, line: bytes, decode: Callable[[bytes], Event | None]) -> Figures:
-    """Take such lines with `readline`, and pass what is made of each through a `Queue`."""
+async def by_line(
+    effort: Effort, write: Writing, decode: Callable[[bytes], Event | None]
+) -> Figures:
+    """Take lines with `readline`, and pass what is made of each through a `Queue`."""
 
-    async def read(stdout: asyncio.StreamReader, lines: int) -> None:
-        queue: asyncio.Queue[Event] = asyncio.Queue(_ROOM)
+    async def read(stdout: asyncio.StreamReader) -> None:
+        queue: asyncio.Queue[Event | None] = asyncio.Queue(_ROOM)
 
         async def consume() -> None:
-            for _ in range(lines):
-                await queue.get()
+            while await queue.get() is not None:
+                pass
 
         consumer = asyncio.create_task(consume())
         while said := await stdout.readline():
             event = decode(said)
             if event is not None:
                 await queue.put(event)
+        await queue.put(None)
         await consumer
 
-    return await _timed(effort, line, read)
+    return await _timed(effort, write, read)
 
 
-async def _timed(effort: Effort, line: bytes, read: Reading) -> Figures:
-    lines = effort.operations(EVENTS)
-    await _once(read, line, max(lines // 10, 1), Stopwatch(cpu))  # warm
+async def _timed(effort: Effort, write: Writing, read: Reading) -> Figures:
+    pieces = effort.operations(EVENTS)
+    await _once(read, write, max(pieces // 10, 1), Stopwatch(cpu))  # warm
     costs: list[float] = []
     for _ in range(effort.repeats(BLOCKS)):
         watch = Stopwatch(cpu)
-        await _once(read, line, lines, watch)
-        costs.append(watch.micros / lines)
+        await _once(read, write, pieces, watch)
+        costs.append(watch.micros / pieces)
     return {"event": median(costs)}
 
 
-async def _once(read: Reading, line: bytes, lines: int, watch: Stopwatch) -> None:
-    with written(lines, line) as path:
+async def _once(read: Reading, write: Writing, pieces: int, watch: Stopwatch) -> None:
+    with write(pieces) as path:
         child = await asyncio.create_subprocess_exec("cat", path, stdout=PIPE, limit=64 * MEBI)
         assert child.stdout is not None
         with watch:
-            await read(child.stdout, lines)
+            await read(child.stdout)
         await child.wait()

@@ -137,15 +137,13 @@ class Inbox:
             InboxFull: The adapter has not waited for room.
             TypeError: An adapter may not emit this.
         """
-        is_text, written = not blobs and _are_pieces(events), 0
-        if not is_text:
-            events, written = validated(events)
+        events, is_text, written = _checked(events, is_sized=size is not None)
         if blobs:
             if not events:
                 raise TypeError("blobs without an event that names them")
-            blobs = validated_blobs(blobs)
+            blobs, is_text = validated_blobs(blobs), False
         if size is None:
-            size = (size_of_text(events) if is_text else written) + sum(map(len, blobs))
+            size = written + sum(map(len, blobs))
         if self._is_closed:
             return
         if self._count >= MOST_EVENTS or (self.pending and self.pending + size > MOST_BYTES):
@@ -232,15 +230,43 @@ class Inbox:
         return self._receiving.statistics()
 
 
-def _are_pieces(events: tuple[Event, ...]) -> bool:
-    """Return whether all are plain text pieces; no other test is as cheap."""
+def _checked(events: tuple[Event, ...], *, is_sized: bool) -> tuple[tuple[Event, ...], bool, int]:
+    """Return the events in storable form, whether all are plain text pieces, and their size.
+
+    Raises:
+        TypeError: An adapter may not emit one of them.
+    """
+    others = _others(events)
+    if not others:
+        return events, True, 0 if is_sized else size_of_text(events)
+    if len(others) == len(events):
+        found, written = validated(events)
+        return found, False, written
+    checked, written = validated(tuple([events[place] for place in others]))
+    if len(checked) > len(others):  # one has become several
+        found, written = validated(events)
+        return found, False, written
+    made = list(events)
+    for place, event in zip(others, checked, strict=True):
+        made[place] = event
+    if not is_sized:
+        left = set(others)
+        written += size_of_text([each for at, each in enumerate(events) if at not in left])
+    return tuple(made), False, written
+
+
+def _others(events: tuple[Event, ...]) -> list[int]:
+    """Return where there are events that are no plain text pieces; no other test is as cheap."""
     unset, text = UNSET, str
-    for event in events:
+    found: list[int] = []
+    for place, event in enumerate(events):
         if type(event) is MessageStreamed:
             if type(event.message_id) is not text and event.message_id is not None:
-                return False
+                found.append(place)
+                continue
         elif type(event) is not ReasoningStreamed:
-            return False
+            found.append(place)
+            continue
         if (
             type(event.delta) is not text
             or event.raw is not unset
@@ -248,11 +274,11 @@ def _are_pieces(events: tuple[Event, ...]) -> bool:
             or event.synthetic is not unset
             or event.source is not unset
         ):
-            return False
-    return True
+            found.append(place)
+    return found
 
 
-def size_of_text(events: tuple[Event, ...]) -> int:
+def size_of_text(events: Sequence[Event]) -> int:
     """Return the approximate number of bytes of text pieces."""
-    pieces = cast("tuple[MessageStreamed | ReasoningStreamed, ...]", events)
+    pieces = cast("Sequence[MessageStreamed | ReasoningStreamed]", events)
     return sum([ENVELOPE + len(event.delta) for event in pieces])

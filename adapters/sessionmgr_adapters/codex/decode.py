@@ -7,6 +7,7 @@ line of a text that streams. `sessionmgr.wire.json_rpc` takes the envelope off a
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, Union, cast
 
 import msgspec
@@ -15,10 +16,10 @@ from sessionmgr.adapter.kit.json_rpc_caller import Asking
 from sessionmgr.model.json import Unreadable, parse_json
 from sessionmgr.wire import Notification, Request, Untyped
 from sessionmgr_adapters.codex import frames
-from sessionmgr_adapters.codex.items import read_item
+from sessionmgr_adapters.codex.items import KnownItem, read_item
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sessionmgr.model import Json
     from sessionmgr.wire import ErrorResponse, Line, NoFrame, Response
@@ -73,6 +74,24 @@ class _ItemNotice(msgspec.Struct, rename="camel"):
     thread_id: str = ""
 
 
+class _Started(frames.Notice, frozen=True, kw_only=True):
+    """The beginning of an item that is known: most items are."""
+
+    item: KnownItem
+
+    def frame(self) -> frames.Notice:
+        return frames.ItemStarted(thread_id=self.thread_id, item=self.item)
+
+
+class _Ended(frames.Notice, frozen=True, kw_only=True):
+    """The end of an item that is known."""
+
+    item: KnownItem
+
+    def frame(self) -> frames.Notice:
+        return frames.ItemEnded(thread_id=self.thread_id, item=self.item)
+
+
 _REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _DECODERS: Final = {method: msgspec.json.Decoder(of) for method, of in _NOTICES.items()}
 _ITEM: Final = msgspec.json.Decoder(_ItemNotice)
@@ -80,6 +99,8 @@ _ITEMS: Final[dict[str, type[frames.ItemStarted | frames.ItemEnded]]] = {
     "item/started": frames.ItemStarted,
     "item/completed": frames.ItemEnded,
 }
+_WITH_ITEM: Final[dict[str, type[Notice]]] = {"item/started": _Started, "item/completed": _Ended}
+_OF_ITEMS: Final = frozenset(_WITH_ITEM.values())
 
 
 class _Envelope(Protocol):
@@ -91,30 +112,29 @@ def _one_pass() -> msgspec.json.Decoder[_Envelope]:
     """Return the decoder of whole lines, by their method."""
     envelopes = [
         msgspec.defstruct("_Said", [("params", of)], tag_field="method", tag=method, gc=False)
-        for method, of in _NOTICES.items()
+        for method, of in (*_NOTICES.items(), *_WITH_ITEM.items())
     ]
     union: object = Union[tuple(envelopes)]  # noqa: UP007  # of as many as there are
     return cast("msgspec.json.Decoder[_Envelope]", msgspec.json.Decoder(union))
 
 
 _ONE_PASS: Final = _one_pass()
+_params: Final = cast("Callable[[_Envelope], Notice]", attrgetter("params"))
 
 
-def read_notices(lines: Sequence[Line]) -> list[frames.Notice | None]:
+def read_notices(lines: Sequence[Line]) -> list[Notice | None]:
     """Return the notice that each line is; None where `json_rpc` must look at the line."""
-    try:
-        # Nearly always all of them are; one that was too long is a TypeError.
-        return [each.params for each in map(_ONE_PASS.decode, cast("Sequence[bytes]", lines))]
-    except (*_REFUSALS, TypeError):
-        return [read_notice(line) for line in lines]
-
-
-def read_notice(line: Line) -> frames.Notice | None:
-    """Return the notice that a line is."""
-    try:
-        return _ONE_PASS.decode(cast("bytes", line)).params
-    except (*_REFUSALS, TypeError):
-        return None
+    found: list[Notice | None] = []
+    rest = iter(cast("Sequence[bytes]", lines))
+    while len(found) < len(lines):
+        try:
+            # Without a step of Python for each; what was read before a refusal stays in the list.
+            found.extend(map(_params, map(_ONE_PASS.decode, rest)))
+        except (*_REFUSALS, TypeError):  # a line that was too long is a TypeError
+            found.append(None)
+    if not _OF_ITEMS.isdisjoint(map(type, found)):
+        found = [each.frame() if isinstance(each, _Started | _Ended) else each for each in found]
+    return found
 
 
 def notice_of(message: Notification) -> Notice | Untyped:

@@ -21,8 +21,8 @@ from sessionmgr.model import (
     ToolCallStarted,
 )
 from sessionmgr.process import secrets
-from sessionmgr.wire import Notification, Request, Untyped
-from sessionmgr_adapters.codex.decode import asking_of, notice_of
+from sessionmgr.wire import Line, Notification, Oversized, Request, Untyped
+from sessionmgr_adapters.codex.decode import asking_of, notice_of, read_notices
 from sessionmgr_adapters.codex.frames import (
     Failing,
     Hello,
@@ -477,3 +477,23 @@ def test_the_keys_that_its_configuration_names_are_passed_on_as_secrets(tmp_path
 def test_an_item_whose_type_is_not_a_word_is_kept_as_it_is() -> None:
     said = b'{"type": [], "id": "i"}'
     assert read_item(said) == UnknownItem({"type": [], "id": "i"})
+
+
+def test_a_line_that_is_no_notice_costs_no_other_line_of_its_read_anything() -> None:
+    def line(method: str, **params: Json) -> bytes:
+        return msgspec.json.encode({"method": method, "params": {"threadId": "t", **params}})
+
+    delta = line("item/agentMessage/delta", itemId="m", delta="x")
+    lines: list[Line] = [
+        delta,
+        b"noise",
+        line("item/completed", item={"type": "agentMessage", "id": "m", "text": "x"}),
+        Oversized(99, b"{"),
+        delta,
+        line("item/started", item={"type": "new"}),
+        b'{"id": 1, "result": {}}',
+        delta,
+    ]
+    piece = MessageDelta(thread_id="t", item_id="m", delta="x")
+    whole = ItemEnded(thread_id="t", item=AgentMessage(id="m", text="x"))
+    assert read_notices(lines) == [piece, None, whole, None, piece, None, None, piece]

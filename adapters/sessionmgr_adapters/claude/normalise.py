@@ -123,21 +123,21 @@ def _events(frame: Frame | NoFrame, state: State) -> Iterable[Event]:
 # --- what is said --------------------------------------------------------------------------------
 
 
-def _streamed(frame: StreamEvent, state: State) -> Iterator[Event]:
+def _streamed(frame: StreamEvent, state: State) -> Iterable[Event]:
     event = frame.event
     delta, parent = event.delta, _parent(frame.parent_tool_use_id)
     if delta is not None and delta.text:
         name = state.streamed_name(frame)
-        yield MessageStreamed(delta=delta.text, message_id=name, parent_tool_call_id=parent)
-    elif delta is not None and delta.thinking:
-        yield ReasoningStreamed(delta=delta.thinking, parent_tool_call_id=parent)
-    else:
-        if event.message is not None:
-            state.streaming = event.message.id
-        if frame.abandoned_blocks is not None:
-            message = "the model's reply broke off, and is asked for again"
-            failure = Failure(kind=FailureKind.PROVIDER_ERROR, message=message, retryable=True)
-            yield RetryScheduled(by="provider", attempt=1, delay=0, failure=failure)
+        return [MessageStreamed(delta=delta.text, message_id=name, parent_tool_call_id=parent)]
+    if delta is not None and delta.thinking:
+        return [ReasoningStreamed(delta=delta.thinking, parent_tool_call_id=parent)]
+    if event.message is not None:
+        state.streaming = event.message.id
+    if frame.abandoned_blocks is not None:
+        message = "the model's reply broke off, and is asked for again"
+        failure = Failure(kind=FailureKind.PROVIDER_ERROR, message=message, retryable=True)
+        return [RetryScheduled(by="provider", attempt=1, delay=0, failure=failure)]
+    return ()
 
 
 def _assistant(frame: Assistant, state: State) -> Iterator[Event]:

@@ -7,6 +7,7 @@ line of a text that streams. `sessionmgr.wire.json_rpc` takes the envelope off a
 
 from __future__ import annotations
 
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, Union, cast
 
@@ -74,22 +75,9 @@ class _ItemNotice(msgspec.Struct, rename="camel"):
     thread_id: str = ""
 
 
-class _Started(frames.Notice, frozen=True, kw_only=True):
-    """The beginning of an item that is known: most items are."""
-
+class _KnownItemNotice(msgspec.Struct, rename="camel"):
     item: KnownItem
-
-    def frame(self) -> frames.Notice:
-        return frames.ItemStarted(thread_id=self.thread_id, item=self.item)
-
-
-class _Ended(frames.Notice, frozen=True, kw_only=True):
-    """The end of an item that is known."""
-
-    item: KnownItem
-
-    def frame(self) -> frames.Notice:
-        return frames.ItemEnded(thread_id=self.thread_id, item=self.item)
+    thread_id: str = ""
 
 
 _REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -99,8 +87,6 @@ _ITEMS: Final[dict[str, type[frames.ItemStarted | frames.ItemEnded]]] = {
     "item/started": frames.ItemStarted,
     "item/completed": frames.ItemEnded,
 }
-_WITH_ITEM: Final[dict[str, type[Notice]]] = {"item/started": _Started, "item/completed": _Ended}
-_OF_ITEMS: Final = frozenset(_WITH_ITEM.values())
 
 
 class _Envelope(Protocol):
@@ -108,11 +94,30 @@ class _Envelope(Protocol):
     def params(self) -> Notice: ...
 
 
+class _SaidOfItem(Protocol):
+    @property
+    def told(self) -> _KnownItemNotice: ...
+
+
+def _with_item(of: type[frames.ItemStarted | frames.ItemEnded], said: _SaidOfItem) -> Notice:
+    return of(thread_id=said.told.thread_id, item=said.told.item)
+
+
 def _one_pass() -> msgspec.json.Decoder[_Envelope]:
     """Return the decoder of whole lines, by their method."""
     envelopes = [
         msgspec.defstruct("_Said", [("params", of)], tag_field="method", tag=method, gc=False)
-        for method, of in (*_NOTICES.items(), *_WITH_ITEM.items())
+        for method, of in _NOTICES.items()
+    ]
+    envelopes += [
+        msgspec.defstruct(
+            "_Said",
+            [("told", _KnownItemNotice, msgspec.field(name="params"))],
+            namespace={"params": property(partial(_with_item, of))},
+            tag_field="method",
+            tag=method,
+        )
+        for method, of in _ITEMS.items()
     ]
     union: object = Union[tuple(envelopes)]  # noqa: UP007  # of as many as there are
     return cast("msgspec.json.Decoder[_Envelope]", msgspec.json.Decoder(union))
@@ -132,8 +137,6 @@ def read_notices(lines: Sequence[Line]) -> list[Notice | None]:
             found.extend(map(_params, map(_ONE_PASS.decode, rest)))
         except (*_REFUSALS, TypeError):  # a line that was too long is a TypeError
             found.append(None)
-    if not _OF_ITEMS.isdisjoint(map(type, found)):
-        found = [each.frame() if isinstance(each, _Started | _Ended) else each for each in found]
     return found
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeAlias
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, cast
 
 from sessionmgr.adapter.kit.json_rpc_caller import Asking, Reply
 from sessionmgr.adapter.kit.stdio_connection import size_of
@@ -17,16 +18,20 @@ from sessionmgr.wire import ErrorResponse, Response
 from sessionmgr.wire.json_rpc import decode
 from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.decode import frame_of, read_notices, thread_in
-from sessionmgr_adapters.codex.items import agents_in
+from sessionmgr_adapters.codex.items import AgentMessage, Reasoning, agents_in
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from sessionmgr.wire import Line
     from sessionmgr_adapters.codex.frames import Frame
     from sessionmgr_adapters.codex.sdk import CodexConnection, CodexConversation
 
     Routed: TypeAlias = list[tuple[CodexConversation, Frame]]
+
+_DELTAS: Final = {frames.MessageDelta, frames.ReasoningDelta, frames.OutputDelta}
+_SAID: Final = {*_DELTAS, frames.ItemStarted, frames.ItemEnded}
+_thread: Final = cast("Callable[[frames.Notice], str]", attrgetter("thread_id"))
 
 HELD: Final = 1000
 """Frames that are kept of threads of which it is not known yet whose they are."""
@@ -71,10 +76,15 @@ class Router:
 
     def take(self, lines: Sequence[Line]) -> None:
         """Push the frames of one read into the drivers that they are for."""
+        notices = read_notices(lines)
+        owner = self._owner_of_all(notices)
+        if owner is not None:
+            owner.driver.feed(cast("list[Frame]", notices), size_of(lines))
+            return
         reads: defaultdict[CodexConversation, list[Frame]] = defaultdict(list)
-        thread, streamed = "", None  # of the notices that stream one after the other
-        for line, notice in zip(lines, read_notices(lines), strict=True):
-            if isinstance(notice, frames.Delta):
+        thread, streamed = "", None  # of the notices of messages that follow each other
+        for line, notice in zip(lines, notices, strict=True):
+            if isinstance(notice, frames.Delta) or _is_said(notice):
                 if streamed is None or notice.thread_id != thread:
                     thread = notice.thread_id
                     owner = self._owners.get(thread)
@@ -88,6 +98,18 @@ class Router:
         size = size_of(lines)
         for conversation, each in reads.items():
             conversation.driver.feed(each, size // len(reads))
+
+    def _owner_of_all(self, notices: Sequence[frames.Notice | None]) -> CodexConversation | None:
+        """Return whose a read is if it is what one model says and no more, as most reads are."""
+        kinds = set(map(type, notices))
+        if not (notices and kinds <= _SAID):
+            return None
+        said = cast("Sequence[frames.Notice]", notices)
+        threads = set(map(_thread, said))
+        others = [] if kinds <= _DELTAS else [each for each in said if type(each) not in _DELTAS]
+        if len(threads) > 1 or not all(map(_is_said, others)):
+            return None
+        return self._owners.get(threads.pop())
 
     def _take(
         self,
@@ -175,6 +197,13 @@ class Router:
                     if isinstance(each, frames.TurnStarted):
                         self._note(agent, each)
         return held
+
+
+def _is_said(notice: frames.Notice | None) -> TypeGuard[frames.Notice]:
+    """Return whether a notice begins or ends what the model says: it concerns its run alone."""
+    return isinstance(notice, frames.ItemStarted | frames.ItemEnded) and isinstance(
+        notice.item, AgentMessage | Reasoning
+    )
 
 
 @contextmanager

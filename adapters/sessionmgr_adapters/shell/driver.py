@@ -20,7 +20,7 @@ from sessionmgr.model import (
     ToolCallFailed,
 )
 from sessionmgr.process.ladder import Ladder
-from sessionmgr_adapters.shell.output import Output, Pieces
+from sessionmgr_adapters.shell.normalise import Output, Pieces, left_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,7 +111,7 @@ class ShellRun(ChildRun):
         if rest := self._out.close():
             self._stream(rest)
         events: list[Event] = [
-            _left_out(name, output.left_out)
+            left_out(name, output.left_out)
             for name, output in (("stdout", self._out), ("stderr", self._err))
             if output.left_out
         ]
@@ -148,12 +148,3 @@ class ShellRun(ChildRun):
             tool_input=self.tool_input,
             tool_output=tool_output,
         )
-
-
-def _left_out(name: str, count: int) -> ErrorOccurred:
-    failure = Failure(
-        kind=FailureKind.PROVIDER_ERROR,
-        message=f"{name} grew past what is kept: the last {count} bytes are left out",
-        phase="turn",
-    )
-    return ErrorOccurred(failure=failure, severity="warning")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.kit.child_run import ChildRun
+from sessionmgr.adapter.kit.child_run import ChildRun, Phase
 from sessionmgr.adapter.kit.run_end import exit_failure, process_exited
 from sessionmgr.model import (
     Cause,
@@ -55,16 +55,11 @@ class ShellRun(ChildRun):
         self._out = Output()
         self._err = Output()
 
-    @property
-    def went_well(self) -> bool:
+    def went_well(self, facts: ExitFacts) -> bool:
         """Whether it exited by itself with a code that counts as success."""
-        return (
-            self.run.cancelling is None
-            and self.facts is not None
-            and self.facts.exit_code in self._success
-        )
+        return self.run.cancelling is None and facts.exit_code in self._success
 
-    async def run_command(self, command: Command, limit: float | None) -> None:
+    async def run_command(self, command: Command, limit: float | None) -> ExitFacts | None:
         """Run the command once its start is stored, unless the run was stopped by then.
 
         Raises:
@@ -72,14 +67,14 @@ class ShellRun(ChildRun):
         """
         try:
             await self.run.recorded()
-            if self.is_stopped:
-                self._emit_not_started()
-            else:
-                await self.play(command, limit=limit)
+            if self.phase is Phase.READY:
+                return await self.play(command, limit=limit)
+            self._emit_not_started()
         except trio.Cancelled:
-            if not self.has_started:
+            if self.phase in {Phase.READY, Phase.CALLED_OFF}:
                 self._emit_not_started()
             raise
+        return None
 
     def _emit_not_started(self) -> None:
         self.run.emit_nowait(self.tool_ended(ToolCallFailed, "it was not started"))
@@ -120,7 +115,7 @@ class ShellRun(ChildRun):
             "signal": facts.signal,
             "stderr": self.tail.text(self.run.redact),
         }
-        how = ToolCallCompleted if self.went_well else ToolCallFailed
+        how = ToolCallCompleted if self.went_well(facts) else ToolCallFailed
         events.append(self.tool_ended(how, tool_output))
         failure = self._failure(facts)
         if failure is not None:
@@ -135,7 +130,7 @@ class ShellRun(ChildRun):
         """Return the failure of a command, unless its run was stopped by another cause."""
         stop = self.run.cancelling
         if stop is None:
-            return None if self.went_well else exit_failure(facts, self.tail)
+            return None if self.went_well(facts) else exit_failure(facts, self.tail)
         if stop.cause is Cause.DEADLINE:
             return Failure(kind=FailureKind.TIMED_OUT, message=stop.detail or stop.cause.value)
         return None

@@ -31,6 +31,7 @@ from sessionmgr_adapters.codex.frames import (
     Limits,
     LimitsChanged,
     MessageDelta,
+    Notice,
     Quiet,
     Settings,
     ThreadClosed,
@@ -41,6 +42,7 @@ from sessionmgr_adapters.codex.frames import (
     TurnError,
     TurnStarted,
     Unknown,
+    Warned,
     Window,
 )
 from sessionmgr_adapters.codex.items import (
@@ -154,6 +156,21 @@ def test_what_an_agent_of_an_agent_says_is_told_as_its_callers() -> None:
     )
     assert event.parent_tool_call_id == "c"
     assert known.text == ""
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        Warned(thread_id="child", message="the disk is nearly full"),
+        Unknown(thread_id="child", method="thread/dreamed"),
+        ItemEnded(thread_id="child", item=UnknownItem({"type": "dream"})),
+    ],
+)
+def test_what_is_odd_in_the_thread_of_an_agent_is_told_as_its_callers(frame: Notice) -> None:
+    known = state()
+    spawned = CollabAgentToolCall(id="c", tool="spawnAgent", receiver_thread_ids=["child"])
+    normalise(ItemStarted(thread_id="t", item=spawned), known)
+    assert [each.parent_tool_call_id for each in normalise(frame, known)] == ["c"]
 
 
 def test_images_go_with_the_prompt() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
+from sessionmgr.adapter.kit.json_rpc_caller import NO_SUCH_METHOD
 from sessionmgr.adapter.question import Allow, Decision
 from sessionmgr.model import Json, PermissionMode
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("sessionmgr.adapter")
 PROTOCOL: Final = "2025-06-18"
-_NO_SUCH_METHOD: Final = -32601
 
 
 @dataclass(frozen=True)
@@ -134,4 +134,4 @@ def _described(tool: FunctionTool) -> Json:
 
 
 def _error(message: str) -> dict[str, Json]:
-    return {"code": _NO_SUCH_METHOD, "message": message}
+    return {"code": NO_SUCH_METHOD, "message": message}

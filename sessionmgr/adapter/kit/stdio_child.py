@@ -76,11 +76,17 @@ class StdioChild:
         tree = await launcher.spawn(command)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.run, tree)
+            nursery.start_soon(self.live)
             try:
                 yield self
             finally:
                 with trio.CancelScope(shield=True):
                     await self.aclose()
+                nursery.cancel_scope.cancel()
+
+    async def live(self) -> None:
+        """Do what goes on beside the reading; it is cancelled when the child has exited."""
+        await trio.lowlevel.checkpoint()
 
     async def run(self, tree: ChildTree) -> None:
         """Serve its pipes until it has exited, also if this is cancelled."""

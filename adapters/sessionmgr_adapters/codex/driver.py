@@ -174,14 +174,11 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
 
     def _heed(self, frame: Frame) -> list[Event]:
         """Do what a frame calls for beside its events."""
-        match frame:
-            case frames.Hello():
-                self.state.hello = frame
-                return []
-            case Answer(is_remembered=True):
-                return self._answered(frame)
-            case _:
-                self.step(Step.HEARD)
+        if isinstance(frame, frames.Hello):
+            self.state.hello = frame
+            return []
+        if not (isinstance(frame, Answer) and frame.is_remembered):
+            self.step(Step.HEARD)
         match frame:
             case Answer():
                 return self._answered(frame)

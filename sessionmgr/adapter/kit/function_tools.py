@@ -45,6 +45,15 @@ _PYTHON: Final[dict[str, object]] = {"type": "object", "description": "a Python 
 AnyTool = Annotated[FunctionTool, msgspec.Meta(extra_json_schema=_PYTHON)]
 
 
+def described(tool: FunctionTool) -> dict[str, Json]:
+    """Return what a model is told of a tool, in the words of MCP."""
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": dict(tool.schema),
+    }
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """The result of a call, for the model."""
 
@@ -110,7 +119,7 @@ async def serve(name: str, tools: FunctionTools, message: Json) -> dict[str, Jso
         case "ping":
             answer["result"] = {}
         case "tools/list":
-            answer["result"] = {"tools": [_described(each) for each in tools.tools]}
+            answer["result"] = {"tools": [_listed(each) for each in tools.tools]}
         case "tools/call":
             answer["result"] = await _call(tools, params if isinstance(params, dict) else {})
         case _:
@@ -124,13 +133,8 @@ async def _call(tools: FunctionTools, params: dict[str, Json]) -> dict[str, Json
     return {"content": content, "isError": outcome.failed}
 
 
-def _described(tool: FunctionTool) -> Json:
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "inputSchema": dict(tool.schema),
-        "annotations": {"readOnlyHint": tool.reads_only},
-    }
+def _listed(tool: FunctionTool) -> Json:
+    return {**described(tool), "annotations": {"readOnlyHint": tool.reads_only}}
 
 
 def _error(message: str) -> dict[str, Json]:

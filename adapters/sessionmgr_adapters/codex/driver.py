@@ -49,9 +49,8 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
 
     def __init__(self, run: RunContext, asked: Asked, configs: ConfigCache) -> None:
         super().__init__(run, TRANSITIONS, Phase.CONNECTING, lost=Step.LOST, minor=MINOR)
-        self.state: Final = State()
-        self.state.warned = asked.warned
-        self.state.is_resumed = run.provider_session_id is not None
+        is_resumed = run.provider_session_id is not None
+        self.state: Final = State(is_resumed=is_resumed, warned=asked.warned)
         self.last_turn: Turn | None = None
         """How the last turn has ended; None while one is on."""
         self.failure: Failure | None = None

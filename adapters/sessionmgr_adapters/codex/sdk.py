@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.kit.json_rpc_caller import Outgoing
     from sessionmgr.adapter.question import Decision
     from sessionmgr.model import Json
-    from sessionmgr.process.launcher import ChildTree
     from sessionmgr_adapters.codex.frames import Frame
 
 
@@ -148,12 +147,6 @@ class CodexConnection(StdioChild):
         self._greeted: Final = trio.Event()
         self._nursery: trio.Nursery | None = None
         """For what is said on behalf of no conversation, until it is gone."""
-        self._tree: ChildTree | None = None
-
-    async def run(self, tree: ChildTree) -> None:
-        """Serve its pipes until it is gone, whoever is cancelled."""
-        self._tree = tree
-        await super().run(tree)
 
     async def live(self) -> None:
         """Greet it, and give threads back, until it is gone."""
@@ -229,10 +222,10 @@ class CodexConnection(StdioChild):
 
     async def clear_away(self, thread: str) -> None:
         """Kill what the commands of a thread have left."""
-        if self._tree is None:
+        if self.tree is None:
             await trio.lowlevel.checkpoint()
         else:
-            await kill_stragglers(self._tree.id, THREAD_VARIABLE, thread)
+            await kill_stragglers(self.tree.id, THREAD_VARIABLE, thread)
 
     def leave(self, conversation: CodexConversation, *, keep: bool) -> None:
         """End a conversation; `keep` its thread loaded for a while, if no turn is on.

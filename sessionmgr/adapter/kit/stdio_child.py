@@ -45,6 +45,8 @@ class StdioChild:
         over: Callable[[], None],
         ladder: Ladder | None = None,
     ) -> None:
+        self.tree: ChildTree | None = None
+        """Its process tree, once it was started."""
         self.facts: ExitFacts | None = None
         """How it exited, once it has."""
         self.hurried = False
@@ -90,6 +92,7 @@ class StdioChild:
 
     async def run(self, tree: ChildTree) -> None:
         """Serve its pipes until it has exited, also if this is cancelled."""
+        self.tree = tree
         with trio.CancelScope(shield=True):
             try:
                 async with trio.open_nursery() as nursery:

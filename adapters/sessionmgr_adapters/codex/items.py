@@ -176,7 +176,7 @@ KnownItem: TypeAlias = UserMessage | AgentMessage | Reasoning | Plan | ContextCo
 Item: TypeAlias = KnownItem | SilentItem | UnknownItem
 
 _DECODER: Final = msgspec.json.Decoder(KnownItem)
-_SILENT: Final = {"hookPrompt", "functionCallOutput", "enteredReviewMode", "exitedReviewMode"}
+_SILENT: Final = ("hookPrompt", "functionCallOutput", "enteredReviewMode", "exitedReviewMode")
 
 
 def read_item(data: bytes) -> Item:

@@ -144,6 +144,7 @@ def test_an_item_that_nobody_knows_is_told_as_it_came() -> None:
     assert shown(normalise(ItemStarted(thread_id="t", item=item), state())) == [
         ("raw_received", None)
     ]
+    assert read_item(b'{"type":[],"id":"d"}') == UnknownItem({"type": [], "id": "d"})
 
 
 def test_what_an_agent_of_an_agent_says_is_told_as_its_callers() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import sessionmgr.adapter
 import sessionmgr.testing
+import sessionmgr_adapters.shell
 
 README = Path(__file__).parents[1] / "README.md"
 # The pages of packages are where these are installed.
@@ -42,7 +43,9 @@ def programs(page: Path) -> list[Program]:
 
 MODEL_SERVER = KIT.parent / "model_server" / "README.md"
 PORT = Path(sessionmgr.adapter.__file__).with_name("README.md")
-PROGRAMS = [*programs(README), *programs(KIT), *programs(MODEL_SERVER), *programs(PORT)]
+SHELL = Path(sessionmgr_adapters.shell.__file__).with_name("README.md")
+PAGES = (README, KIT, MODEL_SERVER, PORT, SHELL)
+PROGRAMS = [program for page in PAGES for program in programs(page)]
 
 
 def test_the_readme_has_programs_and_says_what_some_of_them_print() -> None:

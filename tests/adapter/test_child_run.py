@@ -1,17 +1,23 @@
-"""A run that is one child process: how long the child has to exit by itself."""
+"""A run that is one child process: its phases, and how long the child has to exit by itself."""
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
+import trio
 
+import sessionmgr.adapter
 from sessionmgr.adapter import Options, RunContext
-from sessionmgr.adapter.kit.child_run import ChildRun
+from sessionmgr.adapter.kit.child_run import TRANSITIONS, ChildRun, Phase, Step
 from sessionmgr.adapter.kit.run_adapter import RunAdapter
 from sessionmgr.adapter.kit.run_end import exit_failure
 from sessionmgr.manager import open_manager
+from sessionmgr.model import Json
+from sessionmgr.model.diagram import mermaid
 from sessionmgr.process import Command
+from sessionmgr.process.facts import ExitFacts
 from sessionmgr.process.ladder import Ladder
 from sessionmgr.wire import Line
 
@@ -26,34 +32,80 @@ import time
 print("bye", flush=True)
 time.sleep(1000)
 """
+IS_STOPPED = """
+import time
+print("stop me", flush=True)
+time.sleep(1000)
+"""
+STAYS = "import time; time.sleep(1000)"
+FAIL_AFTER = 60.0
+PAGE = Path(sessionmgr.adapter.__file__).with_name("README.md")
 
 
 class SoonRun(ChildRun):
     """Ends its child at once when its time to exit is over."""
 
-    def __init__(self, run: RunContext, lingers: float) -> None:
+    def __init__(self, run: RunContext, lingers: float | None) -> None:
         super().__init__(run, ladder=Ladder(polite=0.0, term=10.0))
         self.lingers = lingers
+        self.phases: list[Phase] = []
+
+    def note(self) -> None:
+        self.phases.append(self.phase)
+
+    def started(self) -> None:
+        self.note()
 
     def take(self, lines: Sequence[Line]) -> None:
         if b"bye" in lines:
             self.done()
+            self.note()
+        if b"stop me" in lines:
+            self.stop()
+            self.note()
+
+    def ended(self, facts: ExitFacts) -> None:
+        self.note()
+        super().ended(facts)
 
 
 class SoonOptions(Options, frozen=True, kw_only=True):
-    lingers: float = 0.0
+    lingers: float | None = 0.0
+    stop_first: bool = False
+    again: bool = False
 
 
 class Soon(RunAdapter[SoonRun]):
     name = "soon"
     options: ClassVar[type[Options]] = SoonOptions
+    runs: ClassVar[list[SoonRun]] = []
 
     async def run(self, run: RunContext) -> None:
-        child = SoonRun(run, SoonOptions.of(run.options).lingers)
+        options = SoonOptions.of(run.options)
+        child = SoonRun(run, options.lingers)
+        self.runs.append(child)
+        child.note()
         argv = (sys.executable, "-I", "-S", "-c", run.prompt)
+        command = Command(argv=argv, cwd=run.cwd, env=dict(run.env))
         with self.playing(run, child):
-            facts = await child.play(Command(argv=argv, cwd=run.cwd, env=dict(run.env)))
+            if options.stop_first:
+                child.stop()
+                child.note()
+            facts = await child.play(command)
+            if options.again:
+                facts = await child.play(command)
         await run.fail(exit_failure(facts, child.tail))
+
+
+async def played(script: str, **options: Json) -> tuple[str, list[Phase]]:
+    """Run a script, and return how it failed and the phases of its run."""
+    with trio.fail_after(FAIL_AFTER):
+        async with open_manager(adapters={"soon": Soon}) as manager:
+            session = await manager.open_session("soon")
+            async with session.start(script, options=options) as run:
+                result = await run.result()
+    assert result.failure is not None
+    return result.failure.message, Soon.runs.pop().phases
 
 
 @pytest.mark.parametrize(
@@ -66,9 +118,49 @@ class Soon(RunAdapter[SoonRun]):
 async def test_a_child_has_some_time_to_exit_after_its_last_output(
     script: str, lingers: float, end: str
 ) -> None:
-    async with open_manager(adapters={"soon": Soon}) as manager:
-        session = await manager.open_session("soon")
-        async with session.start(script, options={"lingers": lingers}) as run:
-            result = await run.result()
-    assert result.failure is not None
-    assert result.failure.message == end
+    message, _ = await played(script, lingers=lingers)
+    assert message == end
+
+
+def test_the_picture_of_its_phases_is_their_table() -> None:
+    picture = f"```mermaid\n{mermaid(TRANSITIONS)}\n```"
+    assert picture in PAGE.read_text(encoding="utf-8")
+
+
+def test_each_phase_is_reached_and_a_run_can_be_stopped_in_it() -> None:
+    assert set(TRANSITIONS) == set(Phase)
+    reached = {to for steps in TRANSITIONS.values() for to in steps.values()}
+    assert reached | {Phase.READY} == set(Phase)
+    stopped = {steps[Step.STOP] for steps in TRANSITIONS.values()}
+    assert stopped == {Phase.CALLED_OFF, Phase.STOPPING, Phase.STOPPED}
+
+
+def test_a_run_that_was_stopped_stays_stopped() -> None:
+    stopped = {Phase.CALLED_OFF, Phase.STOPPING, Phase.STOPPED}
+    assert {to for phase in stopped for to in TRANSITIONS[phase].values()} == stopped
+
+
+async def test_a_run_goes_from_phase_to_phase_with_its_child() -> None:
+    once = [Phase.RUNNING, Phase.EXITED]
+    _, phases = await played("pass")
+    assert phases == [Phase.READY, *once]
+    _, phases = await played("pass", again=True)
+    assert phases == [Phase.READY, *once, *once]
+    _, phases = await played(SAYS_BYE_AND_STAYS)
+    assert phases == [Phase.READY, Phase.RUNNING, Phase.FINISHING, Phase.EXITED]
+
+
+@pytest.mark.parametrize("lingers", [0.0, 20.0, None])
+async def test_a_child_that_has_all_its_time_left_is_ended_when_its_run_is_stopped(
+    lingers: float | None,
+) -> None:
+    message, phases = await played(IS_STOPPED, lingers=lingers)
+    assert message == "it was ended by SIGTERM"
+    assert phases == [Phase.READY, Phase.RUNNING, Phase.STOPPING, Phase.STOPPED]
+
+
+async def test_a_child_that_is_started_after_its_run_was_stopped_is_ended_at_once() -> None:
+    message, phases = await played(STAYS, lingers=None, stop_first=True, again=True)
+    assert message == "it was ended by SIGTERM"
+    once = [Phase.STOPPING, Phase.STOPPED]
+    assert phases == [Phase.READY, Phase.CALLED_OFF, *once, *once]

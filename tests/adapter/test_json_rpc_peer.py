@@ -8,6 +8,7 @@ import trio
 from hypothesis import given, strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from sessionmgr.adapter.kit.json_rpc_caller import NO_SUCH_METHOD, Answer, Call, Refusal, Reply
 from sessionmgr.adapter.kit.json_rpc_peer import BUSY, DEADLINE, JsonRpcPeer
 from sessionmgr.model import Json
 from sessionmgr.wire import ErrorResponse, Id, Notification, Response
@@ -171,3 +172,15 @@ def test_tickets_come_back_once_and_so_do_their_places(steps: list[tuple[str, in
             assert peer.sent == sent
 
     trio.run(follow, clock=MockClock(autojump_threshold=0))
+
+
+def test_a_response_is_the_answer_to_a_call() -> None:
+    call = Call(3, "work", {})
+    assert Answer.to(call, Response(70, b"1")) == Answer(3, "work", b"1")
+    refused = ErrorResponse(70, None, "no")
+    assert Answer.to(call, refused) == Answer(3, "work", refusal=Refusal(0, "no"))
+
+
+def test_a_reply_is_a_response() -> None:
+    assert Reply("a", {"b": 1}).response == Response("a", b'{"b":1}')
+    assert Reply("a", error="no").response == ErrorResponse("a", NO_SUCH_METHOD, "no")

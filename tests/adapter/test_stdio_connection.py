@@ -71,6 +71,14 @@ class Words(StdioConnection[str, str]):
         self.noticed = trio.Event()
         self.has_said = {"early": trio.Event(), LINE: trio.Event()}
         self.size = 0
+        self.lives: list[bool] = []
+
+    async def live(self) -> None:
+        self.lives.append(not self.has_ended)
+        try:
+            await trio.sleep_forever()
+        finally:
+            self.lives.append(not self.has_ended)
 
     def words(self, lines: Sequence[Line]) -> list[str]:
         found = [line.decode() for line in lines if isinstance(line, bytes)]
@@ -150,3 +158,9 @@ async def test_a_child_that_speaks_before_anybody_listens_is_held_up() -> None:
 def test_a_line_that_was_too_long_counts_nothing() -> None:
     assert size_of([b"ab", b"c"]) == 3
     assert size_of([b"ab", Oversized(10**9, b"x")]) == 2
+
+
+async def test_what_goes_on_beside_the_reading_ends_after_the_child() -> None:
+    async with connected() as connection:
+        await connection.has_said["early"].wait()
+    assert connection.lives == [True, False]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from sessionmgr.adapter import Options, RunSpec
+    from sessionmgr.adapter import Options
     from sessionmgr.adapter.connections import Connect, ConnectionSpec
     from sessionmgr.adapter.kit.connection_pool import Lease
     from sessionmgr.process.environment import Declared
@@ -116,11 +116,6 @@ class CodexAdapter(RunAdapter[CodexDriver | OneShot]):
         """Say what a run with these options can have."""
         assert isinstance(options, CodexOptions)
         return cls.by_exec if options.exec else cls.capabilities
-
-    @classmethod
-    def fault(cls, spec: RunSpec) -> str | None:
-        """Say why a run would not be begun."""
-        return _odd(spec.options) if isinstance(spec.options, CodexOptions) else None
 
     # --- a run -----------------------------------------------------------------------------------
 
@@ -283,13 +278,7 @@ async def _fault(run: RunContext, options: CodexOptions) -> str | None:
     if options.home is not None and not await (trio.Path(run.cwd) / options.home).is_dir():
         return f"options.home: there is no directory {options.home}"
     fault = schema_fault(run.schema)
-    return _odd(options) if fault is None else f"schema: {fault}"
-
-
-def _odd(options: CodexOptions) -> str | None:
-    if options.exec and options.tools:
-        return "options.tools: codex exec calls no functions of ours"
-    return None
+    return None if fault is None else f"schema: {fault}"
 
 
 def _let_out(run: RunContext, rules: Path) -> Failure:

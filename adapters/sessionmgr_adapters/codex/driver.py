@@ -49,9 +49,8 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
 
     def __init__(self, run: RunContext, asked: Asked, configs: ConfigCache) -> None:
         super().__init__(run, TRANSITIONS, Phase.CONNECTING, lost=Step.LOST, minor=MINOR)
-        self.state: Final = State()
-        self.state.warned = asked.warned
-        self.state.is_resumed = run.provider_session_id is not None
+        is_resumed = run.provider_session_id is not None
+        self.state: Final = State(is_resumed=is_resumed, warned=asked.warned)
         self.last_turn: Turn | None = None
         """How the last turn has ended; None while one is on."""
         self.failure: Failure | None = None
@@ -174,14 +173,11 @@ class CodexDriver(PhasedConversationRun[Outgoing, Frame, Phase, Step]):
 
     def _heed(self, frame: Frame) -> list[Event]:
         """Do what a frame calls for beside its events."""
-        match frame:
-            case frames.Hello():
-                self.state.hello = frame
-                return []
-            case Answer(is_remembered=True):
-                return self._answered(frame)
-            case _:
-                self.step(Step.HEARD)
+        if isinstance(frame, frames.Hello):
+            self.state.hello = frame
+            return []
+        if not (isinstance(frame, Answer) and frame.is_remembered):
+            self.step(Step.HEARD)
         match frame:
             case Answer():
                 return self._answered(frame)

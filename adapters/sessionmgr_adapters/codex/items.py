@@ -18,8 +18,6 @@ from sessionmgr.model.json import Unreadable, parse_json
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-    from msgspec import UnsetType
-
 
 class _Item(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", rename="camel"):
     id: str
@@ -241,25 +239,17 @@ def is_call(item: Item) -> TypeGuard[Call]:
     return isinstance(item, Call)
 
 
-def started_call(item: Call, parent: str | UnsetType) -> ToolCallStarted:
+def started_call(item: Call) -> ToolCallStarted:
     """Return the event that a call begins."""
     name, given, _ = shown(item)
-    return ToolCallStarted(
-        tool_call_id=item.id, tool_name=name, tool_input=given, parent_tool_call_id=parent
-    )
+    return ToolCallStarted(tool_call_id=item.id, tool_name=name, tool_input=given)
 
 
-def ended_call(item: Call, parent: str | UnsetType) -> ToolCallCompleted | ToolCallFailed:
+def ended_call(item: Call) -> ToolCallCompleted | ToolCallFailed:
     """Return the event that a call is over."""
     name, given, output = shown(item)
     ended = ToolCallFailed if getattr(item, "status", "") in _ENDED_BADLY else ToolCallCompleted
-    return ended(
-        tool_call_id=item.id,
-        tool_name=name,
-        tool_input=given,
-        tool_output=output,
-        parent_tool_call_id=parent,
-    )
+    return ended(tool_call_id=item.id, tool_name=name, tool_input=given, tool_output=output)
 
 
 def shown(item: Call) -> tuple[str, Json, Json]:
@@ -277,11 +267,8 @@ def shown(item: Call) -> tuple[str, Json, Json]:
             return item.tool, item.arguments, item.content_items
         case CollabAgentToolCall():
             threads = _known(threads=[*item.receiver_thread_ids])
-            return (
-                item.tool,
-                {"prompt": item.prompt, "model": item.model, **threads},
-                (item.agents_states),
-            )
+            given = {"prompt": item.prompt, "model": item.model, **threads}
+            return item.tool, given, item.agents_states
         case WebSearch():
             return "web_search", {"query": item.query, **_known(action=item.action)}, item.results
         case ImageView():

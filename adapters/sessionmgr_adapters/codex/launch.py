@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from sessionmgr.adapter.connections import ConnectionSpec
+from sessionmgr.adapter.kit.function_tools import described
 from sessionmgr.model import Json, PermissionMode
 from sessionmgr.process import Command, Declared, PrivateFiles, checked_resume_id
 from sessionmgr_adapters.codex.configured import (
@@ -134,16 +135,15 @@ def opening(
         # A thread remembers where it might write on the other way, and would add it to that.
         "runtimeWorkspaceRoots": [run.cwd],
     }
-    said = {
-        "model": run.model,
-        "modelProvider": options.model_provider,
-        "developerInstructions": run.system_prompt,
-        "baseInstructions": options.base_instructions,
-    }
-    params |= {name: value for name, value in said.items() if value is not None}
+    params |= given(
+        model=run.model,
+        modelProvider=options.model_provider,
+        developerInstructions=run.system_prompt,
+        baseInstructions=options.base_instructions,
+    )
     if run.provider_session_id is None:
         if options.tools:
-            params["dynamicTools"] = [described(each) for each in options.tools]
+            params["dynamicTools"] = [dynamic_tool(each) for each in options.tools]
         return "thread/start", params
     params |= {"threadId": run.provider_session_id, "excludeTurns": True}
     return "thread/fork" if options.fork else "thread/resume", params
@@ -186,30 +186,26 @@ def secrecy(options: CodexOptions, known: Sequence[Configured]) -> dict[str, Jso
     return said
 
 
-def described(tool: FunctionTool) -> Json:
+def given(**wishes: Json) -> dict[str, Json]:
+    """Return those wishes of a run that it has."""
+    return {name: value for name, value in wishes.items() if value is not None}
+
+
+def dynamic_tool(tool: FunctionTool) -> dict[str, Json]:
     """Return what Codex is told of a function that the model may call."""
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "inputSchema": dict(tool.schema),
-    }
+    return {"type": "function", **described(tool)}
 
 
 def turn_params(
     run: RunContext, thread: str, content: list[Json], message_id: str
 ) -> dict[str, Json]:
     """Return what begins a turn."""
-    params: dict[str, Json] = {
+    return {
         "threadId": thread,
         "input": content,
         "clientUserMessageId": message_id,
+        **given(effort=run.effort, outputSchema=run.schema),
     }
-    if run.effort is not None:
-        params["effort"] = run.effort
-    if run.schema is not None:
-        params["outputSchema"] = run.schema
-    return params
 
 
 def content_of(prompt: str, images: Sequence[ReadImage]) -> list[Json]:

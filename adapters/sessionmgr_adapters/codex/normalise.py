@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking
 from sessionmgr.adapter.kit.undecoded import undecoded_event
@@ -63,7 +64,10 @@ _STATUS: Final = {"inProgress": "in_progress"}
 
 def normalise(frame: Frame, state: State) -> list[Event]:
     """Return the events that a frame is; none if it is not about what happens in the run."""
+    parent = parent_of(frame.thread_id, state) if isinstance(frame, frames.Notice) else UNSET
     events = _events(frame, state)
+    if parent is not UNSET:
+        events = [replace(each, parent_tool_call_id=parent) for each in events]
     if state.started:
         return events
     if all(each.type in _INCIDENTS for each in events):
@@ -103,7 +107,7 @@ def _events(frame: Frame, state: State) -> list[Event]:
         case frames.Failing():
             return _failing(frame, state)
         case frames.PlanChanged():
-            return _planned(frame, state)
+            return _planned(frame)
         case frames.LimitsChanged(rate_limits=limits):
             return limits_told(limits, state)
         case frames.Warned():
@@ -122,26 +126,22 @@ def _events(frame: Frame, state: State) -> list[Event]:
 
 
 def _streamed(frame: frames.Delta, state: State) -> list[Event]:
-    parent = parent_of(frame.thread_id, state)
+    item, delta = frame.item_id, frame.delta
     match frame:
-        case frames.MessageDelta(item_id=item_id, delta=delta):
-            name = state.name(item_id)
-            return [MessageStreamed(delta=delta, message_id=name, parent_tool_call_id=parent)]
-        case frames.ReasoningDelta(delta=delta):
-            return [ReasoningStreamed(delta=delta, parent_tool_call_id=parent)]
+        case frames.MessageDelta():
+            return [MessageStreamed(delta=delta, message_id=state.name(item))]
+        case frames.ReasoningDelta():
+            return [ReasoningStreamed(delta=delta)]
         case _:
-            id_, delta = frame.item_id, frame.delta
-            return [
-                ToolCallUpdated(tool_call_id=id_, output_delta=delta, parent_tool_call_id=parent)
-            ]
+            return [ToolCallUpdated(tool_call_id=item, output_delta=delta)]
 
 
-def _planned(frame: frames.PlanChanged, state: State) -> list[Event]:
+def _planned(frame: frames.PlanChanged) -> list[Event]:
     entries = tuple(
         PlanEntry(content=each.step, status=_STATUS.get(each.status, each.status))
         for each in frame.plan
     )
-    return [PlanUpdated(entries=entries, parent_tool_call_id=parent_of(frame.thread_id, state))]
+    return [PlanUpdated(entries=entries)]
 
 
 def parent_of(thread_id: str, state: State) -> Parent:
@@ -160,8 +160,10 @@ def _is_own(thread_id: str, state: State) -> bool:
 
 
 def _begun(frame: frames.ItemStarted, state: State) -> list[Event]:
-    item, parent = frame.item, parent_of(frame.thread_id, state)
-    if parent is UNSET and not isinstance(item, items.UserMessage | items.ContextCompaction):
+    item = frame.item
+    if _is_own(frame.thread_id, state) and not isinstance(
+        item, items.UserMessage | items.ContextCompaction
+    ):
         state.unanswered.clear()
         state.retried = None
     match item:
@@ -174,7 +176,7 @@ def _begun(frame: frames.ItemStarted, state: State) -> list[Event]:
             return []
         case items.ContextCompaction():
             state.compacting[item.id] = frame.thread_id
-            return [CompactionStarted(parent_tool_call_id=parent)]
+            return [CompactionStarted()]
         case items.UnknownItem(value=value):
             return [RawReceived(frame=value)]
         case _ if is_call(item) and item.id not in state.tools:
@@ -183,38 +185,36 @@ def _begun(frame: frames.ItemStarted, state: State) -> list[Event]:
             state.threads[item.id] = frame.thread_id
             if isinstance(item, items.CommandExecution):
                 state.has_commanded = True
-            return [started_call(item, parent)]
+            return [started_call(item)]
         case _:
             return []
 
 
 def _ended(frame: frames.ItemEnded, state: State) -> list[Event]:
-    item, parent = frame.item, parent_of(frame.thread_id, state)
+    item = frame.item
     match item:
         case items.AgentMessage(text=text):
             if not text:
                 return []
-            name = state.name(item.id)
-            if parent is UNSET:
+            if _is_own(frame.thread_id, state):
                 state.text, state.retried = text, None
-            return [MessageReceived(content=text, message_id=name, parent_tool_call_id=parent)]
+            return [MessageReceived(content=text, message_id=state.name(item.id))]
         case items.Reasoning():
             text = "\n\n".join(item.summary or item.content)
-            return [ReasoningReceived(content=text, parent_tool_call_id=parent)] if text else []
+            return [ReasoningReceived(content=text)] if text else []
         case items.Plan(text=text):
-            entries = (PlanEntry(content=text),)
-            return [PlanUpdated(entries=entries, parent_tool_call_id=parent)]
+            return [PlanUpdated(entries=(PlanEntry(content=text),))]
         case items.ContextCompaction():
             state.compacting.pop(item.id, None)
-            return [CompactionCompleted(parent_tool_call_id=parent)]
+            return [CompactionCompleted()]
         case items.UnknownItem(value=value):
             return [RawReceived(frame=value)]
         case _ if is_call(item):
             _note_agents(item, state)
             begun = state.tools.pop(item.id, None)
             state.threads.pop(item.id, None)
-            first: list[Event] = [] if begun else [started_call(item, parent)]
-            return [*first, ended_call(item, parent)]
+            first: list[Event] = [] if begun else [started_call(item)]
+            return [*first, ended_call(item)]
         case _:
             return []
 
@@ -273,20 +273,16 @@ def _turn_of_an_agent(frame: frames.TurnStarted | frames.TurnEnded, state: State
     events = _not_compacted(thread, state)
     if state.agents.end(thread, turn.id) and turn.error is not None:
         failure = failure_of(turn.error.codex_error_info, turn.error.message)
-        parent = parent_of(thread, state)
-        events.append(
-            ErrorOccurred(failure=failure, severity="warning", parent_tool_call_id=parent)
-        )
+        events.append(ErrorOccurred(failure=failure, severity="warning"))
     return events
 
 
 def _not_compacted(thread_id: str, state: State) -> list[Event]:
     """Return that the context of a thread was not made shorter, where that was begun."""
-    parent = parent_of(thread_id, state)
     open_ = [name for name, thread in state.compacting.items() if thread == thread_id]
     for name in open_:
         del state.compacting[name]
-    return [CompactionFailed(parent_tool_call_id=parent) for _ in open_]
+    return [CompactionFailed() for _ in open_]
 
 
 def _used(frame: frames.TokensUsed, state: State) -> list[Event]:
@@ -308,13 +304,7 @@ def _used(frame: frames.TokensUsed, state: State) -> list[Event]:
     state.retries.pop(frame.thread_id, None)
     if is_own:
         state.retried = None
-    return [
-        TokenUsageUpdated(
-            usage=delta,
-            total=usage_of(used.total),
-            parent_tool_call_id=parent_of(frame.thread_id, state),
-        )
-    ]
+    return [TokenUsageUpdated(usage=delta, total=usage_of(used.total))]
 
 
 def _minus(total: frames.TokenCounts, last: frames.TokenCounts) -> frames.TokenCounts:
@@ -349,14 +339,7 @@ def _failing(frame: frames.Failing, state: State) -> list[Event]:
     if _is_own(thread, state):
         state.retried = frame.error.codex_error_info
     failure = retry_failure(frame.error.codex_error_info, frame.error.message)
-    return [
-        RetryScheduled(
-            by="provider",
-            attempt=attempt,
-            failure=failure,
-            parent_tool_call_id=parent_of(thread, state),
-        )
-    ]
+    return [RetryScheduled(by="provider", attempt=attempt, failure=failure)]
 
 
 def _rerouted(frame: frames.Rerouted, state: State) -> list[Event]:

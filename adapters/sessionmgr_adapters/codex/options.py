@@ -57,3 +57,5 @@ class CodexOptions(Options, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.exec and self.follow_up == "now":
             raise ValueError('follow_up="now" and exec=true: nothing is added to a turn there')
+        if self.exec and self.tools:
+            raise ValueError("tools and exec=true: codex exec calls no functions of ours")

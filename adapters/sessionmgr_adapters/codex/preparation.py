@@ -21,7 +21,7 @@ from sessionmgr_adapters.codex.configured import (
 from sessionmgr_adapters.codex.decode import decoded
 from sessionmgr_adapters.codex.failures import refused, unreadable
 from sessionmgr_adapters.codex.frames import ThreadRead
-from sessionmgr_adapters.codex.launch import described, home_of, opening
+from sessionmgr_adapters.codex.launch import dynamic_tool, home_of, opening
 from sessionmgr_adapters.codex.options import CodexOptions
 from sessionmgr_adapters.codex.policy import (
     POLICIES,
@@ -185,8 +185,7 @@ async def _begun_with(file: trio.Path) -> list[Json] | None:
 
 
 def _is_same(tool: FunctionTool, begun: Json) -> bool:
-    known = described(tool)
-    assert isinstance(known, dict)
+    known = dynamic_tool(tool)
     return isinstance(begun, dict) and all(begun.get(name) == known[name] for name in known)
 
 

@@ -179,7 +179,7 @@ def verdict(asking: Asking, decision: Decision) -> Json:
         case "item/permissions/requestApproval":
             return {"permissions": _granted(asking, decision), "scope": "turn"}
         case "item/tool/requestUserInput":
-            return {"answers": _answers(asking, decision)}
+            return {"answers": _answers(decision)}
         case "mcpServer/elicitation/request":
             content = decision.tool_input if isinstance(decision, Allow) else None
             if isinstance(asking.params.get("_meta"), dict):
@@ -200,7 +200,7 @@ def _granted(asking: Asking, decision: Decision) -> Json:
     return asking.params.get("permissions") if isinstance(given, UnsetType) else given
 
 
-def _answers(asking: Asking, decision: Decision) -> dict[str, Json]:
+def _answers(decision: Decision) -> dict[str, Json]:
     """Return the answers that a decision holds, by the names of the questions."""
     given = decision.tool_input if isinstance(decision, Allow) else None
     answers = given.get("answers") if isinstance(given, dict) else None

@@ -7,7 +7,6 @@ pushed to the driver of the conversation whose thread it is about.
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,7 +16,6 @@ from msgspec.structs import replace
 from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, Call, Refusal, Reply
 from sessionmgr.adapter.kit.json_rpc_peer import BUSY, FULL, JsonRpcPeer
 from sessionmgr.adapter.kit.stdio_child import StdioChild
-from sessionmgr.model import encode_json
 from sessionmgr.process.stragglers import kill_stragglers
 from sessionmgr.wire import ErrorResponse, Notification, Response
 from sessionmgr_adapters.codex import frames
@@ -29,14 +27,12 @@ from sessionmgr_adapters.codex.router import Router
 from sessionmgr_adapters.codex.thread_cache import ThreadCache
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from contextlib import AbstractAsyncContextManager
 
     from sessionmgr.adapter.connections import ConnectionSpec, Driver
     from sessionmgr.adapter.kit.json_rpc_caller import Outgoing
     from sessionmgr.adapter.question import Decision
     from sessionmgr.model import Json
-    from sessionmgr.process.launcher import ChildTree
-    from sessionmgr.wire.json_rpc import Message
     from sessionmgr_adapters.codex.frames import Frame
 
 
@@ -119,27 +115,15 @@ _ABOUT_US: Final[dict[str, Json]] = {
     "capabilities": {"experimentalApi": True},
 }
 _BEGINNING: Final = OPENING | {"turn/start"}
-_NO_SUCH_METHOD: Final = -32601
 
 
-@asynccontextmanager
-async def connect(spec: ConnectionSpec) -> AsyncGenerator[CodexConnection, None]:
+def connect(spec: ConnectionSpec) -> AbstractAsyncContextManager[CodexConnection]:
     """Start an app-server, and own it for the length of the block.
 
     Raises:
         ProcessError: It could not be started.
     """
-    connection = CodexConnection()
-    tree = await spec.launcher.spawn(spec.command)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(connection.run, tree)
-        nursery.start_soon(connection.live)
-        try:
-            yield connection
-        finally:
-            with trio.CancelScope(shield=True):
-                await connection.aclose()
-            nursery.cancel_scope.cancel()
+    return CodexConnection().running(spec.launcher, spec.command)
 
 
 class _Theirs(msgspec.Struct, frozen=True):
@@ -162,12 +146,7 @@ class CodexConnection(StdioChild):
         self._hello: frames.Hello | None = None
         self._greeted: Final = trio.Event()
         self._nursery: trio.Nursery | None = None
-        self._tree: ChildTree | None = None
-
-    async def run(self, tree: ChildTree) -> None:
-        """Serve its pipes until it is gone, whoever is cancelled."""
-        self._tree = tree
-        await super().run(tree)
+        """For what is said on behalf of no conversation, until it is gone."""
 
     async def live(self) -> None:
         """Greet it, and give threads back, until it is gone."""
@@ -189,7 +168,7 @@ class CodexConnection(StdioChild):
             account = None if found is None else found.account
             self._introduce(replace(hello, account="" if account is None else account.type))
         else:
-            self._introduce(frames.Hello(refusal=_refusal(answer)))
+            self._introduce(frames.Hello(refusal=Refusal.of(answer)))
         self._greeted.set()
 
     def _introduce(self, hello: frames.Hello) -> None:
@@ -233,23 +212,20 @@ class CodexConnection(StdioChild):
 
     def call_soon(self, method: str, params: dict[str, Json]) -> None:
         """Call something whose answer makes no difference."""
-        if self._nursery is not None and not self.has_ended:
+        if self._nursery is not None:
             self._nursery.start_soon(self._requests.insist, method, params)
 
     def reply(self, reply: Reply) -> None:
         """Answer a request of theirs, whenever there is room."""
-        answer: Message = Response(reply.id, encode_json(reply.result))
-        if reply.error is not None:
-            answer = ErrorResponse(reply.id, _NO_SUCH_METHOD, reply.error)
-        if not self._requests.say(answer) and self._nursery is not None and not self.has_ended:
-            self._nursery.start_soon(self._requests.say_later, answer)
+        if not self._requests.say(reply.response) and self._nursery is not None:
+            self._nursery.start_soon(self._requests.say_later, reply.response)
 
     async def clear_away(self, thread: str) -> None:
         """Kill what the commands of a thread have left."""
-        if self._tree is None:
+        if self.tree is None:
             await trio.lowlevel.checkpoint()
         else:
-            await kill_stragglers(self._tree.id, THREAD_VARIABLE, thread)
+            await kill_stragglers(self.tree.id, THREAD_VARIABLE, thread)
 
     def leave(self, conversation: CodexConversation, *, keep: bool) -> None:
         """End a conversation; `keep` its thread loaded for a while, if no turn is on.
@@ -269,7 +245,7 @@ class CodexConnection(StdioChild):
                 continue  # what was begun must be ended, once it is known what it is
             self._requests.withdraw(id_)
         thread, turn = conversation.thread, conversation.turn
-        if thread is None or self._nursery is None or self.has_ended:
+        if thread is None or self._nursery is None:
             return
         for name in names:
             if name != thread:
@@ -293,7 +269,7 @@ class CodexConnection(StdioChild):
         if conversation not in self._conversations:
             self._undo(call, answer)
             return []
-        frame = _answer(call, answer)
+        frame = Answer.to(call, answer)
         held: list[Frame] = []
         if call.method in OPENING and isinstance(answer, Response):
             held = self._bind(conversation, call, answer)
@@ -330,6 +306,7 @@ class CodexConnection(StdioChild):
         self.cache.end()
         if self._nursery is not None:
             self._nursery.cancel_scope.cancel()
+            self._nursery = None
 
 
 class _Account(msgspec.Struct):
@@ -338,13 +315,3 @@ class _Account(msgspec.Struct):
 
 class _AccountRead(msgspec.Struct):
     account: _Account | None = None
-
-
-def _answer(call: Call, answer: Response | ErrorResponse) -> Answer:
-    if isinstance(answer, Response):
-        return Answer(call.id, call.method, answer.result)
-    return Answer(call.id, call.method, refusal=_refusal(answer))
-
-
-def _refusal(answer: ErrorResponse) -> Refusal:
-    return Refusal(answer.code or 0, answer.message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sessionmgr.adapter import (
     NATIVE,
@@ -32,6 +32,9 @@ from sessionmgr.process import Command
 from sessionmgr_adapters.shell.driver import TOOL, ShellRun
 from sessionmgr_adapters.shell.options import ShellOptions
 from sessionmgr_adapters.shell.rules import CommandRefusedError, Rules
+
+if TYPE_CHECKING:
+    from sessionmgr.process.facts import ExitFacts
 
 SHELL: Final = "/bin/sh"
 
@@ -78,13 +81,15 @@ class ShellAdapter(RunAdapter[ShellRun]):
         await run.emit(RunStarted(cwd=directory), started)
         try:
             with self.playing(run, command):
-                await command.run_command(_command(run, options, directory), options.limit)
+                facts = await command.run_command(_command(run, options, directory), options.limit)
         except CommandRefusedError as refusal:
             await _refuse(run, command, str(refusal))
         except (ProcessError, ValueError) as error:
             await _not_started(run, command, error)
         else:
-            await _end(run, command)
+            # The component that stopped a run ends it.
+            if facts is not None and run.cancelling is None:
+                await _end(run, command, facts)
 
 
 def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
@@ -114,14 +119,11 @@ def _command(run: RunContext, options: ShellOptions, directory: str) -> Command:
     return Command(argv=tuple(argv), cwd=directory, env=dict(run.env), stdin=False)
 
 
-async def _end(run: RunContext, command: ShellRun) -> None:
-    if run.cancelling is not None:
-        return  # the component that stopped the run ends it
-    assert command.facts is not None
-    if command.went_well:
+async def _end(run: RunContext, command: ShellRun, facts: ExitFacts) -> None:
+    if command.went_well(facts):
         await run.finish(stop_reason="exit")
     else:
-        await run.fail(exit_failure(command.facts, command.tail), stop_reason="exit")
+        await run.fail(exit_failure(facts, command.tail), stop_reason="exit")
 
 
 async def _refuse(run: RunContext, command: ShellRun, why: str) -> None:

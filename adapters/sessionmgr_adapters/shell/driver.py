@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from sessionmgr.adapter.kit.child_run import ChildRun
+from sessionmgr.adapter.kit.child_run import ChildRun, Phase
 from sessionmgr.adapter.kit.run_end import exit_failure, process_exited
 from sessionmgr.model import (
     Cause,
@@ -20,7 +20,7 @@ from sessionmgr.model import (
     ToolCallFailed,
 )
 from sessionmgr.process.ladder import Ladder
-from sessionmgr_adapters.shell.output import Output, Pieces
+from sessionmgr_adapters.shell.normalise import Output, Pieces, left_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,16 +55,11 @@ class ShellRun(ChildRun):
         self._out = Output()
         self._err = Output()
 
-    @property
-    def went_well(self) -> bool:
+    def went_well(self, facts: ExitFacts) -> bool:
         """Whether it exited by itself with a code that counts as success."""
-        return (
-            self.run.cancelling is None
-            and self.facts is not None
-            and self.facts.exit_code in self._success
-        )
+        return self.run.cancelling is None and facts.exit_code in self._success
 
-    async def run_command(self, command: Command, limit: float | None) -> None:
+    async def run_command(self, command: Command, limit: float | None) -> ExitFacts | None:
         """Run the command once its start is stored, unless the run was stopped by then.
 
         Raises:
@@ -72,14 +67,14 @@ class ShellRun(ChildRun):
         """
         try:
             await self.run.recorded()
-            if self.is_stopped:
-                self._emit_not_started()
-            else:
-                await self.play(command, limit=limit)
+            if self.phase is Phase.READY:
+                return await self.play(command, limit=limit)
+            self._emit_not_started()
         except trio.Cancelled:
-            if not self.has_started:
+            if self.phase in {Phase.READY, Phase.CALLED_OFF}:
                 self._emit_not_started()
             raise
+        return None
 
     def _emit_not_started(self) -> None:
         self.run.emit_nowait(self.tool_ended(ToolCallFailed, "it was not started"))
@@ -111,7 +106,7 @@ class ShellRun(ChildRun):
         if rest := self._out.close():
             self._stream(rest)
         events: list[Event] = [
-            _left_out(name, output.left_out)
+            left_out(name, output.left_out)
             for name, output in (("stdout", self._out), ("stderr", self._err))
             if output.left_out
         ]
@@ -120,7 +115,7 @@ class ShellRun(ChildRun):
             "signal": facts.signal,
             "stderr": self.tail.text(self.run.redact),
         }
-        how = ToolCallCompleted if self.went_well else ToolCallFailed
+        how = ToolCallCompleted if self.went_well(facts) else ToolCallFailed
         events.append(self.tool_ended(how, tool_output))
         failure = self._failure(facts)
         if failure is not None:
@@ -135,7 +130,7 @@ class ShellRun(ChildRun):
         """Return the failure of a command, unless its run was stopped by another cause."""
         stop = self.run.cancelling
         if stop is None:
-            return None if self.went_well else exit_failure(facts, self.tail)
+            return None if self.went_well(facts) else exit_failure(facts, self.tail)
         if stop.cause is Cause.DEADLINE:
             return Failure(kind=FailureKind.TIMED_OUT, message=stop.detail or stop.cause.value)
         return None
@@ -148,12 +143,3 @@ class ShellRun(ChildRun):
             tool_input=self.tool_input,
             tool_output=tool_output,
         )
-
-
-def _left_out(name: str, count: int) -> ErrorOccurred:
-    failure = Failure(
-        kind=FailureKind.PROVIDER_ERROR,
-        message=f"{name} grew past what is kept: the last {count} bytes are left out",
-        phase="turn",
-    )
-    return ErrorOccurred(failure=failure, severity="warning")

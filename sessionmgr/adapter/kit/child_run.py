@@ -3,7 +3,7 @@
 The run is over when the child has exited and its pipes are closed. `stop` ends it, first by
 `polite`, if it has that; a child that has sent its last message (`done`), or has closed its output,
 has `lingers` seconds to exit. In any case, `ended` is called with its exit facts once its process
-tree is empty.
+tree is empty. `TRANSITIONS` is the table of its phases.
 
     class EchoRun(ChildRun):
         def take(self, lines: Sequence[Line]) -> None:
@@ -18,6 +18,8 @@ tree is empty.
 
 from __future__ import annotations
 
+import math
+from enum import StrEnum, auto
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -26,6 +28,7 @@ from sessionmgr.adapter.kit.run_end import process_exited
 from sessionmgr.adapter.kit.stdio_child import HURRIED, LAST_MOMENTS
 from sessionmgr.process import Pump
 from sessionmgr.process.ladder import Ladder, end_tree, open_tree
+from sessionmgr.waiting import AsyncValue
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -39,6 +42,60 @@ if TYPE_CHECKING:
 LADDER: Final = Ladder(polite=2.0, term=2.0)
 GRACE: Final = 2.0
 """Seconds of silence to wait for output of the child's own children after it has exited."""
+
+
+class Phase(StrEnum):
+    """How far the run has come with its child."""
+
+    READY = auto()
+    """No child was started."""
+    CALLED_OFF = auto()
+    """The run was stopped before a child was started."""
+    RUNNING = auto()
+    FINISHING = auto()
+    """The child has sent its last message, or has closed its output: it has `lingers` seconds."""
+    STOPPING = auto()
+    """The run was stopped, and the child is being ended."""
+    EXITED = auto()
+    """The child has exited. Another one may be started."""
+    STOPPED = auto()
+    """The run was stopped, and the child has exited."""
+
+
+class Step(StrEnum):
+    """What moves a run from phase to phase."""
+
+    START = auto()
+    """A child was started."""
+    FINISH = auto()
+    """The child sends its last message, or closes its output."""
+    STOP = auto()
+    EXIT = auto()
+    """The process tree of the child is empty."""
+
+
+# A run that was stopped stays stopped: a child that is started all the same is ended at once.
+TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
+    Phase.READY: {Step.START: Phase.RUNNING, Step.STOP: Phase.CALLED_OFF},
+    Phase.CALLED_OFF: {Step.START: Phase.STOPPING, Step.STOP: Phase.CALLED_OFF},
+    Phase.RUNNING: {
+        Step.FINISH: Phase.FINISHING,
+        Step.STOP: Phase.STOPPING,
+        Step.EXIT: Phase.EXITED,
+    },
+    Phase.FINISHING: {
+        Step.FINISH: Phase.FINISHING,
+        Step.STOP: Phase.STOPPING,
+        Step.EXIT: Phase.EXITED,
+    },
+    Phase.STOPPING: {
+        Step.FINISH: Phase.STOPPING,
+        Step.STOP: Phase.STOPPING,
+        Step.EXIT: Phase.STOPPED,
+    },
+    Phase.EXITED: {Step.START: Phase.RUNNING, Step.STOP: Phase.STOPPED},
+    Phase.STOPPED: {Step.START: Phase.STOPPING, Step.STOP: Phase.STOPPED},
+}
 
 
 class ChildRun:
@@ -60,15 +117,11 @@ class ChildRun:
         grace: float = GRACE,
     ) -> None:
         self.run: Final = run
-        self.facts: ExitFacts | None = None
-        """How the child exited, once it has."""
-        self.has_started = False
         self._ladder: Final = ladder
         self._cut: Final = cut
         self._decoder: Final = decoder
         self._grace: Final = grace
-        self._is_stopped: Final = trio.Event()
-        self._is_done = trio.Event()
+        self._phase: Final = AsyncValue(Phase.READY)
         self._pump = self._make_pump()
 
     def _make_pump(self) -> Pump:
@@ -106,13 +159,13 @@ class ChildRun:
         return self._pump.tail
 
     @property
-    def is_stopped(self) -> bool:
-        """Whether `stop` was called."""
-        return self._is_stopped.is_set()
+    def phase(self) -> Phase:
+        """How far it has come."""
+        return self._phase.value
 
     def stop(self) -> None:
         """End the child; `play` reads until it has exited."""
-        self._is_stopped.set()
+        self._step(Step.STOP)
 
     async def interrupt(self) -> None:
         """End the child: `play` reads until it has exited."""
@@ -126,7 +179,7 @@ class ChildRun:
 
     def done(self) -> None:
         """Note that the child has sent its last message, and is about to exit."""
-        self._is_done.set()
+        self._step(Step.FINISH)
 
     async def play(
         self, command: Command, text: bytes = b"", *, limit: float | None = None
@@ -139,27 +192,31 @@ class ChildRun:
         Raises:
             ProcessError: It could not be started.
         """
-        self._pump, self._is_done = self._make_pump(), trio.Event()
+        self._pump = self._make_pump()
         tree: ChildTree | None = None
+        facts: ExitFacts | None = None
         try:
             async with open_tree(self.run.launcher, command, ladder=self._cut) as tree:
-                self.has_started = True
+                self._step(Step.START)
                 self.started()
                 await self._serve(tree, text, limit)
         finally:
             if tree is not None:
                 with trio.CancelScope(shield=True):  # the tree is empty: this does not wait
-                    self.facts = await tree.wait_empty()
-                    self.ended(self.facts)
-        assert self.facts is not None
-        return self.facts
+                    facts = await tree.wait_empty()
+                    self._step(Step.EXIT)
+                    self.ended(facts)
+        assert facts is not None
+        return facts
+
+    def _step(self, step: Step) -> None:
+        self._phase.value = TRANSITIONS[self.phase][step]
 
     async def _serve(self, tree: ChildTree, text: bytes, limit: float | None) -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._end_after, self._is_stopped, 0.0, tree)
+            nursery.start_soon(self._end_in_time, tree)
             if self.lingers is not None:
-                for last in (self._is_done, self._pump.stdout_ended):
-                    nursery.start_soon(self._end_after, last, self.lingers, tree)
+                nursery.start_soon(self._finish_after, self._pump.stdout_ended)
             if limit is not None:
                 nursery.start_soon(self._watch, limit, tree)
             if text:
@@ -171,9 +228,14 @@ class ChildRun:
             await tree.wait_exit()  # it may have closed its pipes and continue
             nursery.cancel_scope.cancel()
 
-    async def _end_after(self, event: trio.Event, seconds: float, tree: ChildTree) -> None:
+    async def _finish_after(self, event: trio.Event) -> None:
         await event.wait()
-        await trio.sleep(seconds)
+        self.done()
+
+    async def _end_in_time(self, tree: ChildTree) -> None:
+        await self._phase.wait(lambda phase: phase is not Phase.RUNNING)
+        with trio.move_on_after(math.inf if self.lingers is None else self.lingers):
+            await self._phase.wait(lambda phase: phase is Phase.STOPPING)
         await end_tree(tree, self._ladder, self.polite)
 
     async def _watch(self, limit: float, tree: ChildTree) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
+from sessionmgr.adapter.kit.json_rpc_caller import NO_SUCH_METHOD
 from sessionmgr.adapter.question import Allow, Decision
 from sessionmgr.model import Json, PermissionMode
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("sessionmgr.adapter")
 PROTOCOL: Final = "2025-06-18"
-_NO_SUCH_METHOD: Final = -32601
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,15 @@ class FunctionTool:
 
 _PYTHON: Final[dict[str, object]] = {"type": "object", "description": "a Python object"}
 AnyTool = Annotated[FunctionTool, msgspec.Meta(extra_json_schema=_PYTHON)]
+
+
+def described(tool: FunctionTool) -> dict[str, Json]:
+    """Return what a model is told of a tool, in the words of MCP."""
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": dict(tool.schema),
+    }
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -110,7 +119,7 @@ async def serve(name: str, tools: FunctionTools, message: Json) -> dict[str, Jso
         case "ping":
             answer["result"] = {}
         case "tools/list":
-            answer["result"] = {"tools": [_described(each) for each in tools.tools]}
+            answer["result"] = {"tools": [_listed(each) for each in tools.tools]}
         case "tools/call":
             answer["result"] = await _call(tools, params if isinstance(params, dict) else {})
         case _:
@@ -124,14 +133,9 @@ async def _call(tools: FunctionTools, params: dict[str, Json]) -> dict[str, Json
     return {"content": content, "isError": outcome.failed}
 
 
-def _described(tool: FunctionTool) -> Json:
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "inputSchema": dict(tool.schema),
-        "annotations": {"readOnlyHint": tool.reads_only},
-    }
+def _listed(tool: FunctionTool) -> Json:
+    return {**described(tool), "annotations": {"readOnlyHint": tool.reads_only}}
 
 
 def _error(message: str) -> dict[str, Json]:
-    return {"code": _NO_SUCH_METHOD, "message": message}
+    return {"code": NO_SUCH_METHOD, "message": message}

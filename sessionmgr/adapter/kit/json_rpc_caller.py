@@ -14,11 +14,13 @@ import trio
 
 from sessionmgr.adapter.kit.future import Future
 from sessionmgr.adapter.kit.json_rpc_peer import DEADLINE, PAUSE, TRIES
-from sessionmgr.model import Json
-from sessionmgr.wire import Id
+from sessionmgr.model import Json, encode_json
+from sessionmgr.wire import ErrorResponse, Id, Response
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+NO_SUCH_METHOD: Final = -32601
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -35,6 +37,11 @@ class Refusal(msgspec.Struct, frozen=True):
     code: int
     message: str
 
+    @classmethod
+    def of(cls, error: ErrorResponse) -> Refusal:
+        """Return the refusal that a response is."""
+        return cls(error.code or 0, error.message)
+
 
 class Answer(msgspec.Struct, frozen=True):
     """The answer to a call of ours: JSON, or a refusal."""
@@ -45,6 +52,13 @@ class Answer(msgspec.Struct, frozen=True):
     refusal: Refusal | None = None
     is_remembered: bool = False
     """Whether the connection has answered from memory, without the server."""
+
+    @classmethod
+    def to(cls, call: Call, response: Response | ErrorResponse) -> Answer:
+        """Return the answer to a call that a response is."""
+        if isinstance(response, Response):
+            return cls(call.id, call.method, response.result)
+        return cls(call.id, call.method, refusal=Refusal.of(response))
 
 
 class Asking(msgspec.Struct, frozen=True):
@@ -61,6 +75,13 @@ class Reply(msgspec.Struct, frozen=True):
     id: Id
     result: Json = None
     error: str | None = None
+
+    @property
+    def response(self) -> Response | ErrorResponse:
+        """The message that tells them."""
+        if self.error is None:
+            return Response(self.id, encode_json(self.result))
+        return ErrorResponse(self.id, NO_SUCH_METHOD, self.error)
 
 
 Outgoing: TypeAlias = Call | Reply

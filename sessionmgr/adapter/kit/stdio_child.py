@@ -45,6 +45,8 @@ class StdioChild:
         over: Callable[[], None],
         ladder: Ladder | None = None,
     ) -> None:
+        self.tree: ChildTree | None = None
+        """Its process tree, once it was started."""
         self.facts: ExitFacts | None = None
         """How it exited, once it has."""
         self.hurried = False
@@ -76,14 +78,21 @@ class StdioChild:
         tree = await launcher.spawn(command)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.run, tree)
+            nursery.start_soon(self.live)
             try:
                 yield self
             finally:
                 with trio.CancelScope(shield=True):
                     await self.aclose()
+                nursery.cancel_scope.cancel()
+
+    async def live(self) -> None:
+        """Do what goes on beside the reading; it is cancelled when the child has exited."""
+        await trio.lowlevel.checkpoint()
 
     async def run(self, tree: ChildTree) -> None:
         """Serve its pipes until it has exited, also if this is cancelled."""
+        self.tree = tree
         with trio.CancelScope(shield=True):
             try:
                 async with trio.open_nursery() as nursery:

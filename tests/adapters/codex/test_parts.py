@@ -31,6 +31,7 @@ from sessionmgr_adapters.codex.frames import (
     Limits,
     LimitsChanged,
     MessageDelta,
+    Notice,
     Quiet,
     Settings,
     ThreadClosed,
@@ -41,6 +42,7 @@ from sessionmgr_adapters.codex.frames import (
     TurnError,
     TurnStarted,
     Unknown,
+    Warned,
     Window,
 )
 from sessionmgr_adapters.codex.items import (
@@ -142,6 +144,7 @@ def test_an_item_that_nobody_knows_is_told_as_it_came() -> None:
     assert shown(normalise(ItemStarted(thread_id="t", item=item), state())) == [
         ("raw_received", None)
     ]
+    assert read_item(b'{"type":[],"id":"d"}') == UnknownItem({"type": [], "id": "d"})
 
 
 def test_what_an_agent_of_an_agent_says_is_told_as_its_callers() -> None:
@@ -154,6 +157,21 @@ def test_what_an_agent_of_an_agent_says_is_told_as_its_callers() -> None:
     )
     assert event.parent_tool_call_id == "c"
     assert known.text == ""
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        Warned(thread_id="child", message="the disk is nearly full"),
+        Unknown(thread_id="child", method="thread/dreamed"),
+        ItemEnded(thread_id="child", item=UnknownItem({"type": "dream"})),
+    ],
+)
+def test_what_is_odd_in_the_thread_of_an_agent_is_told_as_its_callers(frame: Notice) -> None:
+    known = state()
+    spawned = CollabAgentToolCall(id="c", tool="spawnAgent", receiver_thread_ids=["child"])
+    normalise(ItemStarted(thread_id="t", item=spawned), known)
+    assert [each.parent_tool_call_id for each in normalise(frame, known)] == ["c"]
 
 
 def test_images_go_with_the_prompt() -> None:
@@ -472,11 +490,6 @@ def test_the_keys_that_its_configuration_names_are_passed_on_as_secrets(tmp_path
     assert secrets({"THE_WORD": "open sesame"}, found) == ("open sesame",)
     (place / "config.toml").write_text("not = [toml")
     assert declared({"CODEX_HOME": str(place)}) == ENVIRONMENT
-
-
-def test_an_item_whose_type_is_not_a_word_is_kept_as_it_is() -> None:
-    said = b'{"type": [], "id": "i"}'
-    assert read_item(said) == UnknownItem({"type": [], "id": "i"})
 
 
 def test_a_line_that_is_no_notice_costs_no_other_line_of_its_read_anything() -> None:

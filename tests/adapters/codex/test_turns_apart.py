@@ -8,6 +8,7 @@ import trio.testing
 from trio.testing import MockClock
 
 from sessionmgr.adapter.kit.json_rpc_caller import Call
+from sessionmgr.errors import OptionInvalid
 from sessionmgr.manager import open_manager
 from sessionmgr.manager.plan import RunWish
 from sessionmgr.model import FailureKind, Json, MessageReceived, MessageSent, RunStarted
@@ -102,20 +103,18 @@ async def test_a_message_that_was_taken_and_never_heard_is_told_of(
     assert [(each.content, each.state) for each in said][-1] == ("more", "dropped")
 
 
-async def test_functions_are_not_dropped_in_silence_where_none_can_be_called(
-    autojump_clock: MockClock,
-) -> None:
-    async def unused(it: Talk) -> None:
-        raise AssertionError(it)
-
+async def test_functions_are_not_dropped_in_silence_where_none_can_be_called() -> None:
     async def nothing(given: dict[str, Json]) -> Json:
         await trio.lowlevel.checkpoint()
         return given
 
-    options = CodexOptions(exec=True, tools=(CodexTool("f", "Do nothing.", nothing),))
-    kind, message = failure(await play(unused, options=options))
-    assert kind == FailureKind.CONFIG_INVALID
-    assert message.startswith("options.tools: ")
+    tools = (CodexTool("f", "Do nothing.", nothing),)
+    with pytest.raises(ValueError, match="calls no functions of ours"):
+        CodexOptions(exec=True, tools=tools)
+    async with open_manager(adapters={"codex": CodexAdapter}) as manager:
+        session = await manager.open_session("codex")
+        with pytest.raises(OptionInvalid, match="tools"):
+            await session.submit("hi", options={"exec": True, "tools": tools})  # type: ignore[dict-item]
 
 
 async def test_functions_are_refused_where_it_is_not_known_what_a_thread_was_begun_with(

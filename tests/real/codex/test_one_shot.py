@@ -20,7 +20,7 @@ from sessionmgr.model import (
     RunStatus,
 )
 from sessionmgr.testing.model_server import Call, Refuse, Say, Script, Think
-from sessionmgr_adapters.codex.exec import run as runs
+from sessionmgr_adapters.codex.exec import driver
 from tests.real.house import PATIENCE, House
 
 PIXEL = base64.b64decode(
@@ -107,7 +107,7 @@ async def a_prompt_may_be_long_and_begin_with_anything(house: House) -> None:
 async def test_it_does_what_an_app_server_does(
     any_house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "LAST_MOMENTS", PATIENCE)  # each goes by itself, however slow
+    monkeypatch.setattr(driver, "LAST_MOMENTS", PATIENCE)  # each goes by itself, however slow
     config = any_house.work.parent / "codex" / "config.toml"
     before = config.read_text()
     async with trio.open_nursery() as nursery:

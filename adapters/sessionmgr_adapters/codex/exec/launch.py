@@ -128,7 +128,12 @@ def make_spec(run: RunContext, options: CodexOptions, limits: Bounds) -> OneShot
     wished, secret = parted(_wished(run, options, known, projects))
     if secret:
         require_free(options.command)
-    wished |= _said(run) | _confines(limits) | launch.secrecy(options, (*known, *projects))
+    wished |= launch.given(
+        model=run.model,
+        model_reasoning_effort=run.effort,
+        developer_instructions=run.system_prompt,
+    )
+    wished |= _confines(limits) | launch.secrecy(options, (*known, *projects))
     return OneShotSpec(
         program=options.command,
         cwd=run.cwd,
@@ -163,15 +168,6 @@ def _wished(
         for name, tools in each.servers.items():
             servers[name] = (*servers.get(name, ()), *tools)
     return all_asked(wished, servers, projects)
-
-
-def _said(run: RunContext) -> dict[str, Json]:
-    said: dict[str, Json] = {
-        "model": run.model,
-        "model_reasoning_effort": run.effort,
-        "developer_instructions": run.system_prompt,
-    }
-    return {name: value for name, value in said.items() if value is not None}
 
 
 def _confines(limits: Bounds) -> dict[str, Json]:

@@ -12,8 +12,8 @@ from sessionmgr.model import FailureKind, Json
 from sessionmgr_adapters.codex.configured import put_together
 from sessionmgr_adapters.codex.exec.launch import PROFILE
 from sessionmgr_adapters.codex.exec.profile import linked, parted, require_free
+from tests.adapters.codex.exec.test_driver import BEGIN, DONE, manager as manager, played
 from tests.adapters.codex.exec.test_launch import spec
-from tests.adapters.codex.exec.test_run import BEGIN, DONE, manager as manager, played
 
 SECRETS = ["Token abc123", "k3y-0123456789", "tok-1", "pass-1"]
 SETTINGS: dict[str, Json] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from typing import TYPE_CHECKING, Final
 
+from sessionmgr.model import ErrorOccurred, Failure, FailureKind
 from sessionmgr.wire.lines import LineDecoder
 
 if TYPE_CHECKING:
@@ -58,3 +59,13 @@ class Output:
         if text:
             self._texts.append(text)
         return text
+
+
+def left_out(name: str, count: int) -> ErrorOccurred:
+    """Return the warning that `count` bytes of a stream were not kept."""
+    failure = Failure(
+        kind=FailureKind.PROVIDER_ERROR,
+        message=f"{name} grew past what is kept: the last {count} bytes are left out",
+        phase="turn",
+    )
+    return ErrorOccurred(failure=failure, severity="warning")

@@ -180,7 +180,12 @@ async def neighbour_of_a_crash(tmp_path: Path) -> None:
     """Have two runs read at once, of which the first crashes; the other is to hear its own."""
     steps: list[Step] = [
         *TWO_RUNS,
-        together(message("too much"), message("on", OTHER)),
+        # Not a message: the connection has nothing to note of what a model says.
+        together(
+            tells("thread/name/updated", THREAD, name="-"),
+            tells("warning", THREAD, message="too much"),
+            message("on", OTHER),
+        ),
         hears("thread/unsubscribe", threadId=THREAD),
         answers(10, {"status": "unsubscribed"}),
         tells("thread/closed", THREAD),

@@ -55,23 +55,18 @@ async def play(
     run.played = (adapter, beside)
     if not run.is_on:  # it was ended just after its start
         _interrupt_or_cut(run)
+    crash: BaseException | None = None
     try:
-        await _play(run, adapter, context)
+        try:
+            await adapter.run(context)
+        finally:
+            crash = await _end_interruption(run)  # shielded  # noqa: ASYNC102
+        if crash is not None:
+            raise crash
     except BaseException as error:
-        run.task_ended(_crash_of(run, error))
+        run.task_ended(_crash_of(run, error) or crash)
         raise
     run.task_ended(None)
-
-
-async def _play(run: RunState, adapter: ProviderAdapter, context: RunContext) -> None:
-    try:
-        await adapter.run(context)
-    except BaseException:
-        await _end_interruption(run)  # shielded  # noqa: ASYNC102
-        raise
-    crash = await _end_interruption(run)
-    if crash is not None:
-        raise crash
 
 
 async def _end_interruption(run: RunState) -> BaseException | None:

@@ -207,10 +207,9 @@ class ProviderBranch:
             self._refuse(entry, f"{self.name} was not restarted in time")
 
     def _recall(self, entry: RunState) -> None:
-        """Take back the start of a run that is to end."""
+        """Take back the start of a run that has ended."""
         self._sent.pop(entry, None)
-        entry.context = None
-        self._refuse(entry)
+        self._waiting.pop(entry, None)
 
     def _refuse(self, entry: RunState, why: str | None = None) -> None:
         self._waiting.pop(entry, None)

@@ -381,14 +381,12 @@ class Recorder:
         """Have a run's task started."""
         if self._is_within_budgets(run):
             self._tables.launch(run)
-        else:
-            run.never_began("its budget is used up")
 
     def _is_within_budgets(self, entry: RunState) -> bool:
         """Give a starting run the remainder of its outer budgets; end the run if none is left."""
         spent = why_spent(self._tables, self.live, entry.plan.wish)
         if spent is not None:
-            entry.claim(Stop(cause=Cause.BUDGET, detail=spent))
+            entry.end(Stop(cause=Cause.BUDGET, detail=spent))
             return False
         budget = budget_now(self._tables, self.live, entry.plan.wish)
         if budget != entry.spec.budget:

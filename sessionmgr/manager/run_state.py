@@ -50,9 +50,11 @@ class Phase(StrEnum):
     STOPPING = "stopping"
     """It was ended, by its provider or another; its task has the grace to return."""
     CUT = "cut"
-    """Its task was cancelled, and is given a moment to leave."""
+    """Its task was cancelled before the grace was over, and has until a moment after that."""
+    LATE = "late"
+    """The grace is over: its task was cancelled, and has a moment to leave."""
     OVER = "over"
-    """Its task has ended, never began, or was abandoned."""
+    """Its task has ended, will never begin, or was abandoned."""
 
 
 class Step(StrEnum):
@@ -64,6 +66,8 @@ class Step(StrEnum):
     """Its task was started."""
     STOP = "stop"
     """The first reason for its end was given."""
+    CUT = "cut"
+    """Its task was cancelled, because its provider cannot be interrupted."""
     GRACE_OVER = "grace_over"
     """The time that it had for this phase of its end is over."""
     TASK_OVER = "task_over"
@@ -74,12 +78,17 @@ TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
     Phase.WAITING: {Step.DISPATCH: Phase.DISPATCHED, Step.STOP: Phase.OVER},
     Phase.DISPATCHED: {
         Step.START: Phase.RUNNING,
-        Step.STOP: Phase.STOPPING,
+        Step.STOP: Phase.OVER,
         Step.TASK_OVER: Phase.OVER,
     },
     Phase.RUNNING: {Step.STOP: Phase.STOPPING, Step.TASK_OVER: Phase.OVER},
-    Phase.STOPPING: {Step.GRACE_OVER: Phase.CUT, Step.TASK_OVER: Phase.OVER},
+    Phase.STOPPING: {
+        Step.CUT: Phase.CUT,
+        Step.GRACE_OVER: Phase.LATE,
+        Step.TASK_OVER: Phase.OVER,
+    },
     Phase.CUT: {Step.GRACE_OVER: Phase.OVER, Step.TASK_OVER: Phase.OVER},
+    Phase.LATE: {Step.GRACE_OVER: Phase.OVER, Step.TASK_OVER: Phase.OVER},
     Phase.OVER: {},
 }
 
@@ -90,8 +99,8 @@ class RunState:
     __slots__ = (
         *("_previews", "_record", "_timeouts", "abandon_at", "admitted", "context"),
         *("dispatched_at", "due", "ended", "explained", "follow_up", "gone", "grace"),
-        *("in_turn", "inbox", "interruption", "is_cut", "is_launched", "is_noted", "last_sign"),
-        *("live", "message_id", "negotiation", "pause", "phase", "plan", "played", "provider"),
+        *("in_turn", "inbox", "interruption", "last_sign", "live", "message_id", "negotiation"),
+        *("pause", "phase", "plan", "played", "provider"),
         *("questions", "recall", "run_id", "seen", "session_id", "spec", "stop", "stopped_at"),
         *("stopped_in", "streams", "task", "undelivered", "warned_at", "warned_of_deadline"),
         *("watch_number", "watched_until"),
@@ -148,12 +157,6 @@ class RunState:
         self.due = inf
         """When the time of the present phase of its end is up, by trio's clock."""
         self.abandon_at = inf
-        self.is_cut = False
-        """Whether the task was cancelled."""
-        self.is_noted = False
-        """Whether the record says that the task did not end in time."""
-        self.is_launched = False
-        """Whether it has, or had, a task."""
         self.admitted: Final = Latch()
         """Set when its admission is stored."""
         self.ended: Final = Latch()
@@ -223,6 +226,21 @@ class RunState:
         """Whether its task may be started."""
         return Step.START in TRANSITIONS[self.phase]
 
+    @property
+    def was_cut(self) -> bool:
+        """Whether its task, which has not reported its end, was cancelled."""
+        return self.phase in (Phase.CUT, Phase.LATE, Phase.OVER)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its task was cancelled when the grace was over, and is still there."""
+        return self.phase is Phase.LATE
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether it is over, and its task is still there."""
+        return self.phase is Phase.OVER and not self.gone.is_set()
+
     play = shutdown.play
     interrupt = shutdown.interrupt
     ask = approval.ask
@@ -234,8 +252,15 @@ class RunState:
             self.phase = TRANSITIONS[self.phase][step]
         except KeyError:
             raise IllegalTransition(self.phase, step) from None
-        if self.phase is Phase.OVER and not self.is_launched:
+        if self.phase is Phase.OVER and step is not Step.GRACE_OVER:  # else its task is still there
             self.gone.set()
+
+    def _can_advance(self, step: Step) -> bool:
+        """Take a step if the phase has it; return whether it has."""
+        if step not in TRANSITIONS[self.phase]:
+            return False
+        self._advance(step)
+        return True
 
     def dispatch(self) -> None:
         """Note that it has its turn."""
@@ -243,15 +268,18 @@ class RunState:
 
     def launched(self, task: Task[None]) -> None:
         """Note that the adapter has launched its task."""
-        self.task, self.recall, self.is_launched = task, None, True
         self._advance(Step.START)
+        self.task, self.recall = task, None
 
     def claim(self, stop: Stop) -> bool:
         """Give the reason of its end, past every queue; False if it is ending already."""
-        if Step.STOP not in TRANSITIONS[self.phase]:
+        if not self._can_advance(Step.STOP):
             return False
         self._stop_for(stop)
-        self._advance(Step.STOP)
+        recall = self.recall
+        if self.phase is Phase.OVER and recall is not None:
+            self.context = self.recall = None
+            recall()
         return True
 
     def _stop_for(self, stop: Stop) -> bool:
@@ -269,7 +297,7 @@ class RunState:
         if not self.claim(stop):
             return False
         self.pause = pause
-        if self.phase is Phase.OVER:  # it waited for its turn, and has no task to be ended
+        if self.phase is Phase.OVER:  # it has no task to be ended
             self.live.commands.task_never_began(self, "")
         else:
             self.live.commands.stop(self)
@@ -278,18 +306,12 @@ class RunState:
         return True
 
     def cut(self) -> bool:
-        """Note that its task is cut; False if it is not one that has the grace to end."""
-        return self._grace_over(Phase.CUT)
+        """Note that its task is cut; False if it has not the grace to end."""
+        return self._can_advance(Step.CUT)
 
-    def abandon(self) -> bool:
-        """Note that its task is abandoned; False if it was not cut before."""
-        return self._grace_over(Phase.OVER)
-
-    def _grace_over(self, then: Phase) -> bool:
-        if TRANSITIONS[self.phase].get(Step.GRACE_OVER) is not then:
-            return False
-        self._advance(Step.GRACE_OVER)
-        return True
+    def grace_over(self) -> bool:
+        """Note that the time for this phase of its end is over; False if it is not ending."""
+        return self._can_advance(Step.GRACE_OVER)
 
     def task_ended(self, error: BaseException | None) -> None:
         """Note the end of its task: `run` returned, was cancelled, or raised `error`."""
@@ -297,16 +319,11 @@ class RunState:
         self.live.commands.task_ended(self, error)
 
     def never_began(self, why: str) -> None:
-        """Have the recorder end it, because its task will not begin."""
-        if self.drop():
+        """Have the recorder end it, because its task will not begin, unless it has none already."""
+        self.context = self.recall = None
+        if not self.gone.is_set():
+            self._leave()
             self.live.commands.task_never_began(self, why)
-
-    def drop(self) -> bool:
-        """Note that its task will not begin; False if it is known to have none."""
-        if self.gone.is_set():
-            return False
-        self._leave()
-        return True
 
     def _leave(self) -> None:
         if self.phase is not Phase.OVER:  # else it was abandoned

@@ -99,7 +99,6 @@ class Transitions:
         """End a run that never came to its provider."""
         failure = Failure(kind=FailureKind.ADAPTER_CRASHED, message=why, retryable=True)
         entry.conclude(Stop(cause=Cause.ADAPTER_CRASH, failure=failure))
-        entry.drop()
         if draft.fold(entry).status not in TERMINAL:
             draft.write(entry, _message(entry, "dropped"))
         self._end(draft, entry)

@@ -12,6 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 import trio
+from msgspec.structs import replace
 
 from sessionmgr.adapter.run_context import Stop
 from sessionmgr.errors import IllegalTransition
@@ -97,13 +98,12 @@ class RunState:
     """One run: its wish, its phase, its record, and what its adapter and its handles share."""
 
     __slots__ = (
-        *("_previews", "_record", "_timeouts", "abandon_at", "admitted", "context"),
+        *("_previews", "_recall", "_record", "_timeouts", "abandon_at", "admitted", "context"),
         *("dispatched_at", "due", "ended", "explained", "follow_up", "gone", "grace"),
         *("in_turn", "inbox", "interruption", "last_sign", "live", "message_id", "negotiation"),
-        *("pause", "phase", "plan", "played", "provider"),
-        *("questions", "recall", "run_id", "seen", "session_id", "spec", "stop", "stopped_at"),
-        *("stopped_in", "streams", "task", "undelivered", "warned_at", "warned_of_deadline"),
-        *("watch_number", "watched_until"),
+        *("pause", "phase", "plan", "played", "provider", "questions", "run_id", "seen"),
+        *("session_id", "spec", "stop", "stopped_at", "stopped_in", "streams", "task"),
+        *("undelivered", "warned_at", "warned_of_deadline", "watch_number", "watched_until"),
     )
 
     def __init__(
@@ -147,7 +147,7 @@ class RunState:
         self.phase = Phase.WAITING
         self.context: RunContext | None = None
         """The run as the adapter to which its start was sent sees it."""
-        self.recall: Callable[[], None] | None = None
+        self._recall: Callable[[], None] | None = None
         """Takes its start back; None once the adapter has launched the task."""
         self.task: Task[None] | None = None
         """The task, once the adapter has launched it."""
@@ -269,17 +269,15 @@ class RunState:
     def launched(self, task: Task[None]) -> None:
         """Note that the adapter has launched its task."""
         self._advance(Step.START)
-        self.task, self.recall = task, None
+        self.task, self._recall = task, None
 
     def claim(self, stop: Stop) -> bool:
         """Give the reason of its end, past every queue; False if it is ending already."""
         if not self._can_advance(Step.STOP):
             return False
         self._stop_for(stop)
-        recall = self.recall
-        if self.phase is Phase.OVER and recall is not None:
-            self.context = self.recall = None
-            recall()
+        if self.phase is Phase.OVER:
+            self._take_back()
         return True
 
     def _stop_for(self, stop: Stop) -> bool:
@@ -320,10 +318,16 @@ class RunState:
 
     def never_began(self, why: str) -> None:
         """Have the recorder end it, because its task will not begin, unless it has none already."""
-        self.context = self.recall = None
+        self._take_back()
         if not self.gone.is_set():
             self._leave()
             self.live.commands.task_never_began(self, why)
+
+    def _take_back(self) -> None:
+        """Take its start back from the adapter, which has not launched it, or from who keeps it."""
+        recall, self._recall, self.context = self._recall, None, None
+        if recall is not None:
+            recall()
 
     def _leave(self) -> None:
         if self.phase is not Phase.OVER:  # else it was abandoned
@@ -360,8 +364,19 @@ class RunState:
         """Return a text without the secrets that are known by now."""
         return self.live.redactor.text.redact(text)
 
-    def sent(self) -> bool:
+    def resume_session(self) -> None:
+        """Have it resume its session's provider session, unless it has one to resume."""
+        known = self.live.provider_session_id
+        if self.spec.provider_session_id is None and known is not None:
+            self.spec = replace(self.spec, provider_session_id=known)
+
+    def put_off(self, recall: Callable[[], None]) -> None:
+        """Note that its start waits for an adapter."""
+        self.context, self._recall = None, recall
+
+    def sent_to(self, context: RunContext, recall: Callable[[], None]) -> bool:
         """Note that its start was sent to the adapter; False if that is its second start."""
+        self.context, self._recall = context, recall
         self.last_sign = trio.current_time()
         if self.dispatched_at is not None:
             return False

@@ -249,7 +249,7 @@ async def test_a_run_that_was_not_launched_is_over_when_it_is_stopped_and_its_st
 ) -> None:
     run = await in_phase(Phase.DISPATCHED)
     took_back: list[RunState] = []
-    run.recall = lambda: took_back.append(run)
+    run.put_off(lambda: took_back.append(run))
     assert run.end(Stop(cause=Cause.CALLER))
     assert (run.phase, run.gone.is_set(), run.due) == (Phase.OVER, True, math.inf)
     assert took_back == [run]
@@ -287,7 +287,6 @@ async def test_a_run_whose_recorder_has_died_is_cut_or_over_at_once(
 NOTES = {
     "shutdown.py": {"abandon_at", "due", "interruption", "played"},
     "timeouts.py": {"warned_at", "warned_of_deadline", "watch_number", "watched_until"},
-    "provider_branch.py": {"context", "recall", "spec"},
 }
 RECORDER = {"run_state.py", "recorder.py", "transitions.py"}
 

@@ -126,8 +126,8 @@ class Commands:
         """Store what became of such a message."""
         self._put(Transitions.delivered, message, fate)
 
-    def timer(self, run: RunState, *events: Event) -> None:
-        """Store what the manager itself has to say of a run: that a timeout warns or acts."""
+    def note(self, run: RunState, *events: Event) -> None:
+        """Store what the manager itself has to say of a run: a timeout's warning, say."""
         self._put(Transitions.noted, run, events)
 
     def narrow(self, run: RunState, negotiation: Negotiation) -> None:

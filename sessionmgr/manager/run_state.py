@@ -409,4 +409,4 @@ class RunState:
         }
         silent = round(now - self.last_sign, 3)
         stalled = StallSuspected(state=clock, silent_for=silent, evidence=evidence, synthetic=True)
-        self.live.commands.timer(self, stalled)
+        self.live.commands.note(self, stalled)

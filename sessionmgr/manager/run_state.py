@@ -1,13 +1,13 @@
 """One run, from its admission until its task has ended: what it is to do, and how far it is.
 
 Its phase is written by the methods here, which the session's recorder and the commands that it
-hands out call; each takes a step of `TRANSITIONS`. The record (`RunState.run`) is adopted from what
-is stored, so it may be behind the phase while the store is slow, and is never ahead of it.
+hands out call; each takes a step of the table in `run_phase`. The record (`RunState.run`) is
+adopted from what is stored, so it may be behind the phase while the store is slow, and is never
+ahead of it.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +18,7 @@ from sessionmgr.adapter.run_context import Stop
 from sessionmgr.errors import IllegalTransition
 from sessionmgr.manager import approval, shutdown
 from sessionmgr.manager.lazy_event import Latch
+from sessionmgr.manager.run_phase import TRANSITIONS, Phase, Step
 from sessionmgr.manager.streams import Streams
 from sessionmgr.model import TERMINAL, Cause, Run, StallSuspected, reduce_all
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.run_context import RunContext
     from sessionmgr.manager.approval import Question
-    from sessionmgr.manager.commands import PauseOrder
     from sessionmgr.manager.inbox import Inbox
+    from sessionmgr.manager.pause import PauseOrder
     from sessionmgr.manager.plan import Plan
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.manager.timeouts import TimeoutScheduler
@@ -37,61 +38,6 @@ if TYPE_CHECKING:
 
 COUNTED_TOGETHER: Final = 64
 """So many previews are counted by the record at once."""
-
-
-class Phase(StrEnum):
-    """How far a run is, from its admission until nothing of it counts any more."""
-
-    WAITING = "waiting"
-    """It was admitted; the session's run before it has not ended."""
-    DISPATCHED = "dispatched"
-    """It has its turn: its prompt is stored, then its task is started."""
-    RUNNING = "running"
-    """Its task runs."""
-    STOPPING = "stopping"
-    """It was ended, by its provider or another; its task has the grace to return."""
-    CUT = "cut"
-    """Its task was cancelled before the grace was over, and has until a moment after that."""
-    LATE = "late"
-    """The grace is over: its task was cancelled, and has a moment to leave."""
-    OVER = "over"
-    """Its task has ended, will never begin, or was abandoned."""
-
-
-class Step(StrEnum):
-    """What moves a run from one phase to the next."""
-
-    DISPATCH = "dispatch"
-    """It has its turn."""
-    START = "start"
-    """Its task was started."""
-    STOP = "stop"
-    """The first reason for its end was given."""
-    CUT = "cut"
-    """Its task was cancelled, because its provider cannot be interrupted."""
-    GRACE_OVER = "grace_over"
-    """The time that it had for this phase of its end is over."""
-    TASK_OVER = "task_over"
-    """Its task has ended, or will never begin."""
-
-
-TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
-    Phase.WAITING: {Step.DISPATCH: Phase.DISPATCHED, Step.STOP: Phase.OVER},
-    Phase.DISPATCHED: {
-        Step.START: Phase.RUNNING,
-        Step.STOP: Phase.OVER,
-        Step.TASK_OVER: Phase.OVER,
-    },
-    Phase.RUNNING: {Step.STOP: Phase.STOPPING, Step.TASK_OVER: Phase.OVER},
-    Phase.STOPPING: {
-        Step.CUT: Phase.CUT,
-        Step.GRACE_OVER: Phase.LATE,
-        Step.TASK_OVER: Phase.OVER,
-    },
-    Phase.CUT: {Step.GRACE_OVER: Phase.OVER, Step.TASK_OVER: Phase.OVER},
-    Phase.LATE: {Step.GRACE_OVER: Phase.OVER, Step.TASK_OVER: Phase.OVER},
-    Phase.OVER: {},
-}
 
 
 class RunState:

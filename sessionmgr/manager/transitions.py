@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from sessionmgr.adapter.question import Allow, Deny
 from sessionmgr.adapter.run_context import Stop
-from sessionmgr.manager.append_batch import crashed, started
+from sessionmgr.manager.append_batch import started
+from sessionmgr.manager.terminal_events import crashed
 from sessionmgr.model import (
     TERMINAL,
     Cause,

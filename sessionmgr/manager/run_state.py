@@ -201,7 +201,7 @@ class RunState:
         if self.phase is Phase.OVER and step is not Step.GRACE_OVER:  # else its task is still there
             self.gone.set()
 
-    def _can_advance(self, step: Step) -> bool:
+    def _try_to_advance(self, step: Step) -> bool:
         """Take a step if the phase has it; return whether it has."""
         if step not in TRANSITIONS[self.phase]:
             return False
@@ -219,7 +219,7 @@ class RunState:
 
     def claim(self, stop: Stop) -> bool:
         """Give the reason of its end, past every queue; False if it is ending already."""
-        if not self._can_advance(Step.STOP):
+        if not self._try_to_advance(Step.STOP):
             return False
         self._stop_for(stop)
         if self.phase is Phase.OVER:
@@ -251,11 +251,11 @@ class RunState:
 
     def cut(self) -> bool:
         """Note that its task is cut; False if it has not the grace to end."""
-        return self._can_advance(Step.CUT)
+        return self._try_to_advance(Step.CUT)
 
     def grace_over(self) -> bool:
         """Note that the time for this phase of its end is over; False if it is not ending."""
-        return self._can_advance(Step.GRACE_OVER)
+        return self._try_to_advance(Step.GRACE_OVER)
 
     def task_ended(self, error: BaseException | None) -> None:
         """Note the end of its task: `run` returned, was cancelled, or raised `error`."""

@@ -11,38 +11,28 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 
 from sessionmgr.adapter.run_context import Stop
+from sessionmgr.manager.terminal_events import PROVIDERS_OWN, terminal, too_late
 from sessionmgr.model import (
     EVENT_TYPES,
     TERMINAL,
-    TERMINAL_TYPES,
     TRANSITIONS,
     Cause,
-    ErrorOccurred,
     Event,
-    Failure,
-    FailureKind,
     MessageSent,
     MessageStreamed,
     ReasoningStreamed,
-    RunCancelled,
     RunEnded,
-    RunFailed,
-    RunPaused,
-    RunRateLimited,
     RunStarted,
     RunStatus,
-    RunTimedOut,
     SessionCreated,
     TokenUsageUpdated,
     ToolCallUpdated,
-    TurnCompleted,
     decode_event,
     encode_event,
     encode_events,
     reduce_all,
     stamp,
 )
-from sessionmgr.model.end import ENDS
 from sessionmgr.model.status import STEPS
 from sessionmgr.store.row import EventRow, LedgerRow
 
@@ -55,13 +45,6 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("sessionmgr.manager")
 
-_TERMINAL_EVENTS: Final[dict[RunStatus, type[RunEnded]]] = {
-    RunStatus.FAILED: RunFailed,
-    RunStatus.CANCELLED: RunCancelled,
-    RunStatus.TIMED_OUT: RunTimedOut,
-    RunStatus.RATE_LIMITED: RunRateLimited,
-    RunStatus.PAUSED: RunPaused,
-}
 _NO_FOLDS: Final[Mapping[RunState, Run]] = {}
 # Previews do not change a record so that it would have to be written again.
 _PREVIEWS: Final = frozenset({MessageStreamed, ReasoningStreamed, ToolCallUpdated})
@@ -333,7 +316,7 @@ class AppendBatch:
         entry.conclude(Stop(cause=Cause.PROVIDER))  # an end that was told as a plain event
         stop = entry.stop
         if run.status in TERMINAL or stop is None or stop.cause not in PROVIDERS_OWN:
-            self.write(entry, *_too_late(event))
+            self.write(entry, *too_late(event))
             return False
         if run.status is RunStatus.PENDING:
             self.write(entry, started(entry, RunStarted(synthetic=True)))
@@ -345,30 +328,6 @@ class AppendBatch:
     def has_ended(self, entry: RunState) -> bool:
         """Say whether the run is over with this draft, and was not before."""
         return entry.run.status not in TERMINAL and self.fold(entry).status in TERMINAL
-
-
-PROVIDERS_OWN: Final = {Cause.PROVIDER, Cause.PROVIDER_ERROR, Cause.RATE_LIMIT}
-"""Causes of the ends that a provider tells."""
-
-
-def terminal(stop: Stop, run: Run) -> RunEnded:
-    """Make the terminal event that `stop` stands for."""
-    if stop.cause is Cause.PROVIDER:  # it said so, and that could not be written down
-        stop = Stop(cause=Cause.ADAPTER_CRASH, failure=crashed(None))
-    end = ENDS[stop.cause]
-    failure = stop.failure
-    if failure is None and end.kind is not None:
-        failure = Failure(
-            kind=end.kind,
-            message=stop.detail or stop.cause.value,
-            # Its provider session is unchanged, regardless of what ended the run.
-            resumable=run.provider_session_id is not None,
-        )
-    elif failure is not None and stop.cause is Cause.ADAPTER_CRASH:
-        failure = msgspec.structs.replace(failure, resumable=run.provider_session_id is not None)
-    return _TERMINAL_EVENTS[end.status](
-        failure=failure, reason=end.reason, detail=stop.detail, usage=run.usage, cost=run.cost
-    )
 
 
 def started(entry: RunState, event: RunStarted) -> RunStarted:
@@ -385,26 +344,6 @@ def started(entry: RunState, event: RunStarted) -> RunStarted:
         metadata=entry.plan.wish.metadata,
         asked=entry.plan.asked,
     )
-
-
-def crashed(error: BaseException | None) -> Failure:
-    """Say what it means that an adapter's `run` left without an end."""
-    if error is None:
-        message = "the adapter's run returned without telling how it ended"
-    elif not isinstance(error, Exception):
-        message = "its provider went down"
-    else:
-        message = f"the adapter crashed: {type(error).__name__}: {error}"
-    return Failure(kind=FailureKind.ADAPTER_CRASHED, message=message)
-
-
-def _too_late(event: RunEnded) -> tuple[Event, ...]:
-    """Turn an end that came too late into what may still be told."""
-    assert event.type in TERMINAL_TYPES
-    turn = TurnCompleted(stop_reason=event.stop_reason)
-    if event.failure is None:
-        return (turn,)
-    return (ErrorOccurred(failure=event.failure, severity="warning"), turn)
 
 
 def _booked(event: TokenUsageUpdated, run_id: str, run: Run) -> LedgerRow:

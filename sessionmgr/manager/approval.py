@@ -117,7 +117,7 @@ async def _answer(entry: RunState, question: Question, approve: Approve) -> Deci
         log.exception("event=approve_crashed run=%s", entry.id)
         message = f"approve() raised {type(error).__name__}: {error}"
         failure = Failure(kind=FailureKind.APPROVAL_UNANSWERED, message=message)
-        entry.live.commands.timer(entry, ErrorOccurred(failure=failure))
+        entry.live.commands.note(entry, ErrorOccurred(failure=failure))
         return Deny(reason=message, by="default")
 
 
@@ -154,7 +154,7 @@ def _note(entry: RunState, question: Question, limit: float, waited: float) -> N
     stalled = StallSuspected(
         state="approval", silent_for=float(waited), evidence=evidence, synthetic=True
     )
-    entry.live.commands.timer(entry, stalled)
+    entry.live.commands.note(entry, stalled)
 
 
 def _checked(decision: object) -> Decision:

@@ -104,6 +104,18 @@ def watch(run: Run, clocks: Clocks, *, seen: bool, in_turn: bool) -> Watch | Non
     return _half_way("drain" if run.open_tasks else "idle", clocks)
 
 
+def explanation(run: Run, *, seen: bool, in_turn: bool) -> tuple[object, ...]:
+    """Return what of a run says why it is silent: with that, the clock that runs may change."""
+    return (
+        seen,
+        in_turn,
+        bool(run.open_tools),
+        bool(run.open_approvals),
+        bool(run.open_tasks),
+        run.turns,
+    )
+
+
 def _half_way(clock: str, clocks: Clocks) -> Watch | None:
     limit = clocks.of(clock)
     return _armed(Watch(clock, limit / 2, limit))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from sessionmgr.manager.append_batch import PROVIDERS_OWN
 from sessionmgr.manager.inbox import Urgency
+from sessionmgr.manager.terminal_events import PROVIDERS_OWN
 from sessionmgr.manager.transitions import Transitions
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.inbox import Inbox
     from sessionmgr.manager.lazy_event import Latch
     from sessionmgr.manager.run_state import RunState
-    from sessionmgr.model import Event, Json, Negotiation
+    from sessionmgr.model import Event, Negotiation
 
 
 Fate: TypeAlias = Literal["sent", "dropped", "unknown"]
@@ -51,16 +51,6 @@ class Message(msgspec.Struct):
     """Whether the provider may have it."""
     fate: Fate | None = None
     """What became of it; None for good, if its recorder died meanwhile."""
-
-
-class PauseOrder(msgspec.Struct, frozen=True):
-    """The order to pause a run, and what its snapshot is to hold."""
-
-    snapshot_id: str
-    node: str | None
-    state: Json
-    message: str | None
-    asked: dict[str, Json]
 
 
 class Commands:
@@ -126,8 +116,8 @@ class Commands:
         """Store what became of such a message."""
         self._put(Transitions.delivered, message, fate)
 
-    def timer(self, run: RunState, *events: Event) -> None:
-        """Store what the manager itself has to say of a run: that a timeout warns or acts."""
+    def note(self, run: RunState, *events: Event) -> None:
+        """Store what the manager itself has to say of a run: a timeout's warning, say."""
         self._put(Transitions.noted, run, events)
 
     def narrow(self, run: RunState, negotiation: Negotiation) -> None:

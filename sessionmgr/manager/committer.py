@@ -205,7 +205,8 @@ class Committer:
             outcomes = await self._tables.store.append_all(appends)
         except (StoreClosed, StoreUnusable) as error:
             outcomes = [error] * len(group)
-        except Exception as error:  # noqa: BLE001  # of one of them, perhaps
+        except Exception as error:  # noqa: BLE001  # see below
+            # Our stores never raise another; a caller's own that does costs only who causes it.
             log.warning("event=group_not_stored appends=%d why=%r", len(group), error)
             outcomes = [await self._outcome(append) for append in appends]
         for recorder, outcome in zip(group, outcomes, strict=True):

@@ -19,6 +19,7 @@ from sessionmgr.manager.shutdown import Lifetime
 from sessionmgr.manager.timeouts import TimeoutScheduler
 from sessionmgr.model import Kind, new_id
 from sessionmgr.model.moment import written
+from sessionmgr.waiting import RepeatedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -62,7 +63,7 @@ class Orphans:
 
     def __init__(self) -> None:
         self._sessions: list[SessionState] = []
-        self._came = trio.Event()
+        self._came: Final = RepeatedEvent()
 
     def put(self, live: SessionState) -> None:
         """Add a session."""
@@ -77,7 +78,6 @@ class Orphans:
     async def take(self) -> list[SessionState]:
         """Wait until there is one, and take all there are."""
         while not self._sessions:
-            self._came = trio.Event()
             await self._came.wait()
         return self.drain()
 

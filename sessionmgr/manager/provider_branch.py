@@ -189,14 +189,13 @@ class ProviderBranch:
     def _disconnect(self) -> None:
         """Take back the starts that the adapter has not handled."""
         self._actors = None
-        for entry in [entry for entry in self._sent if entry.recall is not None]:
+        for entry in [entry for entry in self._sent if entry.can_start]:
             del self._sent[entry]
-            entry.context = None
             self._put_off(entry)
 
     def _put_off(self, entry: RunState) -> None:
         """Have a run wait for the restart of the branch."""
-        entry.recall = partial(self._recall, entry)
+        entry.put_off(partial(self._recall, entry))
         limit = entry.plan.clocks.of("start") or LONGEST_WAIT
         self._waiting[entry] = trio.current_time() + limit
 
@@ -207,14 +206,11 @@ class ProviderBranch:
             self._refuse(entry, f"{self.name} was not restarted in time")
 
     def _recall(self, entry: RunState) -> None:
-        """Take back the start of a run that is to end."""
+        """Take back the start of a run that has ended."""
         self._sent.pop(entry, None)
-        entry.context = None
-        self._refuse(entry)
+        self._waiting.pop(entry, None)
 
     def _refuse(self, entry: RunState, why: str | None = None) -> None:
-        self._waiting.pop(entry, None)
-        entry.recall = None
         entry.never_began(why or self.why_down)
 
     def go_down(self, why: str) -> None:
@@ -256,9 +252,7 @@ class ProviderBranch:
             self._send(entry, self._actors[0])
 
     def _send(self, entry: RunState, adapter: Ref[ProviderAdapter]) -> None:
-        live = entry.live
-        if entry.spec.provider_session_id is None and live.provider_session_id is not None:
-            entry.spec = replace(entry.spec, provider_session_id=live.provider_session_id)
+        entry.resume_session()
         run = RunContext(
             entry,
             entry.spec,
@@ -272,14 +266,13 @@ class ProviderBranch:
             self._refuse(entry, f"{self.name} does not handle its messages: {error}")
             return
         self._sent[entry] = None
-        entry.context, entry.recall = run, partial(self._recall, entry)
-        if entry.sent():  # else this is its second start, and its timeouts run
+        is_first = entry.sent_to(run, partial(self._recall, entry))
+        if is_first:  # else its timeouts run
             self._watch(entry)
 
     def _gone(self, entry: RunState) -> None:
         """Note the end of a run's task; one that was stopped before it began cannot report it."""
         del self._sent[entry]
-        entry.context = None
         entry.never_began(self.why_down)
 
     def _narrow(self, entry: RunState, live: Mapping[str, Support]) -> None:

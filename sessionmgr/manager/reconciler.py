@@ -18,14 +18,13 @@ from msgspec.structs import replace
 
 from sessionmgr.adapter.run_context import Stop
 from sessionmgr.errors import LeaseHeld, UnknownId
-from sessionmgr.manager.append_batch import terminal
 from sessionmgr.manager.identity import is_alive, is_gone
 from sessionmgr.manager.spool import without_secrets
 from sessionmgr.manager.stored_records import KEYS, all_runs, fold, read_run
+from sessionmgr.manager.terminal_events import interrupted, terminal
 from sessionmgr.model import (
     TERMINAL,
     Cause,
-    Cost,
     Event,
     Failure,
     FailureKind,
@@ -337,7 +336,7 @@ class Reconciler:
             for message_id, state in run.open_messages.items()
             if state == "queued"
         ]
-        end = self._ends.get(run.id) or _crashed(run, why)
+        end = self._ends.get(run.id) or interrupted(run, why)
         end = replace(end, ended_at=end.at or await self._last_heard(stored.session_id, run))
         events.append(without_secrets(end, KEYS))  # an older version spooled it unredacted
         rows: list[EventRow] = []
@@ -387,15 +386,3 @@ def _in_words(ended: int) -> str:
     if ended == 1:
         return "1 run was interrupted when its process died; its end is now recorded"
     return f"{ended} runs were interrupted when their process died; their ends are now recorded"
-
-
-def _crashed(run: Run, why: str) -> RunFailed:
-    failure = Failure(
-        kind=FailureKind.MANAGER_CRASHED,
-        message=why,
-        retryable=True,
-        resumable=run.provider_session_id is not None,
-    )
-    # Its usage after its last report is unknown.
-    cost = run.cost + Cost()
-    return RunFailed(failure=failure, usage=run.usage, cost=cost, synthetic=True)

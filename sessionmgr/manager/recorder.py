@@ -19,13 +19,15 @@ from sessionmgr.adapter.run_context import Stop
 from sessionmgr.manager.append_batch import AppendBatch
 from sessionmgr.manager.approval import decide
 from sessionmgr.manager.budget import budget_now, why_spent
+from sessionmgr.manager.clocks import explanation
 from sessionmgr.manager.commands import REST, Command
 from sessionmgr.manager.inbox import Arrived, Urgency
+from sessionmgr.manager.pause import snapshot
 from sessionmgr.manager.shutdown import begin_after_end
 from sessionmgr.manager.transitions import Transitions
-from sessionmgr.model import Cause, Snapshot as SnapshotValue, encode_json
+from sessionmgr.model import Cause, encode_json
 from sessionmgr.otp import Run as Task
-from sessionmgr.store.row import Append, NewSession, RunRow, Snapshot
+from sessionmgr.store.row import Append, NewSession, RunRow
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -186,7 +188,7 @@ class Recorder:
             blobs=draft.blobs,
             snapshots=tuple(
                 [
-                    self._snapshot(draft, entry, at)
+                    snapshot(entry, draft.fold(entry), draft.at, at)
                     for entry in draft.folds
                     if entry.pause is not None and draft.has_ended(entry)
                 ]
@@ -221,31 +223,6 @@ class Recorder:
             return False
         live.session = replace(live.session, provider_session_id=named)
         return True
-
-    def _snapshot(self, draft: AppendBatch, entry: RunState, at: int) -> Snapshot:
-        order, run = entry.pause, draft.fold(entry)
-        assert order is not None
-        value = SnapshotValue(
-            id=order.snapshot_id,
-            run_id=run.id,
-            session_id=run.session_id,
-            provider=run.provider,
-            provider_session_id=run.provider_session_id,
-            cwd=run.cwd or entry.spec.cwd,
-            permission=run.permission,
-            node=order.node,
-            state=order.state,
-            message=order.message,
-            asked=order.asked,
-            created_at=draft.at,
-        )
-        return Snapshot(
-            snapshot_id=value.id,
-            session_id=run.session_id,
-            run_id=run.id,
-            at=at,
-            body=self.live.redactor.redact(encode_json(value)),
-        )
 
     def adopt(self) -> None:
         """Take over what is stored now, let it have effect, and go to sleep without work."""
@@ -329,7 +306,7 @@ class Recorder:
     def _explain(self, entry: RunState) -> None:
         """Have the clocks of a run that was sent follow from what it does now."""
         if entry.dispatched_at is not None:
-            explained = _explains(entry)
+            explained = explanation(entry.run, seen=entry.seen, in_turn=entry.in_turn)
             if explained != entry.explained:
                 entry.explained = explained
                 self._tables.timeouts.watch(entry)
@@ -381,14 +358,12 @@ class Recorder:
         """Have a run's task started."""
         if self._is_within_budgets(run):
             self._tables.launch(run)
-        else:
-            run.never_began("its budget is used up")
 
     def _is_within_budgets(self, entry: RunState) -> bool:
         """Give a starting run the remainder of its outer budgets; end the run if none is left."""
         spent = why_spent(self._tables, self.live, entry.plan.wish)
         if spent is not None:
-            entry.claim(Stop(cause=Cause.BUDGET, detail=spent))
+            entry.end(Stop(cause=Cause.BUDGET, detail=spent))
             return False
         budget = budget_now(self._tables, self.live, entry.plan.wish)
         if budget != entry.spec.budget:
@@ -422,16 +397,3 @@ class Recorder:
         if message.fate is None:  # the first answer counts
             message.fate = fate
             self.live.commands.delivered(message, fate)
-
-
-def _explains(entry: RunState) -> tuple[object, ...]:
-    """Return what of a run says why it is silent: with that, the clock that runs may change."""
-    run = entry.run
-    return (
-        entry.seen,
-        entry.in_turn,
-        bool(run.open_tools),
-        bool(run.open_approvals),
-        bool(run.open_tasks),
-        run.turns,
-    )

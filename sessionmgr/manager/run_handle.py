@@ -10,9 +10,10 @@ import trio
 from sessionmgr.adapter.run_context import Stop
 from sessionmgr.errors import NotPausable, StoreSilent
 from sessionmgr.manager.asked import options_of
-from sessionmgr.manager.commands import Message, PauseOrder
+from sessionmgr.manager.commands import Message
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.lazy_event import Latch
+from sessionmgr.manager.pause import PauseOrder
 from sessionmgr.manager.shutdown import wait_until_ended, wait_until_gone
 from sessionmgr.model import UNSUPPORTED, Cause, Kind, RunResult, RunStatus, Snapshot, encode_json
 

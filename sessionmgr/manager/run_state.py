@@ -1,22 +1,24 @@
 """One run, from its admission until its task has ended: what it is to do, and how far it is.
 
 Its phase is written by the methods here, which the session's recorder and the commands that it
-hands out call; each takes a step of `TRANSITIONS`. The record (`RunState.run`) is adopted from what
-is stored, so it may be behind the phase while the store is slow, and is never ahead of it.
+hands out call; each takes a step of the table in `run_phase`. The record (`RunState.run`) is
+adopted from what is stored, so it may be behind the phase while the store is slow, and is never
+ahead of it.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Final
 
 import trio
+from msgspec.structs import replace
 
 from sessionmgr.adapter.run_context import Stop
 from sessionmgr.errors import IllegalTransition
 from sessionmgr.manager import approval, shutdown
 from sessionmgr.manager.lazy_event import Latch
+from sessionmgr.manager.run_phase import TRANSITIONS, Phase, Step
 from sessionmgr.manager.streams import Streams
 from sessionmgr.model import TERMINAL, Cause, Run, StallSuspected, reduce_all
 
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.run_context import RunContext
     from sessionmgr.manager.approval import Question
-    from sessionmgr.manager.commands import PauseOrder
     from sessionmgr.manager.inbox import Inbox
+    from sessionmgr.manager.pause import PauseOrder
     from sessionmgr.manager.plan import Plan
     from sessionmgr.manager.session_state import SessionState
     from sessionmgr.manager.timeouts import TimeoutScheduler
@@ -38,63 +40,16 @@ COUNTED_TOGETHER: Final = 64
 """So many previews are counted by the record at once."""
 
 
-class Phase(StrEnum):
-    """How far a run is, from its admission until nothing of it counts any more."""
-
-    WAITING = "waiting"
-    """It was admitted; the session's run before it has not ended."""
-    DISPATCHED = "dispatched"
-    """It has its turn: its prompt is stored, then its task is started."""
-    RUNNING = "running"
-    """Its task runs."""
-    STOPPING = "stopping"
-    """It was ended, by its provider or another; its task has the grace to return."""
-    CUT = "cut"
-    """Its task was cancelled, and is given a moment to leave."""
-    OVER = "over"
-    """Its task has ended, never began, or was abandoned."""
-
-
-class Step(StrEnum):
-    """What moves a run from one phase to the next."""
-
-    DISPATCH = "dispatch"
-    """It has its turn."""
-    START = "start"
-    """Its task was started."""
-    STOP = "stop"
-    """The first reason for its end was given."""
-    GRACE_OVER = "grace_over"
-    """The time that it had for this phase of its end is over."""
-    TASK_OVER = "task_over"
-    """Its task has ended, or will never begin."""
-
-
-TRANSITIONS: Final[dict[Phase, dict[Step, Phase]]] = {
-    Phase.WAITING: {Step.DISPATCH: Phase.DISPATCHED, Step.STOP: Phase.OVER},
-    Phase.DISPATCHED: {
-        Step.START: Phase.RUNNING,
-        Step.STOP: Phase.STOPPING,
-        Step.TASK_OVER: Phase.OVER,
-    },
-    Phase.RUNNING: {Step.STOP: Phase.STOPPING, Step.TASK_OVER: Phase.OVER},
-    Phase.STOPPING: {Step.GRACE_OVER: Phase.CUT, Step.TASK_OVER: Phase.OVER},
-    Phase.CUT: {Step.GRACE_OVER: Phase.OVER, Step.TASK_OVER: Phase.OVER},
-    Phase.OVER: {},
-}
-
-
 class RunState:
     """One run: its wish, its phase, its record, and what its adapter and its handles share."""
 
     __slots__ = (
-        *("_previews", "_record", "_timeouts", "abandon_at", "admitted", "context"),
+        *("_previews", "_recall", "_record", "_timeouts", "abandon_at", "admitted", "context"),
         *("dispatched_at", "due", "ended", "explained", "follow_up", "gone", "grace"),
-        *("in_turn", "inbox", "interruption", "is_cut", "is_launched", "is_noted", "last_sign"),
-        *("live", "message_id", "negotiation", "pause", "phase", "plan", "played", "provider"),
-        *("questions", "recall", "run_id", "seen", "session_id", "spec", "stop", "stopped_at"),
-        *("stopped_in", "streams", "task", "undelivered", "warned_at", "warned_of_deadline"),
-        *("watch_number", "watched_until"),
+        *("in_turn", "inbox", "interruption", "last_sign", "live", "message_id", "negotiation"),
+        *("pause", "phase", "plan", "played", "provider", "questions", "run_id", "seen"),
+        *("session_id", "spec", "stop", "stopped_at", "stopped_in", "streams", "task"),
+        *("undelivered", "warned_at", "warned_of_deadline", "watch_number", "watched_until"),
     )
 
     def __init__(
@@ -138,7 +93,7 @@ class RunState:
         self.phase = Phase.WAITING
         self.context: RunContext | None = None
         """The run as the adapter to which its start was sent sees it."""
-        self.recall: Callable[[], None] | None = None
+        self._recall: Callable[[], None] | None = None
         """Takes its start back; None once the adapter has launched the task."""
         self.task: Task[None] | None = None
         """The task, once the adapter has launched it."""
@@ -148,12 +103,6 @@ class RunState:
         self.due = inf
         """When the time of the present phase of its end is up, by trio's clock."""
         self.abandon_at = inf
-        self.is_cut = False
-        """Whether the task was cancelled."""
-        self.is_noted = False
-        """Whether the record says that the task did not end in time."""
-        self.is_launched = False
-        """Whether it has, or had, a task."""
         self.admitted: Final = Latch()
         """Set when its admission is stored."""
         self.ended: Final = Latch()
@@ -223,6 +172,21 @@ class RunState:
         """Whether its task may be started."""
         return Step.START in TRANSITIONS[self.phase]
 
+    @property
+    def was_cut(self) -> bool:
+        """Whether its task, which has not reported its end, was cancelled."""
+        return self.phase in (Phase.CUT, Phase.LATE, Phase.OVER)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its task was cancelled when the grace was over, and is still there."""
+        return self.phase is Phase.LATE
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether it is over, and its task is still there."""
+        return self.phase is Phase.OVER and not self.gone.is_set()
+
     play = shutdown.play
     interrupt = shutdown.interrupt
     ask = approval.ask
@@ -234,8 +198,15 @@ class RunState:
             self.phase = TRANSITIONS[self.phase][step]
         except KeyError:
             raise IllegalTransition(self.phase, step) from None
-        if self.phase is Phase.OVER and not self.is_launched:
+        if self.phase is Phase.OVER and step is not Step.GRACE_OVER:  # else its task is still there
             self.gone.set()
+
+    def _try_to_advance(self, step: Step) -> bool:
+        """Take a step if the phase has it; return whether it has."""
+        if step not in TRANSITIONS[self.phase]:
+            return False
+        self._advance(step)
+        return True
 
     def dispatch(self) -> None:
         """Note that it has its turn."""
@@ -243,15 +214,16 @@ class RunState:
 
     def launched(self, task: Task[None]) -> None:
         """Note that the adapter has launched its task."""
-        self.task, self.recall, self.is_launched = task, None, True
         self._advance(Step.START)
+        self.task, self._recall = task, None
 
     def claim(self, stop: Stop) -> bool:
         """Give the reason of its end, past every queue; False if it is ending already."""
-        if Step.STOP not in TRANSITIONS[self.phase]:
+        if not self._try_to_advance(Step.STOP):
             return False
         self._stop_for(stop)
-        self._advance(Step.STOP)
+        if self.phase is Phase.OVER:
+            self._take_back()
         return True
 
     def _stop_for(self, stop: Stop) -> bool:
@@ -269,7 +241,7 @@ class RunState:
         if not self.claim(stop):
             return False
         self.pause = pause
-        if self.phase is Phase.OVER:  # it waited for its turn, and has no task to be ended
+        if self.phase is Phase.OVER:  # it has no task to be ended
             self.live.commands.task_never_began(self, "")
         else:
             self.live.commands.stop(self)
@@ -278,18 +250,12 @@ class RunState:
         return True
 
     def cut(self) -> bool:
-        """Note that its task is cut; False if it is not one that has the grace to end."""
-        return self._grace_over(Phase.CUT)
+        """Note that its task is cut; False if it has not the grace to end."""
+        return self._try_to_advance(Step.CUT)
 
-    def abandon(self) -> bool:
-        """Note that its task is abandoned; False if it was not cut before."""
-        return self._grace_over(Phase.OVER)
-
-    def _grace_over(self, then: Phase) -> bool:
-        if TRANSITIONS[self.phase].get(Step.GRACE_OVER) is not then:
-            return False
-        self._advance(Step.GRACE_OVER)
-        return True
+    def grace_over(self) -> bool:
+        """Note that the time for this phase of its end is over; False if it is not ending."""
+        return self._try_to_advance(Step.GRACE_OVER)
 
     def task_ended(self, error: BaseException | None) -> None:
         """Note the end of its task: `run` returned, was cancelled, or raised `error`."""
@@ -297,16 +263,17 @@ class RunState:
         self.live.commands.task_ended(self, error)
 
     def never_began(self, why: str) -> None:
-        """Have the recorder end it, because its task will not begin."""
-        if self.drop():
+        """Have the recorder end it, because its task will not begin, unless it has none already."""
+        self._take_back()
+        if not self.gone.is_set():
+            self._leave()
             self.live.commands.task_never_began(self, why)
 
-    def drop(self) -> bool:
-        """Note that its task will not begin; False if it is known to have none."""
-        if self.gone.is_set():
-            return False
-        self._leave()
-        return True
+    def _take_back(self) -> None:
+        """Take its start back from the adapter, which has not launched it, or from who keeps it."""
+        recall, self._recall, self.context = self._recall, None, None
+        if recall is not None:
+            recall()
 
     def _leave(self) -> None:
         if self.phase is not Phase.OVER:  # else it was abandoned
@@ -343,8 +310,19 @@ class RunState:
         """Return a text without the secrets that are known by now."""
         return self.live.redactor.text.redact(text)
 
-    def sent(self) -> bool:
+    def resume_session(self) -> None:
+        """Have it resume its session's provider session, unless it has one to resume."""
+        known = self.live.provider_session_id
+        if self.spec.provider_session_id is None and known is not None:
+            self.spec = replace(self.spec, provider_session_id=known)
+
+    def put_off(self, recall: Callable[[], None]) -> None:
+        """Note that its start waits for an adapter."""
+        self.context, self._recall = None, recall
+
+    def sent_to(self, context: RunContext, recall: Callable[[], None]) -> bool:
         """Note that its start was sent to the adapter; False if that is its second start."""
+        self.context, self._recall = context, recall
         self.last_sign = trio.current_time()
         if self.dispatched_at is not None:
             return False
@@ -377,4 +355,4 @@ class RunState:
         }
         silent = round(now - self.last_sign, 3)
         stalled = StallSuspected(state=clock, silent_for=silent, evidence=evidence, synthetic=True)
-        self.live.commands.timer(self, stalled)
+        self.live.commands.note(self, stalled)

@@ -6,8 +6,11 @@ Each phase of the end has a limit:
   has the grace (the `close` timeout) to return. Without a way to interrupt, or if that fails, the
   task is cut at once.
 - STOPPING, the provider has ended the run: its task has the grace from the storing of the end.
-- CUT, the task was cancelled: it has `UNWINDING` seconds after the grace, or after an end of its
-  provider another grace, to leave. Then it is abandoned: the run is OVER without its task.
+- CUT or LATE, the task was cancelled, before the grace was over or then: it has `UNWINDING` seconds
+  after the grace, or after an end of its provider another grace, to leave. Then it is abandoned:
+  the run is OVER without its task.
+
+A run whose task was not launched has nothing to end: it is OVER as soon as there is a reason.
 
 All of this is synchronous and passes every queue, so it works while the store hangs. The timer task
 (`timeouts`) looks at `RunState.due` and calls `time_is_up`.
@@ -55,23 +58,18 @@ async def play(
     run.played = (adapter, beside)
     if not run.is_on:  # it was ended just after its start
         _interrupt_or_cut(run)
+    crash: BaseException | None = None
     try:
-        await _play(run, adapter, context)
+        try:
+            await adapter.run(context)
+        finally:
+            crash = await _end_interruption(run)  # shielded  # noqa: ASYNC102
+        if crash is not None:
+            raise crash
     except BaseException as error:
-        run.task_ended(_crash_of(run, error))
+        run.task_ended(_crash_of(run, error) or crash)
         raise
     run.task_ended(None)
-
-
-async def _play(run: RunState, adapter: ProviderAdapter, context: RunContext) -> None:
-    try:
-        await adapter.run(context)
-    except BaseException:
-        await _end_interruption(run)  # shielded  # noqa: ASYNC102
-        raise
-    crash = await _end_interruption(run)
-    if crash is not None:
-        raise crash
 
 
 async def _end_interruption(run: RunState) -> BaseException | None:
@@ -92,7 +90,7 @@ async def _end_interruption(run: RunState) -> BaseException | None:
 
 def _crash_of(run: RunState, error: BaseException) -> BaseException | None:
     """Return what ended the task; None if that was its cut alone."""
-    if not run.is_cut:
+    if not run.was_cut:
         return _the_one(error)
     if isinstance(error, BaseExceptionGroup):
         rest = cast("BaseExceptionGroup[BaseException]", error).split(trio.Cancelled)[1]
@@ -107,11 +105,7 @@ def begin(run: RunState) -> None:
     """End the task of a run that another than its provider has ended."""
     run.due = run.stopped_at + run.grace
     run.abandon_at = run.due + UNWINDING
-    recall, run.recall = run.recall, None
-    if recall is None:
-        _interrupt_or_cut(run)
-    else:
-        recall()
+    _interrupt_or_cut(run)
 
 
 def begin_after_end(run: RunState) -> None:
@@ -154,43 +148,30 @@ async def _interrupt(run: RunState, adapter: ProviderAdapter, context: RunContex
 
 def time_is_up(run: RunState) -> None:
     """End the present phase: cut the task, or abandon it if that was done."""
-    run.due = inf
-    if not run.is_launched:
-        run.never_began("")
-    elif run.cut():
-        _note(run)
+    run.due, was_late = inf, run.is_late
+    if not run.grace_over():
+        return
+    if not was_late and run.stop is not None:  # the record says it once
+        run.note_stall("close", run.grace, ending=run.stop.cause.value)
+    if run.is_late:
         _cancel(run)
-    elif run.abandon():
-        _note(run)
+    elif run.is_abandoned:
         run.live.commands.task_abandoned(run)
 
 
 def cut(run: RunState) -> None:
-    """Cancel the task now, unless that was done; one that was not launched will not be."""
-    recall, run.recall = run.recall, None
-    if recall is not None:
-        recall()
-    elif not run.is_launched:
-        run.drop()
-    elif run.cut():
+    """Cancel the task now, unless that was done."""
+    if run.cut():
         _cancel(run)
 
 
 def _cancel(run: RunState) -> None:
     # By its place in the nursery: a scope of its own would cost a tenth of a run at rest.
-    run.is_cut = True
     if run.task is not None:
         run.task.cancel()
     if run.interruption is not None:
         run.interruption.cancel()
     run.due = run.abandon_at
-
-
-def _note(run: RunState) -> None:
-    """Have the record say, once, that the task did not end within the grace."""
-    if not run.is_noted and run.stop is not None:
-        run.is_noted = True
-        run.note_stall("close", run.grace, ending=run.stop.cause.value)
 
 
 async def wait_until_gone(run: RunState) -> None:

@@ -23,6 +23,7 @@ from sessionmgr.manager import shutdown
 from sessionmgr.manager.clocks import Watch, watch
 from sessionmgr.manager.run_state import RunState
 from sessionmgr.model import Cause, Failure, FailureKind
+from sessionmgr.waiting import RepeatedEvent
 
 if TYPE_CHECKING:
     from sessionmgr.manager.session_state import SessionState
@@ -47,7 +48,7 @@ class TimeoutScheduler:
         # What lies in the heap under a number that is not here any more is void.
         self._watched: Final[dict[int, RunState | SessionState]] = {}
         self._numbers: Final = count(1)
-        self._earlier: trio.Event | None = None
+        self._earlier: Final = RepeatedEvent()
         self._sweep_at = FEW
 
     def watch(self, run: RunState) -> None:
@@ -81,7 +82,6 @@ class TimeoutScheduler:
             if now - until > STANDSTILL:
                 self._stood_still(now, now - until)
             self._act(now)
-            self._earlier = trio.Event()
             until = min(self._due[0][0], now + STEP) if self._due else inf
             with trio.move_on_at(until):
                 await self._earlier.wait()
@@ -112,7 +112,7 @@ class TimeoutScheduler:
         if len(self._due) >= self._sweep_at:
             self._sweep()
         heapq.heappush(self._due, (at, number))
-        if self._earlier is not None and self._due[0][1] == number:
+        if self._due[0][1] == number:
             self._earlier.set()
         return number
 

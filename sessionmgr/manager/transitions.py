@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from sessionmgr.adapter.question import Allow, Deny
 from sessionmgr.adapter.run_context import Stop
-from sessionmgr.manager.append_batch import crashed, started
+from sessionmgr.manager.append_batch import started
+from sessionmgr.manager.terminal_events import crashed
 from sessionmgr.model import (
     TERMINAL,
     Cause,
@@ -99,7 +100,6 @@ class Transitions:
         """End a run that never came to its provider."""
         failure = Failure(kind=FailureKind.ADAPTER_CRASHED, message=why, retryable=True)
         entry.conclude(Stop(cause=Cause.ADAPTER_CRASH, failure=failure))
-        entry.drop()
         if draft.fold(entry).status not in TERMINAL:
             draft.write(entry, _message(entry, "dropped"))
         self._end(draft, entry)

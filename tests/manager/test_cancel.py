@@ -12,6 +12,8 @@ from sessionmgr.manager import Clocks, RunHandle, SessionHandle
 from sessionmgr.model import (
     NATIVE,
     Capabilities,
+    ErrorOccurred,
+    FailureKind,
     MessageSent,
     Reason,
     RunStatus,
@@ -273,6 +275,23 @@ async def test_a_crash_while_it_is_being_cancelled_is_noted_and_changes_nothing(
         result = await run.result()
         assert (result.status, result.failure) == (RunStatus.CANCELLED, None)
         assert "error_occurred" in await types(run)
+
+
+@pytest.mark.parametrize("end", [Hang(), Deaf(seconds=2)])
+async def test_a_crash_of_an_interrupt_is_recorded_before_the_end_of_its_run(
+    autojump_clock: MockClock, end: Step
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(end, interrupt="crash"))
+        await trio.sleep(1)
+        run.cancel()
+        assert (await run.result()).status is RunStatus.CANCELLED
+        *_, before, last = await events(run)
+        assert isinstance(before, ErrorOccurred)
+        assert before.failure.kind is FailureKind.ADAPTER_CRASHED
+        assert before.failure.message.endswith("ScriptedCrash: it does not want to be interrupted")
+        assert last.type == "run_cancelled"
 
 
 class FrozenStore(MemoryStore):

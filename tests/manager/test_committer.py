@@ -1,9 +1,9 @@
 """The committer: who is written when, in whose transaction, and what a crash of a part costs."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import pytest
 import trio
@@ -12,13 +12,19 @@ from trio.testing import MockClock
 from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
 from sessionmgr.errors import InboxFull, StoreClosed
 from sessionmgr.manager import RunHandle
+from sessionmgr.manager.append_batch import AppendBatch
+from sessionmgr.manager.commands import Command
 from sessionmgr.manager.committer import EPOCH, FLOOR, SHORT_WINDOW, WINDOW
 from sessionmgr.manager.inbox import MOST_RUNS
+from sessionmgr.manager.run_state import RunState
+from sessionmgr.manager.transitions import Transitions
 from sessionmgr.model import (
     TERMINAL,
+    TERMINAL_TYPES,
     FailureKind,
     MessageReceived,
     MessageStreamed,
+    PlanUpdated,
     RunStarted,
     RunStatus,
     TurnCompleted,
@@ -26,7 +32,7 @@ from sessionmgr.model import (
 from sessionmgr.otp import Continue
 from sessionmgr.store import Append, Appended, MemoryStore
 from sessionmgr.testing.scripted import Finish, Hang, Say, Wait
-from tests.manager.house import House, open_house
+from tests.manager.house import House, open_house, play, types
 
 PACE = 0.02
 FLOOD = 60_000
@@ -286,6 +292,48 @@ async def test_a_recorder_that_crashes_ends_its_session_alone(
         for run in spared:
             assert (await run.result()).status is RunStatus.COMPLETED
         assert (await (await start(house, "paced 5")).result()).status is RunStatus.COMPLETED
+
+
+def crash() -> None:
+    raise ZeroDivisionError
+
+
+def crash_in_effect(_: Transitions, draft: AppendBatch, run: RunState) -> None:
+    """Have something stored that has an effect, which crashes."""
+    draft.write(run, PlanUpdated(entries=()))
+    draft.effects.append(crash)
+
+
+def crash_in_adopt(_: Transitions, draft: AppendBatch, run: RunState) -> None:
+    """Have something stored with a piece of text that is of no run."""
+    draft.write(run, PlanUpdated(entries=()))
+    no_run = cast("RunState", None)
+    draft._defer(no_run, [MessageStreamed(delta="x")])  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("crashes", [crash_in_adopt, crash_in_effect])
+async def test_a_recorder_that_crashes_after_the_commit_ends_its_session_alone(
+    autojump_clock: MockClock, crashes: Callable[[Transitions, AppendBatch, RunState], None]
+) -> None:
+    async with open_house(store=Watched(delay=0.01), others={"pieces": Pieces}) as house:
+        spared = await start(house, "paced 50")
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(Hang()))
+        await trio.sleep(0.5)
+        tables = house.manager._tables  # pyright: ignore[reportPrivateUsage]
+        state = tables.runs[run.id]
+        state.inbox.put(Command(crashes, (state,)))
+        result = await run.result()
+        assert result.failure is not None
+        assert result.failure.kind is FailureKind.MANAGER_CRASHED
+        assert (await types(run))[-2:] == ["plan_updated", "run_failed"]
+        await state.gone.wait()
+        assert (await spared.result()).status is RunStatus.COMPLETED
+        assert (await (await session.submit("again")).result()).text == "again"
+        rows = (await house.store.events(session.id)).rows
+        assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
+        ends = [row.run_id for row in rows if row.type in TERMINAL_TYPES]
+        assert ends.count(run.id) == 1
 
 
 class Turn(ProviderAdapter):

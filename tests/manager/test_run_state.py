@@ -15,11 +15,14 @@ import sessionmgr.manager
 from sessionmgr.adapter import RunSpec, Stop
 from sessionmgr.errors import IllegalTransition
 from sessionmgr.manager import Clocks, shutdown
+from sessionmgr.manager.commands import Command
 from sessionmgr.manager.plan import Plan, RunWish
 from sessionmgr.manager.run_handle import RunHandle
-from sessionmgr.manager.run_state import TRANSITIONS, Phase, RunState, Step
+from sessionmgr.manager.run_phase import TRANSITIONS, Phase, Step
+from sessionmgr.manager.run_state import RunState
 from sessionmgr.manager.session_state import SessionState
 from sessionmgr.manager.timeouts import TimeoutScheduler
+from sessionmgr.manager.transitions import Transitions
 from sessionmgr.model import (
     TERMINAL_TYPES,
     Cause,
@@ -42,21 +45,25 @@ EXPECTED = {
     ("waiting", "dispatch"): "dispatched",
     ("waiting", "stop"): "over",
     ("dispatched", "start"): "running",
-    ("dispatched", "stop"): "stopping",
+    ("dispatched", "stop"): "over",
     ("dispatched", "task_over"): "over",
     ("running", "stop"): "stopping",
     ("running", "task_over"): "over",
-    ("stopping", "grace_over"): "cut",
+    ("stopping", "cut"): "cut",
+    ("stopping", "grace_over"): "late",
     ("stopping", "task_over"): "over",
     ("cut", "grace_over"): "over",
     ("cut", "task_over"): "over",
+    ("late", "grace_over"): "over",
+    ("late", "task_over"): "over",
 }
 WAYS: dict[Phase, tuple[Step, ...]] = {
     Phase.WAITING: (),
     Phase.DISPATCHED: (Step.DISPATCH,),
     Phase.RUNNING: (Step.DISPATCH, Step.START),
     Phase.STOPPING: (Step.DISPATCH, Step.START, Step.STOP),
-    Phase.CUT: (Step.DISPATCH, Step.START, Step.STOP, Step.GRACE_OVER),
+    Phase.CUT: (Step.DISPATCH, Step.START, Step.STOP, Step.CUT),
+    Phase.LATE: (Step.DISPATCH, Step.START, Step.STOP, Step.GRACE_OVER),
     Phase.OVER: (Step.DISPATCH, Step.START, Step.TASK_OVER),
 }
 REFUSED = "raises"
@@ -66,6 +73,7 @@ OTHERWISE = {
     Step.DISPATCH: REFUSED,
     Step.START: REFUSED,
     Step.STOP: IGNORED,
+    Step.CUT: IGNORED,
     Step.GRACE_OVER: IGNORED,
     Step.TASK_OVER: REFUSED,
 }
@@ -100,8 +108,10 @@ def take(run: RunState, step: Step) -> bool:
             run.launched(Run(trio.sleep_forever, (), None))
         case Step.STOP:
             return run.end(Stop(cause=Cause.CALLER))
+        case Step.CUT:
+            return run.cut()
         case Step.GRACE_OVER:
-            return run.cut() or run.abandon()
+            return run.grace_over()
         case Step.TASK_OVER:
             run.task_ended(None)
     return True
@@ -113,6 +123,7 @@ async def in_phase(phase: Phase) -> RunState:
     for step in WAYS[phase]:
         take(run, step)
     assert run.phase is phase
+    run.task = None  # no nursery has started it, so it cannot be cancelled
     return run
 
 
@@ -160,7 +171,7 @@ def test_a_run_is_over_once_and_for_good_and_its_first_reason_stands(steps: list
             else:
                 has_left |= step is Step.TASK_OVER
             # Without a task it is gone with its end; else when the task has ended.
-            has_left |= run.phase is Phase.OVER and not run.is_launched
+            has_left |= run.phase is Phase.OVER and run.task is None
             times_over += run.phase is Phase.OVER and before is not Phase.OVER
             assert not (before is Phase.OVER and run.phase is not Phase.OVER)
             assert reason is None or run.stop is reason
@@ -197,7 +208,7 @@ async def test_a_terminal_event_is_stored_in_the_phases_of_an_end_and_says_its_r
                 if event.type in TERMINAL_TYPES:
                     ends += 1
                     assert state.is_over
-                    assert state.phase in {Phase.STOPPING, Phase.CUT, Phase.OVER}
+                    assert state.phase not in {Phase.WAITING, Phase.DISPATCHED, Phase.RUNNING}
             assert ends == 1
         assert state.stop is not None
         assert ENDS[state.stop.cause].status is state.run.status
@@ -228,44 +239,56 @@ def state_of(run: RunHandle) -> RunState:
 
 
 def test_no_other_module_of_the_manager_asks_for_the_phase() -> None:
-    sources = [path for path in README.parent.glob("*.py") if path.name != "run_state.py"]
+    own = {"run_phase.py", "run_state.py"}
+    sources = [path for path in README.parent.glob("*.py") if path.name not in own]
     assert len(sources) > 20
     asking = [path.name for path in sources if re.search(r"\bPhase\b|\.phase\b", path.read_text())]
     assert asking == []
 
 
-async def test_a_run_that_was_not_launched_in_the_grace_is_over_without_a_task(
+async def test_a_run_that_was_not_launched_is_over_when_it_is_stopped_and_its_start_taken_back(
     autojump_clock: MockClock,
 ) -> None:
     run = await in_phase(Phase.DISPATCHED)
     took_back: list[RunState] = []
+    run.put_off(lambda: took_back.append(run))
     assert run.end(Stop(cause=Cause.CALLER))
-    assert run.due == trio.current_time() + run.grace
-    shutdown.time_is_up(run)
     assert (run.phase, run.gone.is_set(), run.due) == (Phase.OVER, True, math.inf)
-    again = await in_phase(Phase.DISPATCHED)
-    again.recall = lambda: took_back.append(again)
-    again.end(Stop(cause=Cause.CALLER))
-    assert took_back == [again]
+    assert took_back == [run]
 
 
-@pytest.mark.parametrize("phase", [Phase.WAITING, Phase.DISPATCHED, Phase.CUT])
+@pytest.mark.parametrize("phase", [Phase.STOPPING, Phase.CUT])
+async def test_the_record_says_once_that_the_grace_was_not_enough(
+    autojump_clock: MockClock, phase: Phase
+) -> None:
+    run = await in_phase(phase)
+    for _ in range(3):
+        shutdown.time_is_up(run)
+    assert run.phase is Phase.OVER
+    written: list[object] = []
+    while (item := run.inbox.take()) is not None:
+        assert isinstance(item, Command)
+        written.append(item.write)
+    assert written == [Transitions.stopped, Transitions.noted, Transitions.task_abandoned]
+
+
+@pytest.mark.parametrize("phase", [Phase.WAITING, Phase.DISPATCHED, Phase.STOPPING, Phase.LATE])
 async def test_a_run_whose_recorder_has_died_is_cut_or_over_at_once(
     autojump_clock: MockClock, phase: Phase
 ) -> None:
     run = await in_phase(phase)
     run.let_go()
-    assert run.phase is (Phase.CUT if run.is_launched else Phase.OVER)
-    assert run.gone.is_set() == (run.phase is Phase.OVER)
+    then = {Phase.STOPPING: Phase.CUT, Phase.LATE: Phase.LATE}.get(phase, Phase.OVER)
+    assert run.phase is then
+    assert run.gone.is_set() == (then is Phase.OVER)
     assert run.stop is not None
-    assert run.stop.cause is (Cause.CALLER if phase is Phase.CUT else Cause.MANAGER_CRASH)
+    assert run.stop.cause is (Cause.MANAGER_CRASH if then is Phase.OVER else Cause.CALLER)
 
 
 # Who writes what of a run, beside the run itself and its session's recorder.
 NOTES = {
-    "shutdown.py": {"abandon_at", "due", "interruption", "is_cut", "is_noted", "played", "recall"},
+    "shutdown.py": {"abandon_at", "due", "interruption", "played"},
     "timeouts.py": {"warned_at", "warned_of_deadline", "watch_number", "watched_until"},
-    "provider_branch.py": {"context", "recall", "spec"},
 }
 RECORDER = {"run_state.py", "recorder.py", "transitions.py"}
 

@@ -1,0 +1,51 @@
+"""The pause of a run: its order, and the snapshot that is stored with the run's end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from sessionmgr.model import Snapshot as SnapshotValue, encode_json
+from sessionmgr.store.row import Snapshot
+
+if TYPE_CHECKING:
+    from sessionmgr.manager.run_state import RunState
+    from sessionmgr.model import Json, Run
+
+
+class PauseOrder(msgspec.Struct, frozen=True):
+    """The order to pause a run, and what its snapshot is to hold."""
+
+    snapshot_id: str
+    node: str | None
+    state: Json
+    message: str | None
+    asked: dict[str, Json]
+
+
+def snapshot(entry: RunState, run: Run, created_at: str, at: int) -> Snapshot:
+    """Make the snapshot of a paused run, whose record is `run`."""
+    order = entry.pause
+    assert order is not None
+    value = SnapshotValue(
+        id=order.snapshot_id,
+        run_id=run.id,
+        session_id=run.session_id,
+        provider=run.provider,
+        provider_session_id=run.provider_session_id,
+        cwd=run.cwd or entry.spec.cwd,
+        permission=run.permission,
+        node=order.node,
+        state=order.state,
+        message=order.message,
+        asked=order.asked,
+        created_at=created_at,
+    )
+    return Snapshot(
+        snapshot_id=value.id,
+        session_id=run.session_id,
+        run_id=run.id,
+        at=at,
+        body=entry.live.redactor.redact(encode_json(value)),
+    )

@@ -1,0 +1,91 @@
+"""The terminal event of a run: what each reason for an end makes of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from sessionmgr.adapter.run_context import Stop
+from sessionmgr.model import (
+    TERMINAL_TYPES,
+    Cause,
+    Cost,
+    ErrorOccurred,
+    Failure,
+    FailureKind,
+    RunCancelled,
+    RunFailed,
+    RunPaused,
+    RunRateLimited,
+    RunStatus,
+    RunTimedOut,
+    TurnCompleted,
+)
+from sessionmgr.model.end import ENDS
+
+if TYPE_CHECKING:
+    from sessionmgr.model import Event, Run, RunEnded
+
+_TERMINAL_EVENTS: Final[dict[RunStatus, type[RunEnded]]] = {
+    RunStatus.FAILED: RunFailed,
+    RunStatus.CANCELLED: RunCancelled,
+    RunStatus.TIMED_OUT: RunTimedOut,
+    RunStatus.RATE_LIMITED: RunRateLimited,
+    RunStatus.PAUSED: RunPaused,
+}
+PROVIDERS_OWN: Final = {Cause.PROVIDER, Cause.PROVIDER_ERROR, Cause.RATE_LIMIT}
+"""Causes of the ends that a provider tells."""
+
+
+def terminal(stop: Stop, run: Run) -> RunEnded:
+    """Make the terminal event that `stop` stands for."""
+    if stop.cause is Cause.PROVIDER:  # it said so, and that could not be written down
+        stop = Stop(cause=Cause.ADAPTER_CRASH, failure=crashed(None))
+    end = ENDS[stop.cause]
+    failure = stop.failure
+    if failure is None and end.kind is not None:
+        failure = Failure(
+            kind=end.kind,
+            message=stop.detail or stop.cause.value,
+            # Its provider session is unchanged, regardless of what ended the run.
+            resumable=run.provider_session_id is not None,
+        )
+    elif failure is not None and stop.cause is Cause.ADAPTER_CRASH:
+        failure = replace(failure, resumable=run.provider_session_id is not None)
+    return _TERMINAL_EVENTS[end.status](
+        failure=failure, reason=end.reason, detail=stop.detail, usage=run.usage, cost=run.cost
+    )
+
+
+def crashed(error: BaseException | None) -> Failure:
+    """Say what it means that an adapter's `run` left without an end."""
+    if error is None:
+        message = "the adapter's run returned without telling how it ended"
+    elif not isinstance(error, Exception):
+        message = "its provider went down"
+    else:
+        message = f"the adapter crashed: {type(error).__name__}: {error}"
+    return Failure(kind=FailureKind.ADAPTER_CRASHED, message=message)
+
+
+def too_late(event: RunEnded) -> tuple[Event, ...]:
+    """Turn an end that came too late into what may still be told."""
+    assert event.type in TERMINAL_TYPES
+    turn = TurnCompleted(stop_reason=event.stop_reason)
+    if event.failure is None:
+        return (turn,)
+    return (ErrorOccurred(failure=event.failure, severity="warning"), turn)
+
+
+def interrupted(run: Run, why: str) -> RunFailed:
+    """Make the terminal event of a run that its recorder has left open."""
+    failure = Failure(
+        kind=FailureKind.MANAGER_CRASHED,
+        message=why,
+        retryable=True,
+        resumable=run.provider_session_id is not None,
+    )
+    # Its usage after its last report is unknown.
+    cost = run.cost + Cost()
+    return RunFailed(failure=failure, usage=run.usage, cost=cost, synthetic=True)

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from benchmarks.shipped.player import SESSION, THREAD, TURN
 
-PIECES: Final = 30
-"""Pieces of text of one message."""
+PIECES: Final = 300
+"""Pieces of text of one message: of a long text, some 4,000 characters."""
 TEXTS: Final = (
     *("The parser ", "reads one header ", "at a time, ", "and keeps the rest of the line "),
     *("until the next read. ", "A test ", "of the empty file ", 'says "no header", '),

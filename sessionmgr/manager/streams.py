@@ -146,8 +146,7 @@ class Streams:
                         found += self._open.pop(ended).close(redactor.text)
                     found.append(event)
             else:
-                deltas = [each for each in group if isinstance(each, Delta)]
-                found += self._take(key, deltas, redactor)
+                found += self._take(key, cast("list[Delta]", list(group)), redactor)
         return found
 
     def pass_text(
@@ -219,9 +218,11 @@ class Streams:
 
 def key_of(event: Event) -> Key | None:
     """Return the stream of a delta; None for other events."""
+    if type(event) is MessageStreamed:  # as most events are
+        return MessageStreamed, event.parent_tool_call_id or None, event.message_id
     match event:
-        case MessageStreamed(message_id=part) | ToolCallUpdated(tool_call_id=part):
-            return type(event), event.parent_tool_call_id or None, part
+        case ToolCallUpdated(tool_call_id=part):
+            return ToolCallUpdated, event.parent_tool_call_id or None, part
         case ReasoningStreamed():
             return ReasoningStreamed, event.parent_tool_call_id or None, None
         case OutputReceived(stream=stream):

@@ -106,6 +106,38 @@ async def test_what_is_asked_for_another_comes_back_with_its_ticket(
     await peer.slot()
 
 
+async def test_a_request_on_behalf_of_another_needs_a_slot_of_its_own() -> None:
+    line = Line()
+    peer = JsonRpcPeer[str](line.write, in_flight=1)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="slot"):
+            peer.send("look", None, "of run 1")
+    with pytest.raises(RuntimeError, match="slot"):
+        peer.give_back()
+    await peer.slot()
+    peer.send("look", None, "of run 1")
+    peer.settle(Response(1, b"1"))
+    await peer.slot()
+    with trio.move_on_after(0) as waiting:
+        await peer.slot()
+    assert waiting.cancelled_caught
+    assert line.ids == [1]
+
+
+async def test_the_wait_for_a_slot_is_part_of_the_deadline(autojump_clock: MockClock) -> None:
+    line, found = Line(), list[object]()
+    peer = JsonRpcPeer[str](line.write, in_flight=1)
+    await peer.slot()
+    peer.send("look", None, "of run 1")
+    with trio.fail_after(6):
+        await asked(peer, found, deadline=5)
+    assert found == [ErrorResponse(None, None, "there was no answer within 5 seconds")]
+    assert line.ids == [1]
+    peer.settle(Response(1, b"1"))
+    with trio.fail_after(1):
+        await peer.slot()
+
+
 async def test_a_peer_that_does_not_read_is_busy(autojump_clock: MockClock) -> None:
     line, found = Line(), list[object]()
     line.is_full = True

@@ -58,6 +58,8 @@ class JsonRpcPeer(Generic[T]):
         """Whether messages name their version, as the standard has it."""
         self._busy: Final = busy
         self._slots: Final = trio.Semaphore(in_flight)
+        self._rights = 0
+        """Slots that were given by `slot`, and not used yet."""
         self._last = 0
 
     # --- requests of our own ---------------------------------------------------------------------
@@ -65,17 +67,21 @@ class JsonRpcPeer(Generic[T]):
     async def ask(
         self, method: str, params: Json, *, deadline: float = DEADLINE
     ) -> Response | ErrorResponse:
-        """Request something, and return the answer; there is one within `deadline` seconds."""
-        await self._slots.acquire()
-        id_ = self._request(method, params)
-        if id_ is None:
-            return ErrorResponse(None, self._busy, FULL)
-        answered = self._asked[id_] = Future[Response | ErrorResponse]()
-        try:
-            with trio.move_on_after(deadline):
+        """Request something, and return the answer; there is one within `deadline` seconds.
+
+        The wait for a slot is a part of these.
+        """
+        id_: Id | None = None
+        with trio.move_on_after(deadline):
+            await self._slots.acquire()
+            id_ = self._request(method, params)
+            if id_ is None:
+                return ErrorResponse(None, self._busy, FULL)
+            answered = self._asked[id_] = Future[Response | ErrorResponse]()
+            try:
                 return await answered.wait()
-        finally:
-            self.withdraw(id_)
+            finally:
+                self.withdraw(id_)
         return ErrorResponse(id_, None, f"there was no answer within {deadline:.0f} seconds")
 
     async def insist(self, method: str, params: Json) -> None:
@@ -89,15 +95,28 @@ class JsonRpcPeer(Generic[T]):
     # --- requests on behalf of others ------------------------------------------------------------
 
     async def slot(self) -> None:
-        """Wait for the right to one more request; `send` or `give_back` uses it."""
+        """Wait for the right to one more request; `send` or `give_back` uses it.
+
+        Tasks get their slots in the order of their calls.
+        """
         await self._slots.acquire()
+        self._rights += 1
 
     def give_back(self) -> None:
         """Make no use of that right."""
+        self._use_right()
         self._slots.release()
 
     def send(self, method: str, params: Json, ticket: T) -> Id | None:
-        """Request something on behalf of another; None if there is no room for it."""
+        """Use the right that `slot` gave to request something on behalf of another.
+
+        None means that there is no room for the request: it was not made, and its slot is free
+        again.
+
+        Raises:
+            RuntimeError: There is no such right.
+        """
+        self._use_right()
         id_ = self._request(method, params)
         if id_ is not None:
             self.sent[id_] = ticket
@@ -121,6 +140,11 @@ class JsonRpcPeer(Generic[T]):
         if asked is not None:
             asked.set(answer)
         return ticket
+
+    def _use_right(self) -> None:
+        if not self._rights:
+            raise RuntimeError("a request on behalf of another has a slot: await slot() first")
+        self._rights -= 1
 
     def _request(self, method: str, params: Json) -> Id | None:
         self._last += 1

@@ -102,6 +102,15 @@ class JsonRpcPeer(Generic[T]):
         await self._slots.acquire()
         self._rights += 1
 
+    def slot_nowait(self) -> bool:
+        """Take that right if there is one at once, and return whether there was."""
+        try:
+            self._slots.acquire_nowait()
+        except trio.WouldBlock:
+            return False
+        self._rights += 1
+        return True
+
     def give_back(self) -> None:
         """Make no use of that right."""
         self._use_right()

@@ -8,7 +8,7 @@ import trio
 from hypothesis import given, strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from sessionmgr.adapter.kit.json_rpc_peer import BUSY, DEADLINE, JsonRpcPeer
+from sessionmgr.adapter.kit.json_rpc_peer import BUSY, DEADLINE, GONE, JsonRpcPeer
 from sessionmgr.model import Json
 from sessionmgr.wire import ErrorResponse, Id, Notification, Response
 
@@ -136,6 +136,22 @@ async def test_the_wait_for_a_slot_is_part_of_the_deadline(autojump_clock: MockC
     assert line.ids == [1]
     peer.settle(Response(1, b"1"))
     assert peer.slot_nowait()
+
+
+async def test_what_was_asked_of_a_peer_that_is_gone_is_over_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    line, found = Line(), list[object]()
+    peer = JsonRpcPeer[str](line.write, in_flight=1)
+    with trio.fail_after(1):
+        async with trio.open_nursery() as nursery:
+            for _ in range(2):
+                nursery.start_soon(asked, peer, found)
+            await wait_all_tasks_blocked()
+            peer.end()
+        await asked(peer, found)
+    assert line.ids == [1]
+    assert [each.message for each in found if isinstance(each, ErrorResponse)] == [GONE] * 3
 
 
 async def test_a_peer_that_does_not_read_is_busy(autojump_clock: MockClock) -> None:

@@ -5,7 +5,15 @@ limited; one that is not answered in time gets an error as its answer. A request
 awaited here (`ask`), or sent on behalf of a conversation (`send`): then its ticket comes back with
 the answer (`settle`), and the connection pushes that to the driver as a frame.
 
-The peer's own requests and notifications are frames: see `RequestHandler`.
+    async with self._order:                         # a trio.Lock of the conversation
+        await peer.slot()
+        if peer.send("say", params, ticket) is None:  # no room: it was not made
+            ...                                       # tell the driver, by a frame
+    ...
+    ticket = peer.settle(response)                  # in the reader; None: not on behalf of another
+
+The peer's own requests and notifications are frames: see `RequestHandler`. `JsonRpcConnection` does
+all of this for a child with several sessions.
 """
 
 from __future__ import annotations
@@ -34,6 +42,7 @@ DEADLINE: Final = 60.0
 TRIES: Final = 6
 PAUSE: Final = 0.1
 """Seconds before what could not be written, or was refused for the moment, is tried again."""
+GONE: Final = "the other side is gone"
 FULL: Final = "what it was sent before has not been read"
 BUSY: Final = -32001
 """The code with which servers refuse what they cannot serve at the moment."""
@@ -61,6 +70,7 @@ class JsonRpcPeer(Generic[T]):
         self._rights = 0
         """Slots that were given by `slot`, and not used yet."""
         self._last = 0
+        self._is_gone = False
 
     # --- requests of our own ---------------------------------------------------------------------
 
@@ -74,6 +84,9 @@ class JsonRpcPeer(Generic[T]):
         id_: Id | None = None
         with trio.move_on_after(deadline):
             await self._slots.acquire()
+            if self._is_gone:
+                self._slots.release()
+                return ErrorResponse(None, None, GONE)
             id_ = self._request(method, params)
             if id_ is None:
                 return ErrorResponse(None, self._busy, FULL)
@@ -92,12 +105,22 @@ class JsonRpcPeer(Generic[T]):
                 return
             await trio.sleep(PAUSE * 2**number)
 
+    def end(self) -> None:
+        """Answer all that `ask` waits for, now and from now on: the peer is gone.
+
+        Call it from `over` of the child. Drivers learn of it by their own `end`.
+        """
+        self._is_gone = True
+        for id_, answered in self._asked.items():
+            answered.set(ErrorResponse(id_, None, GONE))
+
     # --- requests on behalf of others ------------------------------------------------------------
 
     async def slot(self) -> None:
         """Wait for the right to one more request; `send` or `give_back` uses it.
 
-        Tasks get their slots in the order of their calls.
+        Tasks that wait may go on in another order than that of their calls. Where that order
+        counts, as in `Conversation.send`, hold one `trio.Lock` over `slot` and `send`.
         """
         await self._slots.acquire()
         self._rights += 1

@@ -42,7 +42,14 @@ def programs(page: Path) -> list[Program]:
 
 MODEL_SERVER = KIT.parent / "model_server" / "README.md"
 PORT = Path(sessionmgr.adapter.__file__).with_name("README.md")
-PROGRAMS = [*programs(README), *programs(KIT), *programs(MODEL_SERVER), *programs(PORT)]
+PARTS = PORT.parent / "kit" / "README.md"
+PROGRAMS = [
+    *programs(README),
+    *programs(KIT),
+    *programs(MODEL_SERVER),
+    *programs(PORT),
+    *programs(PARTS),
+]
 
 
 def test_the_readme_has_programs_and_says_what_some_of_them_print() -> None:

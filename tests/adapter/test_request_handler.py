@@ -1,5 +1,7 @@
 """Questions of a provider that cannot be answered in all ways."""
 
+from collections.abc import Sequence
+
 import pytest
 from trio.testing import MockClock
 
@@ -18,7 +20,15 @@ class RigidDriver(ToyDriver):
 
     def __init__(self, run: RunContext) -> None:
         super().__init__(run)
-        self._questions = RequestHandler(self, takes_input=False)
+        self._rigid = RequestHandler(self, takes_input=False)
+
+    def take(self, frames: Sequence[AnyFrame]) -> None:
+        for frame in frames:
+            match frame:
+                case Question(id=id_, name=name, input=given):
+                    self._rigid.ask(id_, ApprovalRequest(tool_name=name, tool_input=given))
+                case _:
+                    super().take([frame])
 
 
 class Rigid(ToyAdapter):

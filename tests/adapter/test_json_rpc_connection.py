@@ -4,12 +4,14 @@ import json
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import TypeAlias
 
 import msgspec
 import pytest
 import trio
 import trio.testing
+from hypothesis import given, strategies as st
 
 from sessionmgr.adapter.connections import Driver
 from sessionmgr.adapter.kit.json_rpc_connection import (
@@ -192,6 +194,34 @@ async def test_each_driver_gets_the_frames_of_its_session_once_a_read() -> None:
         await two.until(News("2", "b"))
         assert one.reads == [[News("1", "a"), News("3", "a"), "print was answered"]]
         assert two.reads == [[News("2", "b")]]
+
+
+LINES = st.sampled_from(
+    [
+        news("1", "a"),
+        news("2", "b"),
+        news("nobody's", "z"),
+        news("for all"),
+        "noise",
+        '{"method": "unheard of", "params": {"session": "a"}}',
+        '{"id": 1, "result": {}}',
+    ]
+)
+
+
+@given(lines=st.lists(LINES), cuts=st.lists(st.integers(0, 20)))
+def test_how_many_lines_a_read_has_does_not_matter(lines: list[str], cuts: list[int]) -> None:
+    def pushed(reads: list[list[str]]) -> list[list[Frame | NoFrame]]:
+        agent, one, two = Agent(), Notes(), Notes()
+        agent.open(one, "a").request("print", {})
+        agent.open(two, "b")
+        for number, read in enumerate(reads, 1):
+            agent._take([line.encode() for line in read])  # pyright: ignore[reportPrivateUsage]
+            assert max(len(one.reads), len(two.reads)) <= number
+        return [one.frames, two.frames]
+
+    places = [0, *sorted(cut for cut in cuts if cut <= len(lines)), len(lines)]
+    assert pushed([lines[a:b] for a, b in pairwise(places)]) == pushed([lines])
 
 
 async def test_what_names_no_session_goes_to_all_conversations() -> None:

@@ -38,6 +38,7 @@ from benchmarks.report import as_json, table, verdicts
 from benchmarks.shipped import ours as shipped
 from benchmarks.shipped.frames import DIALECTS, Dialect
 from benchmarks.shipped.suite import SHIPPED
+from benchmarks.shipped.transcript import PIECES
 from benchmarks.stage import Stage
 from benchmarks.suite import Suite, UnknownNameError, cast, choose
 from benchmarks.wire.suite import WIRE
@@ -282,22 +283,22 @@ def said(events: Iterable[object]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("agent", DIALECTS, ids=lambda agent: agent.name)
 def test_messages_are_played_whole_with_as_many_pieces_as_are_wanted(agent: Dialect) -> None:
-    lines = list(agent.lines(40))
+    lines = list(agent.lines(PIECES + 10))
     assert len(set(lines)) == len(lines)
     found = said(map(agent.normalise, lines))
     kinds = [kind for kind, _ in found]
-    assert kinds == [*30 * ["piece"], "whole", *10 * ["piece"], "whole"]
+    assert kinds == [*PIECES * ["piece"], "whole", *10 * ["piece"], "whole"]
     texts = [text for _, text in found]
-    assert "".join(texts[:30]) == texts[30]
-    assert "".join(texts[31:-1]) == texts[-1]
+    assert "".join(texts[:PIECES]) == texts[PIECES]
+    assert "".join(texts[PIECES + 1 : -1]) == texts[-1]
 
 
 @pytest.mark.parametrize("dialect", range(len(DIALECTS)))
 async def test_the_least_makes_the_events_of_the_adapter_that_ships(dialect: int) -> None:
     agent = DIALECTS[dialect]
-    with agent.written(40) as path:
+    with agent.written(PIECES + 10) as path:
         found = await played(shipped.ADAPTERS[dialect], dialect, path)
-    assert said(found) == said(map(agent.normalise, agent.lines(40)))
+    assert said(found) == said(map(agent.normalise, agent.lines(PIECES + 10)))
 
 
 @pytest.mark.parametrize("dialect", range(len(DIALECTS)))

@@ -44,7 +44,8 @@ def programs(page: Path) -> list[Program]:
 MODEL_SERVER = KIT.parent / "model_server" / "README.md"
 PORT = Path(sessionmgr.adapter.__file__).with_name("README.md")
 SHELL = Path(sessionmgr_adapters.shell.__file__).with_name("README.md")
-PAGES = (README, KIT, MODEL_SERVER, PORT, SHELL)
+PARTS = PORT.parent / "kit" / "README.md"
+PAGES = (README, KIT, MODEL_SERVER, PORT, PARTS, SHELL)
 PROGRAMS = [program for page in PAGES for program in programs(page)]
 
 

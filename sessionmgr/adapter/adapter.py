@@ -195,7 +195,8 @@ class ProviderAdapter(Actor):
     def readiness(cls, options: Options, env: Mapping[str, str], cwd: str) -> Health:
         """Check whether a run with these options could start: program installed and logged in.
 
-        It reads only files and `env`, the environment of its programs, and starts nothing.
+        It reads only files and `env`, the environment of its programs, and starts nothing. By
+        itself it knows of no program and says `ok`; see `program_health` of the kit.
         """
         return Health()
 

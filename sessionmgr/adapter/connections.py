@@ -48,8 +48,10 @@ class ConnectionSpec(msgspec.Struct, frozen=True, kw_only=True):
     launcher: Launcher
     command: Command
     account: str = ""
+    """What else tells two connections apart, such as a login that is not in the environment."""
     any_directory: bool = False
-    """Whether its conversations may be about other directories than the one it was started in."""
+    """Whether its conversations may be about other directories than the one it was started in:
+    then one child serves runs in all of them, and is told the directory of each."""
 
     @property
     def key(self) -> Hashable:
@@ -119,7 +121,11 @@ class Conversation(Protocol[Outgoing_contra]):
         ...
 
     def close(self, *, keep: bool = False) -> None:
-        """Push no more frames. The provider may `keep` the session loaded for the next run."""
+        """Push no more frames: the run has left. It is called once, also after a crash or a cut.
+
+        `keep` is what `keeps` of the driver says: the provider may keep the session loaded for the
+        next run. Otherwise it is to be unloaded, where that can be said.
+        """
         ...
 
     async def clear_away(self) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from sessionmgr.adapter.kit.json_rpc_caller import NO_SUCH_METHOD, Answer, Call, Refusal, Reply
-from sessionmgr.adapter.kit.json_rpc_peer import BUSY, DEADLINE, JsonRpcPeer
+from sessionmgr.adapter.kit.json_rpc_peer import BUSY, DEADLINE, GONE, JsonRpcPeer
 from sessionmgr.model import Json
 from sessionmgr.wire import ErrorResponse, Id, Notification, Response
 
@@ -105,6 +105,54 @@ async def test_what_is_asked_for_another_comes_back_with_its_ticket(
     await peer.slot()
     peer.give_back()
     await peer.slot()
+
+
+async def test_a_request_on_behalf_of_another_needs_a_slot_of_its_own() -> None:
+    line = Line()
+    peer = JsonRpcPeer[str](line.write, in_flight=1)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="slot"):
+            peer.send("look", None, "of run 1")
+    with pytest.raises(RuntimeError, match="slot"):
+        peer.give_back()
+    await peer.slot()
+    peer.send("look", None, "of run 1")
+    peer.settle(Response(1, b"1"))
+    await peer.slot()
+    assert not peer.slot_nowait()
+    with trio.move_on_after(0) as waiting:
+        await peer.slot()
+    assert waiting.cancelled_caught
+    assert line.ids == [1]
+
+
+async def test_the_wait_for_a_slot_is_part_of_the_deadline(autojump_clock: MockClock) -> None:
+    line, found = Line(), list[object]()
+    peer = JsonRpcPeer[str](line.write, in_flight=1)
+    await peer.slot()
+    peer.send("look", None, "of run 1")
+    with trio.fail_after(6):
+        await asked(peer, found, deadline=5)
+    assert found == [ErrorResponse(None, None, "there was no answer within 5 seconds")]
+    assert line.ids == [1]
+    peer.settle(Response(1, b"1"))
+    assert peer.slot_nowait()
+
+
+async def test_what_was_asked_of_a_peer_that_is_gone_is_over_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    line, found = Line(), list[object]()
+    peer = JsonRpcPeer[str](line.write, in_flight=1)
+    with trio.fail_after(1):
+        async with trio.open_nursery() as nursery:
+            for _ in range(2):
+                nursery.start_soon(asked, peer, found)
+            await wait_all_tasks_blocked()
+            peer.end()
+        await asked(peer, found)
+    assert line.ids == [1]
+    assert [each.message for each in found if isinstance(each, ErrorResponse)] == [GONE] * 3
 
 
 async def test_a_peer_that_does_not_read_is_busy(autojump_clock: MockClock) -> None:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
+import pytest
 import trio
 import trio.testing
 
@@ -131,6 +132,17 @@ async def test_frames_go_to_the_driver_whose_conversation_is_open() -> None:
     assert (second.frames, second.ends) == (["b"], 1)
     assert connection.facts is not None
     assert connection.facts.exit_code == 0
+
+
+async def test_a_second_conversation_beside_the_first_is_refused() -> None:
+    async with connected() as connection:
+        first, second = Notes(), Notes()
+        one = await connection.open(first)
+        with pytest.raises(RuntimeError, match="one conversation at a time"):
+            await connection.open(second)
+        await one.send("a")
+        await first.until("a")
+    assert (second.frames, second.ends) == ([], 0)
 
 
 async def test_a_driver_that_comes_when_the_child_is_gone_is_told_so_at_once() -> None:

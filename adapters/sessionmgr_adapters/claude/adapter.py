@@ -167,7 +167,7 @@ class ClaudeAdapter(RunAdapter[ClaudeDriver | PlainRun]):
     async def _play_plainly(self, run: RunContext) -> None:
         """Run on a process of its own that prints text, once no other has its session."""
         spec = _spec(run)
-        await self._pool.end(spec.session, run.connections)
+        await self._pool.end(spec.session)
         plain = PlainRun(run, spec, _options(run))
         with self.playing(run, plain):
             await plain.answer_prompt()

@@ -3,6 +3,10 @@
 It owns the pool of connections and the drivers of the current runs, opens and plays the
 conversation of each run, abandons a connection that is not fit for another run, and fails a run
 whose connection ended. A subclass implements what a run needs, and how it ends with its turn.
+
+A connection is abandoned when its run was cut at the end of its grace, crashed or was silent, when
+its child ended, and when `is_fit` says so. It gets no new runs then; those that it has go on, and
+it is closed after the last of them, or ten minutes later.
 """
 
 from __future__ import annotations
@@ -48,7 +52,10 @@ class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
     """Plays runs as conversations on connections that it leases."""
 
     max_leases: ClassVar[int] = 1
-    """Maximum number of runs that a connection serves at once."""
+    """Maximum number of runs that a connection serves at once.
+
+    More than 1 needs a connection that serves several conversations, such as `JsonRpcConnection`.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,27 +65,48 @@ class ConversationAdapter(RunAdapter[D], Generic[Spec, C, D]):
 
     @staticmethod
     def connect(spec: Any) -> AbstractAsyncContextManager[Any]:
-        """Connect from a `Spec` for the length of a block: the seam that a mock SDK replaces."""
+        """Connect from a `Spec` for the length of a block: the seam that a mock SDK replaces.
+
+        It starts the child and waits for no answer: a handshake is a request of the connection's.
+
+        Raises:
+            ProcessError: The child could not be started. It becomes the failure of the run; any
+                other exception does so as `adapter_crashed`.
+        """
         raise NotImplementedError
 
     def spec(self, run: RunContext) -> Spec:
-        """Return what the run's connection is made from: an idle one with its key is used."""
+        """Return what the run's connection is made from.
+
+        A connection with the same key is used if it is free. The key of a `ConnectionSpec` is its
+        command, environment, account and directory.
+        """
         raise NotImplementedError
 
     def drive(self, run: RunContext) -> D:
-        """Return the driver of a run."""
+        """Return a new driver for a run; it gets frames from `open` on, and is played once."""
         raise NotImplementedError
 
     async def open(self, run: RunContext, connection: C, driver: D) -> Conversation[Any]:
-        """Open the run's session on a connection."""
+        """Open the run's session, `run.provider_session_id` or a new one, on a connection.
+
+        It does not wait for the provider's answer, which is a frame.
+        """
         raise NotImplementedError
 
     async def finish(self, run: RunContext, driver: D) -> None:
-        """End a run whose turn has ended: call `run.finish` or `run.fail`."""
+        """End a run whose conversation is over: call `run.finish` or `run.fail`.
+
+        It is not called for a run that is cancelled, nor if the connection ended before the turn.
+        """
         raise NotImplementedError
 
     def is_fit(self, run: RunContext, driver: D) -> bool:
-        """Whether the connection may serve another run after this one."""
+        """Whether the connection may serve another run after this one.
+
+        It is asked of a run that the base class would keep the connection after. False where the
+        child might still write about this run, or is not to be kept.
+        """
         return True
 
     # --- a run -----------------------------------------------------------------------------------

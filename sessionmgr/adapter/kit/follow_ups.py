@@ -3,11 +3,15 @@
 A message is offered to the provider, which takes or refuses it. One that was taken is heard when it
 has reached the model. At the end of the conversation, messages that were only offered count as
 refused, and become runs of their own; those taken and not heard are reported as dropped.
+
+In the record, a message is `queued` until this answers, `sent` once it was taken or heard, and
+`dropped` when it is refused, or was taken and not heard. So take a message that only waits in a
+queue of the adapter's, and hear it when it is sent.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum, auto
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.run_context import RunContext
 
 
-class Fate(StrEnum):
+class Fate(Enum):
     """The state of a message."""
 
     OFFERED = auto()
@@ -30,7 +34,7 @@ class Fate(StrEnum):
     DROPPED = auto()
 
 
-class Step(StrEnum):
+class Step(Enum):
     """A step of its life cycle."""
 
     TAKE = auto()

@@ -100,6 +100,10 @@ class JsonRpcCaller:
         self._open: Final[dict[int, Future[Answer]]] = {}
         self._last = 0
 
+    def __len__(self) -> int:
+        """Return the number of calls that wait for an answer."""
+        return len(self._open)
+
     async def call(self, method: str, params: dict[str, Json]) -> Answer:
         """Call a method and return the answer; try again while it is refused temporarily."""
         answer = await self._call(method, params)
@@ -114,15 +118,18 @@ class JsonRpcCaller:
         self._last += 1
         number = self._last
         answered = self._open[number] = Future[Answer]()
-        with trio.move_on_after(DEADLINE):
-            await self._send(Call(number, method, params))
-            return await answered.wait()
+        try:
+            with trio.move_on_after(DEADLINE):
+                await self._send(Call(number, method, params))
+                return await answered.wait()
+        finally:
+            self._open.pop(number, None)
         self.is_deaf = True
         message = f"there was no answer within {DEADLINE:.0f} seconds"
         return Answer(number, method, refusal=Refusal(0, message))
 
     def settle(self, answer: Answer) -> None:
         """Hand an answer to the task that waits for it."""
-        answered = self._open.pop(answer.call, None)
+        answered = self._open.get(answer.call)
         if answered is not None:
             answered.set(answer)

@@ -5,7 +5,15 @@ limited; one that is not answered in time gets an error as its answer. A request
 awaited here (`ask`), or sent on behalf of a conversation (`send`): then its ticket comes back with
 the answer (`settle`), and the connection pushes that to the driver as a frame.
 
-The peer's own requests and notifications are frames: see `RequestHandler`.
+    async with self._order:                         # a trio.Lock of the conversation
+        await peer.slot()
+        if peer.send("say", params, ticket) is None:  # no room: it was not made
+            ...                                       # tell the driver, by a frame
+    ...
+    ticket = peer.settle(response)                  # in the reader; None: not on behalf of another
+
+The peer's own requests and notifications are frames: see `RequestHandler`. `JsonRpcConnection` does
+all of this for a child with several sessions.
 """
 
 from __future__ import annotations
@@ -34,6 +42,7 @@ DEADLINE: Final = 60.0
 TRIES: Final = 6
 PAUSE: Final = 0.1
 """Seconds before what could not be written, or was refused for the moment, is tried again."""
+GONE: Final = "the other side is gone"
 FULL: Final = "what it was sent before has not been read"
 BUSY: Final = -32001
 """The code with which servers refuse what they cannot serve at the moment."""
@@ -58,24 +67,34 @@ class JsonRpcPeer(Generic[T]):
         """Whether messages name their version, as the standard has it."""
         self._busy: Final = busy
         self._slots: Final = trio.Semaphore(in_flight)
+        self._rights = 0
+        """Slots that were given by `slot`, and not used yet."""
         self._last = 0
+        self._is_gone = False
 
     # --- requests of our own ---------------------------------------------------------------------
 
     async def ask(
         self, method: str, params: Json, *, deadline: float = DEADLINE
     ) -> Response | ErrorResponse:
-        """Request something, and return the answer; there is one within `deadline` seconds."""
-        await self._slots.acquire()
-        id_ = self._request(method, params)
-        if id_ is None:
-            return ErrorResponse(None, self._busy, FULL)
-        answered = self._asked[id_] = Future[Response | ErrorResponse]()
-        try:
-            with trio.move_on_after(deadline):
+        """Request something, and return the answer; there is one within `deadline` seconds.
+
+        The wait for a slot is a part of these.
+        """
+        id_: Id | None = None
+        with trio.move_on_after(deadline):
+            await self._slots.acquire()
+            if self._is_gone:
+                self._slots.release()
+                return ErrorResponse(None, None, GONE)
+            id_ = self._request(method, params)
+            if id_ is None:
+                return ErrorResponse(None, self._busy, FULL)
+            answered = self._asked[id_] = Future[Response | ErrorResponse]()
+            try:
                 return await answered.wait()
-        finally:
-            self.withdraw(id_)
+            finally:
+                self.withdraw(id_)
         return ErrorResponse(id_, None, f"there was no answer within {deadline:.0f} seconds")
 
     async def insist(self, method: str, params: Json) -> None:
@@ -86,18 +105,50 @@ class JsonRpcPeer(Generic[T]):
                 return
             await trio.sleep(PAUSE * 2**number)
 
+    def end(self) -> None:
+        """Answer all that `ask` waits for, now and from now on: the peer is gone.
+
+        Call it from `over` of the child. Drivers learn of it by their own `end`.
+        """
+        self._is_gone = True
+        for id_, answered in self._asked.items():
+            answered.set(ErrorResponse(id_, None, GONE))
+
     # --- requests on behalf of others ------------------------------------------------------------
 
     async def slot(self) -> None:
-        """Wait for the right to one more request; `send` or `give_back` uses it."""
+        """Wait for the right to one more request; `send` or `give_back` uses it.
+
+        Tasks that wait may go on in another order than that of their calls. Where that order
+        counts, as in `Conversation.send`, hold one `trio.Lock` over `slot` and `send`.
+        """
         await self._slots.acquire()
+        self._rights += 1
+
+    def slot_nowait(self) -> bool:
+        """Take that right if there is one at once, and return whether there was."""
+        try:
+            self._slots.acquire_nowait()
+        except trio.WouldBlock:
+            return False
+        self._rights += 1
+        return True
 
     def give_back(self) -> None:
         """Make no use of that right."""
+        self._use_right()
         self._slots.release()
 
     def send(self, method: str, params: Json, ticket: T) -> Id | None:
-        """Request something on behalf of another; None if there is no room for it."""
+        """Use the right that `slot` gave to request something on behalf of another.
+
+        None means that there is no room for the request: it was not made, and its slot is free
+        again.
+
+        Raises:
+            RuntimeError: There is no such right.
+        """
+        self._use_right()
         id_ = self._request(method, params)
         if id_ is not None:
             self.sent[id_] = ticket
@@ -121,6 +172,11 @@ class JsonRpcPeer(Generic[T]):
         if asked is not None:
             asked.set(answer)
         return ticket
+
+    def _use_right(self) -> None:
+        if not self._rights:
+            raise RuntimeError("a request on behalf of another has a slot: await slot() first")
+        self._rights -= 1
 
     def _request(self, method: str, params: Json) -> Id | None:
         self._last += 1

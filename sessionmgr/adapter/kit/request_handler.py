@@ -1,7 +1,8 @@
 """The handler of a provider's requests in one run: each is answered in a task of its own.
 
 The provider may withdraw a request before it is answered. Up to `limit` are open at once; a further
-one is refused.
+one is refused. A provider that cannot be given another input for a tool (not `takes_input`) is told
+no where the answer has one, and the run's record gets a warning.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import trio
+from msgspec import UNSET
 
 from sessionmgr.adapter.question import Deny
+from sessionmgr.model import ErrorOccurred, Failure, FailureKind
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from sessionmgr.adapter.kit.conversation_run import ConversationRun
-    from sessionmgr.adapter.question import ApprovalRequest
+    from sessionmgr.adapter.question import ApprovalRequest, Decision
 
 Outgoing = TypeVar("Outgoing")
 Frame = TypeVar("Frame")
@@ -28,8 +31,15 @@ FULL: Final = "too many questions are open at once"
 class RequestHandler(Generic[Outgoing, Frame]):
     """The open requests of one conversation, by the provider's names for them."""
 
-    def __init__(self, driver: ConversationRun[Outgoing, Frame], *, limit: int = LIMIT) -> None:
+    def __init__(
+        self,
+        driver: ConversationRun[Outgoing, Frame],
+        *,
+        limit: int = LIMIT,
+        takes_input: bool = True,
+    ) -> None:
         self._driver: Final = driver
+        self._takes_input: Final = takes_input
         self._limit: Final = limit
         self._open: Final[dict[str, trio.CancelScope]] = {}
 
@@ -37,16 +47,31 @@ class RequestHandler(Generic[Outgoing, Frame]):
         return len(self._open)
 
     def ask(self, name: str, request: ApprovalRequest) -> None:
-        """Ask for the run's decision about a request, and answer the provider with it."""
+        """Ask for the run's decision about a request, and answer the provider with it.
+
+        `name` is the conversation's own: where the provider's ids are numbers or texts, it keeps
+        which id a name stands for (`JsonRpcConversation.asked`), as "1" and 1 are two ids.
+        """
 
         async def answer() -> None:
-            decision = await self._driver.run.ask(request)
+            decision = self._possible(request, await self._driver.run.ask(request))
             await self._driver.conversation.answer(name, decision)
 
         async def refuse() -> None:
             await self._driver.conversation.answer(name, Deny(reason=FULL, by="limit"))
 
         self.serve(name, answer, refuse)
+
+    def _possible(self, request: ApprovalRequest, decision: Decision) -> Decision:
+        """Return the decision that the provider can be told."""
+        if self._takes_input or isinstance(decision, Deny):
+            return decision
+        if decision.tool_input in (UNSET, request.tool_input):
+            return decision
+        message = f"{request.tool_name} cannot be given another input: denied"
+        failure = Failure(kind=FailureKind.CAPABILITY_MISSING, message=message)
+        self._driver.run.emit_nowait(ErrorOccurred(failure=failure, severity="warning"))
+        return Deny(reason=message, by="adapter")
 
     def serve(
         self,

@@ -68,14 +68,16 @@ class SessionPool(ConnectionPool[Spec, P]):
                 lease.abandon()
             await process.gone.wait()
 
-    async def end(self, key: Hashable, owner: DynamicSupervisor) -> None:
-        """End the process of a session, and wait until its process tree is empty."""
+    async def end(self, key: Hashable) -> None:
+        """End the process of a session, and wait until its process tree is empty.
+
+        One that is leased is ended when it is returned, so the caller bounds the wait.
+        """
         await trio.lowlevel.checkpoint()
+        self.retire(key)
         process = self._processes.get(key)
         if process is not None:
-            async with super().lease(process.spec, owner) as lease:
-                lease.abandon()
-            await lease.connection.gone.wait()
+            await process.gone.wait()
 
     @asynccontextmanager
     async def _start_next(

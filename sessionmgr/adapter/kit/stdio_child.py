@@ -35,7 +35,11 @@ LAST_MOMENTS: Final = 1.0
 
 
 class StdioChild:
-    """One child. `take` gets the lines of each read; `over` is called at the end of its output."""
+    """One child. `take` gets the lines of each read; `over` is called once it has exited.
+
+    `take` and `over` run in the reader, so they neither wait nor raise. `room` is awaited between
+    two reads. Use `running`, which starts the child; `run` is for an owner that has a tree.
+    """
 
     def __init__(
         self,
@@ -50,7 +54,7 @@ class StdioChild:
         self.facts: ExitFacts | None = None
         """How it exited, once it has."""
         self.hurried = False
-        """Whether it gets no more time to end by itself."""
+        """Set it before `aclose` where the time of its run is over: it is then killed soon."""
         self._over: Final = over
         self._ladder: Final = ladder or LADDER
         self._closed: Final = trio.Event()
@@ -91,7 +95,10 @@ class StdioChild:
         await trio.lowlevel.checkpoint()
 
     async def run(self, tree: ChildTree) -> None:
-        """Serve its pipes until it has exited, also if this is cancelled."""
+        """Serve the pipes of a child that was started, until it has exited, also if cancelled.
+
+        A task of the owner's: the child is ended by `aclose`, or by closing its output.
+        """
         self.tree = tree
         with trio.CancelScope(shield=True):
             try:
@@ -129,7 +136,11 @@ class StdioChild:
         )
 
     def write(self, line: bytes) -> bool:
-        """Queue a line; False if there is no room. `over` reports that the child is gone."""
+        """Queue a line with its newline, to be written in the order of the calls.
+
+        False means that there is no room: the child does not read. For a child that is gone it
+        returns True and does nothing; `over` reports that.
+        """
         try:
             return self._pump.outbox.send(line)
         except InputFull:  # it does not read; the timeouts of silence end that
@@ -143,7 +154,7 @@ class StdioChild:
         await self._ended.wait()
 
     def retire(self) -> None:
-        """Mark it as unfit for further use: its pool ends it."""
+        """Mark it as unfit for further use, for the connection's own reasons: its pool ends it."""
         self._closed.set()
 
     async def wait_closed(self) -> None:

@@ -61,7 +61,13 @@ class StdioConnection(StdioChild, Generic[Outgoing, Frame]):
         self._is_opened: Final = trio.Event()
 
     def attach(self, driver: Driver[Frame]) -> None:
-        """Push frames into a driver from now on, and at once those that came before the first."""
+        """Push frames into a driver from now on, and at once those that came before the first.
+
+        Raises:
+            RuntimeError: The child has a conversation; `JsonRpcConnection` has several at once.
+        """
+        if self._driver is not None:
+            raise RuntimeError("this connection has one conversation at a time: close the other")
         self._driver = driver
         self._is_opened.set()
         if self._early:

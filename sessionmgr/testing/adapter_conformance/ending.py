@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.manager import Clocks
-from sessionmgr.model import Reason, RunStatus
+from sessionmgr.model import EMULATED, MessageSent, Reason, RunStatus, TurnCompleted
 from sessionmgr.testing.adapter_conformance.behaviour import Chapter
 from sessionmgr.testing.at_step import AtStep
 
@@ -99,6 +99,42 @@ async def after_a_cancel_at_any_step_the_next_run_goes_well(stage: Stage) -> Non
         assert stage.case.answers.text in {None, result.text}, f"cancelled at step {step}"
         if not cancel.is_done:
             return
+
+
+@ENDING.law("hangs", capabilities=("interrupt",))
+async def a_cancel_at_any_step_is_heard(stage: Stage) -> None:
+    assert stage.case.hangs is not None
+    if not stage.case.virtual:
+        return  # a busy machine may take as long as a grace
+    for step in stage.case.steps():
+        began = trio.current_time()
+        run = await stage.submit(stage.case.hangs)
+        cancel = AtStep(step, run.cancel)
+        trio.lowlevel.add_instrument(cancel)
+        await stage.until_it_ends_or_says(run, stage.case.hangs.text)
+        trio.lowlevel.remove_instrument(cancel)
+        is_last = run.cancel("enough")
+        assert (await stage.see(run)).result.status == RunStatus.CANCELLED
+        took = trio.current_time() - began
+        assert took < stage.case.grace, f"cancelled at step {step}, it was cut after {took:g} s"
+        if is_last:
+            return
+
+
+@ENDING.law("hangs", capabilities=("steer",))
+async def a_message_that_waits_in_the_adapter_is_dropped_by_a_cancel(stage: Stage) -> None:
+    assert stage.case.hangs is not None
+    if stage.case.adapter.capabilities.steer != EMULATED:
+        return  # the agent itself may have read it
+    run = await stage.submit(stage.case.hangs)
+    await stage.until_it_says(run, stage.case.hangs.text)
+    follow_up = await run.append(stage.case.answers.prompt)
+    run.cancel("enough")
+    events = (await stage.see(run)).events
+    if follow_up.accepted and not any(isinstance(each, TurnCompleted) for each in events):
+        sent = [each for each in events if isinstance(each, MessageSent) and each.follow_up]
+        states = [each.state for each in sent]
+        assert states[-1] == "dropped", f"no turn followed in which it was heard: {states}"
 
 
 @ENDING.law("hangs")

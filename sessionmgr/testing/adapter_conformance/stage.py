@@ -108,6 +108,15 @@ class Stage:
         Raises:
             AssertionError: It ended before it did, or did not within patience.
         """
+        if not await self.until_it_ends_or_says(run, text):
+            raise AssertionError(f"it ended, and was to hang: {(await run.result())}")
+
+    async def until_it_ends_or_says(self, run: RunHandle, text: str | None) -> bool:
+        """Wait until a run has said this text, or anything at all, and return whether it has.
+
+        Raises:
+            AssertionError: It neither did nor ended within patience.
+        """
         said = ""
         with trio.move_on_after(PATIENCE):
             async for event in run:
@@ -119,8 +128,8 @@ class Stage:
                     case _:
                         continue
                 if text is None or text in said:
-                    return
-            raise AssertionError(f"it ended, and was to hang: {(await run.result())}")
+                    return True
+            return False
         raise AssertionError(f"it was to say {text!r} and said {said!r}")
 
     async def result_in_time(self, run: RunHandle) -> RunResult:

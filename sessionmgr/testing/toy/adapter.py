@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from sessionmgr.adapter import NATIVE, Capabilities, Mapped, PermissionMap
 from sessionmgr.adapter.connections import ConnectionSpec
 from sessionmgr.adapter.kit.conversation_adapter import ConversationAdapter
-from sessionmgr.model import Failure, FailureKind, PermissionMode
+from sessionmgr.model import Failure, FailureKind, Fidelity, PermissionMode
 from sessionmgr.process import Command
 from sessionmgr.testing.toy import sdk
 from sessionmgr.testing.toy.driver import ToyDriver
@@ -36,8 +36,11 @@ class ToyAdapter(ConversationAdapter[ConnectionSpec, ToyConnection, ToyDriver]):
         resume=NATIVE,
         usage=NATIVE,
     )
-    # The agent asks about everything, so our answers make the mode. It has no sandbox.
-    permissions = PermissionMap({mode: Mapped("asks", confined=False) for mode in PermissionMode})
+    # The agent asks about everything and has no sandbox: our answers make all modes but one.
+    permissions = PermissionMap(
+        {mode: Mapped("asks", Fidelity.EMULATED, confined=False) for mode in PermissionMode}
+        | {PermissionMode.DEFAULT: Mapped("asks", confined=False)}
+    )
     options = ToyOptions
     connect = staticmethod(sdk.connect)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.adapter import (
+    EMULATED,
     NATIVE,
     Allow,
     ApprovalRequest,
@@ -17,6 +19,7 @@ from sessionmgr.adapter import (
     ProviderAdapter,
     RunContext,
 )
+from sessionmgr.adapter.kit.follow_ups import FollowUps
 from sessionmgr.model import (
     Failure,
     FailureKind,
@@ -157,6 +160,73 @@ class Slow(Sound):
         await trio.sleep_forever()
 
 
+class Queueing(Sound):
+    """It takes a message that it would send in a further turn, and there is none."""
+
+    capabilities = Capabilities(streaming=NATIVE, steer=EMULATED)
+
+    async def play(self, run: RunContext) -> None:
+        if run.prompt != "hang":
+            await super().play(run)
+            return
+        self.messages = FollowUps(run)
+        await run.emit(MessageStreamed(delta="half"))
+        try:
+            await trio.sleep_forever()
+        finally:
+            self.messages.end()
+
+    async def append(self, run: RunContext, content: str, message_id: str) -> bool:
+        if run.prompt != "hang":
+            await trio.lowlevel.checkpoint()
+            return False
+        return await self.messages.offer(message_id, content, partial(self.queue, message_id))
+
+    async def queue(self, message_id: str) -> None:
+        await trio.lowlevel.checkpoint()
+        self.messages.take(message_id)
+
+
+class Losing(Queueing):
+    """It says that the message was heard when it was only queued."""
+
+    async def queue(self, message_id: str) -> None:
+        await trio.lowlevel.checkpoint()
+        self.messages.hear(message_id)
+
+
+class Obedient(Sound):
+    """It opens a session before it asks anything, and ends at once when it is interrupted."""
+
+    capabilities = Capabilities(streaming=NATIVE, interrupt=NATIVE)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turns: dict[str, trio.CancelScope] = {}
+
+    async def play(self, run: RunContext) -> None:
+        for _ in range(20):
+            await trio.lowlevel.checkpoint()
+        if self.may_ask(run):
+            with trio.CancelScope() as self.turns[run.run_id]:
+                await super().play(run)
+
+    def may_ask(self, run: RunContext) -> bool:
+        return run.cancelling is None
+
+    async def interrupt(self, run: RunContext) -> None:
+        await trio.lowlevel.checkpoint()
+        if run.run_id in self.turns:
+            self.turns[run.run_id].cancel()
+
+
+class Hasty(Obedient):
+    """It forgets an interrupt that comes before its session is open."""
+
+    def may_ask(self, run: RunContext) -> bool:
+        return True
+
+
 class Dropping(Sound):
     """It loses the second half of a word."""
 
@@ -199,7 +269,7 @@ async def broken(adapter: type[ProviderAdapter], place: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("adapter", [Sound, Complete, Slow])
+@pytest.mark.parametrize("adapter", [Sound, Complete, Slow, Queueing, Obedient])
 async def test_what_breaks_no_law_is_not_blamed(
     autojump_clock: MockClock, tmp_path: Path, adapter: type[ProviderAdapter]
 ) -> None:
@@ -221,6 +291,8 @@ async def test_what_breaks_no_law_is_not_blamed(
         (Mixing, "runs_at_the_same_time_do_not_mix"),
         (Demanding, "its_options_are_a_frozen_struct_that_refuses_what_it_does_not_know"),
         (Disobedient, "what_is_allowed_is_done"),
+        (Losing, "a_message_that_waits_in_the_adapter_is_dropped_by_a_cancel"),
+        (Hasty, "a_cancel_at_any_step_is_heard"),
     ],
 )
 async def test_what_breaks_a_law_is_found_out(

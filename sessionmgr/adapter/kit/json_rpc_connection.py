@@ -1,0 +1,333 @@
+"""A connection to a child that speaks JSON-RPC in lines and serves several sessions at once.
+
+Each conversation has a session of the agent's, which the messages about it name. The frames of one
+read are pushed in one `feed` to each driver. The rules of what goes where:
+
+- An answer goes to the conversation that made the request, the handshake's to all of them.
+- A notification or a request of the agent's goes to the conversation that is bound to its session.
+- While a conversation waits for the name of its session, notifications about unknown sessions are
+  held for it; otherwise they are about a conversation that is closed, and are dropped.
+- A notification that names no session, and a line that is no message, go to all conversations.
+- A request that no open conversation knows is refused.
+
+Requests of ours go out in the order of the calls, once the handshake has been answered and the
+agent has few enough others. They have no deadline: the clocks of the run end one that is not
+answered.
+
+    class EchoConnection(JsonRpcConnection[Frame]):
+        def __init__(self) -> None:
+            super().__init__(greeting=("initialize", {}))
+
+        async def open(self, spec: Open, driver: Driver[Frame | NoFrame]) -> EchoConversation:
+            await trio.lowlevel.checkpoint()
+            conversation = EchoConversation(self, driver)
+            self.attach(conversation)
+            conversation.request("open", {"cwd": spec.cwd})
+            return conversation
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+import msgspec
+import trio
+
+from sessionmgr.adapter.kit.json_rpc_peer import BUSY, FULL, IN_FLIGHT, JsonRpcPeer
+from sessionmgr.adapter.kit.stdio_child import StdioChild
+from sessionmgr.adapter.kit.stdio_connection import size_of
+from sessionmgr.model import Unreadable, encode_json, parse_json
+from sessionmgr.wire import ErrorResponse, Notification, Request, Response, Untyped
+from sessionmgr.wire.json_rpc import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import TypeAlias
+
+    from sessionmgr.adapter.connections import Driver
+    from sessionmgr.model import Json
+    from sessionmgr.process.ladder import Ladder
+    from sessionmgr.wire import Decoded, Id, Line, NoFrame
+
+Frame = TypeVar("Frame")
+T = TypeVar("T")
+if TYPE_CHECKING:
+    Push: TypeAlias = tuple["JsonRpcConversation[Frame]", Sequence[Frame | NoFrame]]
+
+HELD: Final = 1000
+"""Maximum number of frames that are held for conversations without a session."""
+WAITING: Final = 1000
+"""Maximum number of requests that wait to be sent; a further one is refused."""
+NO_METHOD: Final = -32601
+
+
+class JsonRpcConversation(Generic[Frame]):
+    """One conversation. A subclass implements `send`, `interrupt` and `answer`."""
+
+    def __init__(
+        self, connection: JsonRpcConnection[Frame], driver: Driver[Frame | NoFrame]
+    ) -> None:
+        self.driver: Final = driver
+        self.session: str | None = None
+        """The agent's name for the session, once it is bound."""
+        self.asked: Final[dict[str, Id | None]] = {}
+        """The ids of the agent's requests that are not answered yet, by our names for them."""
+        self._connection: Final = connection
+
+    def request(self, method: str, params: Json) -> None:
+        """Request something; `answered` of the connection makes a frame of the answer."""
+        self._connection.request(self, method, params)
+
+    async def reply(self, name: str, result: Json) -> None:
+        """Answer a request of the agent's, unless that was done before."""
+        await trio.lowlevel.checkpoint()
+        if name in self.asked:
+            await self._connection.reply(Response(self.asked.pop(name), encode_json(result)))
+
+    def close(self, *, keep: bool = False) -> None:
+        """Push no more frames, and forget the requests that are not answered."""
+        self._connection.detach(self)
+
+    async def clear_away(self) -> None:
+        """Do nothing: processes that the child's commands leave behind end with its tree."""
+        await trio.lowlevel.checkpoint()
+
+
+class _Ticket(msgspec.Struct, Generic[Frame], frozen=True, eq=False):
+    """Who made a request; the handshake has no conversation."""
+
+    method: str
+    conversation: JsonRpcConversation[Frame] | None = None
+
+
+class JsonRpcConnection(StdioChild, Generic[Frame]):
+    """One child and its conversations. A subclass opens these, and makes frames of messages."""
+
+    def __init__(
+        self,
+        *,
+        greeting: tuple[str, Json] | None = None,
+        in_flight: int = IN_FLIGHT,
+        version: bool = True,
+        ladder: Ladder | None = None,
+    ) -> None:
+        """`greeting` is the handshake, a method and its params: the first request.
+
+        `in_flight` is how many requests are open at once, `version` whether messages name theirs.
+        """
+        super().__init__(self._take, room=self._room, over=self._end, ladder=ladder)
+        self._peer: Final = JsonRpcPeer[_Ticket[Frame]](
+            self.write, in_flight=in_flight, version=version
+        )
+        self._conversations: Final[list[JsonRpcConversation[Frame]]] = []
+        self._owners: Final[dict[str, JsonRpcConversation[Frame]]] = {}
+        self._held: Final[dict[str, list[Frame | NoFrame]]] = {}
+        self._waiting: Final[deque[tuple[_Ticket[Frame], Json]]] = deque()
+        self._is_greeted = greeting is None
+        self._hello: Frame | None = None
+        if greeting is not None:
+            self._waiting.append((_Ticket(greeting[0]), greeting[1]))
+
+    # --- what a subclass implements --------------------------------------------------------------
+
+    def session_of(self, message: Request | Notification) -> str | None:
+        """Return the session that a message names, None if it names none. It raises nothing."""
+        raise NotImplementedError
+
+    def frame_of(self, message: Request | Notification, name: str) -> Frame | NoFrame | None:
+        """Return the frame of a message, None if it has none; see `frame_by_method`.
+
+        `name` is ours for a request, to be used in `reply`. A request without a frame, or with an
+        `Untyped` one, is refused as unknown.
+        """
+        raise NotImplementedError
+
+    def answered(
+        self,
+        conversation: JsonRpcConversation[Frame],
+        method: str,
+        answer: Response | ErrorResponse,
+    ) -> Frame | None:
+        """Return the frame of an answer; `bind` the conversation if it names its session."""
+        raise NotImplementedError
+
+    def greeted(self, answer: Response | ErrorResponse) -> Frame | None:
+        """Return the frame of the handshake's answer, which each conversation gets."""
+        return None
+
+    # --- conversations ---------------------------------------------------------------------------
+
+    def attach(self, conversation: JsonRpcConversation[Frame], session: str | None = None) -> None:
+        """Push frames into a conversation's driver from now on, also those about a known session.
+
+        The frame of the handshake, and the end of the child, are pushed at once if they have come.
+
+        Raises:
+            RuntimeError: The session has a conversation.
+        """
+        if session is not None:
+            self.bind(conversation, session)
+        self._conversations.append(conversation)
+        if self._hello is not None:
+            conversation.driver.feed((self._hello,), 0)
+        if self.has_ended:
+            conversation.driver.end()
+        self._send_waiting()
+
+    def bind(self, conversation: JsonRpcConversation[Frame], session: str) -> None:
+        """Route messages about a session to a conversation, which may have several.
+
+        Raises:
+            RuntimeError: Another conversation has the session.
+        """
+        if self._owners.setdefault(session, conversation) is not conversation:
+            raise RuntimeError(f"session {session!r} has another conversation on this connection")
+        conversation.session = conversation.session or session
+
+    def detach(self, conversation: JsonRpcConversation[Frame]) -> None:
+        """Push no more frames into a conversation's driver."""
+        if conversation not in self._conversations:
+            return
+        self._conversations.remove(conversation)
+        for name in [name for name, owner in self._owners.items() if owner is conversation]:
+            del self._owners[name]
+        for each in [each for each in self._waiting if each[0].conversation is conversation]:
+            self._waiting.remove(each)
+        for id_, ticket in list(self._peer.sent.items()):
+            if ticket.conversation is conversation:
+                self._peer.withdraw(id_)
+        self._send_waiting()
+
+    # --- what is sent ----------------------------------------------------------------------------
+
+    def request(self, by: JsonRpcConversation[Frame], method: str, params: Json) -> None:
+        """Request something for a conversation, as soon as it may be sent."""
+        if by not in self._conversations or self.has_ended:
+            return
+        ticket = _Ticket(method, by)
+        if len(self._waiting) < WAITING:
+            self._waiting.append((ticket, params))
+            self._send_waiting()
+        else:
+            self._refused(ticket)
+
+    def notify(self, method: str, params: Json = None) -> None:
+        """Send a notification at once."""
+        self._peer.say(Notification(method, b"" if params is None else encode_json(params)))
+
+    async def reply(self, answer: Response) -> None:
+        """Answer a request of the agent's, as soon as there is room."""
+        await trio.lowlevel.checkpoint()
+        if not self._peer.say(answer):
+            await self._peer.say_later(answer)
+
+    def _send_waiting(self) -> None:
+        while self._waiting and (self._is_greeted or self._waiting[0][0].conversation is None):
+            if not self._peer.slot_nowait():
+                return
+            ticket, params = self._waiting.popleft()
+            if self._peer.send(ticket.method, params, ticket) is None:
+                self._refused(ticket)
+
+    def _refused(self, ticket: _Ticket[Frame]) -> None:
+        for conversation, frames in self._settled(ticket, ErrorResponse(None, BUSY, FULL)):
+            conversation.driver.feed(frames, 0)
+
+    # --- what is received ------------------------------------------------------------------------
+
+    def _take(self, lines: Sequence[Line]) -> None:
+        reads: dict[JsonRpcConversation[Frame], list[Frame | NoFrame]] = defaultdict(list)
+        for line in lines:
+            for message in decode(line):
+                for conversation, frames in self._routed(message):
+                    reads[conversation] += frames
+        for conversation, frames in reads.items():
+            conversation.driver.feed(frames, size_of(lines) // len(reads))
+        self._send_waiting()
+
+    def _routed(self, message: Decoded) -> list[Push[Frame]]:
+        match message:
+            case Response() | ErrorResponse():
+                ticket = self._peer.settle(message)
+                return [] if ticket is None else self._settled(ticket, message)
+            case Request() | Notification():
+                return self._addressed(message)
+            case _:
+                return [(each, [message]) for each in self._conversations]
+
+    def _settled(
+        self, ticket: _Ticket[Frame], answer: Response | ErrorResponse
+    ) -> list[Push[Frame]]:
+        conversation = ticket.conversation
+        if conversation is None:
+            self._is_greeted = True
+            self._hello = self.greeted(answer)
+            hello = () if self._hello is None else (self._hello,)
+            return [(each, hello) for each in self._conversations]
+        try:
+            frame = self.answered(conversation, ticket.method, answer)
+        except Exception as error:  # noqa: BLE001  # of this run and not of the reader
+            conversation.driver.crash(error)
+            return []
+        frames: list[Frame | NoFrame] = [] if frame is None else [frame]
+        for session in [name for name in self._held if self._owners.get(name) is conversation]:
+            frames += self._held.pop(session)
+        return [(conversation, frames)]
+
+    def _addressed(self, message: Request | Notification) -> list[Push[Frame]]:
+        session = self.session_of(message)
+        owner = None if session is None else self._owners.get(session)
+        name = encode_json(message.id).decode() if isinstance(message, Request) else ""
+        try:
+            frame = None if name and owner is None else self.frame_of(message, name)
+        except Exception as error:
+            if owner is None:
+                raise
+            owner.driver.crash(error)
+            frame = None
+        if isinstance(message, Request):
+            if owner is None or frame is None or isinstance(frame, Untyped):
+                self._peer.say(ErrorResponse(message.id, NO_METHOD, "this is not known here"))
+            else:
+                owner.asked[name] = message.id
+        if frame is None:
+            return []
+        if owner is not None:
+            return [(owner, [frame])]
+        if session is None:
+            return [(each, [frame]) for each in self._conversations]
+        self._hold(session, frame)
+        return []
+
+    def _hold(self, session: str, frame: Frame | NoFrame) -> None:
+        """Hold a frame about a session that may turn out to be a conversation's."""
+        if all(each.session is not None for each in self._conversations):
+            self._held.clear()
+            return
+        self._held.setdefault(session, []).append(frame)
+        while sum(map(len, self._held.values())) > HELD:
+            del self._held[next(iter(self._held))]
+
+    async def _room(self) -> None:
+        await trio.lowlevel.checkpoint()
+        for each in tuple(self._conversations):
+            await each.driver.room()
+
+    def _end(self) -> None:
+        for each in tuple(self._conversations):
+            each.driver.end()
+
+
+def frame_by_method(message: Request | Notification, types: Mapping[str, type[T]]) -> T | Untyped:
+    """Return the params of a message as the type that its method has; `Untyped` if it has none."""
+    wanted = types.get(message.method)
+    why = "unknown method"
+    if wanted is not None:
+        try:
+            return msgspec.json.decode(message.params or b"{}", type=wanted)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            why = str(error)
+    params = parse_json(message.params or b"null")
+    shown = None if isinstance(params, Unreadable) else params
+    return Untyped({"method": message.method, "params": shown}, why)

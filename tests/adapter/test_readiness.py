@@ -1,0 +1,13 @@
+"""Whether the program of a run is there."""
+
+import sys
+
+from sessionmgr.adapter import Health
+from sessionmgr.adapter.kit.readiness import program_health
+
+
+def test_a_program_is_looked_for_on_the_path_of_the_run() -> None:
+    assert program_health(sys.executable, {}) == Health()
+    assert program_health("sh", {"PATH": "/bin:/usr/bin"}).state == "ok"
+    missing = program_health("sh", {"PATH": "/nowhere"})
+    assert (missing.state, missing.detail) == ("skip", "there is no program 'sh'; install it")

@@ -1,0 +1,65 @@
+"""Questions of a provider that cannot be answered in all ways."""
+
+from collections.abc import Sequence
+
+import pytest
+from trio.testing import MockClock
+
+from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny, RunContext
+from sessionmgr.adapter.kit.request_handler import RequestHandler
+from sessionmgr.manager import open_manager
+from sessionmgr.model import ErrorOccurred, FailureKind, Json
+from sessionmgr.testing.mock_sdk import Answered, MockConversation, MockSdk, with_sdk
+from sessionmgr.testing.toy import ToyAdapter
+from sessionmgr.testing.toy.driver import ToyDriver
+from sessionmgr.testing.toy.frames import AnyFrame, Hello, Outgoing, Question, Say, TurnEnded
+
+
+class RigidDriver(ToyDriver):
+    """Its agent does what it asked for, or nothing."""
+
+    def __init__(self, run: RunContext) -> None:
+        super().__init__(run)
+        self._rigid = RequestHandler(self, takes_input=False)
+
+    def take(self, frames: Sequence[AnyFrame]) -> None:
+        for frame in frames:
+            match frame:
+                case Question(id=id_, name=name, input=given):
+                    self._rigid.ask(id_, ApprovalRequest(tool_name=name, tool_input=given))
+                case _:
+                    super().take([frame])
+
+
+class Rigid(ToyAdapter):
+    def drive(self, run: RunContext) -> ToyDriver:
+        return RigidDriver(run)
+
+
+@pytest.mark.parametrize(("tool_input", "is_done"), [({"n": 1}, True), ({"n": 2}, False)])
+async def test_another_input_is_denied_where_the_provider_takes_none(
+    autojump_clock: MockClock, tool_input: Json, is_done: bool
+) -> None:
+    answers: list[object] = []
+
+    async def script(it: MockConversation[Outgoing, AnyFrame]) -> None:
+        await it.expect(Say("hi"))
+        it.says(Hello("s1"), Question("q1", "saw", {"n": 1}))
+        answers.append(await it.heard())
+        it.says(TurnEnded())
+
+    async def approve(request: ApprovalRequest) -> Decision:
+        return Allow(tool_input=tool_input)
+
+    async with (
+        MockSdk(script) as sdk,
+        open_manager(adapters={"toy": with_sdk(Rigid, sdk)}) as manager,
+    ):
+        session = await manager.open_session("toy")
+        async with session.start("hi", approve=approve) as run:
+            events = [event async for event in run]
+    (answer,) = answers
+    assert isinstance(answer, Answered)
+    assert isinstance(answer.decision, Allow if is_done else Deny)
+    kinds = [each.failure.kind for each in events if isinstance(each, ErrorOccurred)]
+    assert kinds == ([] if is_done else [FailureKind.CAPABILITY_MISSING])

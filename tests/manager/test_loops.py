@@ -43,6 +43,20 @@ LOOPS = {
         "trio.lowlevel.wait_readable(descriptor)",
     ],
     "sessionmgr.process.pump:_Reader._hand_on": ["self._room()"],
+    "sessionmgr.adapter.kit.stdio_connection:StdioConnection._wait_for_room": [
+        "self._driver.room()",
+        "self._is_opened.wait()",
+        "trio.lowlevel.checkpoint()",
+    ],
+    "sessionmgr.adapter.kit.json_rpc_connection:JsonRpcConnection._room": [
+        "each.driver.room()",
+        "trio.lowlevel.checkpoint()",
+    ],
+    "sessionmgr.manager.inbox:Inbox.room": [
+        "self._stored.wait()",
+        "trio.lowlevel.checkpoint()",
+        "trio.lowlevel.checkpoint_if_cancelled()",
+    ],
     "sessionmgr_adapters.codex.sdk:CodexConnection._room": [
         "each.driver.room()",
         "trio.lowlevel.checkpoint()",

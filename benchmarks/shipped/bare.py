@@ -6,16 +6,24 @@ includes its share of the other lines of a message.
 
 import asyncio  # noqa: TID251  # a contestant
 import json
+import tempfile
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from statistics import median
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
 from benchmarks.shipped.frames import DIALECTS, Normalise
 from benchmarks.wire.frame import Streamed
 from benchmarks.wire.ours import EVENTS, chunks_of
 from benchmarks.wire.rivals import by_line
-from sessionmgr.model import Event
+from sessionmgr.model import Event, stamp
+from sessionmgr.model.event import encode_events
+from sessionmgr.store.sqlite.connection import Options, open_writer
+
+TOGETHER: Final = 1024
+"""Rows of a transaction."""
 
 
 def limit(effort: Effort, dialect: int) -> Figures:
@@ -42,6 +50,46 @@ def _normalise(chunks: list[bytes], normalise: Normalise) -> None:
             event = normalise(line)
             if event is not None:
                 events.append(event)
+
+
+def record(effort: Effort, dialect: int) -> Figures:
+    """Stamp and encode the pieces, and insert them in the tables of our store: no less will do.
+
+    Without what makes of it a store: redaction, folds, leases, checks, threads, and subscribers.
+    """
+    pieces, agent = effort.operations(EVENTS), DIALECTS[dialect]
+    events = [event for line in agent.lines(pieces) if (event := agent.normalise(line)) is not None]
+    costs: list[float] = []
+    for _ in range(1 + effort.repeats(BLOCKS)):
+        watch = Stopwatch(cpu)
+        with tempfile.TemporaryDirectory(prefix="sessionmgr-benchmark-") as directory:
+            _insert(Options(path=Path(directory, "bare.db")), events, watch)
+        costs.append(watch.micros / pieces)
+    return {"event": median(costs[1:])}
+
+
+def _insert(options: Options, events: list[Event], watch: Stopwatch) -> None:
+    with closing(open_writer(options)) as connection, watch:
+        for first in range(0, len(events), TOGETHER):
+            made = stamp(
+                events[first : first + TOGETHER],
+                first,
+                "2026-01-02T03:04:05.678Z",
+                "ses_0123456789abcdefghjk",
+                "run_0123456789abcdefghjk",
+                "claude",
+            )
+            bodies, _ = encode_events(made)
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(
+                "INSERT INTO events (session, batch, seq, run, type, body)"
+                " VALUES (1, NULL, ?, 1, ?, ?)",
+                [
+                    (seq, of.type, body)
+                    for seq, (of, body) in enumerate(zip(made, bodies, strict=True), first)
+                ],
+            )
+            connection.execute("COMMIT")
 
 
 def readline_json(effort: Effort, dialect: int) -> Figures:

@@ -13,6 +13,7 @@ def _contestants(number: int, name: str) -> tuple[Contestant, ...]:
         f"{name}.port": "ours:port",
         f"{name}.whole": "ours:whole",
         f"bare.{name}": "bare:limit",
+        f"record.{name}": "bare:record",
         f"asyncio.{name}": "bare:readline_json",
     }
     return tuple(
@@ -51,6 +52,13 @@ def _goals(name: str) -> tuple[Goal, ...]:
             (port, figure("bare.executemany/event")),
             1.5,
         ),
+        Ratio(
+            "floor",
+            f"{name}, piece of text, bare: stamp, encode, into our tables ÷ bare executemany",
+            figure(f"record.{name}/event"),
+            (figure("bare.executemany/event"),),
+            None,
+        ),
     )
 
 
@@ -59,7 +67,7 @@ SHIPPED: Final = Suite(
     goals=tuple(goal for agent in DIALECTS for goal in _goals(agent.name)),
     contestants=CONTESTANTS,
     notes=(
-        "shipped: 100 000 pieces of text in messages of 30, as Claude Code and Codex stream them,",
+        "shipped: 100 000 pieces of text in messages of 300, as Claude Code and Codex stream,",
         "         played by a child to the adapters that ship; the cost of all lines of a message,",
         "         by its pieces. Child to inbox: with the hand-over and its taking, no recorder;",
         "         whole way: recorder, SQLite in WAL, cursors; all threads",

@@ -84,10 +84,7 @@ def _insert(options: Options, events: list[Event], watch: Stopwatch) -> None:
             connection.executemany(
                 "INSERT INTO events (session, batch, seq, run, type, body)"
                 " VALUES (1, NULL, ?, 1, ?, ?)",
-                [
-                    (seq, of.type, body)
-                    for seq, (of, body) in enumerate(zip(made, bodies, strict=True), first)
-                ],
+                [(of.seq, of.type, body) for of, body in zip(made, bodies, strict=True)],
             )
             connection.execute("COMMIT")
 

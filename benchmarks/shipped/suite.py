@@ -70,7 +70,7 @@ SHIPPED: Final = Suite(
         "shipped: 100 000 pieces of text in messages of 300, as Claude Code and Codex stream,",
         "         played by a child to the adapters that ship; the cost of all lines of a message,",
         "         by its pieces. Child to inbox: with the hand-over and its taking, no recorder;",
-        "         whole way: recorder, SQLite in WAL, cursors; all threads; floor: what must be done",
-        "         with a piece to have it stored, by one loop",
+        "         whole way: recorder, SQLite in WAL, cursors, all threads; floor: what must be",
+        "         done with a piece to have it stored, by one loop",
     ),
 )

@@ -35,6 +35,7 @@ from sessionmgr.testing.scripted import Finish, Hang, Say, Wait
 from tests.manager.house import House, open_house, play, types
 
 PACE = 0.02
+SLOW_PACE = 0.6 * EPOCH
 FLOOD = 60_000
 """Bytes of a read of a flood, as it says."""
 
@@ -51,11 +52,12 @@ class Pieces(ProviderAdapter):
         if how == "heedless":
             for _ in range(1_000_000):  # it crashes before
                 run.emit_nowait(MessageStreamed(delta="x" * 1000), size=10_000)
+        pace = SLOW_PACE if how == "slow" else PACE
         for _ in range(int(number)):
             if how == "flood":
                 run.emit_nowait(MessageStreamed(delta="x"), size=FLOOD)
             else:
-                await trio.sleep(PACE)
+                await trio.sleep(pace)
                 run.emit_nowait(MessageStreamed(delta="y "), size=300)
             await run.room()
         await run.finish(stop_reason="end_turn")
@@ -128,6 +130,41 @@ async def test_many_sessions_that_stream_share_transactions(autojump_clock: Mock
     assert max(gaps) <= WINDOW + PACE
     sizes = Counter(len(group) for at, group in store.streamed() if at in steady)
     assert min(sizes) > 10
+
+
+@pytest.mark.parametrize("speakers", [15, 40])
+async def test_sessions_that_stream_slowly_share_transactions_as_well(
+    autojump_clock: MockClock, speakers: int
+) -> None:
+    store = Watched(delay=0.001)
+    async with open_house(store=store, others={"pieces": Pieces}) as house:
+        runs: list[RunHandle] = []
+        for _ in range(speakers):
+            runs.append(await start(house, "slow 50"))
+            await trio.sleep(SLOW_PACE / speakers)
+        for run in runs:
+            await run.result()
+    begun = [at for at, _ in store.streamed()]
+    steady = [at for at in begun if begun[0] + 3 * EPOCH < at < begun[-1] - 3 * EPOCH]
+    gaps = [after - before for before, after in pairwise(steady)]
+    assert len(gaps) > 20
+    assert min(gaps) > WINDOW - 0.001
+
+
+async def test_a_session_that_many_have_left_alone_is_written_at_once_again(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(others={"pieces": Pieces}) as house:
+        for run in [await start(house, "paced 20") for _ in range(40)]:
+            await run.result()
+        begun = trio.current_time()
+        run = await start(house, "paced 50")
+        late = [
+            (trio.current_time() - begun) % PACE
+            async for event in run
+            if event.type == "message_streamed"
+        ]
+        assert all(min(each, PACE - each) < 1e-6 for each in late[2 * round(EPOCH / PACE) :])
 
 
 async def test_a_command_waits_for_no_window(autojump_clock: MockClock) -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sessionmgr.adapter.run_context import RunControl
-from sessionmgr.manager.inbox import Arrived, Inbox
+from sessionmgr.errors import InboxFull
+from sessionmgr.manager.inbox import MOST_ITEMS, Arrived, Inbox
 from sessionmgr.manager.validate_events import validated
 from sessionmgr.model import (
     Event,
@@ -87,3 +88,13 @@ def test_figures_that_cannot_be_become_a_warning_between_the_text_around_them() 
 
 def test_the_size_that_was_read_counts() -> None:
     assert arrived(MessageStreamed(delta="a"), MessageReceived(content="a"), size=7).size == 7
+
+
+def test_a_full_inbox_refuses_a_command_and_gives_all_that_it_has_taken() -> None:
+    inbox = Inbox()
+    for number in range(1, MOST_ITEMS + 1):
+        inbox.put(number)
+    with pytest.raises(InboxFull):
+        inbox.put("one too many")
+    assert len(inbox) == MOST_ITEMS
+    assert list(iter(inbox.take, None)) == list(range(1, MOST_ITEMS + 1))

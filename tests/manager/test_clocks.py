@@ -1,17 +1,27 @@
 """Each clock strikes where its state says so: warns at half, acts at the end, and says why."""
 
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from sessionmgr.adapter import Allow, ApprovalRequest, Budget, Decision
+from sessionmgr.adapter import (
+    NATIVE,
+    Allow,
+    ApprovalRequest,
+    Budget,
+    Capabilities,
+    Decision,
+    ProviderAdapter,
+    RunContext,
+)
 from sessionmgr.manager import Clocks, RunHandle
 from sessionmgr.model import (
     FailureKind,
     Json,
     Reason,
+    RunStarted,
     RunStatus,
     StallSuspected,
 )
@@ -190,6 +200,34 @@ async def test_a_question_explains_a_silence(autojump_clock: MockClock) -> None:
         run = await session.submit(play(Ask(tool="rm"), Finish()))
         assert (await run.result()).status is RunStatus.COMPLETED
         assert await stalls(run) == []
+
+
+class Asking(ProviderAdapter):
+    """Asks, and takes its time after the answer."""
+
+    name = "asking"
+    capabilities: ClassVar[Capabilities] = Capabilities(streaming=NATIVE, tool_approval=NATIVE)
+
+    async def run(self, run: RunContext) -> None:
+        await run.emit(RunStarted(provider_session_id=run.session_id))
+        await run.ask(ApprovalRequest(tool_name="rm"))
+        await trio.sleep(9)
+        await run.finish(stop_reason="end_turn")
+
+
+async def test_the_silence_after_an_answer_counts_from_the_answer(
+    autojump_clock: MockClock,
+) -> None:
+    async def approve(_: ApprovalRequest) -> Decision:
+        await trio.sleep(100)
+        return Allow()
+
+    async with open_house(clocks=Clocks(model=10), others={"asking": Asking}) as house:
+        session = await house.manager.open_session("asking", approve=approve)
+        run = await session.submit("hello")
+        assert (await run.result()).status is RunStatus.COMPLETED
+        *_, stalled = await stalls(run)
+        assert (stalled.state, stalled.silent_for) == ("model", 5)
 
 
 async def test_the_nearer_clock_wins(autojump_clock: MockClock) -> None:

@@ -73,6 +73,19 @@ async def test_where_the_provider_cannot_steer_a_message_is_the_next_run(
         assert times_seen(house, "second") == 1
 
 
+async def test_the_record_tells_a_message_to_a_run_from_the_prompt_of_one(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(actor=scripted("actor", capabilities=DUMB)) as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit("first")
+        follow_up = await run.append("second")
+        said = [*await events(run), *await events(follow_up.run)]
+        sent = [each for each in said if isinstance(each, MessageSent) and each.state == "sent"]
+        found = [(each.content, each.follow_up) for each in sent]
+        assert found == [("first", False), ("second", True)]
+
+
 async def test_a_turn_that_refuses_a_message_gets_it_as_the_next_run(
     autojump_clock: MockClock,
 ) -> None:

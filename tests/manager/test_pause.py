@@ -324,6 +324,17 @@ async def test_a_session_that_is_named_before_the_run_starts_can_be_paused_or_no
         assert names.index("run_started") < names.index("run_paused")
 
 
+async def test_a_snapshot_says_where_its_run_worked(
+    autojump_clock: MockClock, tmp_path: Path
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        there = Emit(event=RunStarted(cwd=str(tmp_path), provider_session_id="p-1"))
+        run = await session.submit(play(there, Hang(), starts=False))
+        await trio.sleep(1)
+        assert (await run.pause()).cwd == str(tmp_path)
+
+
 async def test_what_is_no_json_is_refused_at_the_call(autojump_clock: MockClock) -> None:
     nonsense = object()
     async with open_house() as house:

@@ -159,6 +159,12 @@ async def test_a_store_that_keeps_a_batch_waiting_is_seen(autojump_clock: MockCl
         assert house.manager.status().store == StoreStatus(state="open", waiting=0.0)
 
 
+async def test_without_sessions_nothing_waits_and_nothing_ever_has() -> None:
+    async with open_manager() as manager:
+        inboxes = manager.status().inboxes
+    assert (inboxes.items, inboxes.size, inboxes.fullest, inboxes.peak) == (0, 0, 0, 0)
+
+
 async def test_a_store_in_a_file_is_closed_with_its_manager(tmp_path: Path) -> None:
     async with open_manager(store=tmp_path / "runs.db") as manager:
         assert manager.status().store.state == "open"

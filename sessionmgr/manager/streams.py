@@ -46,7 +46,7 @@ DELTAS: Final = frozenset({MessageStreamed, ReasoningStreamed, ToolCallUpdated, 
 
 
 class Stream:
-    """One stream: its redactor and its last delta."""
+    """One stream: its redactor, and the last delta of which it may hold something back."""
 
     __slots__ = ("_named_plainly", "last", "pieces")
 
@@ -170,19 +170,14 @@ class Streams:
             text = "".join(texts)
         if not stream.pieces.passes(text, redactor.text):
             return None
-        pieces = cast("Sequence[MessageStreamed]", events)
-        stream.last = pieces[-1]
-        return pieces
+        return cast("Sequence[MessageStreamed]", events)
 
     def _passes(self, event: Event, redactor: Redactor) -> bool:
         """Return whether an event is a message delta that may be stored as it is."""
         if type(event) is not MessageStreamed or event.parent_tool_call_id:
             return False
         stream = self._open.get((MessageStreamed, None, event.message_id))
-        if stream is None or not stream.pieces.passes(event.delta, redactor.text):
-            return False
-        stream.last = event
-        return True
+        return stream is not None and stream.pieces.passes(event.delta, redactor.text)
 
     def _take(self, key: Key, deltas: Sequence[Delta], redactor: Redactor) -> Sequence[Delta]:
         stream = self._open.get(key)

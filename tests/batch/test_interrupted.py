@@ -238,6 +238,22 @@ async def test_a_command_that_was_cut_waits_for_a_decision(
         assert [entry.text for entry in actor.diary if entry.what == "prompt"] == ["a", "a"]
 
 
+FAILED = (Tool(name="Bash"), Fail())
+
+
+@pytest.mark.parametrize(
+    ("steps", "asked"), [(CUT, 2), (FAILED, 1)], ids=["by its deadline", "otherwise"]
+)
+async def test_a_longer_deadline_decides_for_a_command_that_was_ended_by_one(
+    autojump_clock: object, tmp_path: Path, steps: tuple[Step, ...], asked: int
+) -> None:
+    actor = unresumable(*steps)
+    async with open_hall(others={"actor": actor}) as hall:
+        await again(hall, tmp_path)
+        await collect(run_batch(hall.manager, [job("a", deadline=60)], out=tmp_path))
+    assert [entry.text for entry in actor.diary if entry.what == "prompt"] == asked * ["a"]
+
+
 async def test_jobs_that_are_not_selected_are_not_shown_again(
     autojump_clock: object, tmp_path: Path
 ) -> None:

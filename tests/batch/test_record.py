@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from sessionmgr import run_batch
 from sessionmgr.batch import batch_id, read_job
 from sessionmgr.testing.scripted import Fail
@@ -20,6 +22,18 @@ async def test_a_job_is_read_as_its_batch_has_recorded_it(
         record = read_job(tmp_path, each.id)
         assert record is not None
         assert (record.job, record.state, record.busy) == (each, state, None)
+
+
+@pytest.mark.parametrize("has_directory", [True, False])
+async def test_a_session_says_of_which_batch_it_is_and_where_that_has_its_results(
+    autojump_clock: object, tmp_path: Path, has_directory: bool
+) -> None:
+    async with open_hall() as hall:
+        batch = run_batch(hall.manager, [job("a")], out=tmp_path if has_directory else None)
+        await results_of(batch)
+        [session] = await hall.manager.sessions()
+    out = {"out": str(tmp_path)} if has_directory else {}
+    assert session.metadata == {"batch": batch.id, "job": "a", **out}
 
 
 async def test_there_is_no_record_of_a_job_that_the_batch_does_not_have(

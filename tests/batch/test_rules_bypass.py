@@ -194,6 +194,13 @@ def test_a_list_or_what_is_no_command_at_all_is_no_way_round(argv: Json) -> None
     assert not allows(NO_RM, bash(argv))
 
 
+def test_a_list_of_one_word_is_a_command_unless_it_may_be_a_line_for_a_shell() -> None:
+    assert allows(Rules((Rule(decision="allow", command="make"),)), bash(["make"]))
+    quoted = Rules((Rule(decision="allow", command="'make all'"),))
+    assert allows(quoted, bash(["make all", "x"]))
+    assert not allows(quoted, bash(["make all"]))
+
+
 @pytest.mark.parametrize(
     "given",
     [

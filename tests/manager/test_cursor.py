@@ -7,9 +7,10 @@ import trio
 from hypothesis import given, settings, strategies as st
 from trio.testing import MockClock
 
-from sessionmgr.errors import UnknownId
+from sessionmgr.errors import StoreUnusable, UnknownId
 from sessionmgr.manager import Clocks, Cursor, RunHandle
 from sessionmgr.model import AnyEvent, RunStatus
+from sessionmgr.store import EventPage, MemoryStore
 from sessionmgr.testing.scripted import Deaf, Flood, Hang, Repeat, Say, Wait
 from tests.manager.house import House, collect, open_house, play, stored, types
 
@@ -211,6 +212,28 @@ async def test_a_closed_session_ends_its_cursors_after_its_last_event(
             await session.close()
             await run.result()
         assert [event.type for event in seen] == await stored(house, session.id)
+        assert seen[-1].type == "session_closed"
+
+
+class Unreadable(MemoryStore):
+    """Takes all that is to be stored; its events cannot be read."""
+
+    async def events(self, *_: object, **__: object) -> EventPage:
+        await trio.lowlevel.checkpoint()
+        raise StoreUnusable("the store", "its disk cannot be read")
+
+
+async def test_who_follows_closely_sees_the_last_event_though_the_store_cannot_be_read(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house(store=Unreadable(), lawful=False) as house:
+        session = await house.manager.open_session("actor")
+        run = await session.submit(play(Wait(seconds=3), Say(text="x")))
+        seen: list[AnyEvent] = []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(collect, house.manager.subscribe(session.id), seen)
+            await session.close()
+            await run.result()
         assert seen[-1].type == "session_closed"
 
 

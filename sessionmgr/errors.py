@@ -349,8 +349,8 @@ class InboxFull(SessionError):
 
     def __init__(self, items: int, size: int) -> None:
         super().__init__(
-            f"{items} runs, or batches of events with {size} bytes, wait in this session: "
-            "wait for room between two reads (`await run.room()`), or for a run's end"
+            f"{items} runs, questions or batches of events, of {size} bytes, wait in this session: "
+            "wait for room between two reads (`await run.room()`), for answers, or for a run's end"
         )
         self.items = items
         self.size = size

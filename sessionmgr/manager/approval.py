@@ -11,6 +11,8 @@ import msgspec
 import trio
 
 from sessionmgr.adapter.question import Allow, Deny
+from sessionmgr.errors import InboxFull
+from sessionmgr.manager.inbox import MOST_QUESTIONS
 from sessionmgr.manager.validate_events import as_written
 from sessionmgr.model import (
     ErrorOccurred,
@@ -52,7 +54,12 @@ async def ask(run: RunState, request: ApprovalRequest) -> Decision:
     """Have a provider's question stored and decided, and wait for the answer, which is stored.
 
     One that is cancelled here needs no answer any more.
+
+    Raises:
+        InboxFull: Too many wait already: an adapter that does not handle it crashes its run alone.
     """
+    if len(run.questions) >= MOST_QUESTIONS:
+        raise InboxFull(len(run.questions), run.inbox.pending)
     approval_id = request.approval_id
     if not approval_id or approval_id in run.questions:  # providers use their ids again
         approval_id = new_id(Kind.APPROVAL)
@@ -67,8 +74,8 @@ async def ask(run: RunState, request: ApprovalRequest) -> Decision:
     directories = (run.spec.cwd, *run.spec.directories)
     question = Question(request, by_mode(run.spec.permission.asked, request, directories))
     run.alive()
-    run.questions[approval_id] = question
     run.live.commands.ask(run, question)
+    run.questions[approval_id] = question
     try:
         await question.answered.wait()
     finally:

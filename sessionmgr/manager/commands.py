@@ -93,8 +93,12 @@ class Commands:
         self._put(Transitions.task_abandoned, run)
 
     def ask(self, run: RunState, question: Question) -> None:
-        """Store the provider's question, and have it decided."""
-        self._put(Transitions.asked, run, question)
+        """Store the provider's question, and have it decided.
+
+        Raises:
+            InboxFull: Too much waits already.
+        """
+        self._inbox.put_request(Command(Transitions.asked, (run, question)))
 
     def withdraw(self, run: RunState, question: Question) -> None:
         """Store that the provider needs no answer any more."""

@@ -33,10 +33,12 @@ MOST_EVENTS: Final = 4 * ROOM_ITEMS
 """Batches of events that an inbox can hold, and"""
 MOST_REQUESTS: Final = 2 * MOST_EVENTS
 """batches and what callers request, and"""
-MOST_ITEMS: Final = 3 * MOST_EVENTS
+MOST_ITEMS: Final = 4 * MOST_EVENTS
 """all items together: the commands that end runs always find space, as a session has at most"""
 MOST_RUNS: Final = MOST_EVENTS // 2
-"""runs that are on or wait."""
+"""runs that are on or wait, and each of them at most"""
+MOST_QUESTIONS: Final = MOST_EVENTS // 8
+"""questions that wait for their answers."""
 ENVELOPE: Final = 100
 """Approximate number of bytes of an event beside its text."""
 IN_ONE_GO: Final = 8

@@ -18,8 +18,10 @@ from sessionmgr.adapter import (
     RunContext,
 )
 from sessionmgr.manager import Clocks, RunHandle
+from sessionmgr.manager.inbox import MOST_QUESTIONS
 from sessionmgr.model import (
     AnyEvent,
+    FailureKind,
     Json,
     Reason,
     RunStatus,
@@ -513,3 +515,28 @@ async def test_a_stubborn_approve_does_not_hold_the_session_after_its_run(
         await trio.sleep(7)
         with trio.fail_after(5):
             assert (await (await session.submit("next")).result()).text == "next"
+
+
+async def test_an_adapter_that_asks_without_end_is_stopped_by_its_own_crash(
+    autojump_clock: MockClock,
+) -> None:
+    class AsksWithoutEnd(ProviderAdapter):
+        name = "asks"
+
+        async def run(self, run: RunContext) -> None:
+            async with trio.open_nursery() as nursery:
+                for _ in range(MOST_QUESTIONS + 1):
+                    nursery.start_soon(run.ask, ApprovalRequest(tool_name="x"))
+
+    async def approve(_: ApprovalRequest) -> Decision:
+        await trio.sleep_forever()
+        raise AssertionError
+
+    async with open_house(others={"asks": AsksWithoutEnd}) as house:
+        session = await house.manager.open_session("asks", approve=approve)
+        neighbour = await house.manager.open_session("actor")
+        result = await (await session.submit("x")).result()
+        assert result.failure is not None
+        assert result.failure.kind is FailureKind.ADAPTER_CRASHED
+        assert f"{MOST_QUESTIONS} runs, questions" in result.failure.message
+        assert (await (await neighbour.submit("next")).result()).text == "next"

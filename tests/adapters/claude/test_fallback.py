@@ -70,6 +70,26 @@ async def test_what_was_kept_and_has_not_a_word_to_say_is_replaced(
     )
 
 
+async def test_what_was_kept_and_is_dead_is_replaced_by_one_that_is_kept_and_no_word_is_said(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(it: Talk) -> None:
+        if len(sdk.conversations) == 2:
+            await it.heard()
+            sdk.connections[0].hang_up()
+            return
+        await answer(it)
+
+    sdk: Mock = MockSdk(script)
+    async with stage(sdk) as session:
+        await ran(session)
+        run = await session.submit("hi")
+        assert (await run.result()).status is RunStatus.COMPLETED
+        assert await codes(run) == []
+        await ran(session)
+        assert [each.is_closed for each in sdk.connections] == [True, False]
+
+
 async def test_the_beginning_of_a_line_is_no_word(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
         if len(sdk.connections) != 1:

@@ -58,6 +58,16 @@ async def ask(
     **wishes: Unpack[Wishes],
 ) -> object:
     """Return how a request is answered."""
+    return (await answered(asking, mode, before, **wishes))[0]
+
+
+async def answered(
+    asking: Asking,
+    mode: str = "default",
+    before: ItemStarted | None = None,
+    **wishes: Unpack[Wishes],
+) -> tuple[object, list[AnyEvent]]:
+    """Return how a request is answered, and the events of the run."""
     answers: list[object] = []
 
     async def asks(it: Talk) -> None:
@@ -72,5 +82,5 @@ async def ask(
             it.says(ItemEnded(thread_id=thread, item=before.item))
         end(it, thread)
 
-    await play(asks, mode=mode, **wishes)
-    return answers[0]
+    _, events = await play(asks, mode=mode, **wishes)
+    return answers[0], events

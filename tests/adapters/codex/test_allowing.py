@@ -11,11 +11,24 @@ import trio.testing
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.adapter.kit.json_rpc_caller import Asking, Call
-from sessionmgr.model import FailureKind, Json
+from sessionmgr.model import (
+    ErrorOccurred,
+    FailureKind,
+    Json,
+    PolicyViolation,
+    ToolApprovalRequested,
+)
 from sessionmgr.testing.mock_sdk import Answered
 from sessionmgr_adapters.codex.frames import ItemStarted
 from sessionmgr_adapters.codex.items import FileChange, FileUpdate
-from sessionmgr_adapters.codex.questions import COMMAND, EDIT, ELICITATION, PERMISSIONS, verdict
+from sessionmgr_adapters.codex.questions import (
+    COMMAND,
+    EDIT,
+    ELICITATION,
+    PERMISSIONS,
+    USER,
+    verdict,
+)
 from tests.adapters.codex.mocked import (
     Talk,
     greeted,
@@ -23,7 +36,7 @@ from tests.adapters.codex.mocked import (
     result,
     settled,
 )
-from tests.adapters.codex.playing import ask, failure, play
+from tests.adapters.codex.playing import answered, ask, failure, play
 
 
 async def test_nobody_but_us_answers_what_is_asked() -> None:
@@ -91,10 +104,12 @@ async def test_what_was_allowed_otherwise_than_asked_is_not_done_as_asked(
         await trio.lowlevel.checkpoint()
         return Allow(tool_input=given)
 
-    asking = Asking(0, method, {"itemId": "c", **params})
-    answer = await ask(asking, approve=approve)
+    answer, events = await answered(Asking(0, method, {"itemId": "c", **params}), approve=approve)
     assert isinstance(answer, Answered)
     assert isinstance(answer.decision, Allow) is allowed
+    warnings = [each for each in events if isinstance(each, ErrorOccurred)]
+    kinds = [(each.failure.kind, each.severity) for each in warnings]
+    assert kinds == ([] if allowed else [(FailureKind.CAPABILITY_MISSING, "warning")])
 
 
 def test_permissions_are_given_as_far_as_they_are_allowed() -> None:
@@ -107,9 +122,30 @@ def test_permissions_are_given_as_far_as_they_are_allowed() -> None:
 
 @pytest.mark.parametrize("method", [COMMAND, EDIT, PERMISSIONS, ELICITATION])
 async def test_nothing_leads_out_of_a_sandbox_in_which_nobody_is_asked(method: str) -> None:
-    answer = await ask(Asking(0, method, {"itemId": "c"}), mode="full_auto")
+    answer, events = await answered(Asking(0, method, {"itemId": "c"}), mode="full_auto")
     assert isinstance(answer, Answered)
     assert isinstance(answer.decision, Deny)
+    assert not any(isinstance(each, ToolApprovalRequested) for each in events)
+    assert [each.rule for each in events if isinstance(each, PolicyViolation)] == [
+        "permission_mode"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "mode", "allowed"),
+    [
+        (USER, "full_auto", True),
+        (COMMAND, "dangerously_skip_permissions", True),
+        (COMMAND, "plan", False),
+    ],
+)
+async def test_what_may_be_asked_in_a_mode_violates_nothing(
+    method: str, mode: str, allowed: bool
+) -> None:
+    answer, events = await answered(Asking(0, method, {"itemId": "c"}), mode=mode)
+    assert isinstance(answer, Answered)
+    assert isinstance(answer.decision, Allow) is allowed
+    assert not any(isinstance(each, PolicyViolation) for each in events)
 
 
 async def test_an_edit_of_a_path_that_cannot_be_is_not_granted() -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import pytest
 import trio
+from trio.testing import MockClock
 
 from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.adapter.kit.json_rpc_caller import Asking, Reply
+from sessionmgr.adapter.kit.request_handler import FULL, LIMIT
 from sessionmgr.manager import open_manager
-from sessionmgr.model import (
-    Json,
-)
+from sessionmgr.model import Json, ToolApprovalDenied
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import Answered, MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter, CodexOptions, CodexTool
 from sessionmgr_adapters.codex.frames import ItemStarted, Resolved
 from sessionmgr_adapters.codex.items import FileChange, FileUpdate
+from sessionmgr_adapters.codex.questions import question_of
 from tests.adapters.codex.mocked import (
     COMMAND,
     Talk,
@@ -24,7 +27,7 @@ from tests.adapters.codex.mocked import (
     opening,
     thread_of,
 )
-from tests.adapters.codex.playing import ask
+from tests.adapters.codex.playing import answered, ask, play
 
 
 async def test_with_nobody_to_ask_all_is_denied() -> None:
@@ -60,6 +63,7 @@ async def test_a_question_that_is_withdrawn_is_asked_no_more() -> None:
         it.says(Asking(3, COMMAND, {"itemId": "c", "command": "ls"}))
         await it.gate("asked")
         it.says(Resolved(thread_id=thread_of(call), request_id=3))
+        await it.gate("withdrawn")
         end(it, thread_of(call))
 
     async with (
@@ -68,20 +72,92 @@ async def test_a_question_that_is_withdrawn_is_asked_no_more() -> None:
             store=MemoryStore(), adapters={"codex": with_sdk(CodexAdapter, sdk)}
         ) as manager,
     ):
-        asked = trio.Event()
+        asked, dropped = trio.Event(), trio.Event()
 
         async def approve(_: ApprovalRequest) -> Decision:
             asked.set()
-            await trio.sleep_forever()
+            try:
+                await trio.sleep_forever()
+            finally:
+                dropped.set()
             raise AssertionError
 
         session = await manager.open_session("codex", approve=approve)
         run = await session.submit("hi")
         await asked.wait()
         sdk.open_gate("asked")
+        await dropped.wait()
+        sdk.open_gate("withdrawn")
         assert (await run.result()).status == "completed"
         heard = sdk.conversations[0].heard_so_far
         assert not any(isinstance(each, Answered) for each in heard)
+
+
+async def test_a_question_whose_name_was_used_before_can_be_withdrawn(
+    autojump_clock: MockClock,
+) -> None:
+    both, dropped = trio.Event(), trio.Event()
+
+    async def asks(it: Talk) -> None:
+        call = await opening(it)
+        begin(it, call)
+        for name in ("first", "second"):
+            it.says(Asking(3, COMMAND, {"itemId": name, "command": name}))
+        assert isinstance(await it.heard(), Answered)
+        it.says(Resolved(thread_id=thread_of(call), request_id=3))
+        await dropped.wait()
+        end(it, thread_of(call))
+
+    async def approve(request: ApprovalRequest) -> Decision:
+        if request.tool_call_id == "first":
+            await both.wait()
+            return Allow()
+        both.set()
+        try:
+            await trio.sleep_forever()
+        finally:
+            dropped.set()
+        raise AssertionError
+
+    assert (await play(asks, approve=approve))[0].status == "completed"
+
+
+@pytest.mark.parametrize("method", [COMMAND, "item/tool/call"])
+async def test_a_request_too_many_is_refused_and_nobody_hears_of_it(method: str) -> None:
+    heard: list[object] = []
+    asked: list[Json] = []
+
+    async def asks(it: Talk) -> None:
+        call = await opening(it)
+        begin(it, call)
+        params: dict[str, Json] = {"itemId": "c", "tool": "hangs", "arguments": {}}
+        it.says(*(Asking(number, method, params) for number in range(LIMIT + 1)))
+        heard.append(await it.heard())
+        end(it, thread_of(call))
+
+    async def hangs(given: object) -> NoReturn:
+        asked.append(None)
+        await trio.sleep_forever()
+        raise AssertionError
+
+    tool = CodexTool("hangs", "Never end.", hangs)
+    await play(asks, approve=hangs, options=CodexOptions(tools=(tool,)))
+    refusals = {
+        COMMAND: Answered(question_of(LIMIT), Deny(reason=FULL, by="limit")),
+        "item/tool/call": Reply(LIMIT, error=FULL),
+    }
+    assert (heard, len(asked)) == ([refusals[method]], LIMIT)
+
+
+async def test_a_function_that_is_not_called_is_denied_as_the_call_that_it_is() -> None:
+    tool = CodexTool("weather", "Say what the weather is.", weather)
+    _, events = await answered(
+        Asking(0, "item/tool/call", {"callId": "c", "tool": "weather", "arguments": {}}),
+        mode="plan",
+        options=CodexOptions(tools=(tool,)),
+    )
+    denied = [each.tool_call_id for each in events if isinstance(each, ToolApprovalDenied)]
+    assert denied == ["c"]
 
 
 async def weather(given: dict[str, Json]) -> Json:

@@ -3,12 +3,14 @@
 import errno
 from collections.abc import Sequence
 
+import pytest
 import trio
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from sessionmgr.errors import SpawnFailed
-from sessionmgr.manager import open_manager
-from sessionmgr.model import RunStatus
+from sessionmgr.manager import Clocks, open_manager
+from sessionmgr.model import UNSUPPORTED, RunStatus, ToolCallFailed
 from sessionmgr.process import Command
 from sessionmgr.process.launcher import ChildTree
 from sessionmgr.store import Append, Appended
@@ -69,3 +71,32 @@ async def test_a_command_that_is_cancelled_before_it_is_on_record_never_begins(
         run.cancel("not this one")
         assert (await run.result()).status is RunStatus.CANCELLED
     assert launcher.asked_at == []
+
+
+class Uninterruptible(ShellAdapter):
+    """Its runs are cut as soon as they are cancelled."""
+
+    capabilities = replace(ShellAdapter.capabilities, interrupt=UNSUPPORTED)
+
+
+@pytest.mark.parametrize(
+    ("adapter", "grace"),
+    [(Uninterruptible, 5.0), (ShellAdapter, 1.0), (ShellAdapter, 5.0)],
+    ids=["at once", "before it is on record", "never"],
+)
+async def test_a_command_that_never_begins_has_failed_whenever_its_run_is_cut(
+    autojump_clock: MockClock, adapter: type[ShellAdapter], grace: float
+) -> None:
+    async with (
+        open_manager(
+            store=SlowStore(),
+            adapters={"shell": adapter},
+            launcher=NotedLauncher(),
+            clocks=Clocks(close=grace),
+        ) as manager,
+        (await manager.open_session("shell")).start("touch it") as run,
+    ):
+        await trio.sleep(8)
+        run.cancel()
+        said = [each.tool_output async for each in run if isinstance(each, ToolCallFailed)]
+    assert said == ["it was not started"]

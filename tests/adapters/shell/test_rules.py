@@ -96,6 +96,7 @@ ROUND_A_DENIAL = [
     "find . -name linked -exec {} ;",
     "find . -exec env {} ;",
     "find . -exec sh -c {} ;",
+    "find \"';id;'\" -maxdepth 0 -exec sh -c 'echo {}' ;",
     "find . -exec true ; -exec id ;",
     "sudo id",
     "busybox id",

@@ -136,7 +136,6 @@ class Outbound:
 
     def close(self) -> None:
         """Release all who wait for an acknowledgement, and report what is dropped."""
-        self._held.clear()
         self._follow_ups.end()
 
     def _message(self, name: str, content: Json, priority: str | None = None) -> UserMessage:

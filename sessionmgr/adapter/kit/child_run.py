@@ -215,8 +215,7 @@ class ChildRun:
     async def _serve(self, tree: ChildTree, text: bytes, limit: float | None) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._end_in_time, tree)
-            if self.lingers is not None:
-                nursery.start_soon(self._finish_after, self._pump.stdout_ended)
+            nursery.start_soon(self._finish_after, self._pump.stdout_ended)
             if limit is not None:
                 nursery.start_soon(self._watch, limit, tree)
             if text:

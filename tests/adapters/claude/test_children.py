@@ -57,6 +57,17 @@ async def test_what_can_be_changed_is_changed_in_the_child_that_is_there(
         assert (first.resumes, second.resumes) == (None, first.session)
 
 
+async def test_a_child_that_was_told_its_effort_serves_no_run_that_leaves_it_open(
+    autojump_clock: MockClock,
+) -> None:
+    sdk: Mock = MockSdk(answer)  # type: ignore[arg-type]
+    async with stage(sdk) as session:
+        await (await session.submit("one", effort="low")).result()
+        await (await session.submit("two")).result()
+        await (await session.submit("three")).result()
+        assert [each.is_closed for each in sdk.connections] == [True, False]
+
+
 async def test_a_child_of_a_session_is_kept_for_five_minutes(autojump_clock: MockClock) -> None:
     sdk: Mock = MockSdk(answer)  # type: ignore[arg-type]
     async with stage(sdk) as session:

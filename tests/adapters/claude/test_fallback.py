@@ -9,7 +9,8 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.manager import RunHandle, open_manager
-from sessionmgr.model import ErrorOccurred, FailureKind, RunStatus
+from sessionmgr.model import ErrorOccurred, FailureKind, ProcessExited, RunStatus
+from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude import ClaudeAdapter, ClaudeOptions
 from sessionmgr_adapters.claude.fallback import PATIENCE
@@ -217,12 +218,20 @@ async def test_plain_text_is_no_way_round_what_was_asked_for(tmp_path: Path) -> 
     assert (failure.kind, "who pays" in failure.message) == (FailureKind.CONFIG_INVALID, True)
 
 
-async def test_a_start_that_says_what_is_wrong_is_not_tried_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keep", [True, False])
+async def test_a_start_that_says_what_is_wrong_is_not_tried_again(
+    tmp_path: Path, keep: bool
+) -> None:
     refusal = f"echo x >> {tmp_path}/starts; echo 'unknown option --x' >&2; exit 1"
-    options = ClaudeOptions(command=(program(tmp_path, refusal),))
-    async with open_manager(adapters={"claude": ClaudeAdapter}) as manager:
+    options = ClaudeOptions(command=(program(tmp_path, refusal),), keep=keep)
+    store = MemoryStore()
+    async with open_manager(store=store, adapters={"claude": ClaudeAdapter}) as manager:
         session = await manager.open_session("claude", cwd=tmp_path)
-        failure = (await (await session.submit("hi", options=options)).result()).failure
+        run = await session.submit("hi", options=options)
+        failure = (await run.result()).failure
     assert failure is not None
     assert failure.kind is FailureKind.CONFIG_INVALID
+    async with open_manager(store=store, adapters={"claude": ClaudeAdapter}) as manager:
+        events = [event async for event in manager.events(run.id)]
+    assert [each.exit_code for each in events if isinstance(each, ProcessExited)] == [1]
     assert (tmp_path / "starts").read_text() == "x\n"

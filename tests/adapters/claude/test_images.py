@@ -10,6 +10,7 @@ import pytest
 
 from sessionmgr.adapter.kit.images import (
     LARGEST,
+    LARGEST_OUT,
     MOST,
     ImageCollector,
     ImageRefusedError,
@@ -50,6 +51,12 @@ async def test_images_are_told_by_what_is_in_them(tmp_path: Path) -> None:
 def image(data: str) -> Json:
     source: Json = {"type": "base64", "media_type": "image/png", "data": data}
     return {"type": "image", "source": source}
+
+
+def test_an_image_of_a_tool_that_is_too_large_is_not_kept() -> None:
+    images = ImageCollector()
+    output, events = images.extract([image("A" * (LARGEST_OUT + 4))])
+    assert (output, events, images.take()) == ([{"type": "image", "blob": None}], [], [])
 
 
 def test_images_that_tools_show_are_taken_out_once() -> None:

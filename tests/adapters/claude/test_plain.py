@@ -11,8 +11,10 @@ from sessionmgr.model import (
     FailureKind,
     RunStatus,
 )
+from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude import ClaudeAdapter, ClaudeOptions, ClaudeTool
 from tests.adapters.claude.contexts import add
+from tests.adapters.claude.scene import Mock, answer, ran, stage
 
 PLAIN = """#!/bin/sh
 case "$*" in *--version*) echo 2.1.327; exit;; *stream-json*) exit 9;; esac
@@ -54,6 +56,19 @@ async def test_plain_text_is_a_run_of_its_own(tmp_path: Path) -> None:
             if event.type == "message_streamed":
                 run.cancel()
         assert (await run.result()).status is RunStatus.CANCELLED
+
+
+async def test_a_process_that_is_kept_for_a_session_is_gone_before_that_has_plain_text(
+    tmp_path: Path,
+) -> None:
+    sdk: Mock = MockSdk(answer)  # type: ignore[arg-type]
+    async with stage(sdk, tmp_path) as session:
+        await ran(session)
+        assert not sdk.connections[0].is_closed
+        options = plain(tmp_path)
+        done = await (await session.submit("hi", options=options)).result()
+        assert (done.status, done.text) == (RunStatus.COMPLETED, "heard: hi"), done.failure
+        assert sdk.connections[0].is_closed
 
 
 async def test_what_plain_text_does_not_have_is_refused_and_not_left_out(tmp_path: Path) -> None:

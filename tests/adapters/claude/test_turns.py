@@ -39,7 +39,8 @@ from tests.adapters.claude.scene import Mock, ran, stage
 async def test_a_mode_that_becomes_wider_ends_the_run(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
         prompt = await heard_prompt(it)
-        it.says(running(), init(session_of(it), "bypassPermissions"))
+        wide = init(session_of(it), "bypassPermissions")
+        it.says(running(), wide, wide)
         await it.expect(INTERRUPTED)
         it.says(result(prompt.uuid, subtype="error_during_execution", is_error=True), idle())
 
@@ -47,7 +48,7 @@ async def test_a_mode_that_becomes_wider_ends_the_run(autojump_clock: MockClock)
         run = await session.submit("hi", options={})
         types = [each.type async for each in run]
         failure = (await run.result()).failure
-    assert "policy_violation" in types
+    assert types.count("policy_violation") == 1
     assert failure is not None
     assert failure.kind is K.PERMISSION_REFUSED
 

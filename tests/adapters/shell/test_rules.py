@@ -145,6 +145,12 @@ def test_a_denied_command_is_denied_however_it_is_called(cwd: Path, prompt: str)
         rules(cwd, denied=["id"]).check(split(prompt))
 
 
+def test_a_program_that_may_be_one_of_two_that_start_others_is_neither(cwd: Path) -> None:
+    (cwd / "nice").symlink_to(program("nohup"))
+    with pytest.raises(CommandRefusedError, match="which of nice, nohup nice is"):
+        rules(cwd, denied=["id"]).check(["./nice", "echo"])
+
+
 @pytest.mark.parametrize(
     "prompt",
     ["sort -r x", "sort --check x", "split -l 5 x", "tar -czf x.tgz IMAGE", "ip addr show"],

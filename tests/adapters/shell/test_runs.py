@@ -10,8 +10,9 @@ from typing import TypeAlias
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
+from sessionmgr.adapter.kit.stdio_child import LAST_MOMENTS
 from sessionmgr.errors import OptionInvalid, PermissionRefused
 from sessionmgr.manager import Clocks, Manager, open_manager
 from sessionmgr.model import (
@@ -21,6 +22,7 @@ from sessionmgr.model import (
     Json,
     MessageReceived,
     MessageStreamed,
+    OutputReceived,
     ProcessExited,
     Reason,
     RunResult,
@@ -164,15 +166,18 @@ async def test_at_its_timeout_a_run_is_timed_out_and_keeps_what_it_said(
 async def test_a_command_deaf_to_term_is_killed_within_the_grace(
     manager: Manager, tmp_path: Path
 ) -> None:
-    session = await manager.open_session("shell", cwd=tmp_path, clocks=Clocks(close=1.0))
+    session = await manager.open_session("shell", cwd=tmp_path, clocks=Clocks(close=2.0))
     script = "trap '' TERM; echo partial; while :; do sleep 0.05; done"
+    types: list[str] = []
     async with session.start(script, options={"shell": True}) as run:
         async for event in run:
+            types.append(event.type)
             if isinstance(event, MessageStreamed):
                 run.cancel("enough")
         result = await run.result()
     assert (result.status, result.reason) == (RunStatus.CANCELLED, Reason.USER)
     assert (result.detail, result.text) == ("enough", "partial\n")
+    assert "stall_suspected" not in types
 
 
 async def test_a_cancelled_command_leaves_nothing_behind(manager: Manager, tmp_path: Path) -> None:
@@ -240,6 +245,22 @@ async def test_of_a_flood_as_much_as_may_be_is_kept_and_the_rest_counted(
     (warning,) = (each for each in events if isinstance(each, ErrorOccurred))
     assert "the last 4001 bytes" in warning.failure.message
     assert result.status is RunStatus.COMPLETED
+
+
+async def test_a_command_that_has_closed_its_output_goes_on(
+    mock_clock: MockClock, manager: Manager, tmp_path: Path
+) -> None:
+    mock_clock.rate = 1.0
+    session = await manager.open_session("shell", cwd=tmp_path)
+    script = "exec >&-; echo closed >&2; until [ -e go ]; do sleep 0.05; done; exit 7"
+    async with session.start(script, options={"shell": True}) as run:
+        async for event in run:
+            if isinstance(event, OutputReceived):
+                await wait_all_tasks_blocked()
+                mock_clock.jump(2 * LAST_MOMENTS)
+                await wait_all_tasks_blocked()
+                (tmp_path / "go").touch()
+        assert (await run.result()).exit_code == 7
 
 
 async def test_there_is_nothing_on_its_stdin(do: Do) -> None:

@@ -142,10 +142,10 @@ def denial_lines(summary: Summary, *, width: int | None) -> list[tuple[str, str]
     were, them = ("was", "it") if summary.denied_jobs == 1 else ("were", "them")
     what = f"{plural(summary.denied_jobs, 'job')} {were} denied something"
     again = f"--approve FILE --on-denied fail runs {them} again with your rules"
-    return [
-        (f"{what}; {again}", "warning"),
-        *((f"  {line}", "warning") for line in lines),
-    ]
+    heading = [f"{what}; {again}"]
+    if width is not None and cells(heading[0]) > width:
+        heading = [what, again]
+    return [(line, "warning") for line in (*heading, *(f"  {line}" for line in lines))]
 
 
 def denied_in_short(denial: JobDenial) -> str:

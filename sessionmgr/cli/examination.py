@@ -6,7 +6,7 @@ import os
 import resource
 import shutil
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -79,22 +79,10 @@ async def _at_once(checks: list[Check]) -> list[Check]:
 def _versions() -> list[Check]:
     found = ", ".join(f"{name} {version(name)}" for name in _NEEDED)
     python = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
-    checks = [
+    return [
         Check(name="python", detail=f"{python} ({sys.executable})"),
         Check(name="packages", detail=f"sessionmgr {version('sessionmgr')}, {found}"),
     ]
-    try:
-        checks.append(Check(name="rich", detail=version("rich")))
-    except PackageNotFoundError:
-        checks.append(
-            Check(
-                name="rich",
-                state="skip",
-                detail="not installed: progress is told in plain lines",
-                next="pip install 'sessionmgr[cli]'",
-            )
-        )
-    return checks
 
 
 def _settings(configuration: Configuration) -> list[Check]:

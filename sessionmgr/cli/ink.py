@@ -1,4 +1,4 @@
-"""Colour for a line, where it may have some: on a terminal, where rich is there to speak to it."""
+"""Colour of lines on a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 Ink: TypeAlias = Callable[[str, str], str]
 """Returns a text, which is safe already, in a tone: faint, good, warning, bad, plain."""
 
-STYLES: Final = {"faint": "dim", "good": "green", "warning": "yellow", "bad": "bold red"}
+# Attributes that every terminal has: dim, green, yellow, bold red.
+STYLES: Final = {"faint": "2", "good": "32", "warning": "33", "bad": "1;31"}
 
 
 def no_ink(text: str, tone: str) -> str:
@@ -21,23 +22,14 @@ def no_ink(text: str, tone: str) -> str:
     return text
 
 
+def coloured(text: str, tone: str) -> str:
+    """Return the text in the colour of its tone."""
+    style = STYLES.get(tone)
+    return f"\x1b[{style}m{text}\x1b[0m" if style and text else text
+
+
 def ink_for(stream: TextIO, environ: Mapping[str, str] = os.environ) -> Ink:
-    """Return what colours lines for this stream, which may be nothing."""
+    """Return the colouring of lines for this stream: none if it is not a terminal with colours."""
     if not stream.isatty() or environ.get("NO_COLOR") or environ.get("TERM", "dumb") == "dumb":
         return no_ink
-    try:
-        from rich.console import Console
-        from rich.text import Text
-    except ImportError:  # it comes with the extra `cli`
-        return no_ink
-    console = Console(file=stream, highlight=False, force_terminal=True)
-
-    def coloured(text: str, tone: str) -> str:
-        style = STYLES.get(tone)
-        if style is None:
-            return text
-        with console.capture() as captured:
-            console.print(Text(text, style), end="", soft_wrap=True)
-        return captured.get()
-
     return coloured

@@ -2,6 +2,7 @@
 
 from sessionmgr.batch import JobDenial, JobResult, Summary
 from sessionmgr.cli.closing_table import GO_ON, Failures, closing_lines
+from sessionmgr.cli.safe_text import cells
 from sessionmgr.model import Cost, Failure, FailureKind, Provenance, RunStatus, Usage
 
 ALLOW = "--approve FILE --on-denied fail"
@@ -41,6 +42,16 @@ def test_what_was_denied_is_told_in_yellow_with_the_command() -> None:
         ("  job  denied              why", "warning"),
         ("  q1   Bash: touch q1.txt  no rule allows it", "warning"),
     ]
+
+
+def test_at_eighty_columns_no_line_wraps() -> None:
+    reason = "no rule of the file allows it, and nobody is there to ask"
+    denial = JobDenial(job="job-" * 9, tool_name="Bash", summary="touch " * 20, reason=reason)
+    found = summary(denied_jobs=12, denials=(denial,), statuses={"completed": 1, "failed": 1})
+    failures = Failures()
+    failures.take(failed("name-" * 12), stopped=False)
+    lines = closing_lines(found, failures, width=80, hints={})
+    assert max(cells(text) for text, _ in lines) <= 80
 
 
 def test_of_many_denials_some_are_told_and_the_rest_counted() -> None:

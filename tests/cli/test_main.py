@@ -73,7 +73,7 @@ import sys
 from sessionmgr.cli.main import main
 for argv in ["--version"], ["--help"], ["nonsense"]:
     main(argv)
-heavy = {"rich", "tomllib"} & sys.modules.keys()
+heavy = {"msgspec", "sqlite3", "tomllib"} & sys.modules.keys()
 sys.exit(f"imported: {heavy}" if heavy else 0)
 """
     # Who measures coverage imports things of its own in each child.

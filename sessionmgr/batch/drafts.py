@@ -46,7 +46,9 @@ class Drafts:
         where = self._source.place(line)
         if isinstance(found, list):
             return Draft(line=line, where=where, problems=tuple(found))
-        job = found.over(self._settings.defaults)
+        defaults = self._settings.defaults
+        provider = found.provider or (defaults.provider if defaults is not None else None)
+        job = found.over(self._settings.provider_defaults.get(provider or "")).over(defaults)
         given = self._settings.options.get(job.provider or "")
         if given:
             job = replace(job, options={**given, **(job.options or {})})

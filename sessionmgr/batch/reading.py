@@ -9,6 +9,7 @@ import msgspec
 import trio
 from msgspec.structs import replace
 
+from sessionmgr.adapter.discovery import installed
 from sessionmgr.batch import ledger as states
 from sessionmgr.batch.changes import change, is_same_work
 from sessionmgr.batch.denials import denials_of
@@ -36,7 +37,7 @@ from sessionmgr.manager import Grant
 from sessionmgr.model import PermissionMode, RunStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection
 
     from sessionmgr.adapter import Health
     from sessionmgr.batch.executor import Executor
@@ -217,7 +218,12 @@ class Reader:
         Raises:
             JobsInvalid: It says of which.
         """
-        said = {"per_provider": self._settings.per_provider, "options": self._settings.options}
+        settings = self._settings
+        said: dict[str, Collection[str]] = {
+            "per_provider": settings.per_provider,
+            "provider_defaults": settings.provider_defaults,
+            "options": settings.options,
+        }
         for what, providers in said.items():
             for provider in providers:
                 try:
@@ -247,11 +253,31 @@ class Reader:
         what = error.why if isinstance(error, WishInvalid | BudgetUnenforceable) else str(error)
         budget = isinstance(error, BudgetUnenforceable)
         value = f"{job.budget_usd}" if budget and job.budget_usd is not None else ""
-        source = self._settings.sources.get(field, "the batch's defaults" if budget else "")
+        source = self._settings.source_of(field, job.provider or "")
+        source = source or ("the batch's defaults" if budget else "")
         if field in draft.own or not source:
             return Problem(draft.where, f"{field} ({value})" if value else field, what)
         said = ", ".join(filter(None, (value, f"from {source}")))
+        if budget and source == self._settings.sources.get(field):
+            what += self._budget_remedy(source, job.budget_usd or 0)
         return Problem("", f"{field} ({said})", what)
+
+    def _budget_remedy(self, source: str, amount: float) -> str:
+        """Return how to set a general budget only for the providers that report their cost."""
+        able = [name for name in installed() if self._reports_cost(name)]
+        if not able:
+            return ""
+        if source.startswith("-"):
+            flags = " ".join(f"--set {name}.budget_usd={amount:g}" for name in able)
+            return f": use {flags} instead of {source}"
+        keys = ", ".join(f"provider.{name}.budget_usd = {amount:g}" for name in able)
+        return f": set {keys} instead"
+
+    def _reports_cost(self, provider: str) -> bool:
+        try:
+            return self._manager.supports(provider, "cost")
+        except (AdapterBroken, ProviderUnknown):
+            return False
 
     def _is_ready(self, read: Read, where: str) -> bool:
         """Check the provider of a job that will run this time."""

@@ -59,6 +59,8 @@ class HowTo(TypedDict, total=False):
     """Patterns of ids: not these, this time."""
     defaults: Job | None
     """What jobs are like that do not say otherwise; its id is of no account."""
+    provider_defaults: Mapping[str, Job]
+    """The same for the jobs of each provider; these override `defaults`."""
     sources: Mapping[str, str]
     """The source of each default (a file, a flag), for messages."""
     options: Mapping[str, Mapping[str, Json]]
@@ -132,6 +134,7 @@ def _settings(how: HowTo) -> Settings:
         only=tuple(how.get("only", ())),
         skip=tuple(how.get("skip", ())),
         defaults=how.get("defaults"),
+        provider_defaults=how.get("provider_defaults", {}),
         sources=how.get("sources", {}),
         options=how.get("options", {}),
     )

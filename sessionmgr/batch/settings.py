@@ -41,8 +41,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     defaults: Job | None = None
+    provider_defaults: Mapping[str, Job] = {}
+    """The defaults of each provider, which override `defaults`."""
     sources: Mapping[str, str] = {}
-    """The source of each default."""
+    """The source of each default; that of a provider's has the key `provider.NAME.FIELD`."""
     options: Mapping[str, Mapping[str, Json]]
     """What each provider is given where a job says nothing else."""
 
@@ -68,6 +70,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """Return how many of one provider's jobs may be on."""
         usual = AT_ONCE if self.concurrency is None else self.concurrency
         return self.per_provider.get(provider, usual)
+
+    def source_of(self, field: str, provider: str) -> str:
+        """Return the source of a default for a provider's jobs; empty if it is unknown."""
+        of_provider = self.provider_defaults.get(provider)
+        if of_provider is not None and getattr(of_provider, field, None) is not None:
+            return self.sources.get(f"provider.{provider}.{field}", "")
+        return self.sources.get(field, "")
 
     def selects(self, job: str) -> bool:
         """Say whether a job of that id is to be done this time."""

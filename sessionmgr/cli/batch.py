@@ -20,7 +20,7 @@ from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.closing_table import GO_ON
 from sessionmgr.cli.configuration import add_concurrency_flag, add_setting_flags
 from sessionmgr.cli.given import directory, read_text
-from sessionmgr.cli.job_flags import add_job_flags, job_of
+from sessionmgr.cli.job_flags import add_job_flags, job_of, provider_jobs
 from sessionmgr.cli.mistake import complain
 from sessionmgr.cli.next_step import without_flags
 from sessionmgr.cli.place import make_private
@@ -163,6 +163,7 @@ def _how(args: argparse.Namespace, defaults: Job) -> HowTo:
         only=args.only or (),
         skip=args.skip or (),
         defaults=defaults,
+        provider_defaults=provider_jobs(configuration),
         sources=configuration.sources,
         options=configuration.options,
     )

@@ -2,30 +2,48 @@
 
 The user's own file comes first, then the nearest `sessionmgr.toml` in the working directory or
 above it, then `SESSIONMGR_*`, then flags. Tables (`clocks`, `options`, …) are joined key by key.
+Defaults of one provider (`sessionmgr.cli.provider_defaults`) override the general value of the
+same source and of earlier ones.
 Of a project's file that the user has not trusted, it takes only settings that narrow.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import msgspec
 
-from sessionmgr.cli.parser import meant
+from sessionmgr.cli import provider_defaults
 from sessionmgr.cli.place import default_store, settings_above, user_settings, working_directory
-from sessionmgr.cli.project_settings import CONCURRENCY, RETRIES, narrowed
+from sessionmgr.cli.project_settings import (
+    CONCURRENCY,
+    RETRIES,
+    narrowed,
+    narrowed_default,
+    narrowed_for_all,
+)
+from sessionmgr.cli.provider_defaults import ProviderDefault, source_key
 from sessionmgr.cli.setting import KINDS, SETTINGS, WORDS, NotThis, Setting
-from sessionmgr.cli.toml import line_of, read_toml
+from sessionmgr.cli.settings_file import (
+    FoundSetting,
+    SettingsFile,
+    checked_settings,
+    read_settings,
+)
+from sessionmgr.cli.toml import line_of
 from sessionmgr.cli.trusted_files import anchored, describe, known_as, recorded
 from sessionmgr.errors import CommandLineInvalid, ConfigurationInvalid
 from sessionmgr.model import FailureKind, Json, PermissionMode
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
+
+    from sessionmgr.cli.project_settings import Refusal
 
 DEFAULT: Final = "default"
 PREFIX: Final = "SESSIONMGR_"
@@ -42,15 +60,6 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     changed: str | None = None
     """The file that has changed since the user trusted the settings, if they were trusted."""
-
-
-class SettingsFile(NamedTuple):
-    """A file of settings, read once, so that the hashed bytes are the bytes in use."""
-
-    path: Path
-    data: bytes
-    text: str
-    settings: dict[str, object]
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +90,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, dict[str, Json]] = msgspec.field(
         default_factory=dict[str, "dict[str, Json]"]
     )
+    defaults: dict[str, dict[str, object]] = {}
+    """The defaults of each provider, without its options, which are in `options`."""
     sources: dict[str, str] = {}
     refused: tuple[Refused, ...] = ()
     """The refused settings of a project's file."""
@@ -90,6 +101,14 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     def is_set(self, name: str) -> bool:
         """Say whether somebody has set it, rather than nobody."""
         return name in self.sources
+
+    def of_provider(self, provider: str | None) -> Configuration:
+        """Return these settings with the defaults of one provider in place of the general ones."""
+        defaults = self.defaults.get(provider or "", {})
+        sources = {name: self.sources[source_key(provider or "", name)] for name in defaults}
+        # Each value was checked by the kind of its setting.
+        values = cast("dict[str, Any]", {**defaults, "sources": {**self.sources, **sources}})
+        return msgspec.structs.replace(self, **values)
 
 
 def configure(args: argparse.Namespace) -> Configuration:
@@ -108,6 +127,7 @@ def configure(args: argparse.Namespace) -> Configuration:
     values.setdefault("store", default_store())
     return Configuration(
         **values,  # type: ignore[arg-type]
+        defaults={name: table for name, table in gathered.defaults.items() if table},
         sources=gathered.sources,
         refused=tuple(gathered.refused),
         trusted=gathered.trusted,
@@ -129,16 +149,6 @@ def _projects_files(start: Path) -> list[Path]:
         if trusted:
             break
     return files
-
-
-def read_settings(path: Path) -> SettingsFile:
-    """Read a file of settings.
-
-    Raises:
-        ConfigurationInvalid: It is not TOML; the error names the line.
-    """
-    data = path.read_bytes()
-    return SettingsFile(path, data, *read_toml(path, data))
 
 
 def refusals_of(project: SettingsFile) -> tuple[Refused, ...]:
@@ -195,14 +205,15 @@ class _Gathered:
 
     def __init__(self) -> None:
         self.values: dict[str, object] = {}
+        self.defaults: dict[str, dict[str, object]] = {}
         self.sources: dict[str, str] = {}
         self.refused: list[Refused] = []
         self.trusted: dict[str, str] = {}
 
     def take_file(self, file: SettingsFile) -> None:
         """Take all settings of the user's own file, or of one that the user trusts."""
-        for setting, value in _checked(file):
-            self._put_of_file(file, setting, value)
+        for found in checked_settings(file):
+            self._put_of_file(file, found, found.value)
 
     def take_project(self, file: SettingsFile) -> None:
         """Take a project's file: all of it if trusted, else only the settings that narrow."""
@@ -219,40 +230,56 @@ class _Gathered:
 
     def take_trusted(self, file: SettingsFile) -> None:
         """Take all settings of a project's file; its options name the files that were hashed."""
-        for setting, value in _checked(file):
-            if setting.name == "options":
+        for found in checked_settings(file):
+            value = found.value
+            if found.setting.name == "options":
                 value = anchored(cast("dict[str, object]", value), file.path.parent)
-            self._put_of_file(file, setting, value)
+            self._put_of_file(file, found, value)
 
     def take_narrowed(self, file: SettingsFile, changed: str | None = None) -> None:
         """Take the settings that narrow those so far, and record the others as refused."""
         own = dict(self.values)
-        for setting, value in _checked(file):
-            taken, refusals = narrowed(setting.name, value, own)
+        own_defaults = {name: dict(table) for name, table in self.defaults.items()}
+        for found in checked_settings(file):
+            name, value = found.setting.name, found.value
+            if found.provider is not None:
+                known = own | own_defaults.get(found.provider, {})
+                taken, refusals = narrowed_default(found.provider, name, value, known)
+            else:
+                taken, refusals = narrowed(name, value, own)
+                if taken is not None:
+                    taken, refusals = narrowed_for_all(name, taken, refusals, own_defaults)
             for refusal in refusals:
-                line = line_of(file.text, refusal.key)
-                self.refused.append(
-                    Refused(
-                        path=file.path,
-                        line=line,
-                        key=refusal.key,
-                        value=refusal.value,
-                        why=refusal.why,
-                        changed=changed,
-                    )
-                )
-            if taken is not None:
-                self._put_of_file(file, setting, taken)
+                self.refused.append(_refused(file, found, refusal, changed))
+            if taken is None:
+                continue
+            self._put_of_file(file, found, taken)
+            if name == "tools_denied" and found.provider is None:
+                self._keep_denied(file, found, own_defaults)
 
-    def _put_of_file(self, file: SettingsFile, setting: Setting, value: object) -> None:
+    def _keep_denied(
+        self, file: SettingsFile, found: FoundSetting, own: Mapping[str, Mapping[str, object]]
+    ) -> None:
+        """Deny the tools that a project denies beside those that the user denies one provider."""
+        for provider, table in own.items():
+            if "tools_denied" in table:
+                taken, _ = narrowed("tools_denied", found.value, table)
+                self._put_of_file(file, found._replace(provider=provider), taken)
+
+    def _put_of_file(self, file: SettingsFile, found: FoundSetting, value: object) -> None:
         if isinstance(value, Path):
             value = file.path.parent / value  # relative to the file that names it
-        self._put(setting.name, value, f"{file.path}:{line_of(file.text, (setting.name,))}")
+        where = f"{file.path}:{line_of(file.text, found.key)}"
+        if found.provider is None:
+            self._put(found.setting.name, value, where)
+        else:
+            self._put_default(found.provider, found.setting.name, value, where)
 
     def take_environment(self, environ: Mapping[str, str]) -> None:
         by_variable = {setting.variable: setting for setting in SETTINGS.values()}
+        of_providers = [name for name in environ if name.startswith(provider_defaults.PREFIX)]
         for variable, text in environ.items():
-            if not variable.startswith(PREFIX):
+            if not variable.startswith(PREFIX) or variable in of_providers:
                 continue
             setting = by_variable.get(variable)
             if setting is None or setting.name == "options":
@@ -263,6 +290,13 @@ class _Gathered:
                     raise ConfigurationInvalid(variable, f"there is no such setting; {hint}")
             elif text:
                 self._take_texts(setting, [text], variable)
+        for variable in of_providers:
+            if environ[variable]:
+                try:
+                    default = provider_defaults.of_variable(variable, environ[variable])
+                except NotThis as error:
+                    raise ConfigurationInvalid(variable, str(error)) from None
+                self._take_default(default, variable)
 
     def take_flags(self, args: argparse.Namespace) -> None:
         for name, setting in SETTINGS.items():
@@ -276,6 +310,18 @@ class _Gathered:
                 self._take_texts(SETTINGS["per_provider"], limits, flag)
                 texts = [text for text in texts if "=" not in text]
             self._take_texts(setting, texts, flag)
+        for text in getattr(args, "set_defaults", None) or ():
+            try:
+                default = provider_defaults.of_text(text)
+            except NotThis as error:
+                raise CommandLineInvalid(f"{provider_defaults.FLAG}: {error}") from None
+            self._take_default(default, provider_defaults.FLAG)
+
+    def _take_default(self, default: ProviderDefault, where: str) -> None:
+        if default.setting.name == "options":
+            self._put("options", {default.provider: default.value}, where)
+        else:
+            self._put_default(default.provider, default.setting.name, default.value, where)
 
     def _take_texts(self, setting: Setting, texts: Sequence[str], where: str) -> None:
         if setting.kind in {WORDS, KINDS} and texts:
@@ -296,38 +342,28 @@ class _Gathered:
             where = f"{self.sources[name]}, {where}"
         self.values[name] = value
         self.sources[name] = where
+        for provider, table in self.defaults.items():  # they are of earlier sources
+            if table.pop(name, None) is not None:
+                del self.sources[source_key(provider, name)]
+
+    def _put_default(self, provider: str, name: str, value: object, where: str) -> None:
+        self.defaults.setdefault(provider, {})[name] = value
+        self.sources[source_key(provider, name)] = where
 
 
-def _checked(file: SettingsFile) -> Iterator[tuple[Setting, object]]:
-    """Yield the settings of a file with their parsed values."""
-    for name, value in file.settings.items():
-        setting = SETTINGS.get(name)
-        if setting is None:
-            known = meant(name, SETTINGS) or f"; there are: {', '.join(SETTINGS)}"
-            where = f"{file.path}:{line_of(file.text, (name,))}"
-            raise ConfigurationInvalid(where, f"there is no setting {name!r}{known}")
-        try:
-            checked = setting.kind.check(value)
-        except NotThis as error:
-            where = f"{file.path}:{line_of(file.text, (name, *error.within))}"
-            raise ConfigurationInvalid(where, f"{name}: {error}") from None
-        if setting is SETTINGS["options"]:
-            _check_options(cast("dict[str, dict[str, Json]]", checked), file.path, file.text)
-        yield setting, checked
-
-
-def _check_options(tables: Mapping[str, Mapping[str, Json]], path: Path, text: str) -> None:
-    """Make sure that each provider could be given the options that a file sets for it."""
-    from sessionmgr.adapter.discovery import find_adapter
-    from sessionmgr.adapter.options import settle
-    from sessionmgr.errors import OptionInvalid, ProviderUnknown
-
-    for provider, options in tables.items():
-        try:
-            settle(provider, find_adapter(provider).options, options, {})
-        except (OptionInvalid, ProviderUnknown) as error:
-            where = f"{path}:{line_of(text, ('options', provider))}"
-            raise ConfigurationInvalid(where, str(error)) from None
+def _refused(
+    file: SettingsFile, found: FoundSetting, refusal: Refusal, changed: str | None
+) -> Refused:
+    # Options have two keys: `options.NAME` and `provider.NAME.options`.
+    key = refusal.key if found.key[0] == refusal.key[0] else (*found.key, *refusal.key[2:])
+    return Refused(
+        path=file.path,
+        line=line_of(file.text, key),
+        key=key,
+        value=refusal.value,
+        why=refusal.why,
+        changed=changed,
+    )
 
 
 def _joined(before: dict[str, object], after: dict[str, object]) -> dict[str, object]:

@@ -167,8 +167,9 @@ def approver(configuration: Configuration) -> Approve | None:
     return rules_of(configuration)
 
 
-def wishes_of(configuration: Configuration) -> Wishes:
+def wishes_of(configuration: Configuration, provider: str) -> Wishes:
     """Return the wishes that flags set; files and variables do not change the recorded ones."""
+    configuration = configuration.of_provider(provider)
     wishes: Wishes = {}
     given = {name for name, source in configuration.sources.items() if source.startswith("-")}
     if "model" in given:

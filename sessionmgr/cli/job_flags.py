@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sessionmgr.batch import Job
 from sessionmgr.cli.configuration import add_setting_flags
 from sessionmgr.cli.given import read_env, read_options, read_schema, read_text
+from sessionmgr.cli.provider_defaults import add_set_flag
 from sessionmgr.errors import BudgetUnenforceable, CommandLineInvalid
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ OPTION: Final = (
 def add_job_flags(parser: argparse.ArgumentParser) -> None:
     """Add a flag for each field of a job, its id and prompt apart."""
     add_setting_flags(parser, *SETTINGS)
+    add_set_flag(parser)
     parser.add_argument("--cwd", metavar="DIR", help="the directory in which the agent works")
     parser.add_argument("--require", action="append", metavar="NAMES", help=REQUIRE)
     parser.add_argument("--prefer", action="append", metavar="NAMES", help=PREFER)
@@ -51,6 +53,15 @@ def add_job_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--option", action="append", metavar="K=V", help=OPTION)
     parser.add_argument("--metadata", action="append", metavar="K=V", help="stored with the result")
+
+
+def provider_jobs(configuration: Configuration) -> dict[str, Job]:
+    """Return the defaults of each provider as jobs."""
+    return {
+        # Each value was checked by the kind of its setting, which is that of the field.
+        provider: Job(id=UNNAMED, provider=provider, **cast("dict[str, Any]", defaults))
+        for provider, defaults in configuration.defaults.items()
+    }
 
 
 def job_of(args: argparse.Namespace, prompt: str | None = None) -> Job:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from sessionmgr.cli.configuration import DEFAULT
 from sessionmgr.cli.output import note, say, say_json
+from sessionmgr.cli.provider_defaults import source_key
 from sessionmgr.cli.safe_text import escaped_json, fit, one_line
 from sessionmgr.cli.setting import SETTINGS
 
@@ -25,12 +26,22 @@ def print_configuration(configuration: Configuration, *, as_json: bool) -> None:
     for name in SETTINGS:
         value = _plain(getattr(configuration, name))
         source = configuration.sources.get(name, DEFAULT)
+        # TOML has one value for a key: beside defaults of providers, `provider` is a table.
+        in_file = "provider.default" if name == "provider" and configuration.defaults else name
         if as_json:
             say_json({"key": name, "value": value, "source": source})
         elif value is None:
             say(f"# {name}: not set")
         else:
-            say(f"{name} = {in_toml(value)}  # {one_line(source)}")
+            say(f"{in_file} = {in_toml(value)}  # {one_line(source)}")
+    for provider, defaults in configuration.defaults.items():
+        for name, of_provider in defaults.items():
+            key, value = source_key(provider, name), _plain(of_provider)
+            source = configuration.sources[key]
+            if as_json:
+                say_json({"key": key, "value": value, "source": source})
+            else:
+                say(f"{key} = {in_toml(value)}  # {one_line(source)}")
     for refused in configuration.refused:
         where = f"{refused.path}:{refused.line}"
         if as_json:

@@ -48,6 +48,29 @@ def narrowed(name: str, value: object, own: Own) -> Taken:
     return narrow(name, value, own)
 
 
+def narrowed_default(provider: str, name: str, value: object, own: Own) -> Taken:
+    """Return the accepted default of one provider, given what the user's own settings set for it.
+
+    The rules are those of the general setting.
+    """
+    taken, refusals = narrowed(name, value, own)
+    key = ("provider", provider)
+    return taken, [each._replace(key=(*key, *each.key)) for each in refusals]
+
+
+def narrowed_for_all(
+    name: str, value: object, refusals: list[Refusal], own: Mapping[str, Own]
+) -> Taken:
+    """Return an accepted general value, unless it is wider than the user's own of one provider."""
+    if name not in _LIMITS:
+        return value, refusals
+    for provider, defaults in own.items():
+        if name in defaults and _NARROWING[name](name, value, defaults)[0] is None:
+            yours = defaults[name]
+            return None, [Refusal((name,), value, f"it is more than your {yours} for {provider}")]
+    return value, refusals
+
+
 def _any(_name: str, value: object, _own: Own) -> Taken:
     return value, []
 
@@ -159,3 +182,5 @@ _NARROWING: Final[dict[str, Callable[[str, object, Own], Taken]]] = {
     "clocks": _clocks,
     "options": _options,
 }
+_LIMITS: Final = frozenset({"permission_mode", "max_turns", "deadline", "budget_usd"})
+"""Settings that have one value for each provider, of which the narrower one is to stay."""

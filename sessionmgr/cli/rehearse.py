@@ -14,7 +14,7 @@ from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.closing_table import GO_ON
 from sessionmgr.cli.configuration import add_concurrency_flag
 from sessionmgr.cli.given import directory
-from sessionmgr.cli.job_flags import add_job_flags, job_of
+from sessionmgr.cli.job_flags import add_job_flags, job_of, provider_jobs
 from sessionmgr.cli.mistake import complain
 from sessionmgr.cli.output import note
 from sessionmgr.cli.rehearsed import claim_for_rehearsal
@@ -108,6 +108,7 @@ async def _play(args: argparse.Namespace, defaults: Job, server: ModelServer, ro
             only=args.only or (),
             skip=args.skip or (),
             defaults=defaults,
+            provider_defaults=provider_jobs(configuration),
             options=configuration.options,
         )
         hints = {GO_ON: shlex.join(["sessionmgr", *args.typed])}

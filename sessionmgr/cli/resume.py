@@ -12,6 +12,7 @@ from sessionmgr.cli.given import read_env, read_options
 from sessionmgr.cli.job_flags import budget_named
 from sessionmgr.cli.lookup import add_batch_flag
 from sessionmgr.cli.place import make_private
+from sessionmgr.cli.provider_defaults import add_set_flag
 from sessionmgr.cli.showing import show_runs
 from sessionmgr.cli.stopping import run_verb
 from sessionmgr.cli.store_wait import StoreWait, explained
@@ -51,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_batch_flag(parser)
     add_setting_flags(parser, *SETTINGS)
+    add_set_flag(parser)
     parser.add_argument(
         "--env", action="append", metavar="K=V", help="an environment variable for the agent"
     )
@@ -88,7 +90,7 @@ async def _resume(args: argparse.Namespace, wait: StoreWait) -> int:
     ):
         wait.opened(manager)
         with budget_named(configuration):
-            wishes = _wishes(args)
+            wishes = _wishes(args, followed.run.provider)
             handle = await start_follow_up(manager, followed, args.message, wishes)
         return await show_runs(handle, args)
 
@@ -104,8 +106,8 @@ def _require_message(followed: Followed, message: str | None) -> None:
         raise CommandLineInvalid(f"MESSAGE: {message!r} is empty; write what the agent should do")
 
 
-def _wishes(args: argparse.Namespace) -> Wishes:
-    wishes = wishes_of(args.configuration)
+def _wishes(args: argparse.Namespace, provider: str) -> Wishes:
+    wishes = wishes_of(args.configuration, provider)
     if env := read_env(args.env or (), args.env_file):
         wishes["env"] = env
     if options := read_options("--option", args.option or ()):

@@ -63,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it, and return the exit code."""
     configuration: Configuration = args.configuration
+    configuration = args.configuration = configuration.of_provider(configuration.provider)
     prompt = prompt_of(args.prompt, args.prompt_file, sys.stdin)
     wish = wish_of(job_of(args, prompt))
     wish = msgspec.structs.replace(wish, approve=approver(configuration))
@@ -117,7 +118,7 @@ async def _follow_up(args: argparse.Namespace, wish: RunWish, wait: StoreWait) -
     ):
         wait.opened(manager)
         with budget_named(configuration):
-            wishes = _wishes(args, wish)
+            wishes = _wishes(args, wish, followed.run.provider)
             handle = await start_follow_up(manager, followed, wish.prompt, wishes)
         return await show_runs(handle, args)
 
@@ -132,9 +133,9 @@ def _require_provider(followed: Followed, configuration: Configuration) -> None:
         )
 
 
-def _wishes(args: argparse.Namespace, wish: RunWish) -> Wishes:
+def _wishes(args: argparse.Namespace, wish: RunWish, provider: str) -> Wishes:
     """Return the wishes that flags set; all others stay as recorded."""
-    wishes = wishes_of(args.configuration)
+    wishes = wishes_of(args.configuration, provider)
     said = {
         "system_prompt": args.system_prompt or args.system_prompt_file,
         "images": args.image,

@@ -188,7 +188,8 @@ def _clock_names() -> Sequence[str]:
     return Clocks.__struct_fields__
 
 
-def _providers() -> Sequence[str]:
+def providers() -> Sequence[str]:
+    """Return the names of the installed providers."""
     from sessionmgr.adapter.discovery import installed
 
     return installed()
@@ -244,14 +245,14 @@ MODE: Final = Kind(_mode, _as_is, "MODE")
 KINDS: Final = Kind(_kinds, _as_words, "KIND,…")
 RETRY_FROM: Final = Kind(_retry_from, _as_is, "session|fresh|ask")
 ON_DENIED: Final = Kind(_on_denied, _as_is, "warn|fail")
-LIMITS: Final = Kind(_table(_whole(1), _providers, "provider"), _as_table, "PROVIDER=N")
+LIMITS: Final = Kind(_table(_whole(1), providers, "provider"), _as_table, "PROVIDER=N")
 CLOCKS: Final = Kind(
     _table(_duration(zero=True), _clock_names, "clock"),
     _as_table,
     "NAME=DURATION",
 )
 OPTIONS: Final = Kind(
-    _table(_table(_anything, None, "option"), _providers, "provider"), _as_is, "PROVIDER"
+    _table(_table(_anything, None, "option"), providers, "provider"), _as_is, "PROVIDER"
 )
 
 SETTINGS: Final = {

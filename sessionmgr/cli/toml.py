@@ -15,6 +15,8 @@ _HEADER: Final = re.compile(r"\s*\[\[?\s*([^]]*?)\s*\]")
 _PART: Final = r"(?:[\w-]+|\"[^\"]*\"|'[^']*')"
 _KEY: Final = re.compile(rf"\s*({_PART}(?:\s*\.\s*{_PART})*)\s*=")
 
+_PROVIDER_TWICE: Final = re.compile(r"^\s*provider\s*=", re.MULTILINE)
+
 
 def read_toml(path: Path, data: bytes) -> tuple[str, dict[str, object]]:
     """Return the text and the parsed contents of a file with these bytes.
@@ -33,6 +35,8 @@ def read_toml(path: Path, data: bytes) -> tuple[str, dict[str, object]]:
         found = re.search(r"line (\d+), column", str(error))
         line = found[1] if found else str(text.count("\n") + 1)
         why = str(error).partition(" (at ")[0]
+        if why.startswith("Cannot") and _PROVIDER_TWICE.search(text):
+            why += '; beside [provider.NAME], write provider.default = "NAME"'
         raise ConfigurationInvalid(f"{path}:{line}", f"no TOML: {why}") from None
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.cli.configuration import read_settings, refusals_of
+from sessionmgr.cli.configuration import refusals_of
 from sessionmgr.cli.output import note, say, say_json
 from sessionmgr.cli.place import SETTINGS, user_settings
 from sessionmgr.cli.print_config import shown_refusal
 from sessionmgr.cli.safe_text import one_line
+from sessionmgr.cli.settings_file import read_settings
 from sessionmgr.cli.trusted_files import (
     TrustedFile,
     all_recorded,

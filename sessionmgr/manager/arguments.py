@@ -219,6 +219,7 @@ BATCH: Final[Mapping[str, Kind]] = {
     "approve": _APPROVE,
     "concurrency": Kind(_is_count, "an int", _of_count),
     "per_provider": Kind(_is_object, "a dict of providers' names to int"),
+    "provider_defaults": Kind(_is_object, "a dict of providers' names to Job"),
     "retries": Kind(_is_count, "an int"),
     "max_failures": Kind(_is_count, "an int", _of_count),
     "limit": Kind(_is_count, "an int"),

@@ -34,7 +34,13 @@ def test_a_budget_that_cannot_be_enforced_is_refused_with_its_source(
         source = str(Path.cwd() / source)
     code, out, err = place(*verb, *flags)
     assert (code, out) == (1, "")
-    assert err.splitlines() == [f"sessionmgr: error: budget_usd (2.0, from {source}): {WHY}"]
+    remedy = ""
+    if verb[0] == "batch":
+        remedy = ": set provider.claude.budget_usd = 2 instead"
+    if verb[0] == "batch" and source == "--budget-usd":
+        remedy = ": use --set claude.budget_usd=2 instead of --budget-usd"
+    said = f"sessionmgr: error: budget_usd (2.0, from {source}): {WHY}{remedy}"
+    assert err.splitlines() == [said]
     assert not (place.home / "runs").exists()
 
 

@@ -31,7 +31,7 @@ def users_file(terminal: Terminal) -> Path:
 
 
 def test_every_setting_has_a_field_and_a_line(terminal: Terminal) -> None:
-    fields = set(Configuration.__struct_fields__) - {"sources", "refused", "trusted"}
+    fields = set(Configuration.__struct_fields__) - {"defaults", "sources", "refused", "trusted"}
     assert set(SETTINGS) == fields
     assert settings(terminal).keys() == fields
 

@@ -97,7 +97,7 @@ def test_what_flags_ask_for_is_wished_and_nothing_else(
         deadline=["60"],
         clocks=["idle=5"],
     )
-    wishes = wishes_of(configure(given))
+    wishes = wishes_of(configure(given), "claude")
     assert wishes == {
         "effort": "high",
         "permission_mode": "plan",
@@ -107,7 +107,9 @@ def test_what_flags_ask_for_is_wished_and_nothing_else(
         "budget": Budget(usd=2.0),
         "clocks": Clocks(idle=5.0, deadline=60.0),
     }
-    assert wishes_of(configure(argparse.Namespace(model=["m"]))) == {"model": "m"}
+    one = configure(argparse.Namespace(model=["m"], set_defaults=["claude.model=n"]))
+    assert wishes_of(one, "claude") == {"model": "n"}
+    assert wishes_of(one, "codex") == {"model": "m"}
 
 
 def test_a_snapshot_is_shown_with_the_way_on(terminal: Terminal, tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from sessionmgr.adapter import ProviderAdapter
 
 HELP: Final = """\
-List the providers that are installed: the package that brings each and its version,
-its capabilities by how it comes by them, what it makes of each permission mode and
-how well (exact, emulated, narrower, refused), and its own options.
+List the installed providers: the package and version of each, its capabilities (native
+or emulated), how it applies each permission mode (exact, emulated, narrower, refused), and
+its own options.
 
   sessionmgr adapters shell"""
 
@@ -52,7 +52,7 @@ class AdapterLine(msgspec.Struct, frozen=True, kw_only=True):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take names."""
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="providers to list (default: all)")
 
 
 def run(args: argparse.Namespace) -> int:

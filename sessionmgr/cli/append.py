@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from sessionmgr.store import Store
 
 HELP: Final = """\
-Say something to a run that is on. If the provider takes messages in mid-turn it is
-accepted at once; else it is queued, and is a run of its own when this one is done.
+Send a message to an active run. A provider that takes messages in mid-turn accepts it at
+once; otherwise the message is queued and starts a run of its own after this one.
 
   sessionmgr append run_7hq2 "and keep it short\""""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id and a text."""
-    parser.add_argument("id", metavar="ID", help="a run, its session, or a job")
-    parser.add_argument("text", metavar="TEXT", help="what to say; - reads it from stdin")
+    parser.add_argument("id", metavar="ID", help="run, its session, or job")
+    parser.add_argument("text", metavar="TEXT", help="message; - reads it from stdin")
     add_batch_flag(parser)
 
 
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     if args.text == "-":
         args.text = sys.stdin.read()
     if not args.text.strip():
-        raise CommandLineInvalid("append: TEXT: there is nothing in it")
+        raise CommandLineInvalid("append: TEXT is empty; write the message")
     require_utf8("append: TEXT", args.text)
     return with_store(args, _append)
 

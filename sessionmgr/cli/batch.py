@@ -20,7 +20,7 @@ from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.closing_table import GO_ON
 from sessionmgr.cli.configuration import add_concurrency_flag, add_setting_flags
 from sessionmgr.cli.given import directory, read_text
-from sessionmgr.cli.job_flags import add_job_flags, job_of, provider_jobs
+from sessionmgr.cli.job_flags import NO_PROVIDER, add_job_flags, job_of, provider_jobs
 from sessionmgr.cli.mistake import complain
 from sessionmgr.cli.next_step import without_flags
 from sessionmgr.cli.place import make_private
@@ -41,14 +41,15 @@ if TYPE_CHECKING:
 HELP: Final = """\
 Run many jobs concurrently. JOBS has one JSON object per line (see sessionmgr schema job).
 
-The same command again goes on with what is left: the directory that --out names is the batch.
+Repeat the command to continue: it runs the jobs that are left. The directory that --out names
+holds the batch.
 A job that was interrupted or failed after its agent made a tool call is resumed in its
 session; it starts over only with --retry-from fresh. A command of the provider shell that
 ended by itself with an error runs again; an interrupted one does not.
 You may raise limits such as --deadline for that. A result stays until its job has run again.
-Flags that describe a job say what holds where the job itself says nothing; a warning names
-the limits, permission modes and tools that jobs set otherwise.
-Ctrl-C ends what runs politely, and says what to type to go on; twice, at once."""
+A field of a job overrides the default of its provider (--set), which overrides the general flag;
+a warning names the limits, permission modes and tools that jobs override.
+Ctrl-C stops the running jobs and prints the command that continues; press it again to kill them."""
 
 COMPLETED: Final = 0
 MISTAKEN: Final = 1
@@ -57,14 +58,14 @@ MISTAKEN: Final = 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say which arguments the verb takes."""
     parser.add_argument(
-        "jobs", metavar="JOBS", help="a file of jobs, one JSON object per line; - is stdin"
+        "jobs", metavar="JOBS", help="file of jobs, one JSON object per line; - reads stdin"
     )
     add_concurrency_flag(parser)
     parser.add_argument(
         *("-o", "--out"),
         type=directory,
         metavar="DIR",
-        help="directory of the results (default: runs/NAME)",
+        help="directory of the batch and its results (default: runs/NAME, after the file of jobs)",
     )
     add_setting_flags(
         parser,
@@ -74,12 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force",
         action="store_true",
-        help="run completed jobs again whose work (prompt, cwd, …) has changed",
+        help="run completed jobs again whose work (prompt, cwd, …) has changed "
+        "(default: refuse them)",
     )
     parser.add_argument(
         "--ignore-pauses",
         action="store_true",
-        help="also use providers that are paused because a limit was hit",
+        help="also use providers that are paused because a limit was hit (default: wait for them)",
     )
     add_selection_flags(parser)
     parser.add_argument(
@@ -87,8 +89,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="check jobs, programs and logins, print the plan, and start nothing",
     )
-    parser.add_argument("--prompt", metavar="TEXT", help="the prompt for jobs without one")
-    parser.add_argument("--prompt-file", metavar="FILE", help="the same, from a file")
+    parser.add_argument(
+        "--prompt", metavar="TEXT", help="prompt of the jobs without one (default: none)"
+    )
+    parser.add_argument(
+        "--prompt-file", metavar="FILE", help="read that prompt from a file (default: none)"
+    )
     add_job_flags(parser)
 
 
@@ -96,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     """Do it, and return the exit code."""
     configuration: Configuration = args.configuration
     if args.option and configuration.provider is None:
-        raise CommandLineInvalid("--option: say whose option it is: -p PROVIDER")
+        raise CommandLineInvalid(NO_PROVIDER)
     defaults = job_of(args, _prompt(args))
     approve = rules_of(configuration)
     return run_verb(_main, args, defaults, approve)
@@ -176,7 +182,7 @@ async def _jobs_and_out(args: argparse.Namespace) -> tuple[Path, Path]:
         await trio.lowlevel.checkpoint()
         return jobs, _default_out(jobs.stem) if args.out is None else Path(args.out)
     if sys.stdin is None:
-        raise CommandLineInvalid("the jobs are to come from stdin, which is closed")
+        raise CommandLineInvalid("JOBS: - reads stdin, which is closed")
     name = f"{time.strftime('stdin-%Y%m%d-%H%M%S')}-{os.getpid()}"  # others may begin just now
     out = _default_out(name) if args.out is None else Path(args.out)
     require_idle(out)
@@ -214,5 +220,5 @@ def _prompt(args: argparse.Namespace) -> str | None:
         said: str | None = args.prompt
         return said
     if args.prompt is not None:
-        raise CommandLineInvalid("--prompt and --prompt-file: one of them")
+        raise CommandLineInvalid("--prompt and --prompt-file: give only one of them")
     return read_text("--prompt-file", args.prompt_file)

@@ -22,9 +22,9 @@ Runs that have already ended are left unchanged; this is not an error.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take ids and a reason."""
-    parser.add_argument("ids", nargs="+", metavar="ID", help="a session, a run or a job")
+    parser.add_argument("ids", nargs="+", metavar="ID", help="session, run or job")
     add_batch_flag(parser)
-    parser.add_argument("--reason", metavar="TEXT", help="why, for the record")
+    parser.add_argument("--reason", metavar="TEXT", help="reason to record (default: none)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HELP: Final = """\
-Print what a shell needs to complete sessionmgr's commands, flags and providers.
+Print the completion of sessionmgr's commands, flags and providers for a shell.
 
   bash  echo 'source <(sessionmgr completion bash)' >> ~/.bashrc
   zsh   echo 'source <(sessionmgr completion zsh)' >> ~/.zshrc  (after compinit)
@@ -34,7 +34,10 @@ class Words(NamedTuple):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take the name of a shell."""
     parser.add_argument(
-        "shell", type=one_of("shell", list(SHELLS)), metavar="SHELL", help=", ".join(SHELLS)
+        "shell",
+        type=one_of("shell", list(SHELLS)),
+        metavar="SHELL",
+        help=f"one of {', '.join(SHELLS)}",
     )
 
 

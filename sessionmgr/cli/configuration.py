@@ -287,7 +287,7 @@ class _Gathered:
                 rest = variable.removeprefix(PREFIX)
                 if near := get_close_matches(rest, _SUFFIXES, n=1, cutoff=0.75):
                     hint = f"did you mean {PREFIX}{near[0]}?"
-                    raise ConfigurationInvalid(variable, f"there is no such setting; {hint}")
+                    raise ConfigurationInvalid(variable, f"unknown setting; {hint}")
             elif text:
                 self._take_texts(setting, [text], variable)
         for variable in of_providers:

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 HELP: Final = """\
 Run a batch on scripted agents and shell commands, and see how it is supervised.
 
-It takes some ten seconds, and needs no agent, no key and no network. One of the agents crashes and
-is tried again, one hangs and is cut, one is denied a tool, one is cancelled. What was stored is
-left in a directory of its own, to be looked at, unless --store names another place."""
+It takes about ten seconds and needs no agent, key or network. One of the agents crashes and is
+retried, one hangs and is stopped, one is denied a tool, one is cancelled. The sessions stay in a
+directory of their own for inspection, unless --store names a file."""
 
 AT_ONCE: Final = 8
 CANCEL_AFTER: Final = 2.0

@@ -26,7 +26,10 @@ INDENT: Final = 22
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take names of what is to be looked at."""
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="look at these only: store, providers, claude, …"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="check only these: store, providers, claude, … (default: all)",
     )
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from sessionmgr.store import EventRow, Store
 
 HELP: Final = """\
-Print the events of a session or of a run, one a line; with --json as they are stored
-(sessionmgr schema event). Each has a number; --after shows what comes after that one.
+Print the events of a session or of a run, one per line; with --json as they are stored
+(sessionmgr schema event). Each event has a number; --after N skips those up to N.
 Pieces of streamed text are joined into lines, except with --json.
 
   sessionmgr events run_7hq2 --follow
@@ -39,19 +39,28 @@ LAST_WORDS: Final = 1.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id, and which events."""
-    parser.add_argument("id", metavar="ID", help="a session, a run or a job")
+    parser.add_argument("id", metavar="ID", help="session, run or job")
     add_batch_flag(parser)
     parser.add_argument(
-        "-f", "--follow", action="store_true", help="go on with what happens, to the run's end"
+        "-f",
+        "--follow",
+        action="store_true",
+        help="also print new events, until the run ends (default: stored events only)",
     )
-    parser.add_argument("--after", type=_number, default=0, metavar="SEQ", help="after this one")
+    parser.add_argument(
+        "--after",
+        type=_number,
+        default=0,
+        metavar="SEQ",
+        help="skip the events up to this number (default: 0)",
+    )
     parser.add_argument(
         "--type",
         action="append",
         type=_event_type,
         metavar="TYPE",
         dest="types",
-        help="only events of this type; may be repeated",
+        help="only events of this type; may be repeated (default: all)",
     )
 
 
@@ -64,7 +73,7 @@ def _number(text: str) -> int:
 def _event_type(text: str) -> str:
     if text not in EVENT_TYPES:
         hint = meant(text, EVENT_TYPES) or "; see sessionmgr schema event"
-        raise argparse.ArgumentTypeError(f"there is no type of event {text!r}{hint}")
+        raise argparse.ArgumentTypeError(f"unknown type of event {text!r}{hint}")
     return text
 
 

@@ -60,8 +60,8 @@ async def examine(configuration: Configuration, names: Sequence[str]) -> list[Ch
     known = [*matters, "providers", *providers]
     for name in names:
         if name not in known:
-            hint = meant(name, known) or f"; there are: {', '.join(known)}"
-            raise CommandLineInvalid(f"doctor: there is no {name!r} to look at{hint}")
+            hint = meant(name, known) or f"; known: {', '.join(known)}"
+            raise CommandLineInvalid(f"doctor: unknown check {name!r}{hint}")
     checks: list[Check] = []
     for name, look in matters.items():
         if not names or name in names:
@@ -114,7 +114,7 @@ def _named_provider(configuration: Configuration) -> list[Check]:
         Check(
             name="provider",
             state="fail",
-            detail=f"{where}: there is no provider {provider!r}{meant(provider, known)}",
+            detail=f"{where}: unknown provider {provider!r}{meant(provider, known)}",
             next=f"set provider to one of: {', '.join(known)}",
         )
     ]

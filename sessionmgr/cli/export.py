@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from sessionmgr.store import Store
 
 HELP: Final = """\
-Print a session with its runs' results, all events as they are stored, snapshots, and
-the images that were made (base64), as JSON lines: each an object with one key, which
-is session, run, event, snapshot or blob. The id of a run exports its session.
+Print a session with the results of its runs, all stored events, snapshots and images
+(base64) as JSON lines. Each line is an object with one key: session, run, event,
+snapshot or blob. The id of a run exports its session.
 
   sessionmgr export ses_3k9w > session.jsonl"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id."""
-    parser.add_argument("id", metavar="ID", help="a session, a run or a job")
+    parser.add_argument("id", metavar="ID", help="session, run or job")
     add_batch_flag(parser)
 
 

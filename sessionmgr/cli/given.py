@@ -46,19 +46,19 @@ def prompt_of(given: str | None, path: str | None, stdin: TextIO | None) -> str:
         CommandLineInvalid: There is none, or two.
     """
     if given is not None and path is not None:
-        raise CommandLineInvalid("a prompt and --prompt-file: one of them")
+        raise CommandLineInvalid("PROMPT and --prompt-file: give only one of them")
     if path is not None:
         prompt, where = read_text("--prompt-file", path), path
     elif given == "-":
         prompt, where = _read_all(stdin), "stdin"
     elif given is not None:
-        prompt, where = given, "the prompt"
+        prompt, where = given, "PROMPT"
     else:
         raise CommandLineInvalid(
-            "run: there is no prompt: write it, or - for stdin, or --prompt-file"
+            "run: PROMPT is missing: give a text, - to read stdin, or --prompt-file FILE"
         )
     if not prompt.strip():
-        raise CommandLineInvalid(f"{where} is empty: there is nothing to do")
+        raise CommandLineInvalid(f"{where} is empty; write what the agent should do")
     return require_utf8(where, prompt)
 
 
@@ -77,7 +77,7 @@ def require_utf8(where: str, text: str) -> str:
 
 def _read_all(stdin: TextIO | None) -> str:
     if stdin is None:
-        raise CommandLineInvalid("the prompt is to come from stdin, which is closed")
+        raise CommandLineInvalid("PROMPT: - reads stdin, which is closed")
     data = stdin.buffer.read(LARGEST_TEXT + 1)
     if len(data) > LARGEST_TEXT:
         raise CommandLineInvalid(f"stdin is larger than {LARGEST_TEXT // 1024 // 1024} MiB")
@@ -143,7 +143,7 @@ def read_schema(path: str) -> dict[str, Json]:
     """
     found = parse_json(read_text("--schema", path).encode())
     if isinstance(found, Unreadable):
-        raise CommandLineInvalid(f"--schema: {path} is no JSON: {found.why}")
+        raise CommandLineInvalid(f"--schema: {path} is not valid JSON: {found.why}")
     if not isinstance(found, dict):
-        raise CommandLineInvalid(f"--schema: {path} holds no JSON Schema: that is an object")
+        raise CommandLineInvalid(f"--schema: {path} contains no JSON object; a JSON Schema is one")
     return found

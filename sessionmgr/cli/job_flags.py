@@ -24,11 +24,19 @@ SETTINGS: Final = (
     *("max_turns", "deadline", "budget_usd", "clocks"),
 )
 UNNAMED: Final = "-"
-REQUIRE: Final = "capabilities that the provider must have (see sessionmgr adapters)"
-PREFER: Final = "capabilities to use if the provider has them"
+NO_PROVIDER: Final = (
+    "--option: no provider is chosen; add -p PROVIDER, or use --set PROVIDER.options.NAME=VALUE"
+)
+ENV: Final = "environment variable of the agent; may be repeated (default: none)"
+ENV_FILE: Final = "read environment variables from a file, one per line (default: none)"
+REQUIRE: Final = (
+    "capabilities that the provider must have, separated by commas (see sessionmgr adapters; "
+    "default: none)"
+)
+PREFER: Final = "capabilities to use if the provider has them (default: none)"
 OPTION: Final = (
-    "an option of the provider (see sessionmgr schema options PROVIDER); a shell command stops "
-    "after 30 s unless timeout=DURATION is given"
+    "option of the provider (see sessionmgr schema options PROVIDER); may be repeated (default: "
+    "none; timeout=30 stops a command of the provider shell after 30 s)"
 )
 
 
@@ -36,23 +44,39 @@ def add_job_flags(parser: argparse.ArgumentParser) -> None:
     """Add a flag for each field of a job, its id and prompt apart."""
     add_setting_flags(parser, *SETTINGS)
     add_set_flag(parser)
-    parser.add_argument("--cwd", metavar="DIR", help="the directory in which the agent works")
+    parser.add_argument(
+        "--cwd", metavar="DIR", help="directory in which the agent works (default: the current one)"
+    )
     parser.add_argument("--require", action="append", metavar="NAMES", help=REQUIRE)
     parser.add_argument("--prefer", action="append", metavar="NAMES", help=PREFER)
-    parser.add_argument("--system-prompt", metavar="TEXT", help="the system prompt")
     parser.add_argument(
-        "--system-prompt-file", metavar="FILE", help="the system prompt, from a file"
-    )
-    parser.add_argument("--schema", metavar="FILE", help="JSON Schema of the structured output")
-    parser.add_argument("--image", action="append", metavar="FILE", help="an image for the agent")
-    parser.add_argument(
-        "--env", action="append", metavar="K=V", help="an environment variable for the agent"
+        "--system-prompt", metavar="TEXT", help="system prompt (default: the agent's own)"
     )
     parser.add_argument(
-        "--env-file", metavar="FILE", help="environment variables from a file, one per line"
+        "--system-prompt-file",
+        metavar="FILE",
+        help="read the system prompt from a file (default: none)",
     )
+    parser.add_argument(
+        "--schema",
+        metavar="FILE",
+        help="JSON Schema of the structured output (default: none, the output is text)",
+    )
+    parser.add_argument(
+        "--image",
+        action="append",
+        metavar="FILE",
+        help="image for the prompt; may be repeated (default: none)",
+    )
+    parser.add_argument("--env", action="append", metavar="K=V", help=ENV)
+    parser.add_argument("--env-file", metavar="FILE", help=ENV_FILE)
     parser.add_argument("--option", action="append", metavar="K=V", help=OPTION)
-    parser.add_argument("--metadata", action="append", metavar="K=V", help="stored with the result")
+    parser.add_argument(
+        "--metadata",
+        action="append",
+        metavar="K=V",
+        help="entry of the result's metadata; may be repeated (default: none)",
+    )
 
 
 def provider_jobs(configuration: Configuration) -> dict[str, Job]:
@@ -109,7 +133,7 @@ def _system_prompt(args: argparse.Namespace) -> str | None:
         said: str | None = args.system_prompt
         return said
     if args.system_prompt is not None:
-        raise CommandLineInvalid("--system-prompt and --system-prompt-file: one of them")
+        raise CommandLineInvalid("--system-prompt and --system-prompt-file: give only one of them")
     return read_text("--system-prompt-file", args.system_prompt_file)
 
 

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 COMPLETED: Final = 0
 USAGE_ERROR: Final = 1
 
-DESCRIPTION: Final = "Run sessions with AI coding agents, and look after them."
+DESCRIPTION: Final = (
+    "Run Claude Code, Codex and other AI coding agents unattended; inspect and control their runs."
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,7 +60,7 @@ def _answer(words: list[str]) -> int:
     verb = VERBS.get(name)
     if verb is None:
         raise CommandLineInvalid(
-            f"there is no command {name!r}{meant(name, VERBS)} (see {PROGRAM} --help)"
+            f"unknown command {name!r}{meant(name, VERBS)} (see {PROGRAM} --help)"
         )
     module = load(verb)
     parser = Parser(f"{PROGRAM} {name}", module.HELP)
@@ -79,7 +81,7 @@ def _answer(words: list[str]) -> int:
 def _without_verb(words: list[str]) -> int:
     listed = "\n".join(f"  {verb.name:<12} {verb.summary}" for verb in VERBS.values())
     parser = Parser(PROGRAM, f"{DESCRIPTION}\n\ncommands:\n{listed}", EXIT_CODES)
-    parser.usage = f"{PROGRAM} COMMAND …   ({PROGRAM} COMMAND --help says more of each)"
+    parser.usage = f"{PROGRAM} COMMAND …   (details: {PROGRAM} COMMAND --help)"
     parser.add_global_flags()
     args = parser.parse_args(words)
     if args.print_config:

@@ -16,14 +16,25 @@ PROGRAM: Final = "sessionmgr"
 
 EXIT_CODES: Final = """\
 exit codes:
-  0    all went well
-  1    wrong usage, or it could not start
-  3    it ran, but not all of it to its end
+  0    success: everything completed
+  1    wrong usage, or an error before the start
+  3    not everything completed
   130  interrupted
 """
 
+STORE: Final = "file that holds the sessions (default: ~/.local/state/sessionmgr/sessionmgr.db)"
+CAPTURE: Final = "record all traffic with the agents in this directory (default: none)"
+
 # Those of the flags that all verbs have which are followed by a value.
 _WITH_VALUE: Final = {"--store", "--log-file", "--capture"}
+
+
+# What argparse says, and what we say.
+_PLAIN: Final = {
+    "ignored explicit argument": "takes no value, got",
+    ": expected one argument": " needs a value",
+    "the following arguments are required": "missing argument",
+}
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -78,13 +89,14 @@ class Parser(argparse.ArgumentParser):
         """Name the flag that was meant, where one looks like it."""
         unknown = re.fullmatch(r"unrecognized arguments: (.*)", message, re.DOTALL)
         if unknown is None:
-            message = message.replace("ignored explicit argument", "takes no value, got")
+            for theirs, ours in _PLAIN.items():
+                message = message.replace(theirs, ours)
             return re.sub(r"^argument (\S+/)*", "", message)
         first = unknown[1].split(" ")[0].partition("=")[0]
         if not first.startswith("-"):
             return f"unexpected argument {unknown[1]!r}"
         flags = [flag for action in self._actions for flag in action.option_strings]
-        return f"there is no flag {first}{meant(first, flags)}"
+        return f"unknown flag {first}{meant(first, flags)}"
 
 
 def meant(word: str, known: Iterable[str]) -> str:
@@ -101,8 +113,8 @@ def one_of(what: str, names: Sequence[str]) -> Callable[[str], str]:
     def checked(text: str) -> str:
         if text in names:
             return text
-        hint = meant(text, names) or f"; there are: {', '.join(names)}"
-        raise argparse.ArgumentTypeError(f"there is no {what} {text!r}{hint}")
+        hint = meant(text, names) or f"; known: {', '.join(names)}"
+        raise argparse.ArgumentTypeError(f"unknown {what} {text!r}{hint}")
 
     return checked
 
@@ -122,15 +134,19 @@ def add_global_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags that may stand before and after each verb."""
     flags = parser.add_argument_group("everywhere")
     flags.add_argument("--json", action="store_true", help="print JSON, one object per line")
-    flags.add_argument("--store", metavar="PATH", help="the file that holds the sessions")
+    flags.add_argument("--store", metavar="PATH", help=STORE)
     flags.add_argument(
-        "-v", "--verbose", action="count", default=0, help="increase verbosity (-vv: debug output)"
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="increase verbosity (-vv: debug output; default: notes and warnings)",
     )
     flags.add_argument("-q", "--quiet", action="store_true", help="print errors only")
-    flags.add_argument("--log-file", metavar="FILE", help="also write the log to this file")
     flags.add_argument(
-        "--capture", metavar="DIR", help="record all traffic with the agents in this directory"
+        "--log-file", metavar="FILE", help="also write the log to this file (default: none)"
     )
+    flags.add_argument("--capture", metavar="DIR", help=CAPTURE)
     flags.add_argument(
         "--print-config",
         action="store_true",

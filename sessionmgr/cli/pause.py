@@ -14,16 +14,22 @@ if TYPE_CHECKING:
     from sessionmgr.store import Store
 
 HELP: Final = """\
-Interrupt a run and keep what is needed to go on with it, in this process or another,
-today or tomorrow: sessionmgr resume ID. Of a session, the run that is on is meant."""
+Interrupt a run and store a snapshot from which sessionmgr resume ID continues it later, in
+any process. The id of a session stands for its active run."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id, and what is to be kept with the snapshot."""
-    parser.add_argument("id", metavar="ID", help="a run, its session, or a job")
+    parser.add_argument("id", metavar="ID", help="run, its session, or job")
     add_batch_flag(parser)
-    parser.add_argument("--message", metavar="TEXT", help="what to say when it is resumed")
-    parser.add_argument("--node", metavar="NAME", help="a name of your own for the step it is in")
+    parser.add_argument(
+        "--message", metavar="TEXT", help="message to send when the run is resumed (default: none)"
+    )
+    parser.add_argument(
+        "--node",
+        metavar="NAME",
+        help="your name for the current step, stored in the snapshot (default: none)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:

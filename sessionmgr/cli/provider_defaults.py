@@ -57,8 +57,8 @@ def add_set_flag(parser: argparse.ArgumentParser) -> None:
         action="append",
         dest="set_defaults",
         metavar="PROVIDER.KEY=VALUE",
-        help="default for the jobs of one provider, such as claude.model=haiku or "
-        f"claude.options.NAME=VALUE; KEY: {', '.join(_NAMES)} (default: none)",
+        help="default for the jobs of one provider, such as claude.model=haiku; KEY: "
+        f"{', '.join(FIELDS)} or options.NAME; may be repeated (default: none)",
     )
 
 
@@ -117,7 +117,7 @@ def of_variable(variable: str, value: str) -> ProviderDefault:
         f"{PREFIX}{_upper(each)}_{name.upper()}" for each in providers() for name in FIELDS
     ]
     hint = meant(variable, variables) or f"; expected {PREFIX}NAME_KEY, KEY: {', '.join(FIELDS)}"
-    raise NotThis(f"there is no such setting{hint}")
+    raise NotThis(f"unknown setting{hint}")
 
 
 def _upper(provider: str) -> str:
@@ -145,14 +145,14 @@ def _of_words(
 
 def _require_provider(provider: str) -> None:
     if provider not in providers():
-        hint = meant(provider, providers()) or f"; there are: {', '.join(providers())}"
-        raise NotThis(f"there is no provider {provider!r}{hint}", (provider,))
+        hint = meant(provider, providers()) or f"; known: {', '.join(providers())}"
+        raise NotThis(f"unknown provider {provider!r}{hint}", (provider,))
 
 
 def _setting(provider: str, name: str) -> Setting:
     if name not in _NAMES:
-        hint = meant(name, _NAMES) or f"; there are: {', '.join(_NAMES)}"
-        raise NotThis(f"{provider} has no default {name!r}{hint}", (provider, name))
+        hint = meant(name, _NAMES) or f"; known: {', '.join(_NAMES)}"
+        raise NotThis(f"unknown default {name!r} of {provider}{hint}", (provider, name))
     return SETTINGS[name]
 
 

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from sessionmgr.store.sqlite.removal import Rewritten
 
 HELP: Final = """\
-Drop the streamed pieces (of messages, reasoning, tools' output) of runs that ended
-before a moment. Whole messages, tool calls, results and costs stay, and so do all
-numbers: readers get a note about each gap. With --older-than, delete sessions
-instead, all of whose runs ended before a time, with all that is stored of them: events,
-results, costs, snapshots, images. The disk gets the freed space back.
+Delete the streamed pieces (of messages, reasoning, tool output) of runs that ended before a
+time. Whole messages, tool calls, results, costs and event numbers stay; readers get a note
+about each gap. With --older-than, delete whole sessions whose runs all ended before a time,
+with their events, results, costs, snapshots and images. The freed space returns to the disk.
 
   sessionmgr prune --before 30d
   sessionmgr prune --older-than 365d"""
@@ -45,9 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     moment.add_argument(
         "--older-than",
         metavar="WHEN",
-        help="delete sessions all of whose runs ended before this age or date",
+        help="delete sessions whose runs all ended before this age or date (default: none)",
     )
-    parser.add_argument("--session", metavar="ID", help="of this session only")
+    parser.add_argument("--session", metavar="ID", help="only in this session (default: in all)")
 
 
 def run(args: argparse.Namespace) -> int:

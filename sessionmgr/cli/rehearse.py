@@ -14,7 +14,7 @@ from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.closing_table import GO_ON
 from sessionmgr.cli.configuration import add_concurrency_flag
 from sessionmgr.cli.given import directory
-from sessionmgr.cli.job_flags import add_job_flags, job_of, provider_jobs
+from sessionmgr.cli.job_flags import NO_PROVIDER, add_job_flags, job_of, provider_jobs
 from sessionmgr.cli.mistake import complain
 from sessionmgr.cli.output import note
 from sessionmgr.cli.rehearsed import claim_for_rehearsal
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from sessionmgr.cli.configuration import Configuration
 
 HELP: Final = """\
-Run a batch with the real agents and no model: a server on this machine plays it. It costs nothing.
+Run a batch with the real agents and a scripted model, which a local server plays, at no cost.
 
-The agents are started as they would be, in the jobs' directories, and asked the jobs' prompts. The
-model repeats what it is asked, and answers a schema with a value that fits; a prompt may hold a
-script (<script>[[{"do": "say", "text": "hi"}]]</script>) of what it says and which tools it calls.
-What jobs say about credentials, proxies, homes and files of settings is left aside. Nothing is
-stored, unless -o says where."""
+The agents start as in a real batch, in the jobs' directories and with the jobs' prompts. The model
+repeats the prompt, and answers a schema with a value that fits; a prompt may contain a script
+(<script>[[{"do": "say", "text": "hi"}]]</script>) of the model's answers and tool calls.
+Credentials, proxies, homes and settings files of the jobs are ignored. Nothing is stored without
+--out."""
 
 MISTAKEN: Final = 1
 SHOWN: Final = 25
@@ -47,10 +47,14 @@ SHOWN: Final = 25
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say which arguments the verb takes."""
-    parser.add_argument("jobs", metavar="JOBS", help="a file of jobs, one a line")
+    parser.add_argument("jobs", metavar="JOBS", help="file of jobs, one JSON object per line")
     add_concurrency_flag(parser)
     parser.add_argument(
-        "-o", "--out", type=directory, metavar="DIR", help="where results go (nowhere)"
+        "-o",
+        "--out",
+        type=directory,
+        metavar="DIR",
+        help="directory of the results (default: none, nothing is kept)",
     )
     add_selection_flags(parser)
     add_job_flags(parser)
@@ -60,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     """Do it, and return the exit code."""
     configuration: Configuration = args.configuration
     if args.option and configuration.provider is None:
-        raise CommandLineInvalid("--option: say whose option it is: -p PROVIDER")
+        raise CommandLineInvalid(NO_PROVIDER)
     with tempfile.TemporaryDirectory(prefix="sessionmgr-rehearsal-") as root:
         return run_verb(_main, args, job_of(args), Path(root))
 

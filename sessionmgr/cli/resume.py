@@ -9,7 +9,7 @@ from sessionmgr.cli.capturing import capturing
 from sessionmgr.cli.configuration import add_setting_flags
 from sessionmgr.cli.follow_up import approver, find_followed, start_follow_up, wishes_of
 from sessionmgr.cli.given import read_env, read_options
-from sessionmgr.cli.job_flags import budget_named
+from sessionmgr.cli.job_flags import ENV, ENV_FILE, budget_named
 from sessionmgr.cli.lookup import add_batch_flag
 from sessionmgr.cli.place import make_private
 from sessionmgr.cli.provider_defaults import add_set_flag
@@ -46,25 +46,21 @@ SETTINGS: Final = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take an id and a message."""
-    parser.add_argument("id", metavar="ID", help="a snapshot, a run, a session or a job")
+    parser.add_argument("id", metavar="ID", help="snapshot, run, session or job")
     parser.add_argument(
         "message", nargs="?", metavar="MESSAGE", help=f"the message to send (default: {CONTINUE})"
     )
     add_batch_flag(parser)
     add_setting_flags(parser, *SETTINGS)
     add_set_flag(parser)
-    parser.add_argument(
-        "--env", action="append", metavar="K=V", help="an environment variable for the agent"
-    )
-    parser.add_argument(
-        "--env-file", metavar="FILE", help="environment variables from a file, one per line"
-    )
+    parser.add_argument("--env", action="append", metavar="K=V", help=ENV)
+    parser.add_argument("--env-file", metavar="FILE", help=ENV_FILE)
     parser.add_argument(
         "--option",
         action="append",
         metavar="K=V",
-        help="an option of the provider; options with secrets are not stored: they are read "
-        "from here or from the settings",
+        help="option of the provider; may be repeated (default: that of the run; options with "
+        "secrets are not stored and come from here or from the settings)",
     )
 
 
@@ -99,7 +95,7 @@ def _require_message(followed: Followed, message: str | None) -> None:
     run = followed.run
     if run.status == "completed" and message is None:
         raise CommandLineInvalid(
-            f"{run.id} has completed: say what more there is to do: "
+            f"MESSAGE is missing: {run.id} has completed; give the next task: "
             f"sessionmgr resume {run.id} MESSAGE"
         )
     if message is not None and not message.strip():

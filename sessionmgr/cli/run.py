@@ -40,21 +40,28 @@ if TYPE_CHECKING:
 HELP: Final = """\
 Run one prompt and show what happens: the agent's text on stdout, everything else on stderr.
 
-Questions of the agent are asked on the terminal; where there is none, rules of the settings
-(approve = "rules.toml") answer them, or the answer is no.
-Ctrl-C ends the run politely and says how to go on; twice, at once."""
+Approval requests of the agent appear on the terminal and wait 2 min for an answer (--clock
+approval=DURATION). Without a terminal, the rules of the settings (approve = "rules.toml") answer
+them; without rules, every request is denied.
+Ctrl-C stops the run and prints the command that resumes it; press it again to kill the run."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Say which arguments the verb takes."""
     parser.add_argument(
-        "prompt", nargs="?", metavar="PROMPT", help="the prompt; - reads it from stdin"
+        "prompt",
+        nargs="?",
+        metavar="PROMPT",
+        help="prompt; - reads it from stdin (default: that of --prompt-file)",
     )
-    parser.add_argument("--prompt-file", metavar="FILE", help="read the prompt from a file")
+    parser.add_argument(
+        "--prompt-file", metavar="FILE", help="read the prompt from a file (default: none)"
+    )
     parser.add_argument(
         "--resume",
         metavar="ID",
-        help="follow up this run, session or batch job (see sessionmgr resume)",
+        help="follow up this run, session or batch job (see sessionmgr resume; default: none, "
+        "start a new session)",
     )
     add_batch_flag(parser)
     add_job_flags(parser)
@@ -95,7 +102,9 @@ async def _start(args: argparse.Namespace, wish: RunWish, wait: StoreWait) -> in
 async def _new_session(manager: Manager, args: argparse.Namespace) -> SessionHandle:
     provider: str | None = args.configuration.provider
     if provider is None:
-        raise CommandLineInvalid("say who is to do it: -p PROVIDER (see sessionmgr adapters)")
+        raise CommandLineInvalid(
+            "--provider: no provider is chosen; add -p PROVIDER (see sessionmgr adapters)"
+        )
     return await manager.open_session(provider, cwd=args.cwd or ".")
 
 

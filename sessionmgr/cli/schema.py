@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from sessionmgr.model import Json
 
 HELP: Final = """\
-Print the JSON Schema (2020-12) of what is read, stored or printed:
+Print a JSON Schema (2020-12):
 
-  event             one event, as stored and as printed by events --json
-  job               one line of a file of jobs
-  result            what became of a run
-  options PROVIDER  what may be set for this provider alone
-  output PROVIDER   a result, as far as this provider can fill it"""
+  event             event, as stored and as printed by events --json
+  job               line of a file of jobs
+  result            result of a run
+  options PROVIDER  options of a provider
+  output PROVIDER   result of a run of a provider"""
 
 OF_ALL: Final = ("event", "job", "result")
 OF_ONE: Final = ("options", "output")
@@ -36,14 +36,23 @@ OF_ONE: Final = ("options", "output")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Take the name of what is to be described."""
     names = (*OF_ALL, *OF_ONE)
-    parser.add_argument("what", type=one_of("schema", names), metavar="WHAT", help="see above")
-    parser.add_argument("of", nargs="?", metavar="PROVIDER", help="for options and output")
+    parser.add_argument(
+        "what",
+        type=one_of("schema", names),
+        metavar="WHAT",
+        help="event, job, result, options or output",
+    )
+    parser.add_argument(
+        "of", nargs="?", metavar="PROVIDER", help="provider, for options and output"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the schema and return the exit code."""
     if args.what in OF_ONE and args.of is None:
-        raise CommandLineInvalid(f"schema: {args.what} of which provider? see sessionmgr adapters")
+        raise CommandLineInvalid(
+            f"schema: {args.what} needs a provider: sessionmgr schema {args.what} PROVIDER"
+        )
     if args.what in OF_ALL and args.of is not None:
         raise CommandLineInvalid(f"schema: {args.what} takes no provider, but got {args.of!r}")
     say(json.dumps(_schema(args.what, args.of), indent=None if args.json else 2))

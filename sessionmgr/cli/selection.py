@@ -10,11 +10,21 @@ if TYPE_CHECKING:
 
 def add_selection_flags(parser: argparse.ArgumentParser) -> None:
     """Add `--limit`, `--only` and `--skip`."""
-    parser.add_argument("--limit", metavar="N", type=_count, help="start at most N jobs")
     parser.add_argument(
-        "--only", action="append", metavar="GLOB", help="only jobs whose id matches"
+        "--limit", metavar="N", type=_count, help="start at most N jobs (default: all)"
     )
-    parser.add_argument("--skip", action="append", metavar="GLOB", help="no jobs whose id matches")
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="GLOB",
+        help="run only the jobs whose id matches; may be repeated (default: all)",
+    )
+    parser.add_argument(
+        "--skip",
+        action="append",
+        metavar="GLOB",
+        help="skip the jobs whose id matches; may be repeated (default: none)",
+    )
 
 
 def _count(text: str) -> int:

@@ -157,8 +157,8 @@ def _on_denied(value: object) -> object:
 def _one_of(what: str, names: list[str], make: Callable[[str], object]) -> Check:
     def check(value: object) -> object:
         if value not in names:
-            hint = meant(str(value), names) or f"; there are: {', '.join(names)}"
-            raise NotThis(f"there is no {what} {shown(value)}{hint}")
+            hint = meant(str(value), names) or f"; known: {', '.join(names)}"
+            raise NotThis(f"unknown {what} {shown(value)}{hint}")
         return make(str(value))
 
     return check
@@ -171,8 +171,8 @@ def _table(of: Check, known: Callable[[], Sequence[str]] | None, what: str) -> C
         checked: dict[str, object] = {}
         for name, each in cast("Mapping[str, object]", value).items():
             if known is not None and name not in known():
-                hint = meant(name, known()) or f"; there are: {', '.join(known())}"
-                raise NotThis(f"there is no {what} {name!r}{hint}", (name,))
+                hint = meant(name, known()) or f"; known: {', '.join(known())}"
+                raise NotThis(f"unknown {what} {name!r}{hint}", (name,))
             try:
                 checked[name] = of(each)
             except NotThis as error:
@@ -255,20 +255,36 @@ OPTIONS: Final = Kind(
     _table(_table(_anything, None, "option"), providers, "provider"), _as_is, "PROVIDER"
 )
 
+CLOCK_DEFAULTS: Final = (
+    "start=1m, store=1m, model=30m, tool=0, tool_warning=10m, approval=2m, idle=30m, deadline=0, "
+    "drain=1m, close=5s"
+)
+"""The defaults of all clocks, for the help."""
+
 SETTINGS: Final = {
     setting.name: setting
     for setting in (
-        Setting("store", PATH, "the file that holds the sessions"),
-        Setting("log_file", PATH, "a file for the log"),
-        Setting("capture", PATH, "a directory for all traffic with the agents"),
+        Setting(
+            "store",
+            PATH,
+            "file that holds the sessions (default: ~/.local/state/sessionmgr/sessionmgr.db)",
+        ),
+        Setting("log_file", PATH, "also write the log to this file (default: none)", word="FILE"),
+        Setting(
+            "capture",
+            PATH,
+            "record all traffic with the agents in this directory (default: none)",
+            word="DIR",
+        ),
         Setting(
             "provider",
             TEXT,
-            "the agent to use (see sessionmgr adapters)",
+            "provider of the agent: claude, codex, shell, … (see sessionmgr adapters; default: "
+            "none)",
             ("-p", "--provider"),
             "NAME",
         ),
-        Setting("model", TEXT, "the model to use (default: the agent's own)", ("--model",), "NAME"),
+        Setting("model", TEXT, "model to use (default: the agent's own)", ("--model",), "NAME"),
         Setting(
             "effort",
             TEXT,
@@ -279,29 +295,48 @@ SETTINGS: Final = {
         Setting(
             "permission_mode",
             MODE,
-            "what the agent may do without asking: default, accept_edits, plan, full_auto, "
-            "dangerously_skip_permissions",
-            ("--permission",),
+            "what the agent may do without asking: plan, default, accept_edits, full_auto, "
+            "dangerously_skip_permissions (default: default)",
+            ("--permission", "--permission-mode"),
         ),
-        Setting("tools_allowed", WORDS, "allow these tools only", ("--tools-allowed",)),
-        Setting("tools_denied", WORDS, "deny these tools", ("--tools-denied",)),
+        Setting(
+            "tools_allowed",
+            WORDS,
+            "names of the only tools that the agent may use (default: all tools)",
+            ("--tools-allowed",),
+        ),
+        Setting(
+            "tools_denied",
+            WORDS,
+            "names of tools that the agent must not use (default: none)",
+            ("--tools-denied",),
+        ),
         Setting(
             "max_turns", COUNT, "maximum number of turns (default: no limit)", ("--max-turns",)
         ),
         Setting(
             "deadline",
             DURATION,
-            "time limit of each attempt, such as 900 (seconds), 15m or 2h (default: none)",
+            "time limit of each attempt, such as 900 (seconds), 15m or 2h (default: no limit)",
             ("--deadline",),
         ),
         Setting(
             "budget_usd",
             MONEY,
-            "spending limit of each job in US dollars (default: none)",
+            "spending limit of each job in US dollars (default: no limit)",
             ("--budget-usd",),
         ),
-        Setting("concurrency", COUNT, "maximum number of concurrent jobs (default: 4)"),
-        Setting("per_provider", LIMITS, "maximum number of concurrent jobs of one provider"),
+        Setting(
+            "concurrency",
+            COUNT,
+            "maximum number of concurrent jobs, or of those of one provider, such as claude=8; "
+            "may be repeated (default: 4, or the sum of the providers' limits if that is more)",
+        ),
+        Setting(
+            "per_provider",
+            LIMITS,
+            "maximum number of concurrent jobs of each provider (default: that of all jobs)",
+        ),
         Setting("retries", NUMBER, "retry a failed job up to N times (default: 2)", ("--retries",)),
         Setting(
             "retry_on",
@@ -324,7 +359,12 @@ SETTINGS: Final = {
             "start no more jobs after N have failed (default: no limit)",
             ("--max-failures",),
         ),
-        Setting("keep_failed", SWITCH, "do not run failed jobs again", ("--keep-failed",)),
+        Setting(
+            "keep_failed",
+            SWITCH,
+            "do not run failed jobs again (default: run them again)",
+            ("--keep-failed",),
+        ),
         Setting(
             "approve",
             PATH,
@@ -342,10 +382,14 @@ SETTINGS: Final = {
         Setting(
             "clocks",
             CLOCKS,
-            "limits on silence, such as idle=15m: start, model, tool, approval (default: 2m), "
-            "idle, drain, close; 0 is no limit",
+            "time limit of one kind of silence, such as idle=15m; 0 is no limit; may be repeated "
+            f"(defaults: {CLOCK_DEFAULTS})",
             ("--clock",),
         ),
-        Setting("options", OPTIONS, "options of one provider"),
+        Setting(
+            "options",
+            OPTIONS,
+            "options of each provider (default: none; see sessionmgr schema options PROVIDER)",
+        ),
     )
 }

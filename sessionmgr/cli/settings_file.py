@@ -60,9 +60,9 @@ def checked_settings(file: SettingsFile) -> Iterator[FoundSetting]:
             value = cast("Mapping[str, object]", value)[provider_defaults.DEFAULT]
         setting = SETTINGS.get(name)
         if setting is None:
-            known = meant(name, SETTINGS) or f"; there are: {', '.join(SETTINGS)}"
+            known = meant(name, SETTINGS) or f"; known: {', '.join(SETTINGS)}"
             where = f"{file.path}:{line_of(file.text, (name,))}"
-            raise ConfigurationInvalid(where, f"there is no setting {name!r}{known}")
+            raise ConfigurationInvalid(where, f"unknown setting {name!r}{known}")
         try:
             checked = setting.kind.check(value)
         except NotThis as error:

@@ -22,13 +22,13 @@ def read_toml(path: Path, data: bytes) -> tuple[str, dict[str, object]]:
     """Return the text and the parsed contents of a file with these bytes.
 
     Raises:
-        ConfigurationInvalid: It is no TOML; the line is named.
+        ConfigurationInvalid: The TOML is invalid; the error names the line.
     """
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         number = data[: error.start].count(b"\n") + 1
-        raise ConfigurationInvalid(f"{path}:{number}", "no TOML: it is not UTF-8") from None
+        raise ConfigurationInvalid(f"{path}:{number}", "invalid TOML: not UTF-8 text") from None
     try:
         return text, tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -37,7 +37,7 @@ def read_toml(path: Path, data: bytes) -> tuple[str, dict[str, object]]:
         why = str(error).partition(" (at ")[0]
         if why.startswith("Cannot") and _PROVIDER_TWICE.search(text):
             why += '; beside [provider.NAME], write provider.default = "NAME"'
-        raise ConfigurationInvalid(f"{path}:{line}", f"no TOML: {why}") from None
+        raise ConfigurationInvalid(f"{path}:{line}", f"invalid TOML: {why}") from None
 
 
 def line_of(text: str, key: tuple[str, ...]) -> int:

@@ -44,9 +44,11 @@ as an absolute one.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the directory to trust, and the flags for other actions."""
-    parser.add_argument("directory", nargs="?", metavar="DIR", help="where the file is")
-    parser.add_argument("--list", action="store_true", help="print what is trusted")
-    parser.add_argument("--revoke", metavar="DIR", help="stop trusting the file there")
+    parser.add_argument("directory", nargs="?", metavar="DIR", help="directory of the file")
+    parser.add_argument("--list", action="store_true", help="print the trusted files")
+    parser.add_argument(
+        "--revoke", metavar="DIR", help="stop trusting the file in this directory (default: none)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

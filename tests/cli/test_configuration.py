@@ -137,8 +137,8 @@ def test_variables_of_others_that_begin_like_ours_are_left_alone(
 
 
 WRONG_FILES = {
-    'provder = "x"': "{file}:1: there is no setting 'provder'; did you mean provider?",
-    "\n\n[clock]\nidle = 3": "{file}:3: there is no setting 'clock'; did you mean clocks?",
+    'provder = "x"': "{file}:1: unknown setting 'provder'; did you mean provider?",
+    "\n\n[clock]\nidle = 3": "{file}:3: unknown setting 'clock'; did you mean clocks?",
     "retries = 1\nconcurrency = 'four'": (
         "{file}:2: concurrency: expected a whole number, 1 or more, got 'four'"
     ),
@@ -158,17 +158,15 @@ WRONG_FILES = {
     "tools_denied = 'rm'": "{file}:1: tools_denied: expected a list of names, got 'rm'",
     "tools_denied = [1]": "{file}:1: tools_denied: expected a list of names, got 1",
     "permission_mode = 'fullauto'": (
-        "{file}:1: permission_mode: there is no permission mode 'fullauto'; did you mean full_auto?"
+        "{file}:1: permission_mode: unknown permission mode 'fullauto'; did you mean full_auto?"
     ),
     "retry_from = 'start'": (
-        "{file}:1: retry_from: there is no policy 'start'; there are: session, fresh, ask"
+        "{file}:1: retry_from: unknown policy 'start'; known: session, fresh, ask"
     ),
     "retry_on = ['overload']": (
-        "{file}:1: retry_on: there is no kind of failure 'overload'; did you mean overloaded?"
+        "{file}:1: retry_on: unknown kind of failure 'overload'; did you mean overloaded?"
     ),
-    "[clocks]\nidle = 5\nidel = 3": (
-        "{file}:3: clocks: there is no clock 'idel'; did you mean idle?"
-    ),
+    "[clocks]\nidle = 5\nidel = 3": ("{file}:3: clocks: unknown clock 'idel'; did you mean idle?"),
     "[clocks]\nidle = 5\nstart = -3": (
         "{file}:3: clocks: start: "
         "expected a duration like 900, 15m or 2h, or 0 for no limit, got -3"
@@ -178,14 +176,14 @@ WRONG_FILES = {
         "{file}:2: options of shell: there is no 'timeuot'; did you mean 'timeout'?"
     ),
     "[options.shel]\ntimeout = 1": (
-        "{file}:1: options: there is no provider 'shel'; did you mean shell?"
+        "{file}:1: options: unknown provider 'shel'; did you mean shell?"
     ),
     "[per_provider]\nclaude = 0": (
         "{file}:2: per_provider: claude: expected a whole number, 1 or more, got 0"
     ),
     "[options]\nshell = 3": "{file}:2: options: shell: expected a table (option = …), got 3",
-    "model = ": "{file}:1: no TOML: Invalid value",
-    "model = 'a'\nmodel = 'b'": "{file}:2: no TOML: Cannot overwrite a value",
+    "model = ": "{file}:1: invalid TOML: Invalid value",
+    "model = 'a'\nmodel = 'b'": "{file}:2: invalid TOML: Cannot overwrite a value",
 }
 
 
@@ -201,13 +199,12 @@ def test_a_wrong_file_is_told_with_its_line(terminal: Terminal, text: str) -> No
 def test_a_file_that_is_no_text_is_told_with_its_line(terminal: Terminal) -> None:
     path = terminal.home / "sessionmgr.toml"
     path.write_bytes(b"# one\n# \xff two\n")
-    expected = f"sessionmgr: error: {path}:2: no TOML: it is not UTF-8"
+    expected = f"sessionmgr: error: {path}:2: invalid TOML: not UTF-8 text"
     assert terminal.bare("sessions") == (1, "", expected)
 
 
 WRONG_VARIABLES = {
-    ("SESSIONMGR_STROE", "x"): "SESSIONMGR_STROE: there is no such setting; did you mean "
-    "SESSIONMGR_STORE?",
+    ("SESSIONMGR_STROE", "x"): "SESSIONMGR_STROE: unknown setting; did you mean SESSIONMGR_STORE?",
     ("SESSIONMGR_CONCURRENCY", "many"): "SESSIONMGR_CONCURRENCY: expected a whole number, "
     "1 or more, got 'many'",
     ("SESSIONMGR_KEEP_FAILED", "perhaps"): "SESSIONMGR_KEEP_FAILED: expected true or false, "
@@ -215,8 +212,8 @@ WRONG_VARIABLES = {
     ("SESSIONMGR_CLOCKS", "idle"): "SESSIONMGR_CLOCKS: expected a table (clock = …), got 'idle'",
     ("SESSIONMGR_CLOCKS", "idle=x"): "SESSIONMGR_CLOCKS: idle: expected a duration "
     "like 900, 15m or 2h, or 0 for no limit, got 'x'",
-    ("SESSIONMGR_PERMISSION_MODE", "root"): "SESSIONMGR_PERMISSION_MODE: there is no permission "
-    "mode 'root'; there are: default, accept_edits, plan, full_auto, dangerously_skip_permissions",
+    ("SESSIONMGR_PERMISSION_MODE", "root"): "SESSIONMGR_PERMISSION_MODE: unknown permission "
+    "mode 'root'; known: default, accept_edits, plan, full_auto, dangerously_skip_permissions",
 }
 
 

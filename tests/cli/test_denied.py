@@ -56,4 +56,4 @@ def test_a_dry_run_says_that_every_question_will_be_denied(place: Terminal) -> N
 def test_another_way_to_treat_a_denied_job_is_refused(place: Terminal) -> None:
     code, _, err = place("batch", "jobs.jsonl", "--on-denied", "ignore")
     assert code == 1
-    assert "--on-denied: there is no way to treat a denied job 'ignore'" in err
+    assert "--on-denied: unknown way to treat a denied job 'ignore'" in err

@@ -246,5 +246,5 @@ def test_a_provider_of_the_settings_that_does_not_exist_fails(
     code, told = looked(terminal, "settings")
     assert (code, told["provider"]["state"]) == (3, "fail")
     assert told["provider"]["detail"] == (
-        "SESSIONMGR_PROVIDER: there is no provider 'claud'; did you mean claude?"
+        "SESSIONMGR_PROVIDER: unknown provider 'claud'; did you mean claude?"
     )

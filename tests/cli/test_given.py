@@ -58,7 +58,9 @@ def test_an_option_that_is_json_is_that_and_any_other_is_text() -> None:
         read_options("--option", ["=1"])
 
 
-@pytest.mark.parametrize(("text", "said"), [("{", "is no JSON"), ("[]", "holds no JSON Schema")])
+@pytest.mark.parametrize(
+    ("text", "said"), [("{", "is not valid JSON"), ("[]", "contains no JSON object")]
+)
 def test_a_schema_that_is_none_is_refused(text: str, said: str, tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     path.write_text(text)

@@ -95,10 +95,10 @@ def test_a_flag_sets_an_option_of_a_provider(terminal: Terminal) -> None:
 
 WRONG_FILES = {
     "[provider.claud]\nmodel = 'x'": (
-        "{file}:1: provider: there is no provider 'claud'; did you mean claude?"
+        "{file}:1: provider: unknown provider 'claud'; did you mean claude?"
     ),
     "[provider.claude]\nmodle = 'x'": (
-        "{file}:2: provider: claude has no default 'modle'; did you mean model?"
+        "{file}:2: provider: unknown default 'modle' of claude; did you mean model?"
     ),
     "[provider.claude]\nmodel = 'x'\nbudget_usd = 0": (
         "{file}:3: provider: claude.budget_usd: expected dollars, more than 0, got 0"
@@ -109,7 +109,7 @@ WRONG_FILES = {
         "{file}:1: options of shell: there is no 'timeuot'; did you mean 'timeout'?"
     ),
     "provider = 'claude'\n[provider.claude]\nmodel = 'x'": (
-        "{file}:2: no TOML: Cannot overwrite a value; "
+        "{file}:2: invalid TOML: Cannot overwrite a value; "
         'beside [provider.NAME], write provider.default = "NAME"'
     ),
 }
@@ -126,13 +126,13 @@ def test_a_wrong_default_in_a_file_is_refused_with_its_line(terminal: Terminal, 
 WRONG_FLAGS = {
     "model=x": "expected PROVIDER.KEY=VALUE, such as claude.model=haiku, got 'model=x'",
     "claude.model": "expected PROVIDER.KEY=VALUE, such as claude.model=haiku, got 'claude.model'",
-    "cluade.model=x": "there is no provider 'cluade'; did you mean claude?",
-    "claude.modell=x": "claude has no default 'modell'; did you mean model?",
+    "cluade.model=x": "unknown provider 'cluade'; did you mean claude?",
+    "claude.modell=x": "unknown default 'modell' of claude; did you mean model?",
     "claude.budget_usd=much": "claude.budget_usd: expected dollars, more than 0, got 'much'",
     "claude.options=3": "expected claude.options.NAME=VALUE, got claude.options=3",
     "claude.model.x=3": "claude.model has no parts, got 'claude.model.x'",
     "claude.permission_mode=fullauto": (
-        "claude.permission_mode: there is no permission mode 'fullauto'; did you mean full_auto?"
+        "claude.permission_mode: unknown permission mode 'fullauto'; did you mean full_auto?"
     ),
 }
 
@@ -145,9 +145,9 @@ def test_a_wrong_default_of_a_flag_is_refused(terminal: Terminal, text: str) -> 
 
 WRONG_VARIABLES = {
     "SESSIONMGR_PROVIDER_CLAUDE_MODLE": (
-        "there is no such setting; did you mean SESSIONMGR_PROVIDER_CLAUDE_MODEL?"
+        "unknown setting; did you mean SESSIONMGR_PROVIDER_CLAUDE_MODEL?"
     ),
-    "SESSIONMGR_PROVIDER_CLUADE_MODEL": "there is no provider 'cluade'; did you mean claude?",
+    "SESSIONMGR_PROVIDER_CLUADE_MODEL": "unknown provider 'cluade'; did you mean claude?",
     "SESSIONMGR_PROVIDER_CLAUDE_DEADLINE": (
         "claude.deadline: expected a duration like 900, 15m or 2h, got 'x'"
     ),

@@ -76,7 +76,7 @@ def test_what_has_completed_is_told_what_more_there_is(terminal: Terminal) -> No
     code, out, err = terminal("resume", done.id)
     assert (code, out) == (1, "")
     assert err == (
-        f"sessionmgr: error: {done.id} has completed: say what more there is to do: "
+        f"sessionmgr: error: MESSAGE is missing: {done.id} has completed; give the next task: "
         f"sessionmgr resume {done.id} MESSAGE"
     )
     code, out, _ = terminal("resume", done.session_id, MORE)

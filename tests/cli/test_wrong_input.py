@@ -21,20 +21,19 @@ PREFIX = "sessionmgr: error: "
 # What is typed, on a store that is there and empty of sessions, and what is said.
 WRONG = {
     # the command
-    "sesions": "there is no command 'sesions'; did you mean sessions? (see sessionmgr --help)",
-    "nonsense": "there is no command 'nonsense' (see sessionmgr --help)",
-    "--jsn": "there is no flag --jsn; did you mean --json? (see sessionmgr --help)",
-    "--store": "--store: expected one argument (see sessionmgr --help)",
-    "sessions --store": "sessions: --store: expected one argument (see sessionmgr sessions --help)",
-    "--stor x sessions": "there is no command 'x' (see sessionmgr --help)",
+    "sesions": "unknown command 'sesions'; did you mean sessions? (see sessionmgr --help)",
+    "nonsense": "unknown command 'nonsense' (see sessionmgr --help)",
+    "--jsn": "unknown flag --jsn; did you mean --json? (see sessionmgr --help)",
+    "--store": "--store needs a value (see sessionmgr --help)",
+    "sessions --store": "sessions: --store needs a value (see sessionmgr sessions --help)",
+    "--stor x sessions": "unknown command 'x' (see sessionmgr --help)",
     # sessions
     "sessions extra": "sessions: unexpected argument 'extra' (see sessionmgr sessions --help)",
     "sessions --stats x": (
-        "sessions: there is no flag --stats; did you mean --status? "
-        "(see sessionmgr sessions --help)"
+        "sessions: unknown flag --stats; did you mean --status? (see sessionmgr sessions --help)"
     ),
     "sessions --status faild": (
-        "sessions: --status: there is no status 'faild'; did you mean failed? "
+        "sessions: --status: unknown status 'faild'; did you mean failed? "
         "(see sessionmgr sessions --help)"
     ),
     "sessions --limit 0": (
@@ -55,12 +54,12 @@ WRONG = {
         "sessions: --json: takes no value, got 'yes' (see sessionmgr sessions --help)"
     ),
     # show
-    "show": ("show: the following arguments are required: ID (see sessionmgr show --help)"),
+    "show": ("show: missing argument: ID (see sessionmgr show --help)"),
     "show run_1": "no session or run or snapshot 'run_1' is stored",
     "show ses_1 run_1": "show: unexpected argument 'run_1' (see sessionmgr show --help)",
     "show %": "no session, run, snapshot or job '%' is stored",
     # events
-    "events": "events: the following arguments are required: ID (see sessionmgr events --help)",
+    "events": "events: missing argument: ID (see sessionmgr events --help)",
     "events snp_1": "no session or run 'snp_1' is stored",
     "events x --after -1": (
         "events: --after: expected the number of an event, got '-1' (see sessionmgr events --help)"
@@ -69,74 +68,67 @@ WRONG = {
         "events: --after: expected the number of an event, got 'two' (see sessionmgr events --help)"
     ),
     "events x --type run_strted": (
-        "events: --type: there is no type of event 'run_strted'; did you mean run_started? "
+        "events: --type: unknown type of event 'run_strted'; did you mean run_started? "
         "(see sessionmgr events --help)"
     ),
     "events x --type zzz": (
-        "events: --type: there is no type of event 'zzz'; see sessionmgr schema event "
+        "events: --type: unknown type of event 'zzz'; see sessionmgr schema event "
         "(see sessionmgr events --help)"
     ),
     # export and costs
-    "export": "export: the following arguments are required: ID (see sessionmgr export --help)",
+    "export": "export: missing argument: ID (see sessionmgr export --help)",
     "export ses_1": "no session or run 'ses_1' is stored",
     "costs ses_1": "no session or run 'ses_1' is stored",
     "costs --batch runs/a": "costs: --batch runs/a needs the id of a job in that batch",
     "costs --by week": (
-        "costs: --by: there is no way to sum 'week'; there are: session, run, provider, day "
+        "costs: --by: unknown way to sum 'week'; known: session, run, provider, day "
         "(see sessionmgr costs --help)"
     ),
     # orders
-    "cancel": "cancel: the following arguments are required: ID (see sessionmgr cancel --help)",
+    "cancel": "cancel: missing argument: ID (see sessionmgr cancel --help)",
     "cancel run_1": "no session or run 'run_1' is stored",
     "cancel run_1 --reson x": (
-        "cancel: there is no flag --reson; did you mean --reason? (see sessionmgr cancel --help)"
+        "cancel: unknown flag --reson; did you mean --reason? (see sessionmgr cancel --help)"
     ),
     "pause run_1": "no session or run 'run_1' is stored",
     "resume run_1": "no session or run or snapshot 'run_1' is stored",
-    "resume run_1 go --clock idel=3": ("--clock: there is no clock 'idel'; did you mean idle?"),
+    "resume run_1 go --clock idel=3": ("--clock: unknown clock 'idel'; did you mean idle?"),
     "resume run_1 go --deadline soon": (
         "--deadline: expected a duration like 900, 15m or 2h, got 'soon'"
     ),
     "resume run_1 go --permission full": (
-        "--permission: there is no permission mode 'full'; did you mean full_auto?"
+        "--permission-mode: unknown permission mode 'full'; did you mean full_auto?"
     ),
-    "append run_1": (
-        "append: the following arguments are required: TEXT (see sessionmgr append --help)"
-    ),
+    "append run_1": ("append: missing argument: TEXT (see sessionmgr append --help)"),
     "append run_1 x": "no session or run 'run_1' is stored",
-    "approve run_1": (
-        "approve: the following arguments are required: allow|deny (see sessionmgr approve --help)"
-    ),
+    "approve run_1": ("approve: missing argument: allow|deny (see sessionmgr approve --help)"),
     "approve run_1 alow": (
-        "approve: allow|deny: there is no answer 'alow'; did you mean allow? "
+        "approve: allow|deny: unknown answer 'alow'; did you mean allow? "
         "(see sessionmgr approve --help)"
     ),
     "approve apr_1 allow": "no open question 'apr_1' is stored",
     # what is installed
     "adapters shel": "there is no provider 'shel'; did you mean 'shell'? there are: {providers}",
-    "doctor shel": "doctor: there is no 'shel' to look at; did you mean shell?",
-    "schema": "schema: the following arguments are required: WHAT (see sessionmgr schema --help)",
+    "doctor shel": "doctor: unknown check 'shel'; did you mean shell?",
+    "schema": "schema: missing argument: WHAT (see sessionmgr schema --help)",
     "schema events": (
-        "schema: WHAT: there is no schema 'events'; did you mean event? "
-        "(see sessionmgr schema --help)"
+        "schema: WHAT: unknown schema 'events'; did you mean event? (see sessionmgr schema --help)"
     ),
-    "schema options": "schema: options of which provider? see sessionmgr adapters",
+    "schema options": "schema: options needs a provider: sessionmgr schema options PROVIDER",
     "schema output nobody": "there is no provider 'nobody'; there are: {providers}",
     "schema job shell": "schema: job takes no provider, but got 'shell'",
     "prune --before then": (
         "--before: invalid time 'then'; use an age (90m, 12h, 7d) or a date (2026-01-31)"
     ),
     "prune --session ses_1": "no session 'ses_1' is stored",
-    "completion": (
-        "completion: the following arguments are required: SHELL (see sessionmgr completion --help)"
-    ),
+    "completion": ("completion: missing argument: SHELL (see sessionmgr completion --help)"),
     "completion tcsh": (
-        "completion: SHELL: there is no shell 'tcsh'; there are: bash, zsh, fish "
+        "completion: SHELL: unknown shell 'tcsh'; known: bash, zsh, fish "
         "(see sessionmgr completion --help)"
     ),
     "demo x": "demo: unexpected argument 'x' (see sessionmgr demo --help)",
     # run
-    "run hello": "say who is to do it: -p PROVIDER (see sessionmgr adapters)",
+    "run hello": "--provider: no provider is chosen; add -p PROVIDER (see sessionmgr adapters)",
     "run hello -p shel": (
         "there is no provider 'shel'; did you mean 'shell'? there are: {providers}"
     ),
@@ -164,11 +156,11 @@ WRONG = {
     "cancel core-1": "no session, run or job 'core-1' is stored",
     "show core-1 --batch nowhere": "--batch nowhere: that directory contains no batch",
     # batch
-    "batch": "batch: the following arguments are required: JOBS (see sessionmgr batch --help)",
+    "batch": "batch: missing argument: JOBS (see sessionmgr batch --help)",
     "batch nowhere.jsonl": "nowhere.jsonl: No such file or directory",
     "batch jobs.jsonl more": "batch: unexpected argument 'more' (see sessionmgr batch --help)",
     "batch jobs.jsonl --dry-rn": (
-        "batch: there is no flag --dry-rn; did you mean --dry-run? (see sessionmgr batch --help)"
+        "batch: unknown flag --dry-rn; did you mean --dry-run? (see sessionmgr batch --help)"
     ),
     "batch jobs.jsonl --out=": (
         "batch: --out: expected a directory, got '' (see sessionmgr batch --help)"
@@ -179,7 +171,7 @@ WRONG = {
     ),
     "batch jobs.jsonl --retries -1": "--retries: expected a whole number, 0 or more, got -1",
     "batch jobs.jsonl --retry-on overlod": (
-        "--retry-on: there is no kind of failure 'overlod'; did you mean overloaded?"
+        "--retry-on: unknown kind of failure 'overlod'; did you mean overloaded?"
     ),
     "batch jobs.jsonl --max-failures x": (
         "--max-failures: expected a whole number, 1 or more, got 'x'"
@@ -202,15 +194,14 @@ WRONG = {
     ),
     "trust": "trust: name one directory, or use --list, or --revoke DIR",
     # rehearse
-    "rehearse": (
-        "rehearse: the following arguments are required: JOBS (see sessionmgr rehearse --help)"
-    ),
+    "rehearse": ("rehearse: missing argument: JOBS (see sessionmgr rehearse --help)"),
     "rehearse nowhere.jsonl": "nowhere.jsonl: No such file or directory",
     "rehearse x --limit two": (
         "rehearse: --limit: expected a number, 1 or more, got 'two'"
         " (see sessionmgr rehearse --help)"
     ),
-    "rehearse x --option a=b": "--option: say whose option it is: -p PROVIDER",
+    "rehearse x --option a=b": "--option: no provider is chosen; add -p PROVIDER, or use --set "
+    "PROVIDER.options.NAME=VALUE",
 }
 
 
@@ -278,7 +269,7 @@ def test_a_store_that_is_none_is_told(terminal: Terminal, what: str, verb: str) 
 
 
 def test_nothing_to_append_is_refused(terminal: Terminal) -> None:
-    expected = f"{PREFIX}append: TEXT: there is nothing in it"
+    expected = f"{PREFIX}append: TEXT is empty; write the message"
     assert terminal("append", "x", " ") == (1, "", expected)
 
 

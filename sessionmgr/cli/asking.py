@@ -59,7 +59,7 @@ class Terminal:
         while True:
             line = await self._read_line()
             if line is None:
-                return Deny(reason="nobody is at the terminal any more", by="default")
+                return Deny(reason="the terminal is closed", by="default")
             match line.strip().lower():
                 case "y" | "yes":
                     return Allow()

@@ -53,7 +53,7 @@ def picture(progress: Progress, width: int, height: int) -> list[Line]:
 def plain_line(progress: Progress) -> str:
     """Tell the progress in one line."""
     said = [piece.text for piece in _counts(progress)] + _pace(progress)
-    line = f"{_so_far(progress)}: {', '.join(said)}; {duration(progress.elapsed)} gone"
+    line = f"{_so_far(progress)}: {', '.join(said)}; {duration(progress.elapsed)} elapsed"
     line += "".join(f"; {each}" for each in held_up(progress))
     if progress.jobs:
         oldest = progress.jobs[0]

@@ -128,7 +128,7 @@ class Reader:
         while not await self._is_over():
             if not await self._is_kept() and not await self._is_over():
                 await self.read_all()
-                note("no program looks after it now: nothing more is to come")
+                note("the process that owned the run is gone; no more events")
                 return
             was_on = True
             with trio.move_on_after(LOOK_AGAIN) as silence:

@@ -169,7 +169,7 @@ async def _contents(store: SqliteStore) -> str:
         cursor = page.cursor
         if cursor is None:
             break
-    told = f"{plural(on, 'run is', 'runs are')} on"
+    told = f"{plural(on, 'run is', 'runs are')} active"
     if orphaned:
         told += f", {plural(orphaned, 'is', 'are')} orphaned (the next run or batch ends them)"
     return told
@@ -194,7 +194,10 @@ def _space(path: Path) -> Check:
     told = f"{free / 1_000_000_000:.1f} GB free where the store is"
     if free < LITTLE_SPACE:
         return Check(
-            name="disk", state="fail", detail=told, next="free some, or name a store elsewhere"
+            name="disk",
+            state="fail",
+            detail=told,
+            next="free some space, or choose another store (--store)",
         )
     return Check(name="disk", detail=told)
 

@@ -63,8 +63,8 @@ async def give(
     lease = (await held_sessions(store, session_id)).get(session_id)
     if lease is None:
         raise NobodyThere(
-            f"no program looks after {target} any more: the next one on this store "
-            "(sessionmgr run, batch or resume) writes down how it ended"
+            f"no process owns {target} any more; the next run, batch or resume on this store "
+            "records how it ended"
         )
     request = Request(
         request_id=f"{kind}-{new_id(IdKind.MESSAGE)}",
@@ -87,10 +87,10 @@ async def _answer(store: Store, request: Request, number: int, lease: Lease) -> 
             return await store.wait_result(request.request_id)
         if await _withdraw(store, request):
             raise NobodyThere(
-                f"{owner_of(lease)} looks after {request.target} and did not answer within "
-                f"{PATIENCE:g} s; the order is withdrawn: try again, or end that process"
+                f"{owner_of(lease)} owns {request.target} and did not answer within "
+                f"{PATIENCE:g} s; the request is withdrawn: try again, or end that process"
             )
-        note(f"{owner_of(lease)} is at it")
+        note(f"{owner_of(lease)} is working on it")
         with trio.move_on_after(LONGEST):
             return await store.wait_result(request.request_id)
     except BaseException:  # Ctrl-C above all: what nobody waits for is not to happen later

@@ -70,7 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Do it, and return the exit code."""
     configuration: Configuration = args.configuration
-    configuration = args.configuration = configuration.of_provider(configuration.provider)
+    if args.resume is None:  # a follow-up has the provider of its run
+        configuration = args.configuration = configuration.of_provider(configuration.provider)
     prompt = prompt_of(args.prompt, args.prompt_file, sys.stdin)
     wish = wish_of(job_of(args, prompt))
     wish = msgspec.structs.replace(wish, approve=approver(configuration))

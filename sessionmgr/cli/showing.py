@@ -35,7 +35,7 @@ COMPLETED: Final = 0
 NOT_STARTED: Final = 1
 NOT_COMPLETED: Final = 3
 _WELL: Final = frozenset({RunStatus.COMPLETED, RunStatus.PAUSED})
-NOBODY_READS: Final = "nobody reads its output any more"
+NOBODY_READS: Final = "the reader of its output is gone"
 
 
 @dataclass

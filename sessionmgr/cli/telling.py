@@ -207,9 +207,9 @@ def _(event: StallSuspected) -> list[Note]:
     said = f"silent for {duration(event.silent_for)}"
     match event:
         case StallSuspected(state="deadline", evidence={"running_for": gone, "limit": limit}):
-            said = f"on for {_seconds(gone)} of {_seconds(limit)}"
+            said = f"running for {_seconds(gone)} of {_seconds(limit)}"
         case StallSuspected(state="approval"):
-            said = f"a question waits for {duration(event.silent_for)}"
+            said = f"an approval request has waited for {duration(event.silent_for)}"
         case _:
             pass
     return [Note(f"{said} ({one_line(event.state)})", "warning")]
@@ -231,10 +231,10 @@ def _(event: CompactionStarted) -> list[Note]:
 def _(event: ProcessExited) -> list[Note]:
     said: list[Note] = []
     if event.killed_by_os:
-        said.append(Note("the system killed it (out of memory?)", "bad"))
+        said.append(Note("the system killed the agent (out of memory?)", "bad"))
     if event.left_running:
         names = ", ".join(map(one_line, event.left_running))
-        said.append(Note(f"still running, out of our reach: {names}", "bad"))
+        said.append(Note(f"still running and out of reach: {names}", "bad"))
     return said
 
 

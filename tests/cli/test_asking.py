@@ -80,7 +80,7 @@ async def test_a_terminal_that_is_not_ours_to_read_is_a_no(terminal: tuple[int, 
 
             nursery.start_soon(answer)
             decision = await Terminal(theirs, 120.0).approve(REQUEST)
-    assert decision == Deny(reason="nobody is at the terminal any more", by="default")
+    assert decision == Deny(reason="the terminal is closed", by="default")
 
 
 def ours_to_read(fd: int) -> int:

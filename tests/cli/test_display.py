@@ -148,10 +148,10 @@ def test_a_picture_fits_its_terminal(
 def test_without_a_terminal_all_is_said_in_one_line() -> None:
     assert plain_line(progress(2)) == (
         "121 of 500 jobs: 118 done, 3 failed, 2 running, 377 waiting, 2.1/s, 3 min 10 s left, "
-        "1.2 M tokens, $3.41; 1 min 02 s gone; oldest: fix-issue-0000, 1m58s (Bash: npm test)"
+        "1.2 M tokens, $3.41; 1 min 02 s elapsed; oldest: fix-issue-0000, 1m58s (Bash: npm test)"
     )
     bare = Progress(total=1, running=1)
-    assert plain_line(bare) == "0 of 1 job: 0 done, 1 running; 0.0 s gone"
+    assert plain_line(bare) == "0 of 1 job: 0 done, 1 running; 0.0 s elapsed"
 
 
 def test_a_signal_is_answered_with_what_it_stops() -> None:

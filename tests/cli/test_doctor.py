@@ -78,11 +78,11 @@ def test_a_place_where_no_store_can_be_fails(terminal: Terminal) -> None:
 def test_runs_whose_program_is_gone_are_counted(terminal: Terminal, tmp_path: Path) -> None:
     with keeping(tmp_path, Hang()) as keeper:
         _, told = looked(terminal, "store")
-        assert "1 run is on" in told["store"]["detail"]
+        assert "1 run is active" in told["store"]["detail"]
         keeper.process.kill()
         keeper.process.wait()
         _, told = looked(terminal, "store")
-        assert "0 runs are on, 1 is orphaned" in told["store"]["detail"]
+        assert "0 runs are active, 1 is orphaned" in told["store"]["detail"]
 
 
 def test_few_open_files_and_little_space_fail(

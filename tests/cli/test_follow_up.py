@@ -286,3 +286,18 @@ def test_the_owner_of_a_session_in_another_container_is_no_process_of_ours() -> 
     left = re.search(r"lasts (\d+) s more", named)
     assert left is not None
     assert 60 - (time.time() - now) <= int(left[1]) <= 60
+
+
+def test_a_follow_up_gets_the_defaults_of_its_own_provider(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SESSIONMGR_PROVIDER", "shell")
+    batch(terminal.store, tmp_path / "night", Job(id="a", prompt=MORE, provider="actor"))
+    for provider in ("shell", "actor"):
+        words = ("run", "--resume", "a", MORE, "--set", f"{provider}.permission_mode=plan")
+        code, _, err = terminal(*words)
+        assert code == 0, err
+    asked = [run["permission"] for run in runs_of(terminal, "a")]
+    assert [isinstance(each, dict) and each["asked"] for each in asked] == [
+        *("default", "default", "plan"),
+    ]

@@ -136,7 +136,7 @@ def test_orders_for_a_killed_program_are_refused_at_once(
         ):
             code, out, err = terminal(*words)
             assert (code, out) == (1, "")
-            assert "no program looks after" in err
+            assert "no process owns" in err
         _, out, _ = terminal("sessions", "--status", "orphaned")
         assert keeper.session_id[:12] in out
         _, out, _ = terminal("sessions", "--status", "running")
@@ -152,7 +152,7 @@ def test_a_program_that_does_not_answer_is_named_within_seconds(
             impatient.setattr(order, "PATIENCE", 1.0)
             code, out, err = terminal("cancel", keeper.run_id)
         assert (code, out) == (1, "")
-        assert f"process {keeper.process.pid} looks after {keeper.run_id}" in err
+        assert f"process {keeper.process.pid} owns {keeper.run_id}" in err
         os.kill(keeper.process.pid, signal.SIGCONT)
         # What was withdrawn is not carried out: the run is there to be told something else.
         code, out, _ = terminal("cancel", keeper.run_id, "--reason", "the second order")

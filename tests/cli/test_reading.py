@@ -276,7 +276,7 @@ def test_following_what_nobody_looks_after_any_more_ends(
         keeper.process.wait()
         code, _, err = terminal("events", keeper.run_id, "--follow")
         assert code == 0
-        assert err == "sessionmgr: no program looks after it now: nothing more is to come"
+        assert err == "sessionmgr: the process that owned the run is gone; no more events"
 
 
 def test_ctrl_c_ends_following_with_130(tmp_path: Path) -> None:

@@ -175,5 +175,5 @@ def test_a_reader_that_goes_away_ends_the_run(env: dict[str, str], tmp_path: Pat
         (tmp_path / "gone").touch()
         said = process.stderr.read()
         assert process.wait(60) == 3
-    assert "nobody reads its output any more" in said
+    assert "the reader of its output is gone" in said
     assert_nothing_is_left_of(number)

@@ -34,13 +34,13 @@ async def lines_of(*progress: Progress) -> list[str]:
 
 def at(line: str) -> str:
     """Return when a line was printed."""
-    return line.partition("; ")[2].removesuffix(" gone")
+    return line.partition("; ")[2].removesuffix(" elapsed")
 
 
 async def test_lines_come_at_growing_distances_up_to_ten_minutes() -> None:
     seconds = range(0, 2500, 5)
     lines = await lines_of(*(Progress(total=9, running=1, elapsed=each) for each in seconds))
-    assert lines[0] == "0 of 9 jobs: 0 done, 1 running; 5.0 s gone"
+    assert lines[0] == "0 of 9 jobs: 0 done, 1 running; 5.0 s elapsed"
     assert [at(line) for line in lines] == [
         *("5.0 s", "15 s", "35 s", "1 min 15 s", "2 min 35 s", "5 min 15 s", "10 min 35 s"),
         *("20 min 35 s", "30 min 35 s", "40 min 35 s"),
@@ -73,9 +73,9 @@ async def test_what_holds_up_the_jobs_is_told_at_once() -> None:
     )
     full = "waiting for the store: it is full (2.0 s so far)"
     assert lines == [
-        "0 of 9 jobs: 0 done, 0 running; 5.0 s gone",
-        f"0 of 9 jobs: 0 done, 0 running; 5.2 s gone; {full}",
-        "0 of 9 jobs: 0 done, 0 running; 6.0 s gone",
+        "0 of 9 jobs: 0 done, 0 running; 5.0 s elapsed",
+        f"0 of 9 jobs: 0 done, 0 running; 5.2 s elapsed; {full}",
+        "0 of 9 jobs: 0 done, 0 running; 6.0 s elapsed",
     ]
 
 
@@ -94,7 +94,7 @@ async def test_it_is_shown_until_it_is_cancelled() -> None:
             nursery.start_soon(scoreboard.show, lambda: Progress(total=9, elapsed=7.0))
             await trio.lowlevel.wait_readable(ours)
             nursery.cancel_scope.cancel()
-        assert os.read(ours, 65536) == b"0 of 9 jobs: 0 done, 0 running; 7.0 s gone\n"
+        assert os.read(ours, 65536) == b"0 of 9 jobs: 0 done, 0 running; 7.0 s elapsed\n"
 
 
 async def test_the_log_is_shown_above_the_progress() -> None:

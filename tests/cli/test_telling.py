@@ -151,21 +151,21 @@ def text(*events: AnyEvent) -> str:
         (StallSuspected(state="model", silent_for=900.0), "silent for 15 min 00 s (model)"),
         (
             StallSuspected(state="approval", silent_for=60.0),
-            "a question waits for 1 min 00 s (approval)",
+            "an approval request has waited for 1 min 00 s (approval)",
         ),
         (
             StallSuspected(
                 state="deadline", silent_for=0.2, evidence={"running_for": 45.0, "limit": 90.0}
             ),
-            "on for 45 s of 1 min 30 s (deadline)",
+            "running for 45 s of 1 min 30 s (deadline)",
         ),
         (PolicyViolation(rule="plan"), "rule broken: plan"),
         (PolicyViolation(rule="plan", detail="it wrote"), "rule broken: plan: it wrote"),
         (CompactionStarted(), "the context is full and is being shortened"),
-        (ProcessExited(killed_by_os=True), "the system killed it (out of memory?)"),
+        (ProcessExited(killed_by_os=True), "the system killed the agent (out of memory?)"),
         (
             ProcessExited(left_running=("sshd", "make")),
-            "still running, out of our reach: sshd, make",
+            "still running and out of reach: sshd, make",
         ),
     ],
 )

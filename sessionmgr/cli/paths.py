@@ -1,0 +1,28 @@
+"""Paths as tables and messages show them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import PurePath
+
+
+def short_path(path: str) -> str:
+    """Return a path relative to the working directory, or with `~` for the home directory."""
+    here, home = _working_directory(), os.path.expanduser("~")  # noqa: PTH111  # no error
+    if here not in ("", "/") and path.startswith(f"{here}/"):
+        return path.removeprefix(f"{here}/")
+    if path == home:
+        return "~"
+    return path.replace(home, "~", 1) if path.startswith(f"{home}/") else path
+
+
+def last_part(path: str) -> str:
+    """Return the last part of a path: for a directory of a project, the project's name."""
+    return PurePath(path).name or path
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109  # text is all that is needed
+    except FileNotFoundError:
+        return ""

@@ -31,7 +31,7 @@ ended. sessionmgr status OUT shows one of them.
 
   sessionmgr batches --running"""
 
-NARROWEST: Final = 20
+NARROWEST: Final = 14
 """Columns that the directory keeps if other columns can be left out."""
 _OPTIONAL: Final = ("STARTED", "CANCELLED", "PID", "WAITING")
 """Columns that are left out in this order where a line has no room."""

@@ -11,10 +11,10 @@ from sessionmgr.cli.amount import count, money
 from sessionmgr.cli.lookup import add_batch_flag, find, job_of_session
 from sessionmgr.cli.output import note, say, say_json
 from sessionmgr.cli.parser import one_of
-from sessionmgr.cli.paths import last_part, short_path
+from sessionmgr.cli.paths import home_path, last_part, short_path
 from sessionmgr.cli.sessions import SHORT, WITH_DIRECTORY
 from sessionmgr.cli.stored import session_of, with_store
-from sessionmgr.cli.table import room, table, without_excess
+from sessionmgr.cli.table import natural_width, room, table, without_excess
 from sessionmgr.cli.when import since
 from sessionmgr.errors import CommandLineInvalid, NothingStored
 from sessionmgr.manager.cost_gaps import CostGaps, costs_of
@@ -106,7 +106,9 @@ async def _costs(args: argparse.Namespace, store: Store) -> int:
     if len(lines) != 1:
         lines.append(_line(Of("all"), _sum(sums.values())))
     width = room()
-    titles, rows = _columns(lines, args.by, width)
+    titles, rows = _columns(lines, args.by, width, is_short=False)
+    if width is not None and natural_width([titles, *rows]) > width:
+        titles, rows = _columns(lines, args.by, width, is_short=True)
     titles, rows = without_excess(titles, rows, width=width, optional=_OPTIONAL)
     for each in table(titles, rows, width=width, right="IN CACHED WRITTEN OUT COST"):
         say(each)
@@ -210,7 +212,7 @@ def _of(stored: StoredSession, by: str) -> Of:
 
 
 def _columns(
-    lines: list[CostLine], by: str | None, width: int | None
+    lines: list[CostLine], by: str | None, width: int | None, *, is_short: bool
 ) -> tuple[list[str], list[list[str]]]:
     """Return the titles and rows: job, batch and directory only where they tell something."""
     named = lines[:-1] if len(lines) > 1 else lines
@@ -218,7 +220,6 @@ def _columns(
     jobs = by != "job" and any(each.job for each in named)
     batches = by == "job" and len({each.batch for each in named}) > 1
     directories = len({each.cwd for each in named}) > 1
-    is_short = width is not None and (jobs or directories)
     head: list[tuple[str, Callable[[CostLine], str]]]
     head = [(first, lambda each: _key(each, by, is_short=is_short))]
     head += [("JOB", lambda each: each.job or "")] if jobs else []
@@ -238,7 +239,7 @@ def _key(line: CostLine, by: str | None, *, is_short: bool) -> str:
 def _directory(path: str | None, width: int | None) -> str:
     if path is None:
         return ""
-    return short_path(path) if width is None or width >= WITH_DIRECTORY else last_part(path)
+    return home_path(path) if width is None or width >= WITH_DIRECTORY else last_part(path)
 
 
 def _sum(costs: Iterable[Costs]) -> Costs:

@@ -7,12 +7,16 @@ from pathlib import PurePath
 
 
 def short_path(path: str) -> str:
-    """Return a path relative to the working directory, or with `~` for the home directory."""
-    here, home = _working_directory(), os.path.expanduser("~")  # noqa: PTH111  # no error
+    """Return a path relative to the working directory if it lies in it, else with `~`."""
+    here = _working_directory()
     if here not in ("", "/") and path.startswith(f"{here}/"):
         return path.removeprefix(f"{here}/")
-    if path == home:
-        return "~"
+    return home_path(path)
+
+
+def home_path(path: str) -> str:
+    """Return a path with `~` in place of the home directory."""
+    home = os.path.expanduser("~")  # noqa: PTH111  # no error where there is no home
     return path.replace(home, "~", 1) if path.startswith(f"{home}/") else path
 
 

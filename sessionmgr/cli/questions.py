@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sessionmgr.cli.amount import age, plural
 from sessionmgr.cli.open_questions import open_questions
 from sessionmgr.cli.output import note, say, say_json
-from sessionmgr.cli.paths import short_path
+from sessionmgr.cli.paths import home_path, short_path
 from sessionmgr.cli.stored import with_store
 from sessionmgr.cli.table import labelled, room
 from sessionmgr.cli.when import clock
@@ -65,7 +65,7 @@ def question_lines(question: OpenQuestion, *, width: int | None, now: float) -> 
     """Return a question as lines: its number and what it wants, who asks, and until when."""
     job = f"job {question.job}" if question.job is not None else f"session {question.session_id}"
     batch = f" of {short_path(question.out)}" if question.out is not None else ""
-    who = f"{question.provider} asks for {job}{batch} in {short_path(question.cwd)}"
+    who = f"{question.provider} asks for {job}{batch} in {home_path(question.cwd)}"
     asked = moment.read(question.asked_at)
     when = f"waits {age(now - asked)}"
     if question.until is not None:

@@ -11,7 +11,7 @@ import msgspec
 from sessionmgr.cli.amount import duration, money
 from sessionmgr.cli.output import note, say, say_json
 from sessionmgr.cli.parser import one_of
-from sessionmgr.cli.paths import last_part, short_path
+from sessionmgr.cli.paths import home_path, last_part
 from sessionmgr.cli.safe_text import fit
 from sessionmgr.cli.stored import (
     ALIVE,
@@ -165,7 +165,7 @@ def _cell(title: str, line: SessionLine, now: float) -> str:
         case "COST":
             return money(line.cost.usd, line.cost.provenance)
         case "DIRECTORY":
-            return short_path(line.cwd) if _is_wide() else fit(last_part(line.cwd), _LAST_PART)
+            return home_path(line.cwd) if _is_wide() else fit(last_part(line.cwd), _LAST_PART)
         case _:
             return (line.prompt or "")[:WIDEST]
 

@@ -57,7 +57,7 @@ def without_excess(
     """Return a table without those optional columns, in that order, for which it has no room."""
     left, cut = list(titles), [list(row) for row in rows]
     for title in optional:
-        if width is None or _natural_width([left, *cut]) <= width:
+        if width is None or natural_width([left, *cut]) <= width:
             break
         if title in left:
             at = left.index(title)
@@ -66,7 +66,7 @@ def without_excess(
     return left, cut
 
 
-def _natural_width(content: Sequence[Sequence[str]]) -> int:
+def natural_width(content: Sequence[Sequence[str]]) -> int:
     """Return how many columns a table takes of which nothing is cut."""
     widths = [max(cells(one_line(row[n])) for row in content) for n in range(len(content[0]))]
     return sum(widths) + len(GAP) * (len(widths) - 1)

@@ -70,11 +70,11 @@ async def batch_records(store: Store | None, runs: Path = RUNS) -> list[BatchRec
     stored = {} if store is None else await _stored_batches(store)
     places = [each.out for each in stored.values() if each.out is not None]
     overviews = await _overviews([*places, *await trio.to_thread.run_sync(_directories, runs)])
-    held = {} if store is None else await held_sessions(store)
     records: list[BatchRecord] = []
     for batch, overview in overviews.items():
         records.append(await _of_directory(store, overview, stored.pop(batch, None)))
     if store is not None:
+        held = await held_sessions(store)
         records += [await _of_sessions(store, each, held) for each in stored.values()]
     return sorted(records, key=lambda each: each.changed_at or "", reverse=True)
 

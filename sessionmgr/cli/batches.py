@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from sessionmgr.cli.amount import age, money
 from sessionmgr.cli.batch_records import batch_records
 from sessionmgr.cli.output import note, say, say_json
-from sessionmgr.cli.paths import short_path
-from sessionmgr.cli.safe_text import fit_in_the_middle, one_line
+from sessionmgr.cli.paths import fit_path, short_path
+from sessionmgr.cli.safe_text import one_line
 from sessionmgr.cli.sessions import at_least_one
 from sessionmgr.cli.stopping import run_verb
 from sessionmgr.cli.stored import open_stored
@@ -91,7 +91,7 @@ def batch_table(records: Sequence[BatchRecord], *, width: int | None, now: float
                 titles.remove(title)
         longest = max(min(width - _width_of_others(titles, records, now), longest), 1)
     rows = [
-        [fit_in_the_middle(_cell(titles[0], each, now), longest)]
+        [fit_path(_cell(titles[0], each, now), longest)]
         + [_cell(title, each, now) for title in titles[1:]]
         for each in records
     ]

@@ -222,9 +222,12 @@ def _columns(
     directories = len({each.cwd for each in named}) > 1
     head: list[tuple[str, Callable[[CostLine], str]]]
     head = [(first, lambda each: _key(each, by, is_short=is_short))]
-    head += [("JOB", lambda each: each.job or "")] if jobs else []
-    head += [("BATCH", lambda each: short_path(each.batch or ""))] if batches else []
-    head += [("DIRECTORY", lambda each: _directory(each.cwd, width))] if directories else []
+    if jobs:
+        head.append(("JOB", lambda each: each.job or ""))
+    if batches:
+        head.append(("BATCH", lambda each: short_path(each.batch or "")))
+    if directories:
+        head.append(("DIRECTORY", lambda each: _directory(each.cwd, width)))
     titles = [title for title, _ in head]
     rows = [[*(cell(each) for _, cell in head), *_amounts(each)] for each in lines]
     return [*titles, "IN", "CACHED", "WRITTEN", "OUT", "COST"], rows

@@ -51,6 +51,8 @@ SHORT: Final = 12
 """So much of an id is shown in tables: 40 bits of chance."""
 WITH_DIRECTORY: Final = 120
 """Columns from which on the whole path of the directory has room."""
+_NARROW: Final = 60
+"""Columns from which on the last part of its path has room."""
 _LAST_PART: Final = 16
 """Columns of its last part where the whole path has no room."""
 
@@ -129,12 +131,14 @@ async def _list(args: argparse.Namespace, store: Store) -> int:
 def _titles(lines: Sequence[SessionLine]) -> list[str]:
     """Return the columns: JOB if there are jobs, DIRECTORY if it has room or there are several."""
     titles = ["SESSION", "PROVIDER", "STATUS", "BEGUN", "TOOK", "COST", "PROMPT"]
-    has_jobs, has_several = any(_job(line) for line in lines), len({x.cwd for x in lines}) > 1
-    if _is_wide() or has_several:
+    has_jobs = any(_job(line) for line in lines)
+    has_several = len({line.cwd for line in lines}) > 1
+    is_narrow = (room() or WITH_DIRECTORY) < _NARROW
+    if _is_wide() or (has_several and not is_narrow):
         titles.insert(-1, "DIRECTORY")
     if has_jobs:
         titles.insert(1, "JOB")
-        if has_several and not _is_wide():
+        if is_narrow or (has_several and not _is_wide()):
             titles.remove("PROMPT")  # the job tells more
     return titles
 

@@ -158,8 +158,10 @@ def _hints(state: BatchState, configuration: Configuration) -> list[str]:
     """Return what to do next."""
     hints: list[str] = []
     if state.holder is None and state.progress.waiting:
-        left = plural(state.progress.waiting, "job")
-        hints.append(f"{left} left; the same sessionmgr batch command continues the batch")
+        left = f"{plural(state.progress.waiting, 'job')} left"
+        if state.interrupted:
+            left += f", {state.interrupted} of them interrupted"
+        hints.append(f"{left}; the same sessionmgr batch command continues the batch")
     if state.failed_jobs:
         job = state.failed_jobs[0].job
         shown = to_type(configuration, "show", job, "--batch", short_path(state.out))

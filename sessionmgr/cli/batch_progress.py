@@ -54,6 +54,8 @@ class BatchState(msgspec.Struct, frozen=True, kw_only=True):
     """The start of the latest `batch` command."""
     changed_at: str
     """The time of the last outcome."""
+    store: str | None
+    """The store of its sessions."""
     interrupted: int
     """The number of waiting jobs whose attempt ended with the process that ran the batch."""
     progress: Progress
@@ -86,6 +88,7 @@ async def batch_state(store: Store | None, overview: BatchOverview) -> BatchStat
         holder=overview.holder,
         started_at=moment.written(overview.started_at),
         changed_at=moment.written(overview.changed_at),
+        store=None if overview.store is None else str(overview.store),
         interrupted=len(overview.running) if overview.holder is None else 0,
         progress=await _progress(store, overview, running, now),
         failed_jobs=tuple(

@@ -77,11 +77,9 @@ async def _status(args: argparse.Namespace) -> int:
         except NothingStored:
             store = None
         overview = await _chosen(store, args.out)
-        if _is_elsewhere(overview, configuration):
-            assert overview.store is not None
-            store = await stack.enter_async_context(
-                open_sqlite_store(overview.store, patience=PATIENCE)
-            )
+        named = overview.store
+        if named is not None and is_elsewhere(str(named), configuration):
+            store = await stack.enter_async_context(open_sqlite_store(named, patience=PATIENCE))
         if args.follow and overview.holder is not None:
             return await _follow(args, store, overview.out)
         _show(await batch_state(store, overview), args)
@@ -115,12 +113,10 @@ async def _chosen(store: Store | None, out: str | None) -> BatchOverview:
     raise CommandLineInvalid("status: no batch is known here; name its directory: status OUT")
 
 
-def _is_elsewhere(overview: BatchOverview, configuration: Configuration) -> bool:
-    """Return whether the batch's sessions are in another store, which exists."""
-    store = overview.store
-    if store is None or not store.exists():
-        return False
-    return not (configuration.store.exists() and store.samefile(configuration.store))
+def is_elsewhere(store: str, configuration: Configuration) -> bool:
+    """Return whether a batch's store exists and is another one than the settings name."""
+    path, ours = Path(store), configuration.store
+    return path.exists() and not (ours.exists() and path.samefile(ours))
 
 
 # --- showing it ----------------------------------------------------------------------------------
@@ -136,8 +132,9 @@ def _show(state: BatchState, args: argparse.Namespace) -> None:
     for line in picture(state.progress, width, TALLEST):
         say("".join(ink(piece.text, piece.tone) for piece in line))
     for failed in state.failed_jobs:
-        said = one_line(f"✗ {failed.job} {failed.status.replace('_', ' ')}: {failed.why}")
-        say(ink(fit(said.removesuffix(": "), width - 1), "bad"))
+        why = f": {failed.why}" if failed.why else ""
+        said = one_line(f"✗ {failed.job} {failed.status.replace('_', ' ')}{why}")
+        say(ink(fit(said, width - 1), "bad"))
     hidden = state.progress.failed - len(state.failed_jobs)
     if state.failed_jobs and hidden > 0:
         say(f"  … and {hidden} more that failed earlier")
@@ -147,7 +144,7 @@ def _show(state: BatchState, args: argparse.Namespace) -> None:
 
 def _headline(state: BatchState) -> str:
     out, now = short_path(state.out), time.time()
-    if state.pid is not None or state.holder is not None:
+    if state.holder is not None:
         started = age(now - moment.read(state.started_at))
         return f"{out}: {state.holder} runs it, started {started} ago"
     changed = age(now - moment.read(state.changed_at))
@@ -164,8 +161,11 @@ def _hints(state: BatchState, configuration: Configuration) -> list[str]:
         hints.append(f"{left}; the same sessionmgr batch command continues the batch")
     if state.failed_jobs:
         job = state.failed_jobs[0].job
-        shown = to_type(configuration, "show", job, "--batch", short_path(state.out))
-        hints.append(f"to look closer: {shown}")
+        words = ["show", job, "--batch", short_path(state.out)]
+        is_named = configuration.sources.get("store") == "--store"
+        if not is_named and state.store is not None and is_elsewhere(state.store, configuration):
+            words += ["--store", short_path(state.store)]
+        hints.append(f"to look closer: {to_type(configuration, *words)}")
     return hints
 
 

@@ -154,6 +154,17 @@ def test_a_batch_whose_directory_is_gone_is_listed_from_its_sessions(
     assert terminal("status")[0] == 1
 
 
+def test_the_store_of_a_batch_is_found_by_its_directory(terminal: Terminal, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    async def look(running: Running) -> None:
+        code, said, err = await trio.to_thread.run_sync(terminal.bare, "status", str(out))
+        assert (code, "waiting for approval" in said) == (0, True)
+        assert err.endswith("sessionmgr show bad --batch out --store runs.db")
+
+    running(terminal, out, look)
+
+
 @pytest.mark.parametrize("columns", [20, 40, 80, 200])
 def test_every_line_fits_however_narrow_the_terminal_is(
     terminal: Terminal, tmp_path: Path, columns: int, monkeypatch: pytest.MonkeyPatch

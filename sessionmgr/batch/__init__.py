@@ -3,7 +3,7 @@
 from sessionmgr.batch.batch import Batch as Batch, Results as Results
 from sessionmgr.batch.child_host import ChildHost as ChildHost
 from sessionmgr.batch.denials import JobDenial as JobDenial, job_denials as job_denials
-from sessionmgr.batch.doing import label as label
+from sessionmgr.batch.doing import Doing as Doing, label as label
 from sessionmgr.batch.dry_run import DryRun as DryRun, Planned as Planned
 from sessionmgr.batch.host import (
     Activity as Activity,
@@ -17,6 +17,13 @@ from sessionmgr.batch.in_process import InProcessHost as InProcessHost
 from sessionmgr.batch.job import Job as Job
 from sessionmgr.batch.jobs_file import spool as spool
 from sessionmgr.batch.named_files import complete_job as complete_job
+from sessionmgr.batch.overview import (
+    Attempt as Attempt,
+    BatchOverview as BatchOverview,
+    ended as ended,
+    read_batch as read_batch,
+    read_failures as read_failures,
+)
 from sessionmgr.batch.place import is_begun as is_begun, require_idle as require_idle
 from sessionmgr.batch.problems import Problem as Problem
 from sessionmgr.batch.progress import (

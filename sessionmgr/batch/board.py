@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from sessionmgr.batch.settings import Settings
 
 
+SEVERAL: Final = 2
+
+
 class OnNow(NamedTuple):
     """An attempt that is on."""
 
@@ -22,6 +25,7 @@ class OnNow(NamedTuple):
     attempt: int
     provider: str
     since: float
+    directory: str = ""
 
 
 class Chosen(NamedTuple):
@@ -41,6 +45,8 @@ class Board:
         self._providers: Final[set[str]] = set()
         """Those with jobs that wait in the ledger."""
         self.on: Final[dict[str, OnNow]] = {}
+        self.directories: Final = set[str]()
+        """The working directories of attempts so far: two of them, if there are several."""
         self._at_once: Final[Counter[str]] = Counter()
         self.tries: Final[dict[str, int]] = {}
         """How often jobs that are on, or wait for their next attempt, were tried."""
@@ -62,9 +68,11 @@ class Board:
 
     # --- what happens ----------------------------------------------------------------------------
 
-    def begin(self, chosen: Chosen, attempt: int, now: float) -> None:
+    def begin(self, chosen: Chosen, attempt: int, now: float, directory: str = "") -> None:
         """Hear that an attempt is on."""
-        self.on[chosen.job] = OnNow(chosen.job, attempt, chosen.provider, now)
+        self.on[chosen.job] = OnNow(chosen.job, attempt, chosen.provider, now, directory)
+        if len(self.directories) < SEVERAL:
+            self.directories.add(directory)
         self._at_once[chosen.provider] += 1
         self.tries[chosen.job] = self.tries.get(chosen.job, 0) + 1
 

@@ -47,7 +47,7 @@ class Doing:
     """What one run is at, and since when; and what it has used so far."""
 
     def __init__(self, now: float) -> None:
-        self.text = STARTING
+        self.text: str = STARTING
         self.since = now
         self.tokens = 0
         self.usd: float | None = None

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from sessionmgr.manager import Manager
 
 _MARK: Final = "mark"
-_PATH: Final = "store"
+STORE_NOTE: Final = "store"
+"""The ledger's note with the path of the store."""
 _LOOKED_FOR: Final = 100
 """Number of sessions to look for if an older version of the batch has left no mark."""
 
@@ -65,7 +66,7 @@ class OwnStore:
 
     def _read(self) -> tuple[list[str], list[tuple[str, int, str]]]:
         ledger = self._ledger
-        self._mark, self._path = ledger.note(_MARK) or "", ledger.note(_PATH) or ""
+        self._mark, self._path = ledger.note(_MARK) or "", ledger.note(STORE_NOTE) or ""
         return ledger.sessions(_LOOKED_FOR), ledger.unsettled()
 
     async def require(self) -> None:
@@ -99,7 +100,7 @@ class OwnStore:
 
     def _note(self, mark: str, path: str) -> None:
         self._ledger.note(_MARK, mark)
-        self._ledger.note(_PATH, path)
+        self._ledger.note(STORE_NOTE, path)
 
 
 def unknown(job: str, attempt: int, provider: str, session: str) -> Ended:

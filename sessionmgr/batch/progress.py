@@ -17,6 +17,8 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
     doing: str
     """`Bash: npm test`, `thinking`, `writing`, `waiting for approval`, `starting`, `stopping`."""
     doing_for: float
+    directory: str = ""
+    """Its working directory; empty if the batch has run jobs in a single directory so far."""
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True):

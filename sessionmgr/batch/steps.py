@@ -172,7 +172,7 @@ class Steps:
             last, basis = None, Basis()
         session = last.session if last else self._manager.new_id(Kind.SESSION)
         ledger.begin(job.id, number, session, basis)
-        self._board.begin(chosen, number, now)
+        self._board.begin(chosen, number, now, job.cwd or "")
         self._tally.begin(before)
         return Work(
             batch=self._batch_id,

@@ -6,6 +6,7 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.batch import ledger as states
+from sessionmgr.batch.board import SEVERAL
 from sessionmgr.batch.denials import KEPT, JobDenial, denials_of, job_denials
 from sessionmgr.batch.progress import Pause, Progress, RunningJob
 from sessionmgr.batch.results import decode_job_result
@@ -150,7 +151,9 @@ class Tally:
     def progress(self, board: Board, host: Host, now: float, *, wall: float) -> Progress:
         """Return the batch's progress; `wall` is the current wall-clock time."""
         counts = self.counts
-        jobs, tokens, costs = _running(list(board.on.values()), host, now)
+        on = list(board.on.values())
+        with_directory = len(board.directories) >= SEVERAL
+        jobs, tokens, costs = _running(on, host, now, with_directory=with_directory)
         cost = total_cost([*([] if self.cost is None else [self.cost]), *costs])
         paused = board.pauses(now)
         waiting, running, retrying = (counts[each] for each in _OPEN)
@@ -195,7 +198,7 @@ _OPEN: Final = (states.WAITING, states.RUNNING, states.RETRYING)
 
 
 def _running(
-    on: Iterable[OnNow], host: Host, now: float
+    on: Iterable[OnNow], host: Host, now: float, *, with_directory: bool
 ) -> tuple[tuple[RunningJob, ...], int, list[Cost]]:
     """Return what is on, and what it has used beside what has ended."""
     jobs: list[RunningJob] = []
@@ -211,6 +214,7 @@ def _running(
                 age=age,
                 doing="starting" if activity is None else activity.doing,
                 doing_for=age if activity is None else activity.doing_for,
+                directory=each.directory if with_directory else "",
             )
         )
         if activity is not None:

@@ -5,27 +5,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.cli.lookup import add_batch_flag
-from sessionmgr.cli.order import alive_run, give, tell
+from sessionmgr.cli.open_questions import open_questions, question_with
+from sessionmgr.cli.order import alive_run, give
+from sessionmgr.cli.output import say, say_json
 from sessionmgr.cli.parser import one_of
-from sessionmgr.cli.stored import ALIVE, fold, with_store
-from sessionmgr.errors import OrderRefused, UnknownId
+from sessionmgr.cli.stored import held_sessions, with_store
+from sessionmgr.cli.table import labelled, room
+from sessionmgr.errors import CommandLineInvalid, NameAmbiguous, OrderRefused, UnknownId
 
 if TYPE_CHECKING:
     import argparse
 
-    from sessionmgr.store import Store, StoredRun
+    from sessionmgr.cli.open_questions import OpenQuestion
+    from sessionmgr.store import Store
 
 HELP: Final = """\
-Answer the question that a run has asked and waits for. ID is that of the run, of its
-session, or of the question itself (apr_…: sessionmgr show RUN tells it).
+Answer a question that a run has asked and waits for, and print what was answered. ID is
+the question's number (sessionmgr questions lists them) or its id (apr_…), or the run, the
+session or the batch job that asks. Without ID, the only open question is answered. A job
+whose id is a number needs --batch.
 
-  sessionmgr approve run_7hq2 allow
+  sessionmgr approve 1 allow
   sessionmgr approve apr_4kkm deny --reason "not on a Friday\""""
+
+INDENT: Final = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Take an id and the answer."""
-    parser.add_argument("id", metavar="ID", help="a run, its session, a job, or a question")
+    """Add the id, the answer and its reason."""
+    parser.add_argument(
+        "id", nargs="?", metavar="ID", help="a question, its number, a run, its session, or a job"
+    )
     add_batch_flag(parser)
     parser.add_argument(
         "answer", metavar="allow|deny", type=one_of("answer", ("allow", "deny")), help="the answer"
@@ -39,38 +49,59 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _approve(args: argparse.Namespace, store: Store) -> int:
-    approval_id: str | None = None
-    if args.id.startswith("apr_"):
-        run, approval_id = await _who_asks(store, args.id)
-    else:
-        run = await alive_run(store, args.id, args.batch)
+    question = await _question(store, args.id, args.batch)
+    run_id = question.run_id
     answer = await give(
         store,
         "approve",
-        run.session_id,
-        run.run_id,
-        {"approval_id": approval_id, "allow": args.answer == "allow", "detail": args.reason},
+        question.session_id,
+        run_id,
+        {"approval_id": question.id, "allow": args.answer == "allow", "detail": args.reason},
     )
     if not answer.get("answered"):
-        raise OrderRefused(f"{run.run_id} asks nothing that could be answered now")
+        raise OrderRefused(f"{run_id} asks nothing that could be answered now")
+    if args.json:
+        say_json({"id": run_id, **answer, "question": question.id, "wants": question.wants})
+        return 0
     what = "allowed" if args.answer == "allow" else "denied"
-    tell(run.run_id, answer, what, as_json=args.json)
+    for line in labelled(f"{run_id}:", f"{what} {question.wants}", indent=INDENT, width=room()):
+        say(line)
     return 0
 
 
-async def _who_asks(store: Store, text: str) -> tuple[StoredRun, str]:
-    """Return the run that has asked, and the whole id of its question.
+async def _question(store: Store, text: str | None, batch: str | None) -> OpenQuestion:
+    """Return the question that an argument stands for.
 
     Raises:
-        UnknownId: Nobody has.
+        UnknownId: No question has this id.
+        NameAmbiguous: It stands for several.
+        OrderRefused: The run asks nothing.
     """
-    cursor: int | None = None
-    while True:
-        page = await store.runs(statuses=ALIVE, cursor=cursor)
-        for stored in page.rows:
-            for approval_id in (await fold(store, stored)).open_approvals:
-                if approval_id.startswith(text):
-                    return stored, approval_id
-        cursor = page.cursor
-        if cursor is None:
+    if text is not None and text.isdecimal() and batch is None:
+        return await question_with(store, int(text))
+    questions = await open_questions(store)
+    if text is None:
+        if not questions:
+            raise CommandLineInvalid("approve: no question is open")
+        return _only(questions, f"{len(questions)} questions are open")
+    matching = [each for each in questions if each.id == text]
+    if not matching and text.startswith("apr_"):
+        matching = [each for each in questions if each.id.startswith(text)]
+        if not matching:
             raise UnknownId("open question", text)
+    if matching:
+        return _only(matching, f"{len(matching)} questions begin with {text!r}")
+    run = await alive_run(store, text, batch)
+    of_it = [each for each in questions if each.run_id == run.run_id]
+    if not of_it:
+        if run.session_id not in await held_sessions(store, run.session_id):
+            await give(store, "approve", run.session_id, run.run_id, {})  # it raises NobodyThere
+        raise OrderRefused(f"{run.run_id} asks nothing that could be answered now")
+    return _only(of_it, f"{run.run_id} asks {len(of_it)} questions")
+
+
+def _only(questions: list[OpenQuestion], why: str) -> OpenQuestion:
+    if len(questions) == 1:
+        return questions[0]
+    listed = [f"{each.number}: {each.wants} ({each.id})" for each in questions]
+    raise NameAmbiguous(why, listed, "answer one by its number")

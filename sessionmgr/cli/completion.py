@@ -167,7 +167,7 @@ def _fish(words: dict[str, Words], providers: list[str]) -> str:
         summary = _quoted(VERBS[name].summary)
         lines.append(f"complete -c {PROGRAM} -n __fish_use_subcommand -a {name} -d {summary}")
         seen = f"'__fish_seen_subcommand_from {name}'"
-        if name in ("batch", "rehearse", "trust"):
+        if name in ("batch", "rehearse", "status", "trust"):
             lines.append(f"complete -c {PROGRAM} -n {seen} -F")
         if each.arguments:
             lines.append(f"complete -c {PROGRAM} -n {seen} -a {_quoted(' '.join(each.arguments))}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from sessionmgr.cli.amount import age, count, duration, money, plural, rate
+from sessionmgr.cli.paths import last_part
 from sessionmgr.cli.safe_text import cells, fill, fit, fit_in_the_middle, one_line
 from sessionmgr.cli.when import clock
 from sessionmgr.model import moment
@@ -31,6 +32,9 @@ _GAP: Final = "  "
 _WIDE: Final = 60
 """From so many columns on there is room for the provider."""
 _PROVIDER: Final = 8
+_DIRECTORY: Final = 10
+_WIDER: Final = 110
+"""From so many columns on there is more room for the directory."""
 _AGE: Final = 6
 _SHORTEST_NAME: Final = 8
 _LONGEST_NAME: Final = 40
@@ -170,6 +174,10 @@ def _job(job: RunningJob, width: int) -> Line:
     parts = [Piece(_GAP + fill(fit_in_the_middle(one_line(job.job), name), name) + _GAP)]
     if width >= _WIDE:
         parts.append(Piece(fill(one_line(job.provider), _PROVIDER) + _GAP, "faint"))
+        if job.directory:
+            room = _DIRECTORY if width < _WIDER else 2 * _DIRECTORY
+            directory = fit_in_the_middle(one_line(last_part(job.directory)), room)
+            parts.append(Piece(fill(directory, room) + _GAP))
     parts.append(Piece(f"{age(job.age):>{_AGE}}{_GAP}", "faint"))
     left = width - width_of(tuple(parts))
     if left < 1:

@@ -15,6 +15,7 @@ from sessionmgr.cli.stored import (
     held_sessions,
     session_of,
     told_status,
+    waits_for_answer,
 )
 from sessionmgr.cli.when import ago
 from sessionmgr.errors import AmbiguousId, CommandLineInvalid, NameAmbiguous, UnknownId
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sessionmgr.model import Session
-    from sessionmgr.store import Store, StoredSession
+    from sessionmgr.store import Store, StoredRun, StoredSession
     from sessionmgr.store.contract import Kind
 
 PAGE: Final = 500
@@ -173,7 +174,7 @@ async def _described(store: Store, kind: Kind, id: str) -> str:
         run = await store.run(id)
         held = run.session_id in await held_sessions(store, run.session_id)
         prompt = await first_prompt(store, run.session_id, run_id=id)
-        return _line(id, "run", told_status(run.status, held=held), run.ended, prompt)
+        return _line(id, "run", _status(run, held=held), run.ended, prompt)
     snapshot = await store.snapshot(id)
     return _line(id, "snapshot", f"of {snapshot.run_id}", snapshot.at, None)
 
@@ -182,9 +183,14 @@ async def _session_in_words(store: Store, stored: StoredSession, *, whole: bool 
     id = stored.session_id
     page = await store.runs(session_id=id, limit=1)
     held = id in await held_sessions(store, id)
-    status = told_status(page.rows[0].status, held=held) if page.rows else stored.state
+    last = page.rows[0] if page.rows else None
+    status = stored.state if last is None else _status(last, held=held)
     prompt = None if whole else await first_prompt(store, id)
     return _line(id, "session", status, stored.created, prompt)
+
+
+def _status(run: StoredRun, *, held: bool) -> str:
+    return told_status(run.status, held=held, asks=waits_for_answer(run))
 
 
 def _line(id: str, kind: str, status: str, at: int | None, prompt: str | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -12,13 +11,17 @@ import msgspec
 from sessionmgr.cli.amount import duration, money
 from sessionmgr.cli.output import note, say, say_json
 from sessionmgr.cli.parser import one_of
+from sessionmgr.cli.paths import home_path, last_part
+from sessionmgr.cli.safe_text import fit
 from sessionmgr.cli.stored import (
     ALIVE,
+    ASKS,
     ORPHANED,
     first_prompt,
     held_sessions,
     session_of,
     told_status,
+    waits_for_answer,
     with_store,
 )
 from sessionmgr.cli.table import WIDEST, room, table
@@ -35,17 +38,23 @@ if TYPE_CHECKING:
 
 HELP: Final = """\
 List sessions, newest first: the batch job that each belongs to, its provider, how its
-last run stands, what it cost and how it began. An id may be shortened while it is
-unambiguous; a job's id stands for its last session.
+last run stands, what it cost and how it began. The status asks is that of a run that
+waits for an answer (see sessionmgr questions), orphaned that of a run whose process is
+gone. An id may be shortened while it is unambiguous; a job's id stands for its last
+session.
 
   sessionmgr sessions --status failed --since 12h
   sessionmgr sessions --provider shell --json"""
 
-STATUSES: Final = (*(status.value for status in RunStatus), ORPHANED)
+STATUSES: Final = (*(status.value for status in RunStatus), ASKS, ORPHANED)
 SHORT: Final = 12
 """So much of an id is shown in tables: 40 bits of chance."""
 WITH_DIRECTORY: Final = 120
-"""Columns at which the directory has room, too."""
+"""Columns from which on the whole path of the directory has room."""
+_NARROW: Final = 60
+"""Columns from which on the last part of its path has room."""
+_LAST_PART: Final = 16
+"""Columns of its last part where the whole path has no room."""
 
 
 class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,19 +124,28 @@ async def _list(args: argparse.Namespace, store: Store) -> int:
         for each in table(titles, rows, width=room(), right="TOOK COST"):
             say(each)
     else:
-        note("there is no such session")
+        note("No sessions match.")
     return 0
 
 
 def _titles(lines: Sequence[SessionLine]) -> list[str]:
-    """Return the columns: JOB if there are jobs, and DIRECTORY if it has room."""
+    """Return the columns: JOB if there are jobs, DIRECTORY if it has room or there are several."""
     titles = ["SESSION", "PROVIDER", "STATUS", "BEGUN", "TOOK", "COST", "PROMPT"]
-    width = room()
-    if width is None or width >= WITH_DIRECTORY:
+    has_jobs = any(_job(line) for line in lines)
+    has_several = len({line.cwd for line in lines}) > 1
+    is_narrow = (room() or WITH_DIRECTORY) < _NARROW
+    if _is_wide() or (has_several and not is_narrow):
         titles.insert(-1, "DIRECTORY")
-    if any(_job(line) for line in lines):
+    if has_jobs:
         titles.insert(1, "JOB")
+        if is_narrow or (has_several and not _is_wide()):
+            titles.remove("PROMPT")  # the job tells more
     return titles
+
+
+def _is_wide() -> bool:
+    width = room()
+    return width is None or width >= WITH_DIRECTORY
 
 
 def _column(title: str, lines: Sequence[SessionLine], now: float) -> tuple[str, list[str]]:
@@ -151,7 +169,7 @@ def _cell(title: str, line: SessionLine, now: float) -> str:
         case "COST":
             return money(line.cost.usd, line.cost.provenance)
         case "DIRECTORY":
-            return _directory(line.cwd)
+            return home_path(line.cwd) if _is_wide() else fit(last_part(line.cwd), _LAST_PART)
         case _:
             return (line.prompt or "")[:WIDEST]
 
@@ -159,11 +177,6 @@ def _cell(title: str, line: SessionLine, now: float) -> str:
 def _job(line: SessionLine) -> str:
     job = line.metadata.get("job")
     return job if isinstance(job, str) and "batch" in line.metadata else ""
-
-
-def _directory(path: str) -> str:
-    home = os.path.expanduser("~")  # noqa: PTH111  # no error where there is no home
-    return path.replace(home, "~", 1) if path.startswith(f"{home}/") else path
 
 
 class Lister:
@@ -184,7 +197,7 @@ class Lister:
 
     async def by_status(self, status: str, limit: int) -> list[SessionLine]:
         """Return the newest ones whose last run stands like that."""
-        statuses = ALIVE if status == ORPHANED else {status}
+        statuses = ALIVE if status in {ORPHANED, ASKS} else {status}
         lines: dict[str, SessionLine] = {}
         cursor: int | None = None
         while True:
@@ -223,7 +236,7 @@ class Lister:
             id=id,
             provider=stored.provider,
             state=stored.state,
-            status=None if last is None else told_status(last.status, held=is_held),
+            status=None if last is None else _status(last, held=is_held),
             run_id=None if last is None else last.run_id,
             created_at=moment.written(stored.created / 1000),
             ended_at=None if ended is None else moment.written(ended),
@@ -236,6 +249,10 @@ class Lister:
             last_seq=stored.last_seq,
             metadata=session.metadata,
         )
+
+
+def _status(last: StoredRun, *, held: bool) -> str:
+    return told_status(last.status, held=held, asks=waits_for_answer(last))
 
 
 def _took(begun: float, ended: float | None, *, is_on: bool) -> float | None:

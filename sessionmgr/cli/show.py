@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.cli.amount import duration, money, tokens
-from sessionmgr.cli.event_line import command_of
 from sessionmgr.cli.lookup import add_batch_flag, find
+from sessionmgr.cli.open_questions import expiry_of, requests_of, what_it_wants
 from sessionmgr.cli.output import say, say_json
 from sessionmgr.cli.safe_text import fit, one_line, safe
 from sessionmgr.cli.stored import (
@@ -24,16 +24,24 @@ from sessionmgr.cli.stored import (
 )
 from sessionmgr.cli.table import labelled, room, table
 from sessionmgr.cli.telling import why_it_ended
-from sessionmgr.cli.when import ago
+from sessionmgr.cli.when import ago, clock
 from sessionmgr.manager.cost_gaps import costs_of
 from sessionmgr.manager.status import spent
-from sessionmgr.model import TERMINAL, Provenance, ToolApprovalRequested, decode_event
+from sessionmgr.model import TERMINAL, Provenance
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
 
-    from sessionmgr.model import Cost, Failure, Json, Permission, Run, Usage
+    from sessionmgr.model import (
+        Cost,
+        Failure,
+        Json,
+        Permission,
+        Run,
+        ToolApprovalRequested,
+        Usage,
+    )
     from sessionmgr.store import Store, StoredRun, StoredSession
 
 HELP: Final = """\
@@ -79,8 +87,8 @@ async def _show_run(store: Store, stored: StoredRun, *, as_json: bool) -> None:
         return
     held = stored.session_id in await held_sessions(store, stored.session_id)
     prompt = await first_prompt(store, stored.session_id, run_id=stored.run_id)
-    questions = await _questions(store, run)
-    status = told_status(run.status, held=held)
+    questions = await requests_of(store, run)
+    status = told_status(run.status, held=held, asks=bool(run.open_approvals))
     for line in run_lines(run, status=status, now=time.time(), questions=questions):
         say(line)
     if prompt:
@@ -88,19 +96,6 @@ async def _show_run(store: Store, stored: StoredRun, *, as_json: bool) -> None:
     if run.text:
         say("")
         say(safe(run.text).rstrip())
-
-
-async def _questions(store: Store, run: Run) -> list[ToolApprovalRequested]:
-    """Return the run's unanswered approval requests."""
-    if not run.open_approvals:
-        return []
-    page = await store.events(run.session_id, run_id=run.id, types=["tool_approval_requested"])
-    asked = [decode_event(row.body) for row in page.rows]
-    return [
-        event
-        for event in asked
-        if isinstance(event, ToolApprovalRequested) and event.approval_id in run.open_approvals
-    ]
 
 
 def run_lines(
@@ -121,7 +116,7 @@ def run_lines(
             _line("denied", f"{each.tool_name}{f': {each.reason}' if each.reason else ''}")
             for each in run.permission_denials
         ),
-        *chain.from_iterable(map(_question, questions)),
+        *chain.from_iterable(_question(each, now) for each in questions),
         *_line_if("tools", _tools(run)),
         *_line_if("turns", str(run.turns) if run.turns else ""),
         *_used(run.usage, run.cost),
@@ -139,14 +134,14 @@ def run_lines(
     ]
 
 
-def _question(event: ToolApprovalRequested) -> list[str]:
-    """Describe what a run wants to do, why, and how to answer."""
-    what = event.tool_name or "a tool"
-    if event.tool_input is not None:
-        what += f": {command_of(event.tool_input)}"
+def _question(event: ToolApprovalRequested, now: float) -> list[str]:
+    """Describe what a run wants to do, why, until when, and how to answer."""
     why = f" ({event.reason})" if event.reason else ""
+    until = expiry_of(event)
+    when = "" if until is None else f"denied at {clock(until, now)} without an answer"
     return [
-        _line("wants", what + why),
+        _line("wants", what_it_wants(event) + why),
+        *_line_if("until", when),
         _line("asks", f"sessionmgr approve {event.approval_id} allow|deny"),
     ]
 
@@ -227,13 +222,15 @@ async def _show_session(store: Store, stored: StoredSession, *, as_json: bool) -
     say("")
     for line in _runs_table(runs, is_held=held is not None, now=now):
         say(line)
+    for line in _reasons(runs):
+        say(line)
 
 
 def _runs_table(runs: Iterable[Run], *, is_held: bool, now: float) -> list[str]:
     rows = [
         [
             each.id,
-            told_status(each.status, held=is_held),
+            told_status(each.status, held=is_held, asks=bool(each.open_approvals)),
             "" if each.started_at is None else ago(each.started_at, now),
             _took(each),
             money(each.cost.usd, each.cost.provenance),
@@ -249,6 +246,17 @@ def _end(run: Run) -> str:
     """Return a run's outcome: why it did not complete, or else its text."""
     why = why_it_ended(run) if run.status in TERMINAL and run.status != "completed" else ""
     return fit(one_line(why or run.text), LONGEST_END)
+
+
+def _reasons(runs: Iterable[Run]) -> list[str]:
+    """Return in full why runs did not complete; the table may have cut it."""
+    if room() is None:
+        return []
+    return [
+        "\n".join(labelled(f"{each.id}:", f"{each.status}: {why}", indent=2, width=room()))
+        for each in runs
+        if each.status in TERMINAL and each.status != "completed" and (why := why_it_ended(each))
+    ]
 
 
 async def _show_snapshot(store: Store, snapshot_id: str, *, as_json: bool) -> None:

@@ -102,7 +102,7 @@ async def show_run(run: RunHandle, args: argparse.Namespace) -> int:
         result = await run.result()
         nursery.cancel_scope.cancel()
     with stopping.patience_with_reader():
-        await screen.put([closing(result), *_next_steps(result, args.configuration)])
+        await screen.put([closing(result), *next_steps(result, args.configuration)])
     if stopping.asked_by is not None and result.status is RunStatus.CANCELLED:
         return INTERRUPTED
     return exit_code(result)
@@ -150,8 +150,8 @@ def _ask_to_stop(run: RunHandle, signal_name: str, *, quiet: bool) -> None:
         note(f"{called(signal_name)}: stopping the run; press Ctrl-C again to kill it")
 
 
-def _next_steps(result: RunResult, configuration: Configuration) -> list[Note]:
-    """Say what to type next, where there is something to do about how it ended."""
+def next_steps(result: RunResult, configuration: Configuration) -> list[Note]:
+    """Return what to type next, where there is something to do about how it ended."""
     if result.status is RunStatus.COMPLETED:
         return []
     if _can_go_on(result):

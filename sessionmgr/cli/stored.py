@@ -12,7 +12,7 @@ from sessionmgr.cli.stopping import run_verb
 from sessionmgr.errors import CommandLineInvalid, NothingStored
 from sessionmgr.manager.identity import is_alive, is_live
 from sessionmgr.manager.stored_records import all_runs as all_runs, fold as fold
-from sessionmgr.model import MessageSent, Session, decode_event
+from sessionmgr.model import MessageSent, Session, decode_event, decode_run
 from sessionmgr.model.value import known_part
 from sessionmgr.store import open_sqlite_store
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
     from sessionmgr.cli.configuration import Configuration
-    from sessionmgr.store import Lease, Store
+    from sessionmgr.store import Lease, Store, StoredRun
 
 PATIENCE: Final = 5.0
 """Seconds to wait for another process's lock on the file."""
@@ -96,6 +96,20 @@ ORPHANED: Final = "orphaned"
 """How a run is told that should be on, and whose program is gone."""
 
 
-def told_status(status: str, *, held: bool) -> str:
+ASKS: Final = "asks"
+"""The status of a run that waits for an answer to a question."""
+
+
+def told_status(status: str, *, held: bool, asks: bool = False) -> str:
     """Return how a run stands, as far as can be known from here."""
-    return ORPHANED if status in ALIVE and not held else status
+    if status in ALIVE:
+        if not held:
+            return ORPHANED
+        if asks:
+            return ASKS
+    return status
+
+
+def waits_for_answer(stored: StoredRun) -> bool:
+    """Return whether a run has an open question."""
+    return stored.status in ALIVE and bool(decode_run(stored.body).open_approvals)

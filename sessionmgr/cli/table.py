@@ -47,6 +47,31 @@ def table(
     return lines
 
 
+def without_excess(
+    titles: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    width: int | None,
+    optional: Sequence[str],
+) -> tuple[list[str], list[list[str]]]:
+    """Return a table without those optional columns, in that order, for which it has no room."""
+    left, cut = list(titles), [list(row) for row in rows]
+    for title in optional:
+        if width is None or natural_width([left, *cut]) <= width:
+            break
+        if title in left:
+            at = left.index(title)
+            for row in (left, *cut):
+                del row[at]
+    return left, cut
+
+
+def natural_width(content: Sequence[Sequence[str]]) -> int:
+    """Return how many columns a table takes of which nothing is cut."""
+    widths = [max(cells(one_line(row[n])) for row in content) for n in range(len(content[0]))]
+    return sum(widths) + len(GAP) * (len(widths) - 1)
+
+
 def _squeeze(widths: list[int], width: int) -> None:
     """Take from the last columns what is too much, then from those before them."""
     excess = sum(widths) + len(GAP) * (len(widths) - 1) - width

@@ -38,12 +38,20 @@ log: Final = logging.getLogger("sessionmgr.manager")
 class Question:
     """A provider's question that waits for its answer."""
 
-    __slots__ = ("answered", "decision", "request", "ruled", "scope")
+    __slots__ = ("answered", "decision", "request", "ruled", "scope", "timeout")
 
-    def __init__(self, request: ApprovalRequest, ruled: Decision | None = None) -> None:
+    def __init__(
+        self,
+        request: ApprovalRequest,
+        ruled: Decision | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> None:
         self.request = request
         self.ruled = ruled
         """The answer of the permission mode, if it has one."""
+        self.timeout = timeout
+        """Seconds that an approver has for its answer; None if there is none, or no limit."""
         self.answered = trio.Event()
         self.decision: Decision | None = None
         self.scope = trio.CancelScope()
@@ -72,7 +80,10 @@ async def ask(run: RunState, request: ApprovalRequest) -> Decision:
         cwd=run.spec.cwd,
     )
     directories = (run.spec.cwd, *run.spec.directories)
-    question = Question(request, by_mode(run.spec.permission.asked, request, directories))
+    ruled = by_mode(run.spec.permission.asked, request, directories)
+    is_awaited = ruled is None and run.plan.wish.approve is not None
+    timeout = run.plan.clocks.of("approval") or None if is_awaited else None
+    question = Question(request, ruled, timeout=timeout)
     run.alive()
     run.live.commands.ask(run, question)
     run.questions[approval_id] = question

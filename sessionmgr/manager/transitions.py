@@ -238,6 +238,7 @@ class Transitions:
                 tool_name=request.tool_name,
                 tool_input=request.tool_input,
                 reason=request.reason,
+                timeout=question.timeout,
             ),
         )
         draft.effects.append(partial(self._recorder.find_answer, entry, question))

@@ -44,6 +44,20 @@ def text_of(lines: list[Line]) -> list[str]:
     return ["".join(piece.text for piece in line).rstrip() for line in lines]
 
 
+def test_jobs_in_several_directories_show_theirs() -> None:
+    jobs = (
+        running(1, directory="/srv/api"),
+        running(2, directory="/srv/a-long-name-of-a-repository"),
+    )
+    lines = text_of(picture(progress(2, jobs=jobs), 80, 24))
+    assert lines[-2:] == [
+        "  fix-issue-0001       claude    api          1m57s  Bash: npm test, 41s",
+        "  fix-issue-0002       claude    a-lon…tory   1m56s  Bash: npm test, 41s",
+    ]
+    (line,) = text_of(picture(progress(1, jobs=jobs[1:]), 120, 24))[-1:]
+    assert "  a-long-nam…epository  " in line
+
+
 def test_a_picture_at_eighty_columns() -> None:
     jobs = (
         running(1),

@@ -85,7 +85,8 @@ def test_a_run_that_waits_for_an_answer_says_what_it_wants_to_do(
     with keeping(tmp_path, question, asks=True) as keeper:
         keeper.until_asked()
         _, out, _ = terminal("show", keeper.run_id)
-        assert "wants         Bash: rm -rf build (to begin anew)\nasks          sessionmgr" in out
+        assert "wants         Bash: rm -rf build (to begin anew)\nuntil         denied at " in out
+        assert "status        asks\n" in out
 
 
 @pytest.mark.parametrize("answer", ["allow", "deny"])
@@ -96,7 +97,7 @@ def test_a_question_is_answered(terminal: Terminal, tmp_path: Path, answer: str,
         target = keeper.run_id if by == "run" else question[:12]
         code, out, err = terminal("approve", target, answer, "--reason", "seen")
         word = {"allow": "allowed", "deny": "denied"}[answer]
-        assert (code, out, err) == (0, f"{keeper.run_id}: {word}", "")
+        assert (code, out, err) == (0, f"{keeper.run_id}: {word} rm", "")
         assert keeper.ending().startswith("completed")
         _, out, _ = terminal("show", keeper.run_id)
         assert ("rm: seen" in out) == (answer == "deny")

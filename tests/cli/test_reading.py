@@ -115,7 +115,7 @@ def test_sessions_are_chosen(terminal: Terminal) -> None:
     assert terminal("sessions", "--status", "paused") == (
         0,
         "",
-        "sessionmgr: there is no such session",
+        "sessionmgr: No sessions match.",
     )
 
 

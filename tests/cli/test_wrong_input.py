@@ -53,6 +53,21 @@ WRONG = {
     "sessions --json=yes": (
         "sessions: --json: takes no value, got 'yes' (see sessionmgr sessions --help)"
     ),
+    # watch, batches, status and questions
+    "watch": "watch: missing argument: ID (see sessionmgr watch --help)",
+    "watch run_1": "no session or run 'run_1' is stored",
+    "watch core-1": "no session, run or job 'core-1' is stored",
+    "watch core-1 --batch nowhere": "--batch nowhere: that directory contains no batch",
+    "batches extra": "batches: unexpected argument 'extra' (see sessionmgr batches --help)",
+    "batches --limit 0": (
+        "batches: --limit: expected a whole number, 1 or more, got '0' "
+        "(see sessionmgr batches --help)"
+    ),
+    "status": "status: no batch is known here; name its directory: status OUT",
+    "status nowhere": (
+        "status: nowhere contains no batch; sessionmgr batches lists the known ones"
+    ),
+    "questions 1": "questions: unexpected argument '1' (see sessionmgr questions --help)",
     # show
     "show": ("show: missing argument: ID (see sessionmgr show --help)"),
     "show run_1": "no session or run or snapshot 'run_1' is stored",
@@ -81,8 +96,8 @@ WRONG = {
     "costs ses_1": "no session or run 'ses_1' is stored",
     "costs --batch runs/a": "costs: --batch runs/a needs the id of a job in that batch",
     "costs --by week": (
-        "costs: --by: unknown way to sum 'week'; known: session, run, provider, day "
-        "(see sessionmgr costs --help)"
+        "costs: --by: unknown way to sum 'week'; known: session, run, job, batch, "
+        "provider, model, day (see sessionmgr costs --help)"
     ),
     # orders
     "cancel": "cancel: missing argument: ID (see sessionmgr cancel --help)",
@@ -101,10 +116,17 @@ WRONG = {
     ),
     "append run_1": ("append: missing argument: TEXT (see sessionmgr append --help)"),
     "append run_1 x": "no session or run 'run_1' is stored",
-    "approve run_1": ("approve: missing argument: allow|deny (see sessionmgr approve --help)"),
+    "approve run_1": (
+        "approve: allow|deny: unknown answer 'run_1'; known: allow, deny "
+        "(see sessionmgr approve --help)"
+    ),
     "approve run_1 alow": (
         "approve: allow|deny: unknown answer 'alow'; did you mean allow? "
         "(see sessionmgr approve --help)"
+    ),
+    "approve allow": "approve: no question is open",
+    "approve 7 allow": (
+        "approve: no question has the number 7; sessionmgr questions lists the open ones"
     ),
     "approve apr_1 allow": "no open question 'apr_1' is stored",
     # what is installed

@@ -28,6 +28,7 @@ from sessionmgr.model import (
     ToolApproval,
     ToolApprovalDenied,
     ToolApprovalGranted,
+    ToolApprovalRequested,
     ToolCallCompleted,
     ToolCallFailed,
 )
@@ -93,6 +94,22 @@ async def test_what_is_allowed_is_done(autojump_clock: MockClock) -> None:
         assert question.session_id == run.session_id
         assert question.provider == "actor"
         assert (question.tool_name, question.reason) == ("rm", "it is in the way")
+
+
+@pytest.mark.parametrize(
+    ("mode", "approval", "told"),
+    [("default", 30.0, 30.0), ("default", 0.0, None), ("full_auto", 30.0, None)],
+)
+async def test_a_request_says_how_long_its_answer_is_awaited(
+    autojump_clock: MockClock, mode: str, approval: float, told: float | None
+) -> None:
+    async with open_house() as house:
+        clocks = Clocks(approval=approval)
+        run = await asked(house, answer(Allow()), RM, mode=mode, clocks=clocks)
+        await run.result()
+        request = questions(await events(run))[0]
+        assert isinstance(request, ToolApprovalRequested)
+        assert request.timeout == told
 
 
 async def test_what_is_allowed_with_another_input_is_done_with_that(

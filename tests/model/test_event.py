@@ -44,7 +44,7 @@ FIELDS = {
     "tool_call_updated": "tool_call_id output_delta",
     "tool_call_completed": "tool_call_id tool_name tool_input tool_output",
     "tool_call_failed": "tool_call_id tool_name tool_input tool_output",
-    "tool_approval_requested": "approval_id tool_call_id tool_name tool_input reason by",
+    "tool_approval_requested": "approval_id tool_call_id tool_name tool_input reason by timeout",
     "tool_approval_granted": "approval_id tool_call_id tool_name tool_input reason by",
     "tool_approval_denied": "approval_id tool_call_id tool_name tool_input reason by",
     "plan_updated": "entries",

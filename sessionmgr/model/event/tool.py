@@ -52,6 +52,10 @@ class ToolApproval(Event, frozen=True, kw_only=True):
 class ToolApprovalRequested(ToolApproval, frozen=True, kw_only=True):
     """The agent asks whether it may."""
 
+    timeout: float | None = None
+    """Seconds after which an unanswered request is denied; None: no answer is awaited, or no limit
+    is set."""
+
 
 class ToolApprovalGranted(ToolApproval, frozen=True, kw_only=True):
     """It may; a changed `tool_input` is what it may do instead."""

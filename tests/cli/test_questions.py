@@ -1,0 +1,95 @@
+"""A number of a question never comes to stand for another question."""
+
+from pathlib import Path
+
+import pytest
+
+from sessionmgr.cli import open_questions
+from sessionmgr.cli.open_questions import OpenQuestion, what_it_wants
+from sessionmgr.cli.questions import question_lines
+from sessionmgr.cli.safe_text import cells
+from sessionmgr.model import ToolApprovalRequested, moment
+from sessionmgr.testing.scripted import Ask, Say
+from tests.cli.room import keeping
+from tests.cli.terminal import Terminal
+
+NOW = moment.read("2026-01-31T12:00:00.000Z")
+
+
+def numbers(terminal: Terminal) -> dict[str, str]:
+    """Return the open questions by number."""
+    lines = terminal("questions")[1].splitlines()
+    found = [line.split(maxsplit=1) for line in lines if line[:4].strip()]
+    return {each[0]: each[1] for each in found}
+
+
+def test_a_number_is_not_used_again_for_a_day(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(tool: str) -> list[dict[str, str]]:
+        seen: list[dict[str, str]] = []
+        with keeping(tmp_path, Ask(tool=tool), Say(text="done"), asks=True) as keeper:
+            keeper.until_asked()
+            seen += [numbers(terminal), numbers(terminal)]
+            assert terminal("approve", keeper.run_id, "allow")[0] == 0
+            keeper.ending()
+        return seen
+
+    assert ask("rm") == [{"1": "rm"}] * 2
+    assert ask("cp") == [{"2": "cp"}] * 2
+    monkeypatch.setattr(open_questions, "KEPT", 0.0)
+    assert ask("mv") == [{"3": "mv"}] * 2  # the others are forgotten with it
+    assert ask("ln")[0] == {"1": "ln"}
+
+
+def test_several_questions_are_answered_one_by_one(terminal: Terminal, tmp_path: Path) -> None:
+    with (
+        keeping(tmp_path, Ask(tool="rm"), asks=True) as one,
+        keeping(tmp_path, Ask(tool="cp"), asks=True) as two,
+    ):
+        one.until_asked()
+        two.until_asked()
+        code, out, err = terminal("approve", "allow")
+        assert (code, out) == (1, "")
+        assert "2 questions are open; answer one by its number:" in err
+        assert "rm (apr_" in err
+        assert "cp (apr_" in err
+        (number,) = [number for number, wants in numbers(terminal).items() if wants == "cp"]
+        assert terminal("approve", number, "deny") == (0, f"{two.run_id}: denied cp", "")
+        assert terminal("approve", "allow") == (0, f"{one.run_id}: allowed rm", "")
+
+
+def test_what_an_agent_wants_hides_nothing() -> None:
+    event = ToolApprovalRequested(
+        approval_id="apr_1",
+        tool_name="Bash",
+        tool_input={"command": "ls\x1b]0;; rm -rf ~ \x07\n&& echo done"},
+    )
+    assert what_it_wants(event) == "Bash: ls^[]0;; rm -rf ~ ^G && echo done"
+
+
+def test_a_question_is_shown_whole_and_fits() -> None:
+    question = OpenQuestion(
+        number=12,
+        id="apr_93bbnhgtsqw6zes0mjdd",
+        session_id="ses_1",
+        run_id="run_1",
+        provider="claude",
+        job="core-11",
+        out="/srv/runs/night",
+        cwd="/srv/repositories/payments",
+        tool_name="Bash",
+        tool_input={"command": "x"},
+        wants="Bash: git push origin main --force-with-lease && curl https://example.org/deploy",
+        reason="to deploy",
+        asked_at=moment.written(NOW - 30),
+        waits=30.0,
+        until=moment.written(NOW + 90),
+    )
+    lines = question_lines(question, width=80, now=NOW)
+    assert all(cells(line) <= 80 for line in lines)
+    said = " ".join(" ".join(lines).split())
+    assert said.startswith("12 Bash: git push origin main --force-with-lease && curl https://")
+    assert "claude asks for job core-11 of /srv/runs/night in /srv/repositories/payments" in said
+    assert "reason: to deploy waits 30s, denied at " in said
+    assert said.endswith("(1m30s left), apr_93bbnhgtsqw6zes0mjdd")

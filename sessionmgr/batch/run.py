@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack, cast
 
 from sessionmgr.batch.batch import Batch
 from sessionmgr.batch.dry_run import DryRun
@@ -61,7 +61,7 @@ class HowTo(TypedDict, total=False):
     """What jobs are like that do not say otherwise; its id is of no account."""
     sources: Mapping[str, str]
     """The source of each default (a file, a flag), for messages."""
-    options: Mapping[str, Mapping[str, Json]]
+    options: Mapping[str, Mapping[str, object]]
     """The same, for the options of each provider."""
 
 
@@ -76,9 +76,9 @@ def run_batch(
 ) -> Batch:
     """Do many jobs, some at a time; for use as a block, whose value gives the results.
 
-    `jobs` are a file of JSON, one a line, or `Job`s. With a directory `out`, the same call again
-    does what is left: the directory is the batch. `approve` answers what agents ask; `host` is
-    where jobs run, if not here.
+    `jobs` are a file of JSON, one a line, or `Job`s, or dicts of the same fields. With a directory
+    `out`, the same call again does what is left: the directory is the batch. `approve` answers
+    what agents ask; `host` is where jobs run, if not here.
 
     Raises:
         ValueError: A setting makes no sense.
@@ -133,5 +133,5 @@ def _settings(how: HowTo) -> Settings:
         skip=tuple(how.get("skip", ())),
         defaults=how.get("defaults"),
         sources=how.get("sources", {}),
-        options=how.get("options", {}),
+        options=cast("Mapping[str, Mapping[str, Json]]", how.get("options", {})),
     )

@@ -7,6 +7,7 @@ or an agent, and the message contains the name, the value and the valid values.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from functools import partial
@@ -67,13 +68,13 @@ def wish_of_arguments(call: str, prompt: str, wishes: Wishes) -> RunWish:
         ArgumentTypeInvalid: An argument has a wrong type or an unknown name.
         ArgumentValueInvalid: An argument has an invalid value.
     """
-    require_wishes(call, wishes)
+    wishes = plain_wishes(call, wishes)
     require(call, _PROMPT, {"prompt": prompt})
-    return RunWish(prompt=prompt, **wishes)
+    return msgspec.structs.replace(RunWish(prompt=prompt), **wishes)
 
 
-def require_wishes(call: str, wishes: Wishes) -> None:
-    """Check the arguments beside the prompt.
+def plain_wishes(call: str, wishes: Wishes) -> Wishes:
+    """Check the arguments beside the prompt, and return them with paths and mappings made plain.
 
     Raises:
         ArgumentTypeInvalid: An argument has a wrong type or an unknown name.
@@ -85,6 +86,16 @@ def require_wishes(call: str, wishes: Wishes) -> None:
             hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
             raise TypeError(f"{call}: there is no argument {name!r}{hint}")
     require(call, WISHES, wishes)
+    return cast("Wishes", {name: _plain(name, value) for name, value in wishes.items()})
+
+
+def _plain(name: str, value: object) -> object:
+    """Return an argument as the type that `RunWish` declares."""
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, object]", value))
+    if name in _PATHS:
+        return tuple(map(os.fspath, cast("Collection[str]", value)))
+    return value
 
 
 # --- valid values -------------------------------------------------------------------------
@@ -170,6 +181,7 @@ _MODE: Final = Kind(_is_text, f"one of {', '.join(_MODES)}", _of_mode)
 _PATH: Final = Kind(_is_path, "a str or a Path")
 
 _PROMPT: Final = {"prompt": Kind(_is_text, "a str", _of_text)}
+_PATHS: Final = frozenset({"images", "directories"})
 _VARIABLES: Final = frozenset({"env", "environ"})
 _NEVER_NONE: Final = frozenset({"prompt", "provider", "cwd", "jobs"})
 WISHES: Final[Mapping[str, Kind]] = {

@@ -6,7 +6,7 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack, cast
 
 import trio
 
@@ -18,7 +18,7 @@ from sessionmgr.errors import (
     StoreSilent,
     UnknownId,
 )
-from sessionmgr.manager.arguments import MANAGER, SESSION, require, require_wishes
+from sessionmgr.manager.arguments import MANAGER, SESSION, plain_wishes, require
 from sessionmgr.manager.asked import as_json, budget_of, clocks_of
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.desk import Desk
@@ -43,7 +43,6 @@ from sessionmgr.model import (
     Session,
     Snapshot,
     decode_run,
-    encode_json,
     new_id,
 )
 
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.question import Approve
     from sessionmgr.manager.run_handle import RunHandle
-    from sessionmgr.model import Json
+    from sessionmgr.model import Json, PermissionModeName
     from sessionmgr.process.launcher import Launcher
     from sessionmgr.store import Store
 
@@ -118,12 +117,12 @@ class Manager(ProviderKnowledge, StoredRecords):
         provider: str,
         *,
         cwd: str | Path = ".",
-        permission_mode: PermissionMode | str = PermissionMode.DEFAULT,
+        permission_mode: PermissionMode | PermissionModeName = PermissionMode.DEFAULT,
         model: str | None = None,
         clocks: Clocks | None = None,
         budget: Budget | None = None,
         approve: Approve | None = None,
-        metadata: dict[str, Json] | None = None,
+        metadata: Mapping[str, object] | None = None,
         session_id: str | None = None,
     ) -> SessionHandle:
         """Make a session; it is stored with its first run.
@@ -154,7 +153,6 @@ class Manager(ProviderKnowledge, StoredRecords):
         self._keeping.know(provider)
         if session_id is not None and session_id not in self._tables.fresh:
             await self._require_free(session_id)
-        encode_json(metadata)  # what is no JSON is the caller's mistake, here and now
         session = Session(
             id=session_id or self._tables.new_id(Kind.SESSION),
             provider=provider,
@@ -164,7 +162,7 @@ class Manager(ProviderKnowledge, StoredRecords):
             clocks={} if clocks is None else as_json(clocks),
             budget={} if budget is None else as_json(budget),
             created_at=self._tables.moment(),
-            metadata=metadata or {},
+            metadata=cast("dict[str, Json]", dict(metadata or {})),
         )
         unstored = self._tables.opened[session.id] = Unstored()
         return self._handle(session, approve=approve, unstored=unstored)
@@ -256,7 +254,7 @@ class Manager(ProviderKnowledge, StoredRecords):
             NotResumable: A precondition does not hold; it says which.
             StartRefused: The run cannot be started.
         """
-        require_wishes("submit_resume", wishes)
+        wishes = plain_wishes("submit_resume", wishes)
         self._tables.require_open("submit_resume")
         if isinstance(snapshot, str):
             snapshot = snapshot_of((await self._tables.store.snapshot(snapshot)).body)
@@ -284,7 +282,7 @@ class Manager(ProviderKnowledge, StoredRecords):
             NotResumable: A precondition does not hold; the error names it.
             StartRefused: The run cannot start.
         """
-        require_wishes("submit_follow_up", wishes)
+        wishes = plain_wishes("submit_follow_up", wishes)
         self._tables.require_open("submit_follow_up")
         store = self._tables.store
         session_id = (await store.run(run_id)).session_id

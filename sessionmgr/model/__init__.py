@@ -102,6 +102,7 @@ from sessionmgr.model.permission import (
     Permission as Permission,
     PermissionDenial as PermissionDenial,
     PermissionMode as PermissionMode,
+    PermissionModeName as PermissionModeName,
 )
 from sessionmgr.model.reduce import (
     reduce as reduce,

@@ -62,7 +62,7 @@ def test_every_event_is_one_harmless_line(event: AnyEvent) -> None:
             ErrorOccurred(failure=Failure(kind=FailureKind.OVERLOADED, message="busy")),
             "error: overloaded: busy",
         ),
-        (UnknownEvent(type="of_tomorrow", body=b"{}"), ""),
+        (UnknownEvent(tag="of_tomorrow", body=b"{}"), ""),
     ],
 )
 def test_an_event_says_what_matters(event: AnyEvent, told: str) -> None:

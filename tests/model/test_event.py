@@ -177,7 +177,7 @@ def test_an_unknown_event_still_says_where_it_belongs() -> None:
         b'{"type":"sung","seq":3,"at":[1],"session_id":"ses_1","run_id":"run_9","provider":"x"}'
     )
     assert isinstance(read, UnknownEvent)
-    assert (read.type, read.seq, read.at, read.session_id) == ("sung", 3, "", "ses_1")
+    assert (read.tag, read.seq, read.at, read.session_id) == ("sung", 3, "", "ses_1")
     assert (read.run_id, read.provider) == ("run_9", "x")
 
 
@@ -208,6 +208,6 @@ def test_a_log_that_is_older_than_all_of_this_is_still_read() -> None:
     read = [decode_event(line) for line in lines]
     assert [event.seq for event in read] == list(range(1, len(lines) + 1))
     assert isinstance(read[0], RunStarted)
-    assert [event.type for event in read if isinstance(event, UnknownEvent)] == ["mood_changed"]
+    assert [event.tag for event in read if isinstance(event, UnknownEvent)] == ["mood_changed"]
     for line, event in zip(lines, read, strict=True):
         assert json.loads(line).items() <= json.loads(encode_event(event)).items()

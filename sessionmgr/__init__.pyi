@@ -24,6 +24,7 @@ from sessionmgr.manager import (
     Manager as Manager,
     RunHandle as RunHandle,
     SessionHandle as SessionHandle,
+    ask as ask,
     open_manager as open_manager,
 )
 from sessionmgr.model import (

@@ -53,6 +53,7 @@ PUBLIC: Final = {
         "Manager",
         "RunHandle",
         "SessionHandle",
+        "ask",
         "open_manager",
     ),
     "sessionmgr.model": ("PermissionMode", "RunResult", "RunStatus", "Snapshot"),

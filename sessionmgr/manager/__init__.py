@@ -1,5 +1,6 @@
 """The session manager: sessions with agents, run, recorded, ended and gone on with."""
 
+from sessionmgr.manager.ask import ask as ask
 from sessionmgr.manager.clocks import Clocks as Clocks
 from sessionmgr.manager.cursor import Cursor as Cursor
 from sessionmgr.manager.manager import Manager as Manager, open_manager as open_manager
@@ -13,3 +14,4 @@ from sessionmgr.manager.status import (
     StoreStatus as StoreStatus,
 )
 from sessionmgr.manager.stored_records import ProviderPause as ProviderPause
+from sessionmgr.manager.text_cursor import TextCursor as TextCursor

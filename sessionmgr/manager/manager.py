@@ -18,7 +18,13 @@ from sessionmgr.errors import (
     StoreSilent,
     UnknownId,
 )
-from sessionmgr.manager.arguments import MANAGER, SESSION, plain_wishes, require
+from sessionmgr.manager.arguments import (
+    MANAGER,
+    SESSION,
+    plain_wishes,
+    require,
+    wish_of_arguments,
+)
 from sessionmgr.manager.asked import as_json, budget_of, clocks_of
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.desk import Desk
@@ -29,7 +35,7 @@ from sessionmgr.manager.plan import Wishes, absolute, mode_of
 from sessionmgr.manager.provider_knowledge import ProviderKnowledge
 from sessionmgr.manager.reconciler import Reconciler
 from sessionmgr.manager.resuming import asked_in, snapshot_of, wish_to_follow_up, wish_to_go_on
-from sessionmgr.manager.session_handle import SessionHandle
+from sessionmgr.manager.session_handle import RunBlock, SessionHandle
 from sessionmgr.manager.session_supervisor import SessionSupervisor
 from sessionmgr.manager.spool import Spool
 from sessionmgr.manager.status import Status, status_of
@@ -166,6 +172,49 @@ class Manager(ProviderKnowledge, StoredRecords):
         )
         unstored = self._tables.opened[session.id] = Unstored()
         return self._handle(session, approve=approve, unstored=unstored)
+
+    async def ask(
+        self, provider: str, prompt: str, *, cwd: str | Path = ".", **wishes: Unpack[Wishes]
+    ) -> RunResult:
+        """Run one prompt in a new session, and return the result.
+
+        The session stays open for follow-ups (`result.session_id`), without the agent's process.
+        If the caller is cancelled, the run is cancelled, too.
+
+        Args:
+            provider: The name of an installed provider, such as "claude" or "codex".
+            prompt: The prompt, which must not be empty.
+            cwd: The directory in which the agent works; by default the current one.
+            wishes: The arguments of `SessionHandle.start`. `permission_mode`, `model`, `approve`
+                and `metadata` are also those of the session.
+
+        Raises:
+            StartRefused: The provider cannot run it, or not in this way.
+            TypeError: An argument has a wrong type or an unknown name.
+            ValueError: An argument has an invalid value.
+
+        Example:
+            ```python
+            async def review(manager: Manager) -> str:
+                result = await manager.ask("codex", "Review the last commit", cwd="web")
+                return result.text
+            ```
+        """
+        require("ask", SESSION, {"provider": provider, "cwd": cwd})
+        wish = wish_of_arguments("ask", prompt, wishes)
+        session = await self.open_session(
+            provider,
+            cwd=cwd,
+            permission_mode=mode_of(wish.permission_mode or PermissionMode.DEFAULT),
+            model=wish.model,
+            approve=wish.approve,
+            metadata=wish.metadata,
+        )
+        try:
+            async with RunBlock(session, wish) as run:
+                return await run.result()
+        finally:
+            session.release()
 
     async def _require_free(self, session_id: str) -> None:
         tables = self._tables

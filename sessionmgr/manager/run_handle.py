@@ -15,6 +15,7 @@ from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.lazy_event import Latch
 from sessionmgr.manager.pause import PauseOrder
 from sessionmgr.manager.shutdown import wait_until_ended, wait_until_gone
+from sessionmgr.manager.text_cursor import TextCursor
 from sessionmgr.model import UNSUPPORTED, Cause, Kind, RunResult, RunStatus, Snapshot, encode_json
 
 if TYPE_CHECKING:
@@ -82,6 +83,20 @@ class RunHandle:
             run_id=self.id,
             ended=self._entry.ended,
         )
+
+    def text(self) -> TextCursor:
+        """Read the agent's text from its beginning, in pieces, as it arrives; each time anew.
+
+        Each character comes once, whether the provider streams its messages or sends them whole.
+
+        Example:
+            ```python
+            async def show(run: RunHandle) -> None:
+                async for piece in run.text():
+                    print(piece, end="", flush=True)
+            ```
+        """
+        return TextCursor(aiter(self))
 
     async def result(self) -> RunResult:
         """Wait for the end and return what became of it. That it failed is no exception."""

@@ -82,7 +82,7 @@ OF_SESSIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"permission_mode": "acceptEdits"}, ArgumentValueInvalid, ".*did you mean 'accept_edits'"),
 ]
 OF_BATCHES: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"jobs": [{"id": "a"}]}, ArgumentTypeInvalid, r"jobs\[0\] must be a Job, .*\{'id': 'a'\}"),
+    ({"jobs": ["a"]}, ArgumentTypeInvalid, r"jobs\[0\] must be a Job, .* or a dict .*, not 'a'"),
     ({"jobs": {"id": "a"}}, ArgumentTypeInvalid, "jobs must be a file of jobs or an iterable"),
     ({"jobs": None}, ArgumentTypeInvalid, "jobs must be a file of jobs .*, not None"),
     ({"approve": allow_at_once}, ArgumentTypeInvalid, "approve must be an async"),

@@ -149,10 +149,12 @@ def _checked(job: Mapping[str, object], where: str) -> Job | list[Problem]:
     """Check a job that a program has made: the types of its fields are still unchecked."""
     fields: dict[str, object] = {}
     for name, value in job.items():
+        if not isinstance(cast("object", name), str):
+            return [Problem(where, "", f"the name of a field must be a str, not {name!r}")]
         try:
             fields[name] = msgspec.to_builtins(value, enc_hook=_plain)
         except (TypeError, NotImplementedError) as error:
-            return [Problem(where, str(name), f"the value is not JSON: {error}")]
+            return [Problem(where, name, f"the value is not JSON: {error}")]
     return _job_of({name: value for name, value in fields.items() if value is not None}, where)
 
 

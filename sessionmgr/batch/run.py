@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack, cast
 
 from sessionmgr.batch.batch import Batch
 from sessionmgr.batch.dry_run import DryRun
 from sessionmgr.batch.in_process import InProcessHost
 from sessionmgr.batch.jobs_file import require_jobs
 from sessionmgr.batch.settings import Settings, kinds, retry_from
-from sessionmgr.manager.arguments import BATCH, require
+from sessionmgr.manager import Manager
+from sessionmgr.manager.arguments import BATCH, Kind, require
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from sessionmgr.batch.host import Host
     from sessionmgr.batch.job import Job
     from sessionmgr.batch.jobs_file import Jobs
-    from sessionmgr.manager import Manager
     from sessionmgr.model import Json
 
 
@@ -65,6 +65,13 @@ class HowTo(TypedDict, total=False):
     """The same, for the options of each provider."""
 
 
+def _is_manager(value: object) -> bool:
+    return isinstance(value, Manager)
+
+
+_MANAGER: Final = {"manager": Kind(_is_manager, "the Manager of an open block", is_required=True)}
+
+
 def run_batch(
     manager: Manager,
     jobs: Jobs,
@@ -84,6 +91,7 @@ def run_batch(
         ValueError: A setting makes no sense.
         TypeError: There is no such setting.
     """
+    require("run_batch", _MANAGER, {"manager": manager})
     require("run_batch", BATCH, {**how, "out": out, "approve": approve})
     require_jobs("run_batch", jobs)
     is_answered = approve is not None or host is not None
@@ -104,6 +112,7 @@ def dry_run(
     Raises:
         ValueError: A setting makes no sense.
     """
+    require("dry_run", _MANAGER, {"manager": manager})
     require("dry_run", BATCH, {**how, "out": out, "approve": approve})
     require_jobs("dry_run", jobs)
     return DryRun(manager, jobs, _settings(how), out, is_answered=approve is not None)

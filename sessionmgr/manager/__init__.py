@@ -13,5 +13,8 @@ from sessionmgr.manager.status import (
     Status as Status,
     StoreStatus as StoreStatus,
 )
-from sessionmgr.manager.stored_records import ProviderPause as ProviderPause
+from sessionmgr.manager.stored_records import (
+    ProviderPause as ProviderPause,
+    SessionSummary as SessionSummary,
+)
 from sessionmgr.manager.text_cursor import TextCursor as TextCursor

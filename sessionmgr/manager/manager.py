@@ -20,6 +20,8 @@ from sessionmgr.errors import (
 )
 from sessionmgr.manager.arguments import (
     MANAGER,
+    MESSAGES,
+    RECORDS,
     SESSION,
     plain_wishes,
     require,
@@ -267,6 +269,7 @@ class Manager(ProviderKnowledge, StoredRecords):
             ProviderUnknown: Its provider is not installed any more.
         """
         given = {"clocks": clocks, "budget": budget, "approve": approve}
+        require("session", RECORDS, {"session_id": session_id})
         require("session", SESSION, given)
         self._tables.require_open("session")
         stored = await self._tables.store.session(session_id)
@@ -303,6 +306,7 @@ class Manager(ProviderKnowledge, StoredRecords):
             NotResumable: A precondition does not hold; it says which.
             StartRefused: The run cannot be started.
         """
+        require("submit_resume", MESSAGES, {"snapshot": snapshot, "message": message})
         wishes = plain_wishes("submit_resume", wishes)
         self._tables.require_open("submit_resume")
         if isinstance(snapshot, str):
@@ -331,6 +335,7 @@ class Manager(ProviderKnowledge, StoredRecords):
             NotResumable: A precondition does not hold; the error names it.
             StartRefused: The run cannot start.
         """
+        require("submit_follow_up", MESSAGES, {"run_id": run_id, "message": message})
         wishes = plain_wishes("submit_follow_up", wishes)
         self._tables.require_open("submit_follow_up")
         store = self._tables.store
@@ -354,6 +359,7 @@ class Manager(ProviderKnowledge, StoredRecords):
             UnknownId: The store knows no such id either.
             StoreSilent: It does not answer when it is asked for the id.
         """
+        require("cancel", RECORDS, {"id": id})
         self._tables.require_here()
         stop = Stop.worded(Cause.CALLER, detail)
         await trio.lowlevel.checkpoint()
@@ -412,7 +418,13 @@ def open_manager(
         TypeError: An argument has a wrong type.
         ValueError: An argument has an invalid value.
     """
-    given = {"clocks": clocks, "budget": budget, "adapters": adapters, "environ": environ}
+    given = {
+        "store": store,
+        "clocks": clocks,
+        "budget": budget,
+        "adapters": adapters,
+        "environ": environ,
+    }
     require("open_manager", MANAGER, given)
     keeping = StoreChild(store)
     presence_name = new_id(Kind.BATCH) if bits is None else new_id(Kind.BATCH, bits)

@@ -17,6 +17,7 @@ from sessionmgr.errors import (
     OtpError,
     ProviderDown,
 )
+from sessionmgr.manager.arguments import PROVIDERS, WISHES, require as require_kinds
 from sessionmgr.manager.plan import Grant, RunWish, absolute, grant_of, readiness
 from sessionmgr.model import UNSUPPORTED, Negotiation, Session, negotiate
 
@@ -72,6 +73,8 @@ class ProviderKnowledge:
         Raises:
             ProviderUnknown: The provider does not exist.
         """
+        asked = {"require": require, "prefer": prefer, "require_native": require_native}
+        require_kinds("negotiate", WISHES, asked)
         self._tables.require_here()
         await trio.lowlevel.checkpoint()
         offered = self._keeping.know(provider).capabilities
@@ -102,6 +105,7 @@ class ProviderKnowledge:
         Raises:
             ProviderUnknown: A provider does not exist.
         """
+        require_kinds("health", PROVIDERS, {"providers": providers})
         self._tables.require_here()
         return await check_up(self._keeping, self._tables, providers)
 

@@ -9,6 +9,7 @@ import trio
 
 from sessionmgr.adapter.run_context import Stop
 from sessionmgr.errors import NotPausable, StoreSilent
+from sessionmgr.manager.arguments import MESSAGES, require
 from sessionmgr.manager.asked import options_of
 from sessionmgr.manager.commands import Message
 from sessionmgr.manager.cursor import Cursor
@@ -119,6 +120,7 @@ class RunHandle:
 
     async def append(self, content: str) -> FollowUp:
         """Give it another message: into the turn that is on, or else as the session's next run."""
+        require("append", MESSAGES, {"content": content})
         self._tables.require_here()
         entry = self._entry
         tree = self._tables.providers.get(entry.run.provider)
@@ -144,6 +146,7 @@ class RunHandle:
             NotPausable: It could not be resumed, or has ended.
             StoreSilent: The manager went down, and its store did not answer.
         """
+        require("pause", MESSAGES, {"message": message})
         self._tables.require_here()
         entry = self._entry
         encode_json(state)  # what is no JSON is the caller's mistake, here and now

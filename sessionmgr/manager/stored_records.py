@@ -11,6 +11,7 @@ import trio
 from msgspec.structs import replace
 
 from sessionmgr.errors import StoreBusy, UnknownId
+from sessionmgr.manager.arguments import RECORDS, require
 from sessionmgr.manager.cost_gaps import costs_of
 from sessionmgr.manager.cursor import Cursor, RunCursor
 from sessionmgr.manager.status import Spent, spent
@@ -18,6 +19,7 @@ from sessionmgr.model import (
     MessageSent,
     Run,
     RunResult,
+    RunStatus,
     Session,
     decode_event,
     decode_run,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.session_supervisor import SessionSupervisor
     from sessionmgr.store import Store
-    from sessionmgr.store.row import StoredRun
+    from sessionmgr.store.row import StoredRun, StoredSession
 
 
 RETRY: Final = 0.1
@@ -56,6 +58,7 @@ class StoredRecords:
         types: Collection[str] | None = None,
     ) -> Cursor:
         """Read a session's events from any number on, and follow new ones."""
+        require("subscribe", RECORDS, {"session_id": session_id, "types": types})
         self._tables.require_here()
         return Cursor(self._tables, session_id, after=after, run_id=run_id, types=types)
 
@@ -64,6 +67,7 @@ class StoredRecords:
 
         An unknown run is reported when the events are read or awaited.
         """
+        require("events", RECORDS, {"run_id": run_id})
         self._tables.require_here()
         return RunCursor(self._tables, run_id)
 
@@ -76,6 +80,7 @@ class StoredRecords:
             UnknownId: The session does not exist.
             LeaseHeld: Another live manager owns it.
         """
+        require("settled", RECORDS, {"session_id": session_id})
         tables = self._tables
         tables.require_here()
         await self._keeping.settle(session_id)
@@ -137,6 +142,7 @@ class StoredRecords:
         Raises:
             UnknownId: The blob does not exist.
         """
+        require("blob", RECORDS, {"sha256": sha256})
         self._tables.require_here()
         return await self._tables.store.blob(sha256)
 
@@ -146,6 +152,7 @@ class StoredRecords:
         Raises:
             UnknownId: The run does not exist.
         """
+        require("result", RECORDS, {"run_id": run_id})
         self._tables.require_here()
         store = self._tables.store
         return (await fold(store, await store.run(run_id))).result()
@@ -156,17 +163,48 @@ class StoredRecords:
         provider: str | None = None,
         state: Literal["open", "closed"] | None = None,
         limit: int = 100,
-    ) -> list[Session]:
-        """Return stored sessions, newest first."""
+    ) -> list[SessionSummary]:
+        """Return stored sessions with the status of their last runs, newest first.
+
+        Args:
+            provider: Only sessions with this provider.
+            state: Only "open" or only "closed" sessions.
+            limit: The maximum number of sessions, by default 100.
+        """
+        filters = {"provider": provider, "state": state, "limit": limit}
+        require("sessions", RECORDS, filters)
         self._tables.require_here()
-        page = await self._tables.store.sessions(provider=provider, state=state, limit=limit)
-        return [session_of(row.body) for row in page.rows]
+        store = self._tables.store
+        page = await store.sessions(provider=provider, state=state, limit=limit)
+        return [await _summary(store, row) for row in page.rows]
 
     async def costs(self, ids: Collection[str]) -> dict[str, Spent]:
         """Return the usage of sessions, runs or providers' sessions; unknown ids are omitted."""
+        require("costs", RECORDS, {"ids": ids})
         self._tables.require_here()
         found = await costs_of(self._tables.store, ids, self._tables.adapters)
         return {id: spent(costs) for id, costs in found.items()}
+
+
+class SessionSummary(Session, frozen=True, kw_only=True):
+    """A stored session and how its last run stands."""
+
+    status: RunStatus | None = None
+    """The status of its last run. If the run's manager died, this stays "running" until a manager
+    continues the session."""
+    run_id: str | None = None
+    """The id of its last run."""
+
+
+async def _summary(store: Store, stored: StoredSession) -> SessionSummary:
+    session = session_of(stored.body)
+    last = await store.runs(session_id=stored.session_id, limit=1)
+    run = last.rows[0] if last.rows else None
+    return SessionSummary(
+        **msgspec.structs.asdict(session),
+        status=None if run is None else RunStatus(run.status),
+        run_id=None if run is None else run.run_id,
+    )
 
 
 def session_of(body: bytes) -> Session:

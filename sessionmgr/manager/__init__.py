@@ -18,3 +18,23 @@ from sessionmgr.manager.stored_records import (
     SessionSummary as SessionSummary,
 )
 from sessionmgr.manager.text_cursor import TextCursor as TextCursor
+
+__all__ = [
+    "Clocks",
+    "Cursor",
+    "FollowUp",
+    "Grant",
+    "Manager",
+    "ProviderPause",
+    "ProviderStatus",
+    "RunHandle",
+    "RunWish",
+    "SessionHandle",
+    "SessionSummary",
+    "Spent",
+    "Status",
+    "StoreStatus",
+    "TextCursor",
+    "ask",
+    "open_manager",
+]

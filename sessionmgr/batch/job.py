@@ -103,6 +103,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
         `env`, `options` and `metadata` are joined name by name; options of another provider than
         the job's are left aside. A prompt, however it is given, takes the place of the default one.
+
+        Args:
+            defaults: The job whose fields apply where this one sets nothing.
         """
         if defaults is None:
             return self

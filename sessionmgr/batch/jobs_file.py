@@ -215,6 +215,10 @@ def unreadable(source: str, error: OSError) -> str:
 async def spool(stream: ReceiveStream, directory: str | Path) -> Path:
     """Store jobs that come as a stream in the batch's directory, and return the file.
 
+    Args:
+        stream: The stream of jobs, one JSON object per line.
+        directory: The directory of the batch.
+
     Raises:
         JobsInvalid: It contains none; existing jobs are left as they are.
     """

@@ -83,13 +83,31 @@ def run_batch(
 ) -> Batch:
     """Do many jobs, some at a time; for use as a block, whose value gives the results.
 
-    `jobs` are a file of JSON, one a line, or `Job`s, or dicts of the same fields. With a directory
-    `out`, the same call again does what is left: the directory is the batch. `approve` answers
-    what agents ask; `host` is where jobs run, if not here.
+    With a directory `out`, the same call again does what is left: the directory is the batch.
+
+    Args:
+        manager: The manager of an open block.
+        jobs: A file with one JSON object per line, or an iterable of `Job`s or dicts of their
+            fields.
+        out: The directory of the batch; by default nothing is stored beside the manager's store.
+        approve: The async function that answers the agents' requests; without one they are denied.
+        host: The host on which the jobs run; by default this process.
+        how: Any of the fields of `HowTo`: `concurrency`, `per_provider`, `retries`, `retry_on`,
+            `retry_from`, `max_failures`, `keep_failed`, `force`, `on_denied`, `ignore_pauses`,
+            `limit`, `only`, `skip`, `defaults`, `sources`, `options`.
 
     Raises:
         ValueError: A setting makes no sense.
         TypeError: There is no such setting.
+
+    Example:
+        ```python
+        async def main() -> None:
+            jobs = [{"id": name, "provider": "shell", "prompt": f"echo {name}"} for name in "abc"]
+            async with open_manager() as manager, run_batch(manager, jobs) as results:
+                async for result in results:
+                    print(result.job, result.status)
+        ```
     """
     require("run_batch", _MANAGER, {"manager": manager})
     require("run_batch", BATCH, {**how, "out": out, "approve": approve})
@@ -108,6 +126,13 @@ def dry_run(
     **how: Unpack[HowTo],
 ) -> DryRun:
     """Say what `run_batch` would do with each job, and do nothing; for use as a block.
+
+    Args:
+        manager: The manager of an open block.
+        jobs: The jobs, as for `run_batch`.
+        out: The directory of the batch, if there is one.
+        approve: The function that would answer the agents' requests.
+        how: The same as those of `run_batch`.
 
     Raises:
         ValueError: A setting makes no sense.

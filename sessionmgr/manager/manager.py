@@ -109,7 +109,11 @@ class Manager(ProviderKnowledge, StoredRecords):
     # --- what its user does with it --------------------------------------------------------------
 
     def new_id(self, kind: Kind) -> str:
-        """Make an id."""
+        """Make an id.
+
+        Args:
+            kind: The kind of record that the id is for.
+        """
         return self._tables.new_id(kind)
 
     def now(self) -> float:
@@ -135,7 +139,18 @@ class Manager(ProviderKnowledge, StoredRecords):
     ) -> SessionHandle:
         """Make a session; it is stored with its first run.
 
-        `session_id` is for callers that must store the id before: `new_id` makes one.
+        Args:
+            provider: The name of an installed provider, such as "claude" or "codex".
+            cwd: The directory in which the agent works; by default the current one.
+            permission_mode: What the agent may do without asking: "default", "accept_edits",
+                "plan", "full_auto" or "dangerously_skip_permissions".
+            model: The model; by default the provider's own choice.
+            clocks: Time limits of its runs, before those of the manager.
+            budget: A limit on the usage of all its runs together; by default there is none.
+            approve: The async function that answers the agent's requests; without one they are
+                denied.
+            metadata: JSON of the caller's own, stored with the session.
+            session_id: An id made by `new_id`, for callers that must store it before.
 
         Raises:
             ProviderUnknown: There is no such provider.
@@ -264,6 +279,14 @@ class Manager(ProviderKnowledge, StoredRecords):
         runs of the session, including those of other managers. With `reopen`, a closed session
         accepts runs of this handle: the first one opens it again.
 
+        Args:
+            session_id: The id of the stored session.
+            clocks: Time limits that override those of the session, for runs of this handle.
+            budget: A budget that overrides that of the session, for runs of this handle.
+            approve: The async function that answers the agent's requests; without one they are
+                denied.
+            reopen: Whether a closed session accepts runs of this handle; by default it does not.
+
         Raises:
             UnknownId: There is none of that id.
             ProviderUnknown: Its provider is not installed any more.
@@ -285,6 +308,12 @@ class Manager(ProviderKnowledge, StoredRecords):
 
         See `submit_resume`.
 
+        Args:
+            snapshot: The snapshot of the paused run, or its id.
+            message: The prompt; by default the snapshot's message, or a request to continue.
+            wishes: The arguments of `SessionHandle.start`. By default they are those of the paused
+                run.
+
         Raises:
             NotResumable: A precondition does not hold; it says which.
             StartRefused: The run cannot be started.
@@ -301,6 +330,12 @@ class Manager(ProviderKnowledge, StoredRecords):
         tools, ...), but for what `wishes` say. Only images and variables of its own have to be
         given again, because they are not stored; if another manager paused the run, also `approve`
         and options with secrets. Its budget and its deadline count from its start.
+
+        Args:
+            snapshot: The snapshot of the paused run, or its id.
+            message: The prompt; by default the snapshot's message, or a request to continue.
+            wishes: The arguments of `SessionHandle.start`. By default they are those of the paused
+                run.
 
         Raises:
             NotResumable: A precondition does not hold; it says which.
@@ -330,6 +365,12 @@ class Manager(ProviderKnowledge, StoredRecords):
         session continues. The new run has the same wishes as the followed one, except for those in
         `wishes`; images, variables and `approve` must be passed again.
 
+        Args:
+            run_id: The id of the finished run.
+            message: The prompt; by default a request to continue.
+            wishes: The arguments of `SessionHandle.start`. By default they are those of the
+                finished run.
+
         Raises:
             UnknownId: The run does not exist.
             NotResumable: A precondition does not hold; the error names it.
@@ -355,6 +396,10 @@ class Manager(ProviderKnowledge, StoredRecords):
     async def cancel(self, id: str, *, detail: str | None = None) -> bool:
         """End a run, or all of a session; False if nothing of it was on here any more.
 
+        Args:
+            id: The id of a run or of a session.
+            detail: The reason, for the record; by default none.
+
         Raises:
             UnknownId: The store knows no such id either.
             StoreSilent: It does not answer when it is asked for the id.
@@ -377,7 +422,11 @@ class Manager(ProviderKnowledge, StoredRecords):
         raise StoreSilent("the store")
 
     async def cancel_all(self, *, detail: str | None = None) -> int:
-        """End everything that is on or waits; return how many runs that were."""
+        """End everything that is on or waits; return how many runs that were.
+
+        Args:
+            detail: The reason, for the record; by default none.
+        """
         self._tables.require_here()
         stop = Stop.worded(Cause.CALLER, detail)
         await trio.lowlevel.checkpoint()
@@ -406,17 +455,36 @@ def open_manager(
 ) -> Manager:
     """Make a session manager, for use as a block.
 
-    `store` is a file, a store of your own, or nothing: then all is forgotten at the end. `adapters`
-    come before those that are installed. `environ` is what children's environments are built from,
-    by default our own as it is now. `now` and `bits` are for simulations: the wall clock, and where
-    ids come from.
-
     While its block lasts, it wraps trio's SIGINT handler, and no other: KeyboardInterrupt is raised
     in the main task, never inside the manager's tasks.
+
+    Args:
+        store: The file of the SQLite store, created if missing, or an open store; by default a
+            store in memory, which is lost at the end of the block.
+        adapters: Adapter classes by their providers' names, which precede the installed ones.
+        clocks: Time limits of all runs, where sessions and runs set none.
+        budget: A limit on the usage of all runs of this manager together; by default there is none.
+        launcher: The launcher of child processes; by default the platform's own.
+        environ: The variables from which the environments of child processes are built; by default
+            those of this process.
+        now: The wall clock, for simulations; by default `time.time`.
+        bits: The source of the random bits of ids, for simulations; by default the system's.
 
     Raises:
         TypeError: An argument has a wrong type.
         ValueError: An argument has an invalid value.
+
+    Example:
+        ```python
+        async def main() -> None:
+            async with open_manager(store="agents.db") as manager:
+                session = await manager.open_session("shell", permission_mode="full_auto")
+                async with session.start("echo hello") as run:
+                    async for event in run:
+                        if event.type == "message_received":
+                            print(event.content)
+                    print((await run.result()).status)
+        ```
     """
     given = {
         "store": store,

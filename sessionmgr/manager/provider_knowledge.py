@@ -39,6 +39,11 @@ class ProviderKnowledge:
     def check(self, provider: str, wish: RunWish, *, cwd: str | Path = ".") -> Grant:
         """Return the grant that a run would get, without starting it.
 
+        Args:
+            provider: The name of the provider.
+            wish: The request of the run.
+            cwd: The directory of the run; by default the current one.
+
         Raises:
             StartRefused: The run would be refused.
             VariableRefused: A child may not get a variable.
@@ -47,6 +52,11 @@ class ProviderKnowledge:
 
     def readiness(self, provider: str, wish: RunWish, *, cwd: str | Path = ".") -> Health:
         """Check whether a run's program is installed and logged in, without starting it.
+
+        Args:
+            provider: The name of the provider.
+            wish: The request of the run.
+            cwd: The directory of the run; by default the current one.
 
         Raises:
             StartRefused: The run would be refused.
@@ -70,6 +80,13 @@ class ProviderKnowledge:
     ) -> Negotiation:
         """Return a run's grant; missing capabilities are part of the answer.
 
+        Args:
+            provider: The name of the provider.
+            require: Capabilities that the run needs.
+            prefer: Capabilities that the run uses if they are available.
+            require_native: Capabilities that the provider itself must have, without emulation by
+                the adapter.
+
         Raises:
             ProviderUnknown: The provider does not exist.
         """
@@ -83,6 +100,10 @@ class ProviderKnowledge:
     def supports(self, provider: str, capability: str) -> bool:
         """Return whether a provider has a capability, natively or by the adapter's emulation.
 
+        Args:
+            provider: The name of the provider.
+            capability: The name of the capability, such as "resume".
+
         Raises:
             ProviderUnknown: The provider does not exist.
         """
@@ -91,6 +112,9 @@ class ProviderKnowledge:
 
     def runs_commands(self, provider: str) -> bool:
         """Return whether a provider's prompts are commands, which run without an agent's judgement.
+
+        Args:
+            provider: The name of the provider.
 
         Raises:
             ProviderUnknown: The provider does not exist.
@@ -101,6 +125,9 @@ class ProviderKnowledge:
         """Check whether these providers, or all installed ones, are usable now.
 
         A provider that crashes or does not answer within the `start` clock fails; `detail` says so.
+
+        Args:
+            providers: The names of the providers; by default all.
 
         Raises:
             ProviderUnknown: A provider does not exist.

@@ -109,17 +109,29 @@ class RunHandle:
         return entry.run.result()
 
     def cancel(self, detail: str | None = None) -> bool:
-        """Have it end; False if that is settled already."""
+        """Have it end; False if that is settled already.
+
+        Args:
+            detail: The reason, for the record; by default none.
+        """
         self._tables.require_here()
         return self._entry.end(Stop.worded(Cause.CALLER, detail))
 
     def supersede(self, detail: str | None = None) -> bool:
-        """Have it end because a newer attempt at the same has taken over."""
+        """Have it end because a newer attempt at the same has taken over.
+
+        Args:
+            detail: The reason, for the record; by default none.
+        """
         self._tables.require_here()
         return self._entry.end(Stop(cause=Cause.NEWER_ATTEMPT, detail=detail))
 
     async def append(self, content: str) -> FollowUp:
-        """Give it another message: into the turn that is on, or else as the session's next run."""
+        """Give it another message: into the turn that is on, or else as the session's next run.
+
+        Args:
+            content: The message, which must not be empty.
+        """
         require("append", MESSAGES, {"content": content})
         self._tables.require_here()
         entry = self._entry
@@ -141,6 +153,11 @@ class RunHandle:
         self, *, node: str | None = None, state: Json = None, message: str | None = None
     ) -> Snapshot:
         """Interrupt it so that it can go on later; `node` and `state` are the caller's own.
+
+        Args:
+            node: The caller's own name for the step that the run was in.
+            state: JSON of the caller's own, stored in the snapshot.
+            message: The prompt with which the run resumes; by default a request to continue.
 
         Raises:
             NotPausable: It could not be resumed, or has ended.
@@ -180,7 +197,11 @@ class RunHandle:
             raise NotPausable(self.id, "the provider has not named its session yet")
 
     async def leave(self, *, early: bool) -> None:
-        """Leave the block of the run: what is not over is cancelled, and its end waited for."""
+        """Leave the block of the run: what is not over is cancelled, and its end waited for.
+
+        Args:
+            early: Whether an exception leaves the block.
+        """
         entry = self._entry
         if not entry.is_over:
             detail = "its block was left by an exception" if early else "its block was left"

@@ -57,7 +57,15 @@ class StoredRecords:
         run_id: str | None = None,
         types: Collection[str] | None = None,
     ) -> Cursor:
-        """Read a session's events from any number on, and follow new ones."""
+        """Read a session's events from any number on, and follow new ones.
+
+        Args:
+            session_id: The id of the session.
+            after: The number of the last event to skip; by default the cursor begins with the first
+                one.
+            run_id: Only events of this run.
+            types: Only events of these types, such as ["run_completed"].
+        """
         require("subscribe", RECORDS, {"session_id": session_id, "types": types})
         self._tables.require_here()
         return Cursor(self._tables, session_id, after=after, run_id=run_id, types=types)
@@ -66,6 +74,9 @@ class StoredRecords:
         """Read the stored events of one run.
 
         An unknown run is reported when the events are read or awaited.
+
+        Args:
+            run_id: The id of the run.
         """
         require("events", RECORDS, {"run_id": run_id})
         self._tables.require_here()
@@ -75,6 +86,9 @@ class StoredRecords:
         """Return a session's runs, newest first, after ending those whose manager is gone.
 
         Runs that are active here are returned as they are.
+
+        Args:
+            session_id: The id of the session.
 
         Raises:
             UnknownId: The session does not exist.
@@ -93,17 +107,29 @@ class StoredRecords:
         return await stored_pauses(self._tables.store, self._tables.milliseconds() / 1000)
 
     async def pause_provider(self, provider: str, pause: ProviderPause | None) -> None:
-        """Pause a provider for all batches on this store; None ends the pause."""
+        """Pause a provider for all batches on this store; None ends the pause.
+
+        Args:
+            provider: The name of the provider.
+            pause: The pause, or None to end it.
+        """
         self._tables.require_here()
         await store_pause(self._tables.store, provider, pause)
 
     async def has_mark(self, mark: str) -> bool:
-        """Return whether this mark is in the store."""
+        """Return whether this mark is in the store.
+
+        Args:
+            mark: The text of the mark.
+        """
         self._tables.require_here()
         return await self._tables.store.meta(f"mark/{mark}") is not None
 
     async def put_mark(self, mark: str) -> None:
         """Put a mark into the store, by which it is known again.
+
+        Args:
+            mark: The text of the mark.
 
         Raises:
             StoreError: The store cannot be written; a locked one is waited for as long as by runs.
@@ -122,7 +148,11 @@ class StoredRecords:
                 await trio.sleep(RETRY)
 
     async def has_any_session(self, ids: Collection[str]) -> bool:
-        """Return whether one of these sessions is stored."""
+        """Return whether one of these sessions is stored.
+
+        Args:
+            ids: Ids of sessions.
+        """
         self._tables.require_here()
         for session_id in ids:
             with suppress(UnknownId):
@@ -139,6 +169,9 @@ class StoredRecords:
     async def blob(self, sha256: str) -> bytes:
         """Return the blob with a hash, such as an image.
 
+        Args:
+            sha256: The hash, such as the `blob` of an image of a result.
+
         Raises:
             UnknownId: The blob does not exist.
         """
@@ -148,6 +181,9 @@ class StoredRecords:
 
     async def result(self, run_id: str) -> RunResult:
         """Return the stored part of a run's result.
+
+        Args:
+            run_id: The id of the run.
 
         Raises:
             UnknownId: The run does not exist.
@@ -179,7 +215,11 @@ class StoredRecords:
         return [await _summary(store, row) for row in page.rows]
 
     async def costs(self, ids: Collection[str]) -> dict[str, Spent]:
-        """Return the usage of sessions, runs or providers' sessions; unknown ids are omitted."""
+        """Return the usage of sessions, runs or providers' sessions; unknown ids are omitted.
+
+        Args:
+            ids: Ids of sessions and runs, or provider sessions.
+        """
         require("costs", RECORDS, {"ids": ids})
         self._tables.require_here()
         found = await costs_of(self._tables.store, ids, self._tables.adapters)

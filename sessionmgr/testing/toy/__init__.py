@@ -7,8 +7,3 @@ adapter has. `sessionmgr/adapter/README.md` walks through them. It is not instal
 
 from sessionmgr.testing.toy.adapter import ToyAdapter as ToyAdapter
 from sessionmgr.testing.toy.options import ToyOptions as ToyOptions
-
-__all__ = [
-    "ToyAdapter",
-    "ToyOptions",
-]

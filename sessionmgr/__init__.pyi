@@ -24,6 +24,7 @@ from sessionmgr.manager import (
     Manager as Manager,
     RunHandle as RunHandle,
     SessionHandle as SessionHandle,
+    ask as ask,
     open_manager as open_manager,
 )
 from sessionmgr.model import (
@@ -32,3 +33,34 @@ from sessionmgr.model import (
     RunStatus as RunStatus,
     Snapshot as Snapshot,
 )
+
+__all__ = [
+    "Allow",
+    "ApprovalRequest",
+    "Budget",
+    "CapabilityMissing",
+    "Clocks",
+    "Decision",
+    "Deny",
+    "FollowUp",
+    "Job",
+    "Manager",
+    "ManagerDown",
+    "NotInTrio",
+    "NotPausable",
+    "NotResumable",
+    "PermissionMode",
+    "PermissionRefused",
+    "ProviderAdapter",
+    "RunContext",
+    "RunHandle",
+    "RunResult",
+    "RunStatus",
+    "SessionHandle",
+    "SessionmgrError",
+    "Snapshot",
+    "StartRefused",
+    "ask",
+    "open_manager",
+    "run_batch",
+]

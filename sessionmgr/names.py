@@ -22,6 +22,8 @@ def lazily(
     def found(name: str) -> object:
         if name in inner:
             return import_module(f"{package}.{name}")
+        if name == "__all__":
+            return sorted(homes)
         home = homes.get(name)
         if home is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
@@ -53,6 +55,7 @@ PUBLIC: Final = {
         "Manager",
         "RunHandle",
         "SessionHandle",
+        "ask",
         "open_manager",
     ),
     "sessionmgr.model": ("PermissionMode", "RunResult", "RunStatus", "Snapshot"),

@@ -73,11 +73,35 @@ def test_a_module_begins_with_what_it_is_about(name: str) -> None:
     assert (importlib.import_module(name).__doc__ or "").strip()
 
 
-def test_the_top_of_a_package_holds_imports_and_nothing_else() -> None:
-    tops = [top for package in PACKAGES for top in home(package).rglob("__init__.py")]
+def test_the_top_of_a_package_holds_imports_and_their_list_and_nothing_else() -> None:
+    tops = [top for package in PACKAGES for top in home(package).rglob("__init__.py*")]
     for top in tops:
-        statements = ast.parse(top.read_text(encoding="utf-8")).body[1:]
-        assert all(isinstance(statement, ast.ImportFrom) for statement in statements), top
+        statements = ast.parse(top.read_text(encoding="utf-8")).body
+        imported: list[str | None] = []
+        listed: list[str] | None = None
+        for number, statement in enumerate(statements):
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str())) if number == 0:
+                    pass
+                case ast.ImportFrom(names=names):
+                    imported += [each.asname for each in names]
+                case ast.Assign(targets=[ast.Name(id="__all__")], value=value):
+                    listed = ast.literal_eval(value)
+                case _:
+                    pytest.fail(f"{top}:{statement.lineno} is neither an import nor __all__")
+        if listed is not None:
+            assert sorted(listed) == sorted(filter(None, imported)), top
+
+
+@pytest.mark.parametrize(
+    "name",
+    "adapter batch manager model otp process store testing wire".split(),
+)
+def test_a_public_package_lists_its_names(name: str) -> None:
+    for package in (sessionmgr, importlib.import_module(f"sessionmgr.{name}")):
+        assert package.__all__
+        for each in package.__all__:
+            assert hasattr(package, each)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +122,7 @@ def test_what_checkers_are_told_of_a_package_is_what_it_has(
         if isinstance(statement, ast.ImportFrom)
     }
     assert told == public
+    assert sorted(package.__all__) == sorted(name for names in public.values() for name in names)
     for module, names in told.items():
         for name in names:
             assert getattr(package, name) is getattr(importlib.import_module(str(module)), name)

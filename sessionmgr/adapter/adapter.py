@@ -124,21 +124,37 @@ class ProviderAdapter(Actor):
 
         It may be cancelled anywhere, after `interrupt` has had its time. To raise is to crash this
         run alone.
+
+        Args:
+            run: The context of the run: its prompt and options, and the calls that report events.
         """
         raise NotImplementedError
 
     async def interrupt(self, run: RunContext) -> None:
-        """Ask the provider to end the run; `run` goes on beside it, and reads what it says."""
+        """Ask the provider to end the run; `run` goes on beside it, and reads what it says.
+
+        Args:
+            run: The context of the run.
+        """
         raise NotImplementedError
 
     async def append(self, run: RunContext, content: str, message_id: str) -> bool:
-        """Give a message to the turn that runs; False if there is no turn for it any more."""
+        """Give a message to the turn that runs; False if there is no turn for it any more.
+
+        Args:
+            run: The context of the run.
+            content: The message.
+            message_id: The id of the message in the record.
+        """
         raise NotImplementedError
 
     def release(self, provider_session_id: str) -> None:
         """Release what is kept for a provider session's next run: none is expected soon.
 
         It does not wait. A later run starts what it needs.
+
+        Args:
+            provider_session_id: The provider's id of its session.
         """
         return
 
@@ -147,7 +163,11 @@ class ProviderAdapter(Actor):
         return Health()
 
     async def handle_cast(self, message: Cast, /) -> Continue | None:
-        """Start a run's task or its interruption, or release a session."""
+        """Start a run's task or its interruption, or release a session.
+
+        Args:
+            message: The message.
+        """
         match message:
             case StartRun(task=task, run=run, gone=gone):
                 if task.context is run:  # else the branch has sent it anew
@@ -164,7 +184,12 @@ class ProviderAdapter(Actor):
         return None
 
     async def handle_call(self, message: object, caller: Caller, /) -> object:
-        """Start a task that answers."""
+        """Start a task that answers.
+
+        Args:
+            message: The message.
+            caller: The caller, who waits for the answer.
+        """
         match message:
             case Append(limit=limit):
                 self._answer(caller, limit, partial(self._append, message))
@@ -197,12 +222,21 @@ class ProviderAdapter(Actor):
 
         It reads only files and `env`, the environment of its programs, and starts nothing. By
         itself it knows of no program and says `ok`; see `program_health` of the kit.
+
+        Args:
+            options: The options of the run.
+            env: The environment of the provider's programs.
+            cwd: The directory of the run.
         """
         return Health()
 
     @classmethod
     def declares(cls, environ: Mapping[str, str]) -> Declared:
-        """Say which variables of ours its programs are to have, where ours are `environ`."""
+        """Say which variables of ours its programs are to have, where ours are `environ`.
+
+        Args:
+            environ: The variables of the manager.
+        """
         return cls.environment
 
     @classmethod
@@ -210,12 +244,19 @@ class ProviderAdapter(Actor):
         """Say what could never go well, where that is known before anything is started.
 
         As `field: why`; a run finds out for itself as well.
+
+        Args:
+            spec: The specification of the run.
         """
         return None
 
     @classmethod
     def offers(cls, options: Options) -> Capabilities:
-        """Say what it can do for a run with these options: never more than its `capabilities`."""
+        """Say what it can do for a run with these options: never more than its `capabilities`.
+
+        Args:
+            options: The options of the run.
+        """
         return cls.capabilities
 
     @classmethod

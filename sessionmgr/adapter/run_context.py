@@ -58,7 +58,11 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise ValueError(f"a budget cannot be {self.tokens!r} tokens")
 
     def over(self, outer: Budget) -> Budget:
-        """Return this budget, with what `outer` says where this says nothing."""
+        """Return this budget, with what `outer` says where this says nothing.
+
+        Args:
+            outer: The budget that applies where this one sets nothing.
+        """
         if self.usd is None and self.tokens is None:
             return outer
         return Budget(
@@ -247,6 +251,9 @@ class RunContext:
         That counts from now on, where it is less than what the adapter is said to have: for runs
         that are started later, and for this one. If it requires what is missing, it ends here, as
         `capability_missing`. Best told before `run_started`, which then says it, too.
+
+        Args:
+            live: The support of each capability, by its name.
         """
         if self._narrow is not None:
             self._narrow(live)
@@ -259,6 +266,11 @@ class RunContext:
         `size` is the number of bytes that were read for it, if that is known. `blobs` are the
         images that the events name by their sha256: they are stored before any of these events is
         visible.
+
+        Args:
+            events: The events, in their order.
+            size: The number of bytes that were read for them, if known.
+            blobs: The images that the events name by their hashes.
         """
         self._control.alive()
         if events or blobs:
@@ -269,7 +281,12 @@ class RunContext:
         await self._inbox.room()
 
     async def emit(self, *events: Event, blobs: Sequence[bytes] = ()) -> None:
-        """Tell what happened, in this order; `blobs` are the images that it names."""
+        """Tell what happened, in this order; `blobs` are the images that it names.
+
+        Args:
+            events: The events, in their order.
+            blobs: The images that the events name by their hashes.
+        """
         self.emit_nowait(*events, blobs=blobs)
         await self._inbox.room()
 
@@ -281,7 +298,12 @@ class RunContext:
         await self._inbox.recorded()
 
     async def finish(self, *, stop_reason: str | None = None, structured: Json = None) -> None:
-        """Tell that the run is done, and well. What has been claimed by others stays theirs."""
+        """Tell that the run is done, and well. What has been claimed by others stays theirs.
+
+        Args:
+            stop_reason: The provider's own reason, if it names one.
+            structured: The structured output, if the run asked for it.
+        """
         self._end(
             Stop(cause=Cause.PROVIDER),
             RunCompleted(stop_reason=stop_reason, structured=structured),
@@ -289,7 +311,12 @@ class RunContext:
         await self.room()
 
     async def fail(self, failure: Failure, *, stop_reason: str | None = None) -> None:
-        """Tell that the run went wrong. A rate limit that nobody waits for is such an end, too."""
+        """Tell that the run went wrong. A rate limit that nobody waits for is such an end, too.
+
+        Args:
+            failure: The failure.
+            stop_reason: The provider's own reason, if it names one.
+        """
         if len(failure.message) > LONGEST_MESSAGE:
             message = f"{failure.message[:LONGEST_MESSAGE]}…"
             failure = msgspec.structs.replace(failure, message=message)
@@ -311,6 +338,9 @@ class RunContext:
         """Have the run end because a deadline of the provider's own has passed.
 
         As with a cancel, `interrupt` is called, and what has been claimed by others stays theirs.
+
+        Args:
+            detail: The deadline that has passed.
         """
         self._control.end(Stop.worded(Cause.DEADLINE, detail))
 
@@ -319,6 +349,9 @@ class RunContext:
 
         They are also removed from all events. Use this for a text that is cut before it is told:
         a part of a secret is not recognized.
+
+        Args:
+            text: The text.
         """
         return self._control.redact(text)
 
@@ -326,5 +359,8 @@ class RunContext:
         """Ask whether the agent may do something, and wait for the answer, which has been stored.
 
         To be cancelled here means that the provider no longer wants to know.
+
+        Args:
+            request: The question.
         """
         return await self._control.ask(request)

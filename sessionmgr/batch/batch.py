@@ -288,7 +288,11 @@ class Batch:
         return Results(self, self._conductor, self._first)
 
     async def page(self, after: int) -> list[tuple[int, bytes]]:
-        """Return some ends after that number, as they stand in the ledger."""
+        """Return some ends after that number, as they stand in the ledger.
+
+        Args:
+            after: The number of the last end to skip.
+        """
         assert self._executor is not None
         ledger = self._ledger
         if ledger is None:
@@ -303,7 +307,11 @@ class Batch:
         return self.summary()
 
     def stop(self, detail: str | None = None) -> None:
-        """Start nothing more, and have what is on end, politely; results say that it has."""
+        """Start nothing more, and have what is on end, politely; results say that it has.
+
+        Args:
+            detail: The reason, for the record; by default "stopped".
+        """
         self._stopped = detail or "stopped"
         if self._conductor is not None:
             self._conductor.stop(detail)

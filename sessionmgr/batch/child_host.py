@@ -115,11 +115,19 @@ class ChildHost:
         return self._child.process.pid
 
     def readiness(self, job: Job) -> Health:
-        """Leave the check to the child, which has its own adapters."""
+        """Leave the check to the child, which has its own adapters.
+
+        Args:
+            job: The job.
+        """
         return Health()
 
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Have a child as long as this lasts."""
+        """Have a child as long as this lasts.
+
+        Args:
+            task_status: The status by which the caller learns of the start.
+        """
         async with trio.open_nursery() as self._nursery:
             await self._start(self._nursery)
             task_status.started()
@@ -154,15 +162,29 @@ class ChildHost:
     # --- what a batch asks of it -----------------------------------------------------------------
 
     async def submit(self, work: Work) -> None:
-        """Have an attempt taken up."""
+        """Have an attempt taken up.
+
+        Args:
+            work: The attempt and its job.
+        """
         await self._tell(Submit(work=work))
 
     async def cancel(self, job: str, attempt: int, detail: str | None) -> None:
-        """Have an attempt end."""
+        """Have an attempt end.
+
+        Args:
+            job: The id of the job.
+            attempt: The number of the attempt.
+            detail: The reason, for the record.
+        """
         await self._tell(Cancel(job=job, attempt=attempt, detail=detail))
 
     async def renew(self, seconds: float) -> None:
-        """Have it go on."""
+        """Have it go on.
+
+        Args:
+            seconds: Seconds from now.
+        """
         await self._tell(Renew(seconds=seconds))
 
     async def _tell(self, message: Message) -> None:
@@ -170,7 +192,11 @@ class ChildHost:
         await self._child.tell(message)
 
     async def follow(self, after: int) -> Sequence[Report]:
-        """Wait for reports; what was read before a loss is told first."""
+        """Wait for reports; what was read before a loss is told first.
+
+        Args:
+            after: The number of the last report that is settled.
+        """
         await trio.lowlevel.checkpoint()
         child = self._child
         assert child is not None
@@ -184,7 +210,12 @@ class ChildHost:
         return tuple(child.reports)
 
     def activity(self, job: str, attempt: int) -> Activity | None:
-        """Return what an attempt is at, as it was last told."""
+        """Return what an attempt is at, as it was last told.
+
+        Args:
+            job: The id of the job.
+            attempt: The number of the attempt.
+        """
         found = self._child.activities.get((job, attempt)) if self._child else None
         if found is None:
             return None

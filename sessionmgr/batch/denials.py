@@ -39,7 +39,11 @@ def denials_of(result: RunResult) -> tuple[PermissionDenial, ...]:
 
 
 def job_denials(result: JobResult) -> list[JobDenial]:
-    """Return a job's denials with the job's name."""
+    """Return a job's denials with the job's name.
+
+    Args:
+        result: The result of the job.
+    """
     return [
         JobDenial(
             job=result.job,

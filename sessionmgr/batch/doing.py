@@ -92,6 +92,11 @@ class Doing:
 
 
 def label(name: str, tool_input: Json) -> str:
-    """Return a tool and the most telling of its input, on one line."""
+    """Return a tool and the most telling of its input, on one line.
+
+    Args:
+        name: The name of the tool.
+        tool_input: The input of its call.
+    """
     said = tool_summary(tool_input, WIDTH)
     return f"{name}: {said}" if said else name

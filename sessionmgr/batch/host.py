@@ -75,17 +75,28 @@ class Host(Protocol):
     """Where attempts are made."""
 
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Be there for as long as this is not cancelled; leave nothing behind."""
+        """Be there for as long as this is not cancelled; leave nothing behind.
+
+        Args:
+            task_status: The status by which the caller learns of the start.
+        """
         ...
 
     def readiness(self, job: Job) -> Health:
-        """Report whether a job's provider is usable; called before the first attempt."""
+        """Report whether a job's provider is usable; called before the first attempt.
+
+        Args:
+            job: The job.
+        """
         ...
 
     async def submit(self, work: Work) -> None:
         """Take up an attempt. A refusal is reported like any other end.
 
         A cancel leaves it as it is: what is on record as begun has been told here.
+
+        Args:
+            work: The attempt and its job.
 
         Raises:
             HostLost: It may or may not have been taken up.
@@ -95,6 +106,11 @@ class Host(Protocol):
     async def cancel(self, job: str, attempt: int, detail: str | None) -> None:
         """Have an attempt end; that it has is reported.
 
+        Args:
+            job: The id of the job.
+            attempt: The number of the attempt.
+            detail: The reason, for the record.
+
         Raises:
             HostLost: Whatever ran there has ended, or will by itself.
         """
@@ -102,6 +118,9 @@ class Host(Protocol):
 
     async def follow(self, after: int) -> Sequence[Report]:
         """Wait for reports numbered above `after` and return them; those up to it are settled.
+
+        Args:
+            after: The number of the last report that is settled.
 
         Raises:
             HostLost: There will be no more.
@@ -111,13 +130,21 @@ class Host(Protocol):
     async def renew(self, seconds: float) -> None:
         """Have it go on for so long, at least, if nothing more is heard of the batch.
 
+        Args:
+            seconds: Seconds from now.
+
         Raises:
             HostLost: It is no more.
         """
         ...
 
     def activity(self, job: str, attempt: int) -> Activity | None:
-        """Return what an attempt is at, as far as is known here and now."""
+        """Return what an attempt is at, as far as is known here and now.
+
+        Args:
+            job: The id of the job.
+            attempt: The number of the attempt.
+        """
         ...
 
     async def restore(self) -> None:

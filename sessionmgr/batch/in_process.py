@@ -88,7 +88,11 @@ class InProcessHost:
         self._lease = trio.CancelScope()
 
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
-        """Hold the tasks in which attempts are followed."""
+        """Hold the tasks in which attempts are followed.
+
+        Args:
+            task_status: The status by which the caller learns of the start.
+        """
         try:
             async with trio.open_nursery() as self._nursery:
                 task_status.started()
@@ -109,11 +113,19 @@ class InProcessHost:
                     self._cancel(part, "the batch no longer responds")
 
     def readiness(self, job: Job) -> Health:
-        """Report whether the manager can use a job's provider."""
+        """Report whether the manager can use a job's provider.
+
+        Args:
+            job: The job.
+        """
         return readiness_of(self._manager, job)
 
     async def submit(self, work: Work) -> None:
-        """Start an attempt; whatever is on of an earlier one at the same job ends for it."""
+        """Start an attempt; whatever is on of an earlier one at the same job ends for it.
+
+        Args:
+            work: The attempt and its job.
+        """
         await trio.lowlevel.cancel_shielded_checkpoint()
         if self._nursery is None:
             raise HostLost(ENDED)
@@ -126,7 +138,13 @@ class InProcessHost:
         self._nursery.start_soon(self._play, part)
 
     async def cancel(self, job: str, attempt: int, detail: str | None) -> None:
-        """Have an attempt end."""
+        """Have an attempt end.
+
+        Args:
+            job: The id of the job.
+            attempt: The number of the attempt.
+            detail: The reason, for the record.
+        """
         await trio.lowlevel.checkpoint()
         part = self._parts.get((job, attempt))
         if part is not None:
@@ -138,7 +156,11 @@ class InProcessHost:
         part.end_run()
 
     async def follow(self, after: int) -> Sequence[Report]:
-        """Wait for reports."""
+        """Wait for reports.
+
+        Args:
+            after: The number of the last report that is settled.
+        """
         await trio.lowlevel.checkpoint()
         while self._reports and self._reports[0][0] <= after:
             self._reports.popleft()
@@ -149,12 +171,21 @@ class InProcessHost:
         return tuple(self._reports)
 
     async def renew(self, seconds: float) -> None:
-        """Set back the clock that ends all attempts."""
+        """Set back the clock that ends all attempts.
+
+        Args:
+            seconds: Seconds from now.
+        """
         await trio.lowlevel.checkpoint()
         self._lease.deadline = trio.current_time() + seconds
 
     def activity(self, job: str, attempt: int) -> Activity | None:
-        """Return what an attempt is at."""
+        """Return what an attempt is at.
+
+        Args:
+            job: The id of the job.
+            attempt: The number of the attempt.
+        """
         part = self._parts.get((job, attempt))
         return None if part is None else part.activity()
 

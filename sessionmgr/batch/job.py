@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias, cast
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from sessionmgr.model import Json, PermissionMode, encode_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from sessionmgr.model import PermissionModeName
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
@@ -55,11 +58,54 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     metadata: dict[str, Json] | None = None
     """The caller's own; it is found again in the result."""
 
+    if TYPE_CHECKING:  # what the fields accept; each is stored as the type declared above
+
+        def __init__(
+            self,
+            *,
+            id: str,
+            prompt: str | None = None,
+            prompt_file: str | Path | None = None,
+            provider: str | None = None,
+            model: str | None = None,
+            effort: str | None = None,
+            cwd: str | Path | None = None,
+            permission_mode: PermissionMode | PermissionModeName | None = None,
+            tools_allowed: Collection[str] | None = None,
+            tools_denied: Collection[str] | None = None,
+            require: Collection[str] | None = None,
+            prefer: Collection[str] | None = None,
+            system_prompt: str | None = None,
+            max_turns: int | None = None,
+            deadline: float | None = None,
+            budget_usd: float | None = None,
+            schema: Mapping[str, object] | None = None,
+            images: Collection[str | Path] | None = None,
+            env: Mapping[str, str] | None = None,
+            options: Mapping[str, object] | None = None,
+            metadata: Mapping[str, object] | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        """Store paths, collections, mappings and modes as the fields' types.
+
+        Values of other types stay as they are: the batch refuses them with the job's place.
+        """
+        for name, plain in _PLAIN_TYPES.items():
+            value = getattr(self, name)
+            if value is not None:
+                stored = plain(value)
+                if stored is not value:
+                    force_setattr(self, name, stored)
+
     def over(self, defaults: Job | None) -> Job:
         """Return this job, with what `defaults` say where it says nothing.
 
         `env`, `options` and `metadata` are joined name by name; options of another provider than
         the job's are left aside. A prompt, however it is given, takes the place of the default one.
+
+        Args:
+            defaults: The job whose fields apply where this one sets nothing.
         """
         if defaults is None:
             return self
@@ -79,6 +125,54 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         return Job(**{**outer, **said})
 
 
+_MODES: Final = frozenset(mode.value for mode in PermissionMode)
+
+
+def _path(value: object) -> object:
+    return os.fspath(cast("os.PathLike[str]", value)) if _is(value, os.PathLike) else value
+
+
+def _mode(value: object) -> object:
+    return PermissionMode(value) if isinstance(value, str) and value in _MODES else value
+
+
+def _names(value: object) -> object:
+    if _is(value, tuple, str, bytes, Mapping) or not _is(value, Collection):
+        return value
+    return tuple(cast("Collection[object]", value))
+
+
+def _paths(value: object) -> object:
+    names = _names(value)
+    if not _is(names, tuple):
+        return names
+    return tuple(map(_path, cast("tuple[object, ...]", names)))
+
+
+def _object(value: object) -> object:
+    if _is(value, dict) or not _is(value, Mapping):
+        return value
+    return dict(cast("Mapping[str, object]", value))
+
+
+def _is(value: object, *types: type[object]) -> bool:
+    return isinstance(value, types)
+
+
+_PLAIN_TYPES: Final[Mapping[str, Callable[[object], object]]] = {
+    "prompt_file": _path,
+    "cwd": _path,
+    "permission_mode": _mode,
+    "tools_allowed": _names,
+    "tools_denied": _names,
+    "require": _names,
+    "prefer": _names,
+    "images": _paths,
+    "schema": _object,
+    "env": _object,
+    "options": _object,
+    "metadata": _object,
+}
 FIELDS: Final = Job.__struct_fields__
 _JOINED: Final = ("env", "options", "metadata")
 _SETS: Final = frozenset({"tools_allowed", "tools_denied", "require", "prefer"})

@@ -30,8 +30,8 @@ from sessionmgr.process.private_path import make_private_directory, private_open
 if TYPE_CHECKING:
     from trio.abc import ReceiveStream
 
-Jobs: TypeAlias = str | Path | Iterable[Job]
-"""A file of them, or themselves."""
+Jobs: TypeAlias = str | Path | Iterable[Job | Mapping[str, object]]
+"""A file of them, or themselves; a mapping has the fields of a line of the file."""
 
 LONGEST: Final = 64 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
@@ -55,8 +55,8 @@ def require_jobs(call: str, jobs: Jobs) -> None:
 
 
 def _require_job(call: str, number: int, job: object) -> None:
-    if not isinstance(job, Job):
-        wanted = "a Job, such as Job(id='a', prompt='…')"
+    if not isinstance(job, Job | Mapping):
+        wanted = "a Job, such as Job(id='a', prompt='…'), or a dict of its fields"
         raise ArgumentTypeInvalid(call, f"jobs[{number}]", job, wanted)
 
 
@@ -92,7 +92,8 @@ class Source:
         else:
             for line, job in enumerate(self._jobs, _BEGIN):
                 _require_job("jobs", line - _BEGIN, job)
-                yield line, _checked(job, self.place(line))
+                fields = msgspec.structs.asdict(job) if isinstance(job, Job) else job
+                yield line, _checked(fields, self.place(line))
 
     def require_jobs_file(self) -> None:
         """Refuse a file of another format; an unreadable file passes.
@@ -144,15 +145,30 @@ def parse_job(data: bytes, where: str) -> Job | list[Problem]:
     return _job_of(fields, where)
 
 
-def _checked(job: Job, where: str) -> Job | list[Problem]:
+def _checked(job: Mapping[str, object], where: str) -> Job | list[Problem]:
     """Check a job that a program has made: the types of its fields are still unchecked."""
     fields: dict[str, object] = {}
-    for name, value in msgspec.structs.asdict(job).items():
+    for name, value in job.items():
+        if not isinstance(cast("object", name), str):
+            return [Problem(where, "", f"the name of a field must be a str, not {name!r}")]
         try:
-            fields[name] = msgspec.to_builtins(value)
-        except TypeError as error:
+            fields[name] = msgspec.to_builtins(value, enc_hook=_plain)
+        except (TypeError, NotImplementedError) as error:
             return [Problem(where, name, f"the value is not JSON: {error}")]
     return _job_of({name: value for name, value in fields.items() if value is not None}, where)
+
+
+def _plain(value: object) -> object:
+    """Convert a path or a mapping, of which JSON has none.
+
+    Raises:
+        TypeError: The value is neither.
+    """
+    if isinstance(value, os.PathLike):
+        return os.fspath(cast("os.PathLike[str]", value))
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, object]", value))
+    raise TypeError(f"objects of type {type(value).__name__} are not supported")
 
 
 def _job_of(fields: dict[str, object], where: str) -> Job | list[Problem]:
@@ -198,6 +214,10 @@ def unreadable(source: str, error: OSError) -> str:
 
 async def spool(stream: ReceiveStream, directory: str | Path) -> Path:
     """Store jobs that come as a stream in the batch's directory, and return the file.
+
+    Args:
+        stream: The stream of jobs, one JSON object per line.
+        directory: The directory of the batch.
 
     Raises:
         JobsInvalid: It contains none; existing jobs are left as they are.

@@ -13,7 +13,12 @@ from sessionmgr.batch.problems import Problem
 
 
 def complete_job(job: Job, where: str) -> Job | Problem:
-    """Return a job with the contents of its files and its resolved paths."""
+    """Return a job with the contents of its files and its resolved paths.
+
+    Args:
+        job: The job.
+        where: The place of the job, for messages.
+    """
     if job.provider is None:
         why = 'missing "provider", and there is no default (-p PROVIDER)'
         return Problem(where, "", why)

@@ -126,12 +126,19 @@ def _in_words(error: OSError) -> str:
 
 
 def is_begun(out: str | Path) -> bool:
-    """Return whether that directory contains a batch."""
+    """Return whether that directory contains a batch.
+
+    Args:
+        out: The directory.
+    """
     return (Path(out) / LEDGER).exists()
 
 
 def require_idle(out: str | Path) -> None:
     """Make sure that nobody works in a batch's directory, if there is one.
+
+    Args:
+        out: The directory.
 
     Raises:
         BatchBusy: Somebody does.

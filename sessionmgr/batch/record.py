@@ -25,6 +25,9 @@ class JobRecord(msgspec.Struct, frozen=True):
 def batch_id(out: str | Path) -> str | None:
     """Return the id of the batch in a directory; None if it contains none.
 
+    Args:
+        out: The directory of the batch.
+
     Raises:
         LedgerUnusable: Its ledger is unreadable.
     """
@@ -36,6 +39,10 @@ def batch_id(out: str | Path) -> str | None:
 
 def read_job(out: str | Path, job: str) -> JobRecord | None:
     """Return a batch's record of a job; None if it has no such job.
+
+    Args:
+        out: The directory of the batch.
+        job: The id of the job.
 
     Raises:
         LedgerUnusable: The ledger is unreadable.

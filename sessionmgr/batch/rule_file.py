@@ -21,6 +21,10 @@ from sessionmgr.model.field_error import field_error
 def read_rules(path: str | Path, *, sha256: str | None = None) -> Rules:
     """Read rules from a TOML file; with `sha256`, only if its hash matches.
 
+    Args:
+        path: The file.
+        sha256: The expected hash of the file; by default any file is read.
+
     Raises:
         RulesInvalid: The file is invalid; the error says where and why.
     """

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack, cast
 
 from sessionmgr.batch.batch import Batch
 from sessionmgr.batch.dry_run import DryRun
 from sessionmgr.batch.in_process import InProcessHost
 from sessionmgr.batch.jobs_file import require_jobs
 from sessionmgr.batch.settings import Settings, kinds, retry_from
-from sessionmgr.manager.arguments import BATCH, require
+from sessionmgr.manager import Manager
+from sessionmgr.manager.arguments import BATCH, Kind, require
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from sessionmgr.batch.host import Host
     from sessionmgr.batch.job import Job
     from sessionmgr.batch.jobs_file import Jobs
-    from sessionmgr.manager import Manager
     from sessionmgr.model import Json
 
 
@@ -63,8 +63,15 @@ class HowTo(TypedDict, total=False):
     """The same for the jobs of each provider; these override `defaults`."""
     sources: Mapping[str, str]
     """The source of each default (a file, a flag), for messages."""
-    options: Mapping[str, Mapping[str, Json]]
+    options: Mapping[str, Mapping[str, object]]
     """The same, for the options of each provider."""
+
+
+def _is_manager(value: object) -> bool:
+    return isinstance(value, Manager)
+
+
+_MANAGER: Final = {"manager": Kind(_is_manager, "the Manager of an open block", is_required=True)}
 
 
 def run_batch(
@@ -78,14 +85,33 @@ def run_batch(
 ) -> Batch:
     """Do many jobs, some at a time; for use as a block, whose value gives the results.
 
-    `jobs` are a file of JSON, one a line, or `Job`s. With a directory `out`, the same call again
-    does what is left: the directory is the batch. `approve` answers what agents ask; `host` is
-    where jobs run, if not here.
+    With a directory `out`, the same call again does what is left: the directory is the batch.
+
+    Args:
+        manager: The manager of an open block.
+        jobs: A file with one JSON object per line, or an iterable of `Job`s or dicts of their
+            fields.
+        out: The directory of the batch; by default nothing is stored beside the manager's store.
+        approve: The async function that answers the agents' requests; without one they are denied.
+        host: The host on which the jobs run; by default this process.
+        how: Any of the fields of `HowTo`: `concurrency`, `per_provider`, `retries`, `retry_on`,
+            `retry_from`, `max_failures`, `keep_failed`, `force`, `on_denied`, `ignore_pauses`,
+            `limit`, `only`, `skip`, `defaults`, `sources`, `options`.
 
     Raises:
         ValueError: A setting makes no sense.
         TypeError: There is no such setting.
+
+    Example:
+        ```python
+        async def main() -> None:
+            jobs = [{"id": name, "provider": "shell", "prompt": f"echo {name}"} for name in "abc"]
+            async with open_manager() as manager, run_batch(manager, jobs) as results:
+                async for result in results:
+                    print(result.job, result.status)
+        ```
     """
+    require("run_batch", _MANAGER, {"manager": manager})
     require("run_batch", BATCH, {**how, "out": out, "approve": approve})
     require_jobs("run_batch", jobs)
     is_answered = approve is not None or host is not None
@@ -103,9 +129,17 @@ def dry_run(
 ) -> DryRun:
     """Say what `run_batch` would do with each job, and do nothing; for use as a block.
 
+    Args:
+        manager: The manager of an open block.
+        jobs: The jobs, as for `run_batch`.
+        out: The directory of the batch, if there is one.
+        approve: The function that would answer the agents' requests.
+        how: The same as those of `run_batch`.
+
     Raises:
         ValueError: A setting makes no sense.
     """
+    require("dry_run", _MANAGER, {"manager": manager})
     require("dry_run", BATCH, {**how, "out": out, "approve": approve})
     require_jobs("dry_run", jobs)
     return DryRun(manager, jobs, _settings(how), out, is_answered=approve is not None)
@@ -136,5 +170,5 @@ def _settings(how: HowTo) -> Settings:
         defaults=how.get("defaults"),
         provider_defaults=how.get("provider_defaults", {}),
         sources=how.get("sources", {}),
-        options=how.get("options", {}),
+        options=cast("Mapping[str, Mapping[str, Json]]", how.get("options", {})),
     )

@@ -51,7 +51,12 @@ _FIELDS: Final[dict[type[Exception], str]] = {
 
 
 def wish_of(job: Job, *, approve: Approve | None = None) -> RunWish:
-    """Return what a job asks of the manager."""
+    """Return what a job asks of the manager.
+
+    Args:
+        job: The job.
+        approve: The async function that answers the agent's requests.
+    """
     return RunWish(
         prompt=job.prompt or "",
         system_prompt=job.system_prompt,

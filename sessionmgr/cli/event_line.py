@@ -33,7 +33,8 @@ def event_line(event: AnyEvent, now: float, width: int | None = None) -> str:
         when = "?"
     indent = "" if getattr(event, "parent_tool_call_id", UNSET) is UNSET else "  "
     said = one_line(what_it_says(event))
-    line = f"{event.seq:>5}  {when}  {indent}{event.type:<{TYPE_WIDTH}}  {said}".rstrip()
+    written = event.type if isinstance(event, Event) else event.tag
+    line = f"{event.seq:>5}  {when}  {indent}{written:<{TYPE_WIDTH}}  {said}".rstrip()
     return fit(line, min(width or LONGEST, LONGEST))
 
 

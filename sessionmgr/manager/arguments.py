@@ -7,10 +7,12 @@ or an agent, and the message contains the name, the value and the valid values.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import msgspec
@@ -19,7 +21,7 @@ from sessionmgr.adapter.run_context import Budget
 from sessionmgr.errors import ArgumentTypeInvalid, ArgumentValueInvalid
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.plan import RunWish, mode_hint
-from sessionmgr.model import PermissionMode
+from sessionmgr.model import PermissionMode, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,10 +37,12 @@ class Kind(NamedTuple):
     fits: Callable[[object], bool]
     wanted: str
     fault: Callable[[object], str | None] = lambda value: None
+    is_required: bool = False
+    """Whether None is invalid."""
 
 
 def require(call: str, kinds: Mapping[str, Kind], given: Mapping[str, object]) -> None:
-    """Check the arguments of a call; it skips those that are None.
+    """Check the arguments of a call; None leaves out those that are not required.
 
     Raises:
         ArgumentTypeInvalid: An argument has a wrong type.
@@ -46,7 +50,7 @@ def require(call: str, kinds: Mapping[str, Kind], given: Mapping[str, object]) -
     """
     for name, value in given.items():
         kind = kinds.get(name)
-        if kind is None or (value is None and name not in _NEVER_NONE):
+        if kind is None or (value is None and not kind.is_required):
             continue
         if not kind.fits(value):
             shown = type(value) if name in _VARIABLES else value
@@ -67,13 +71,13 @@ def wish_of_arguments(call: str, prompt: str, wishes: Wishes) -> RunWish:
         ArgumentTypeInvalid: An argument has a wrong type or an unknown name.
         ArgumentValueInvalid: An argument has an invalid value.
     """
-    require_wishes(call, wishes)
+    wishes = plain_wishes(call, wishes)
     require(call, _PROMPT, {"prompt": prompt})
-    return RunWish(prompt=prompt, **wishes)
+    return msgspec.structs.replace(RunWish(prompt=prompt), **wishes)
 
 
-def require_wishes(call: str, wishes: Wishes) -> None:
-    """Check the arguments beside the prompt.
+def plain_wishes(call: str, wishes: Wishes) -> Wishes:
+    """Check the arguments beside the prompt, and return them with paths and mappings made plain.
 
     Raises:
         ArgumentTypeInvalid: An argument has a wrong type or an unknown name.
@@ -85,6 +89,16 @@ def require_wishes(call: str, wishes: Wishes) -> None:
             hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
             raise TypeError(f"{call}: there is no argument {name!r}{hint}")
     require(call, WISHES, wishes)
+    return cast("Wishes", {name: _plain(name, value) for name, value in wishes.items()})
+
+
+def _plain(name: str, value: object) -> object:
+    """Return an argument as the type that `RunWish` declares."""
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, object]", value))
+    if name in _PATHS:
+        return tuple(map(os.fspath, cast("Collection[str]", value)))
+    return value
 
 
 # --- valid values -------------------------------------------------------------------------
@@ -138,6 +152,38 @@ def _of_json(value: object) -> str | None:
     return None
 
 
+def _of_state(value: object) -> str | None:
+    return None if value in ("open", "closed") else "it must be 'open' or 'closed'"
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_store(value: object) -> bool:
+    return isinstance(value, str | Path) or hasattr(value, "sessions")
+
+
+def _is_struct(value: object) -> bool:
+    return isinstance(value, msgspec.Struct)
+
+
+def _is_snapshot(value: object) -> bool:
+    return isinstance(value, str | Snapshot)
+
+
+def _is_classes(value: object) -> bool:
+    return _is_object(value) and all(map(_is_class, cast("Mapping[str, object]", value).values()))
+
+
+def _is_class(value: object) -> bool:
+    return isinstance(value, type)
+
+
+def _is_counts(value: object) -> bool:
+    return _is_object(value) and all(map(_is_count, cast("Mapping[str, object]", value).values()))
+
+
 def _is_clocks(value: object) -> bool:
     return isinstance(value, Clocks)
 
@@ -169,9 +215,13 @@ _BUDGET: Final = Kind(_is_budget, "Budget, such as Budget(usd=2.0)")
 _MODE: Final = Kind(_is_text, f"one of {', '.join(_MODES)}", _of_mode)
 _PATH: Final = Kind(_is_path, "a str or a Path")
 
-_PROMPT: Final = {"prompt": Kind(_is_text, "a str", _of_text)}
+_ID: Final = Kind(_is_text, "a str", is_required=True)
+_MESSAGE: Final = Kind(_is_text, "a str", _of_text)
+_FLAG: Final = Kind(_is_flag, "True or False")
+
+_PROMPT: Final = {"prompt": _MESSAGE._replace(is_required=True)}
+_PATHS: Final = frozenset({"images", "directories"})
 _VARIABLES: Final = frozenset({"env", "environ"})
-_NEVER_NONE: Final = frozenset({"prompt", "provider", "cwd", "jobs"})
 WISHES: Final[Mapping[str, Kind]] = {
     "system_prompt": _TEXT,
     "images": _NAMES,
@@ -198,8 +248,8 @@ WISHES: Final[Mapping[str, Kind]] = {
     "metadata": _JSON,
 }
 SESSION: Final[Mapping[str, Kind]] = {
-    "provider": _TEXT,
-    "cwd": _PATH,
+    "provider": _ID,
+    "cwd": _PATH._replace(is_required=True),
     "permission_mode": _MODE,
     "model": _TEXT,
     "clocks": _CLOCKS,
@@ -208,17 +258,40 @@ SESSION: Final[Mapping[str, Kind]] = {
     "metadata": _JSON,
     "session_id": _TEXT,
 }
+RECORDS: Final[Mapping[str, Kind]] = {
+    "id": _ID,
+    "run_id": _ID,
+    "session_id": _ID,
+    "sha256": _ID,
+    "ids": _NAMES._replace(wanted="a list of ids", is_required=True),
+    "types": _NAMES._replace(wanted="a list of event types, such as ['run_completed']"),
+    "provider": _TEXT,
+    "state": Kind(_is_text, "'open' or 'closed'", _of_state),
+    "limit": Kind(_is_count, "an int", _of_count, is_required=True),
+}
+"""The arguments of the calls that read stored records."""
+PROVIDERS: Final[Mapping[str, Kind]] = {
+    "providers": _NAMES._replace(wanted="a list of providers' names, such as ['claude']")
+}
+MESSAGES: Final[Mapping[str, Kind]] = {
+    "run_id": _ID,
+    "snapshot": Kind(_is_snapshot, "a Snapshot or its id", is_required=True),
+    "message": _MESSAGE,
+    "content": _MESSAGE._replace(is_required=True),
+}
+"""The arguments of the calls that continue a run."""
 MANAGER: Final[Mapping[str, Kind]] = {
     "clocks": _CLOCKS,
     "budget": _BUDGET,
-    "adapters": Kind(_is_object, "a dict of names to adapter classes"),
+    "adapters": Kind(_is_classes, "a dict of names to adapter classes"),
+    "store": Kind(_is_store, "a str, a Path or a Store"),
     "environ": Kind(_is_object, "a dict of str to str"),
 }
 BATCH: Final[Mapping[str, Kind]] = {
     "out": _PATH,
     "approve": _APPROVE,
     "concurrency": Kind(_is_count, "an int", _of_count),
-    "per_provider": Kind(_is_object, "a dict of providers' names to int"),
+    "per_provider": Kind(_is_counts, "a dict of providers' names to int"),
     "provider_defaults": Kind(_is_object, "a dict of providers' names to Job"),
     "retries": Kind(_is_count, "an int"),
     "max_failures": Kind(_is_count, "an int", _of_count),
@@ -226,4 +299,8 @@ BATCH: Final[Mapping[str, Kind]] = {
     "only": _NAMES,
     "skip": _NAMES,
     "retry_on": _NAMES,
+    "defaults": Kind(_is_struct, "a Job, such as Job(id='-', provider='claude')"),
+    "keep_failed": _FLAG,
+    "force": _FLAG,
+    "ignore_pauses": _FLAG,
 }

@@ -52,7 +52,11 @@ class Clocks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 )
 
     def over(self, outer: Clocks) -> Clocks:
-        """Return these clocks, with those of `outer` where these say nothing."""
+        """Return these clocks, with those of `outer` where these say nothing.
+
+        Args:
+            outer: The clocks that apply where these set nothing.
+        """
         if self == NOTHING_SAID:
             return outer  # as nearly always: one object serves for all sessions and runs
         ours = msgspec.structs.asdict(self)
@@ -60,7 +64,11 @@ class Clocks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return msgspec.structs.replace(outer, **said)
 
     def of(self, name: str) -> float:
-        """Return the seconds of one clock; 0 is off."""
+        """Return the seconds of one clock; 0 is off.
+
+        Args:
+            name: The name of the clock, such as "deadline".
+        """
         return getattr(self, name) or 0.0
 
 

@@ -6,7 +6,7 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack, cast
 
 import trio
 
@@ -18,7 +18,15 @@ from sessionmgr.errors import (
     StoreSilent,
     UnknownId,
 )
-from sessionmgr.manager.arguments import MANAGER, SESSION, require, require_wishes
+from sessionmgr.manager.arguments import (
+    MANAGER,
+    MESSAGES,
+    RECORDS,
+    SESSION,
+    plain_wishes,
+    require,
+    wish_of_arguments,
+)
 from sessionmgr.manager.asked import as_json, budget_of, clocks_of
 from sessionmgr.manager.clocks import Clocks
 from sessionmgr.manager.desk import Desk
@@ -29,7 +37,7 @@ from sessionmgr.manager.plan import Wishes, absolute, mode_of
 from sessionmgr.manager.provider_knowledge import ProviderKnowledge
 from sessionmgr.manager.reconciler import Reconciler
 from sessionmgr.manager.resuming import asked_in, snapshot_of, wish_to_follow_up, wish_to_go_on
-from sessionmgr.manager.session_handle import SessionHandle
+from sessionmgr.manager.session_handle import RunBlock, SessionHandle
 from sessionmgr.manager.session_supervisor import SessionSupervisor
 from sessionmgr.manager.spool import Spool
 from sessionmgr.manager.status import Status, status_of
@@ -43,7 +51,6 @@ from sessionmgr.model import (
     Session,
     Snapshot,
     decode_run,
-    encode_json,
     new_id,
 )
 
@@ -55,7 +62,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.adapter import ProviderAdapter
     from sessionmgr.adapter.question import Approve
     from sessionmgr.manager.run_handle import RunHandle
-    from sessionmgr.model import Json
+    from sessionmgr.model import Json, PermissionModeName
     from sessionmgr.process.launcher import Launcher
     from sessionmgr.store import Store
 
@@ -102,7 +109,11 @@ class Manager(ProviderKnowledge, StoredRecords):
     # --- what its user does with it --------------------------------------------------------------
 
     def new_id(self, kind: Kind) -> str:
-        """Make an id."""
+        """Make an id.
+
+        Args:
+            kind: The kind of record that the id is for.
+        """
         return self._tables.new_id(kind)
 
     def now(self) -> float:
@@ -118,17 +129,28 @@ class Manager(ProviderKnowledge, StoredRecords):
         provider: str,
         *,
         cwd: str | Path = ".",
-        permission_mode: PermissionMode | str = PermissionMode.DEFAULT,
+        permission_mode: PermissionMode | PermissionModeName = PermissionMode.DEFAULT,
         model: str | None = None,
         clocks: Clocks | None = None,
         budget: Budget | None = None,
         approve: Approve | None = None,
-        metadata: dict[str, Json] | None = None,
+        metadata: Mapping[str, object] | None = None,
         session_id: str | None = None,
     ) -> SessionHandle:
         """Make a session; it is stored with its first run.
 
-        `session_id` is for callers that must store the id before: `new_id` makes one.
+        Args:
+            provider: The name of an installed provider, such as "claude" or "codex".
+            cwd: The directory in which the agent works; by default the current one.
+            permission_mode: What the agent may do without asking: "default", "accept_edits",
+                "plan", "full_auto" or "dangerously_skip_permissions".
+            model: The model; by default the provider's own choice.
+            clocks: Time limits of its runs, before those of the manager.
+            budget: A limit on the usage of all its runs together; by default there is none.
+            approve: The async function that answers the agent's requests; without one they are
+                denied.
+            metadata: JSON of the caller's own, stored with the session.
+            session_id: An id made by `new_id`, for callers that must store it before.
 
         Raises:
             ProviderUnknown: There is no such provider.
@@ -154,7 +176,6 @@ class Manager(ProviderKnowledge, StoredRecords):
         self._keeping.know(provider)
         if session_id is not None and session_id not in self._tables.fresh:
             await self._require_free(session_id)
-        encode_json(metadata)  # what is no JSON is the caller's mistake, here and now
         session = Session(
             id=session_id or self._tables.new_id(Kind.SESSION),
             provider=provider,
@@ -164,10 +185,53 @@ class Manager(ProviderKnowledge, StoredRecords):
             clocks={} if clocks is None else as_json(clocks),
             budget={} if budget is None else as_json(budget),
             created_at=self._tables.moment(),
-            metadata=metadata or {},
+            metadata=cast("dict[str, Json]", dict(metadata or {})),
         )
         unstored = self._tables.opened[session.id] = Unstored()
         return self._handle(session, approve=approve, unstored=unstored)
+
+    async def ask(
+        self, provider: str, prompt: str, *, cwd: str | Path = ".", **wishes: Unpack[Wishes]
+    ) -> RunResult:
+        """Run one prompt in a new session, and return the result.
+
+        The session stays open for follow-ups (`result.session_id`), without the agent's process.
+        If the caller is cancelled, the run is cancelled, too.
+
+        Args:
+            provider: The name of an installed provider, such as "claude" or "codex".
+            prompt: The prompt, which must not be empty.
+            cwd: The directory in which the agent works; by default the current one.
+            wishes: The arguments of `SessionHandle.start`. `permission_mode`, `model`, `approve`
+                and `metadata` are also those of the session.
+
+        Raises:
+            StartRefused: The provider cannot run it, or not in this way.
+            TypeError: An argument has a wrong type or an unknown name.
+            ValueError: An argument has an invalid value.
+
+        Example:
+            ```python
+            async def review(manager: Manager) -> str:
+                result = await manager.ask("codex", "Review the last commit", cwd="web")
+                return result.text
+            ```
+        """
+        require("ask", SESSION, {"provider": provider, "cwd": cwd})
+        wish = wish_of_arguments("ask", prompt, wishes)
+        session = await self.open_session(
+            provider,
+            cwd=cwd,
+            permission_mode=mode_of(wish.permission_mode or PermissionMode.DEFAULT),
+            model=wish.model,
+            approve=wish.approve,
+            metadata=wish.metadata,
+        )
+        try:
+            async with RunBlock(session, wish) as run:
+                return await run.result()
+        finally:
+            session.release()
 
     async def _require_free(self, session_id: str) -> None:
         tables = self._tables
@@ -215,11 +279,20 @@ class Manager(ProviderKnowledge, StoredRecords):
         runs of the session, including those of other managers. With `reopen`, a closed session
         accepts runs of this handle: the first one opens it again.
 
+        Args:
+            session_id: The id of the stored session.
+            clocks: Time limits that override those of the session, for runs of this handle.
+            budget: A budget that overrides that of the session, for runs of this handle.
+            approve: The async function that answers the agent's requests; without one they are
+                denied.
+            reopen: Whether a closed session accepts runs of this handle; by default it does not.
+
         Raises:
             UnknownId: There is none of that id.
             ProviderUnknown: Its provider is not installed any more.
         """
         given = {"clocks": clocks, "budget": budget, "approve": approve}
+        require("session", RECORDS, {"session_id": session_id})
         require("session", SESSION, given)
         self._tables.require_open("session")
         stored = await self._tables.store.session(session_id)
@@ -234,6 +307,12 @@ class Manager(ProviderKnowledge, StoredRecords):
         """Go on with what was paused, here or elsewhere, and wait for what becomes of it.
 
         See `submit_resume`.
+
+        Args:
+            snapshot: The snapshot of the paused run, or its id.
+            message: The prompt; by default the snapshot's message, or a request to continue.
+            wishes: The arguments of `SessionHandle.start`. By default they are those of the paused
+                run.
 
         Raises:
             NotResumable: A precondition does not hold; it says which.
@@ -252,11 +331,18 @@ class Manager(ProviderKnowledge, StoredRecords):
         given again, because they are not stored; if another manager paused the run, also `approve`
         and options with secrets. Its budget and its deadline count from its start.
 
+        Args:
+            snapshot: The snapshot of the paused run, or its id.
+            message: The prompt; by default the snapshot's message, or a request to continue.
+            wishes: The arguments of `SessionHandle.start`. By default they are those of the paused
+                run.
+
         Raises:
             NotResumable: A precondition does not hold; it says which.
             StartRefused: The run cannot be started.
         """
-        require_wishes("submit_resume", wishes)
+        require("submit_resume", MESSAGES, {"snapshot": snapshot, "message": message})
+        wishes = plain_wishes("submit_resume", wishes)
         self._tables.require_open("submit_resume")
         if isinstance(snapshot, str):
             snapshot = snapshot_of((await self._tables.store.snapshot(snapshot)).body)
@@ -279,12 +365,19 @@ class Manager(ProviderKnowledge, StoredRecords):
         session continues. The new run has the same wishes as the followed one, except for those in
         `wishes`; images, variables and `approve` must be passed again.
 
+        Args:
+            run_id: The id of the finished run.
+            message: The prompt; by default a request to continue.
+            wishes: The arguments of `SessionHandle.start`. By default they are those of the
+                finished run.
+
         Raises:
             UnknownId: The run does not exist.
             NotResumable: A precondition does not hold; the error names it.
             StartRefused: The run cannot start.
         """
-        require_wishes("submit_follow_up", wishes)
+        require("submit_follow_up", MESSAGES, {"run_id": run_id, "message": message})
+        wishes = plain_wishes("submit_follow_up", wishes)
         self._tables.require_open("submit_follow_up")
         store = self._tables.store
         session_id = (await store.run(run_id)).session_id
@@ -303,10 +396,15 @@ class Manager(ProviderKnowledge, StoredRecords):
     async def cancel(self, id: str, *, detail: str | None = None) -> bool:
         """End a run, or all of a session; False if nothing of it was on here any more.
 
+        Args:
+            id: The id of a run or of a session.
+            detail: The reason, for the record; by default none.
+
         Raises:
             UnknownId: The store knows no such id either.
             StoreSilent: It does not answer when it is asked for the id.
         """
+        require("cancel", RECORDS, {"id": id})
         self._tables.require_here()
         stop = Stop.worded(Cause.CALLER, detail)
         await trio.lowlevel.checkpoint()
@@ -324,7 +422,11 @@ class Manager(ProviderKnowledge, StoredRecords):
         raise StoreSilent("the store")
 
     async def cancel_all(self, *, detail: str | None = None) -> int:
-        """End everything that is on or waits; return how many runs that were."""
+        """End everything that is on or waits; return how many runs that were.
+
+        Args:
+            detail: The reason, for the record; by default none.
+        """
         self._tables.require_here()
         stop = Stop.worded(Cause.CALLER, detail)
         await trio.lowlevel.checkpoint()
@@ -353,19 +455,44 @@ def open_manager(
 ) -> Manager:
     """Make a session manager, for use as a block.
 
-    `store` is a file, a store of your own, or nothing: then all is forgotten at the end. `adapters`
-    come before those that are installed. `environ` is what children's environments are built from,
-    by default our own as it is now. `now` and `bits` are for simulations: the wall clock, and where
-    ids come from.
-
     While its block lasts, it wraps trio's SIGINT handler, and no other: KeyboardInterrupt is raised
     in the main task, never inside the manager's tasks.
+
+    Args:
+        store: The file of the SQLite store, created if missing, or an open store; by default a
+            store in memory, which is lost at the end of the block.
+        adapters: Adapter classes by their providers' names, which precede the installed ones.
+        clocks: Time limits of all runs, where sessions and runs set none.
+        budget: A limit on the usage of all runs of this manager together; by default there is none.
+        launcher: The launcher of child processes; by default the platform's own.
+        environ: The variables from which the environments of child processes are built; by default
+            those of this process.
+        now: The wall clock, for simulations; by default `time.time`.
+        bits: The source of the random bits of ids, for simulations; by default the system's.
 
     Raises:
         TypeError: An argument has a wrong type.
         ValueError: An argument has an invalid value.
+
+    Example:
+        ```python
+        async def main() -> None:
+            async with open_manager(store="agents.db") as manager:
+                session = await manager.open_session("shell", permission_mode="full_auto")
+                async with session.start("echo hello") as run:
+                    async for event in run:
+                        if event.type == "message_received":
+                            print(event.content)
+                    print((await run.result()).status)
+        ```
     """
-    given = {"clocks": clocks, "budget": budget, "adapters": adapters, "environ": environ}
+    given = {
+        "store": store,
+        "clocks": clocks,
+        "budget": budget,
+        "adapters": adapters,
+        "environ": environ,
+    }
     require("open_manager", MANAGER, given)
     keeping = StoreChild(store)
     presence_name = new_id(Kind.BATCH) if bits is None else new_id(Kind.BATCH, bits)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.options import Options
     from sessionmgr.adapter.question import Approve
     from sessionmgr.manager.manager_state import ManagerState
-    from sessionmgr.model import Capabilities, Session
+    from sessionmgr.model import Capabilities, PermissionModeName, Session
 
 
 def mode_of(name: PermissionMode | str) -> PermissionMode:
@@ -102,27 +102,30 @@ class RunWish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wishes(TypedDict, total=False):
-    """The fields of a `RunWish` beside the prompt, as keyword arguments."""
+    """The fields of a `RunWish` beside the prompt, as keyword arguments.
+
+    They accept any kind of collection, mapping and path; `plain_wishes` converts them.
+    """
 
     system_prompt: str | None
-    images: tuple[str, ...]
+    images: Collection[str | Path]
     model: str | None
-    permission_mode: PermissionMode | str | None
-    options: Mapping[str, Json] | msgspec.Struct
+    permission_mode: PermissionMode | PermissionModeName | None
+    options: Mapping[str, object] | msgspec.Struct
     require: Collection[str]
     prefer: Collection[str]
     require_native: Collection[str]
-    schema: Json
+    schema: Mapping[str, object] | Json
     max_turns: int | None
     effort: str | None
     tools_allowed: Collection[str] | None
     tools_denied: Collection[str]
-    directories: Collection[str]
+    directories: Collection[str | Path]
     budget: Budget
     clocks: Clocks
     env: Mapping[str, str]
     approve: Approve | None
-    metadata: dict[str, Json]
+    metadata: Mapping[str, object]
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from sessionmgr.errors import (
     OtpError,
     ProviderDown,
 )
+from sessionmgr.manager.arguments import PROVIDERS, WISHES, require as require_kinds
 from sessionmgr.manager.plan import Grant, RunWish, absolute, grant_of, readiness
 from sessionmgr.model import UNSUPPORTED, Negotiation, Session, negotiate
 
@@ -38,6 +39,11 @@ class ProviderKnowledge:
     def check(self, provider: str, wish: RunWish, *, cwd: str | Path = ".") -> Grant:
         """Return the grant that a run would get, without starting it.
 
+        Args:
+            provider: The name of the provider.
+            wish: The request of the run.
+            cwd: The directory of the run; by default the current one.
+
         Raises:
             StartRefused: The run would be refused.
             VariableRefused: A child may not get a variable.
@@ -46,6 +52,11 @@ class ProviderKnowledge:
 
     def readiness(self, provider: str, wish: RunWish, *, cwd: str | Path = ".") -> Health:
         """Check whether a run's program is installed and logged in, without starting it.
+
+        Args:
+            provider: The name of the provider.
+            wish: The request of the run.
+            cwd: The directory of the run; by default the current one.
 
         Raises:
             StartRefused: The run would be refused.
@@ -69,9 +80,18 @@ class ProviderKnowledge:
     ) -> Negotiation:
         """Return a run's grant; missing capabilities are part of the answer.
 
+        Args:
+            provider: The name of the provider.
+            require: Capabilities that the run needs.
+            prefer: Capabilities that the run uses if they are available.
+            require_native: Capabilities that the provider itself must have, without emulation by
+                the adapter.
+
         Raises:
             ProviderUnknown: The provider does not exist.
         """
+        asked = {"require": require, "prefer": prefer, "require_native": require_native}
+        require_kinds("negotiate", WISHES, asked)
         self._tables.require_here()
         await trio.lowlevel.checkpoint()
         offered = self._keeping.know(provider).capabilities
@@ -79,6 +99,10 @@ class ProviderKnowledge:
 
     def supports(self, provider: str, capability: str) -> bool:
         """Return whether a provider has a capability, natively or by the adapter's emulation.
+
+        Args:
+            provider: The name of the provider.
+            capability: The name of the capability, such as "resume".
 
         Raises:
             ProviderUnknown: The provider does not exist.
@@ -88,6 +112,9 @@ class ProviderKnowledge:
 
     def runs_commands(self, provider: str) -> bool:
         """Return whether a provider's prompts are commands, which run without an agent's judgement.
+
+        Args:
+            provider: The name of the provider.
 
         Raises:
             ProviderUnknown: The provider does not exist.
@@ -99,9 +126,13 @@ class ProviderKnowledge:
 
         A provider that crashes or does not answer within the `start` clock fails; `detail` says so.
 
+        Args:
+            providers: The names of the providers; by default all.
+
         Raises:
             ProviderUnknown: A provider does not exist.
         """
+        require_kinds("health", PROVIDERS, {"providers": providers})
         self._tables.require_here()
         return await check_up(self._keeping, self._tables, providers)
 

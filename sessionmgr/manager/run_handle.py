@@ -9,12 +9,14 @@ import trio
 
 from sessionmgr.adapter.run_context import Stop
 from sessionmgr.errors import NotPausable, StoreSilent
+from sessionmgr.manager.arguments import MESSAGES, require
 from sessionmgr.manager.asked import options_of
 from sessionmgr.manager.commands import Message
 from sessionmgr.manager.cursor import Cursor
 from sessionmgr.manager.lazy_event import Latch
 from sessionmgr.manager.pause import PauseOrder
 from sessionmgr.manager.shutdown import wait_until_ended, wait_until_gone
+from sessionmgr.manager.text_cursor import TextCursor
 from sessionmgr.model import UNSUPPORTED, Cause, Kind, RunResult, RunStatus, Snapshot, encode_json
 
 if TYPE_CHECKING:
@@ -83,6 +85,20 @@ class RunHandle:
             ended=self._entry.ended,
         )
 
+    def text(self) -> TextCursor:
+        """Read the agent's text from its beginning, in pieces, as it arrives; each time anew.
+
+        Each character comes once, whether the provider streams its messages or sends them whole.
+
+        Example:
+            ```python
+            async def show(run: RunHandle) -> None:
+                async for piece in run.text():
+                    print(piece, end="", flush=True)
+            ```
+        """
+        return TextCursor(aiter(self))
+
     async def result(self) -> RunResult:
         """Wait for the end and return what became of it. That it failed is no exception."""
         self._tables.require_here()
@@ -93,17 +109,30 @@ class RunHandle:
         return entry.run.result()
 
     def cancel(self, detail: str | None = None) -> bool:
-        """Have it end; False if that is settled already."""
+        """Have it end; False if that is settled already.
+
+        Args:
+            detail: The reason, for the record; by default none.
+        """
         self._tables.require_here()
         return self._entry.end(Stop.worded(Cause.CALLER, detail))
 
     def supersede(self, detail: str | None = None) -> bool:
-        """Have it end because a newer attempt at the same has taken over."""
+        """Have it end because a newer attempt at the same has taken over.
+
+        Args:
+            detail: The reason, for the record; by default none.
+        """
         self._tables.require_here()
         return self._entry.end(Stop(cause=Cause.NEWER_ATTEMPT, detail=detail))
 
     async def append(self, content: str) -> FollowUp:
-        """Give it another message: into the turn that is on, or else as the session's next run."""
+        """Give it another message: into the turn that is on, or else as the session's next run.
+
+        Args:
+            content: The message, which must not be empty.
+        """
+        require("append", MESSAGES, {"content": content})
         self._tables.require_here()
         entry = self._entry
         tree = self._tables.providers.get(entry.run.provider)
@@ -125,10 +154,16 @@ class RunHandle:
     ) -> Snapshot:
         """Interrupt it so that it can go on later; `node` and `state` are the caller's own.
 
+        Args:
+            node: The caller's own name for the step that the run was in.
+            state: JSON of the caller's own, stored in the snapshot.
+            message: The prompt with which the run resumes; by default a request to continue.
+
         Raises:
             NotPausable: It could not be resumed, or has ended.
             StoreSilent: The manager went down, and its store did not answer.
         """
+        require("pause", MESSAGES, {"message": message})
         self._tables.require_here()
         entry = self._entry
         encode_json(state)  # what is no JSON is the caller's mistake, here and now
@@ -162,7 +197,11 @@ class RunHandle:
             raise NotPausable(self.id, "the provider has not named its session yet")
 
     async def leave(self, *, early: bool) -> None:
-        """Leave the block of the run: what is not over is cancelled, and its end waited for."""
+        """Leave the block of the run: what is not over is cancelled, and its end waited for.
+
+        Args:
+            early: Whether an exception leaves the block.
+        """
         entry = self._entry
         if not entry.is_over:
             detail = "its block was left by an exception" if early else "its block was left"

@@ -95,14 +95,33 @@ class SessionHandle:
         `async with session.start("…") as run:` ends the run if the block is left before it is
         done. Refusals are raised when the block is entered, and leave nothing behind.
 
+        Args:
+            prompt: The prompt, which must not be empty.
+            wishes: Any of the fields of `Wishes`: `system_prompt`, `images`, `model`,
+                `permission_mode`, `options`, `require`, `prefer`, `require_native`, `schema`,
+                `max_turns`, `effort`, `tools_allowed`, `tools_denied`, `directories`, `budget`,
+                `clocks`, `env`, `approve`, `metadata`. What is omitted is as in the session.
+
         Raises:
             TypeError: An argument has a wrong type or an unknown name.
             ValueError: An argument has an invalid value.
+
+        Example:
+            ```python
+            async def count(manager: Manager) -> int:
+                session = await manager.open_session("claude", permission_mode="plan")
+                async with session.start("Count", clocks=Clocks(deadline=600)) as run:
+                    return (await run.result()).turns
+            ```
         """
         return RunBlock(self, wish_of_arguments("start", prompt, wishes))
 
     async def submit(self, prompt: str, **wishes: Unpack[Wishes]) -> RunHandle:
         """Start a run that the manager owns: it goes on until it is done, or is cancelled.
+
+        Args:
+            prompt: The prompt, which must not be empty.
+            wishes: The same as those of `start`.
 
         Raises:
             StartRefused: Nothing was started.
@@ -112,6 +131,9 @@ class SessionHandle:
 
     def check(self, wish: RunWish) -> Grant:
         """Return the grant of a run, without starting or storing anything.
+
+        Args:
+            wish: The request of the run.
 
         Raises:
             StartRefused: The run would be refused, could never succeed, or its provider is not
@@ -129,6 +151,9 @@ class SessionHandle:
     async def admit(self, wish: RunWish) -> RunHandle:
         """Check a wish and let the run in; it has its turn when those before it are done.
 
+        Args:
+            wish: The request of the run.
+
         Raises:
             StartRefused: Nothing was started.
         """
@@ -145,6 +170,10 @@ class SessionHandle:
 
     async def follow_up(self, after: RunState, content: str) -> RunHandle:
         """Queue a message as a run of its own, with what the run before it was allowed.
+
+        Args:
+            after: The state of the run before.
+            content: The message.
 
         Raises:
             StartRefused: The manager or the provider is not there any more.
@@ -208,7 +237,11 @@ class SessionHandle:
         return [RunHandle(self._tables, each, self) for each in entries if not each.is_over]
 
     async def cancel(self, detail: str | None = None) -> None:
-        """End what runs, and what waits."""
+        """End what runs, and what waits.
+
+        Args:
+            detail: The reason, for the record; by default none.
+        """
         self._tables.require_here()
         stop = Stop.worded(Cause.CALLER, detail)
         await trio.lowlevel.checkpoint()

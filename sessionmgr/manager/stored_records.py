@@ -11,6 +11,7 @@ import trio
 from msgspec.structs import replace
 
 from sessionmgr.errors import StoreBusy, UnknownId
+from sessionmgr.manager.arguments import RECORDS, require
 from sessionmgr.manager.cost_gaps import costs_of
 from sessionmgr.manager.cursor import Cursor, RunCursor
 from sessionmgr.manager.status import Spent, spent
@@ -18,6 +19,7 @@ from sessionmgr.model import (
     MessageSent,
     Run,
     RunResult,
+    RunStatus,
     Session,
     decode_event,
     decode_run,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from sessionmgr.manager.manager_state import ManagerState
     from sessionmgr.manager.session_supervisor import SessionSupervisor
     from sessionmgr.store import Store
-    from sessionmgr.store.row import StoredRun
+    from sessionmgr.store.row import StoredRun, StoredSession
 
 
 RETRY: Final = 0.1
@@ -55,7 +57,16 @@ class StoredRecords:
         run_id: str | None = None,
         types: Collection[str] | None = None,
     ) -> Cursor:
-        """Read a session's events from any number on, and follow new ones."""
+        """Read a session's events from any number on, and follow new ones.
+
+        Args:
+            session_id: The id of the session.
+            after: The number of the last event to skip; by default the cursor begins with the first
+                one.
+            run_id: Only events of this run.
+            types: Only events of these types, such as ["run_completed"].
+        """
+        require("subscribe", RECORDS, {"session_id": session_id, "types": types})
         self._tables.require_here()
         return Cursor(self._tables, session_id, after=after, run_id=run_id, types=types)
 
@@ -63,7 +74,11 @@ class StoredRecords:
         """Read the stored events of one run.
 
         An unknown run is reported when the events are read or awaited.
+
+        Args:
+            run_id: The id of the run.
         """
+        require("events", RECORDS, {"run_id": run_id})
         self._tables.require_here()
         return RunCursor(self._tables, run_id)
 
@@ -72,10 +87,14 @@ class StoredRecords:
 
         Runs that are active here are returned as they are.
 
+        Args:
+            session_id: The id of the session.
+
         Raises:
             UnknownId: The session does not exist.
             LeaseHeld: Another live manager owns it.
         """
+        require("settled", RECORDS, {"session_id": session_id})
         tables = self._tables
         tables.require_here()
         await self._keeping.settle(session_id)
@@ -88,17 +107,29 @@ class StoredRecords:
         return await stored_pauses(self._tables.store, self._tables.milliseconds() / 1000)
 
     async def pause_provider(self, provider: str, pause: ProviderPause | None) -> None:
-        """Pause a provider for all batches on this store; None ends the pause."""
+        """Pause a provider for all batches on this store; None ends the pause.
+
+        Args:
+            provider: The name of the provider.
+            pause: The pause, or None to end it.
+        """
         self._tables.require_here()
         await store_pause(self._tables.store, provider, pause)
 
     async def has_mark(self, mark: str) -> bool:
-        """Return whether this mark is in the store."""
+        """Return whether this mark is in the store.
+
+        Args:
+            mark: The text of the mark.
+        """
         self._tables.require_here()
         return await self._tables.store.meta(f"mark/{mark}") is not None
 
     async def put_mark(self, mark: str) -> None:
         """Put a mark into the store, by which it is known again.
+
+        Args:
+            mark: The text of the mark.
 
         Raises:
             StoreError: The store cannot be written; a locked one is waited for as long as by runs.
@@ -117,7 +148,11 @@ class StoredRecords:
                 await trio.sleep(RETRY)
 
     async def has_any_session(self, ids: Collection[str]) -> bool:
-        """Return whether one of these sessions is stored."""
+        """Return whether one of these sessions is stored.
+
+        Args:
+            ids: Ids of sessions.
+        """
         self._tables.require_here()
         for session_id in ids:
             with suppress(UnknownId):
@@ -134,18 +169,26 @@ class StoredRecords:
     async def blob(self, sha256: str) -> bytes:
         """Return the blob with a hash, such as an image.
 
+        Args:
+            sha256: The hash, such as the `blob` of an image of a result.
+
         Raises:
             UnknownId: The blob does not exist.
         """
+        require("blob", RECORDS, {"sha256": sha256})
         self._tables.require_here()
         return await self._tables.store.blob(sha256)
 
     async def result(self, run_id: str) -> RunResult:
         """Return the stored part of a run's result.
 
+        Args:
+            run_id: The id of the run.
+
         Raises:
             UnknownId: The run does not exist.
         """
+        require("result", RECORDS, {"run_id": run_id})
         self._tables.require_here()
         store = self._tables.store
         return (await fold(store, await store.run(run_id))).result()
@@ -156,17 +199,52 @@ class StoredRecords:
         provider: str | None = None,
         state: Literal["open", "closed"] | None = None,
         limit: int = 100,
-    ) -> list[Session]:
-        """Return stored sessions, newest first."""
+    ) -> list[SessionSummary]:
+        """Return stored sessions with the status of their last runs, newest first.
+
+        Args:
+            provider: Only sessions with this provider.
+            state: Only "open" or only "closed" sessions.
+            limit: The maximum number of sessions, by default 100.
+        """
+        filters = {"provider": provider, "state": state, "limit": limit}
+        require("sessions", RECORDS, filters)
         self._tables.require_here()
-        page = await self._tables.store.sessions(provider=provider, state=state, limit=limit)
-        return [session_of(row.body) for row in page.rows]
+        store = self._tables.store
+        page = await store.sessions(provider=provider, state=state, limit=limit)
+        return [await _summary(store, row) for row in page.rows]
 
     async def costs(self, ids: Collection[str]) -> dict[str, Spent]:
-        """Return the usage of sessions, runs or providers' sessions; unknown ids are omitted."""
+        """Return the usage of sessions, runs or providers' sessions; unknown ids are omitted.
+
+        Args:
+            ids: Ids of sessions and runs, or provider sessions.
+        """
+        require("costs", RECORDS, {"ids": ids})
         self._tables.require_here()
         found = await costs_of(self._tables.store, ids, self._tables.adapters)
         return {id: spent(costs) for id, costs in found.items()}
+
+
+class SessionSummary(Session, frozen=True, kw_only=True):
+    """A stored session and how its last run stands."""
+
+    status: RunStatus | None = None
+    """The status of its last run. If the run's manager died, this stays "running" until a manager
+    continues the session."""
+    run_id: str | None = None
+    """The id of its last run."""
+
+
+async def _summary(store: Store, stored: StoredSession) -> SessionSummary:
+    session = session_of(stored.body)
+    last = await store.runs(session_id=stored.session_id, limit=1)
+    run = last.rows[0] if last.rows else None
+    return SessionSummary(
+        **msgspec.structs.asdict(session),
+        status=None if run is None else RunStatus(run.status),
+        run_id=None if run is None else run.run_id,
+    )
 
 
 def session_of(body: bytes) -> Session:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal, TypeAlias
 
 from sessionmgr.model.value import Value
 
@@ -20,6 +21,12 @@ class PermissionMode(StrEnum):
     """No questions; confined to the session's directories where the provider can confine."""
     DANGEROUSLY_SKIP_PERMISSIONS = "dangerously_skip_permissions"
     """No questions, no sandbox."""
+
+
+PermissionModeName: TypeAlias = Literal[
+    "default", "accept_edits", "plan", "full_auto", "dangerously_skip_permissions"
+]
+"""The value of a `PermissionMode`, which every entry point accepts in its place."""
 
 
 class Fidelity(StrEnum):

@@ -55,19 +55,36 @@ class Actor:
         return None
 
     async def handle_continue(self, arg: object, /) -> Continue | None:
-        """Go on after `return Continue(arg)`, before any other message."""
+        """Go on after `return Continue(arg)`, before any other message.
+
+        Args:
+            arg: The argument of the `Continue`.
+        """
         raise TypeError(f"{type(self).__name__} returned Continue and has no handle_continue")
 
     async def handle_call(self, message: object, caller: Caller, /) -> object:
-        """Answer a call: return the reply, or `NOREPLY` and use `caller` later."""
+        """Answer a call: return the reply, or `NOREPLY` and use `caller` later.
+
+        Args:
+            message: The message.
+            caller: The caller, who waits for the answer.
+        """
         raise TypeError(f"{type(self).__name__} does not handle calls: {message!r}")
 
     async def handle_cast(self, message: Cast, /) -> Continue | None:
-        """Take note of a cast."""
+        """Take note of a cast.
+
+        Args:
+            message: The message.
+        """
         raise TypeError(f"{type(self).__name__} does not handle casts: {message!r}")
 
     async def handle_info(self, message: object, /) -> Continue | None:
-        """Take note of anything else: `Down`, `Exit`, `TaskDone`, what `ref.send` sent."""
+        """Take note of anything else: `Down`, `Exit`, `TaskDone`, what `ref.send` sent.
+
+        Args:
+            message: The message.
+        """
         report.unhandled(self.ref.name, message)
         return None
 
@@ -76,6 +93,9 @@ class Actor:
 
         Runs on every end but a kill, and never twice. Work that must not be lost does not
         belong here: a power cut calls nobody.
+
+        Args:
+            reason: The reason why the actor ends.
         """
 
 

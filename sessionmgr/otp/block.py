@@ -104,7 +104,11 @@ class Block(ABC):
     # As a child.
 
     async def run(self, life: Life) -> None:
-        """Bring the children up, look after them, and stop them: the whole life."""
+        """Bring the children up, look after them, and stop them: the whole life.
+
+        Args:
+            life: The record of the child.
+        """
         self._refuse_second_use()
         self._life = life
         self._deadlines = life.owner.deadlines
@@ -173,11 +177,19 @@ class Block(ABC):
     # What children say.
 
     def child_ready(self, life: Life) -> None:
-        """Hear that a child is up."""
+        """Hear that a child is up.
+
+        Args:
+            life: The record of the child.
+        """
         self._wake()
 
     def child_exited(self, life: Life) -> None:
-        """Hear that a child has ended."""
+        """Hear that a child has ended.
+
+        Args:
+            life: The record of the child.
+        """
         if isinstance(life.reason, Crashed) and life.ready:
             report.child_crashed(life, life.reason)
         if life.interrupted:
@@ -295,6 +307,10 @@ class Block(ABC):
     def ref(self, id: str, actor: type[A] | None = None) -> Ref[A] | Ref[Actor]:
         """Give the present incarnation of the child `id`; `actor` is its class, for types.
 
+        Args:
+            id: The id of the child.
+            actor: The class of the child, for type checkers.
+
         Raises:
             UnknownChild: there is none, or it does not run at the moment.
             TypeError: it is not an `actor`.
@@ -312,11 +328,18 @@ class Block(ABC):
         """Draw this supervisor and all below it as they are now; `print` it.
 
         Of each supervisor the first `limit` children are shown, the others counted.
+
+        Args:
+            limit: The maximum number of children to draw of each supervisor, by default 50.
         """
         return draw(self.branch(limit))
 
     def branch(self, limit: int) -> Branch:
-        """Give what there is to draw of this supervisor, also when it has just ended."""
+        """Give what there is to draw of this supervisor, also when it has just ended.
+
+        Args:
+            limit: The maximum number of children to draw.
+        """
         if self._life is None:
             return Branch(text=f"{self.name} ({type(self).__name__})  not running", branches=[])
         rows = self.which_children()

@@ -74,6 +74,9 @@ class Caller:
     def reply(self, value: object) -> None:
         """Answer the call.
 
+        Args:
+            value: The answer.
+
         Raises:
             AlreadyReplied: it was answered before.
         """
@@ -82,6 +85,9 @@ class Caller:
     @enable_ki_protection
     def fail(self, error: Exception) -> None:
         """Let the call raise `error` where it was made. The actor itself lives on.
+
+        Args:
+            error: The exception that the call raises.
 
         Raises:
             AlreadyReplied: it was answered before.
@@ -121,21 +127,33 @@ class Caller:
 
     @enable_ki_protection
     def refuse(self, reason: ExitReason) -> None:
-        """Tell the caller, if it still waits, that the callee has ended."""
+        """Tell the caller, if it still waits, that the callee has ended.
+
+        Args:
+            reason: The reason why the callee has ended.
+        """
         if self.progress is OPEN:
             self._leave(GONE)
             reschedule(self.task, Error(down(self.callee, reason)))
 
     @enable_ki_protection
     def abandon(self, raise_cancel: Callable[[], None] | None = None) -> Abort:
-        """Forget the call, because its caller was cancelled."""
+        """Forget the call, because its caller was cancelled.
+
+        Args:
+            raise_cancel: The function by which trio raises `Cancelled`; it is not needed.
+        """
         self._leave(GONE)
         self.callee.forget(self)
         return Abort.SUCCEEDED
 
     @enable_ki_protection
     def expire(self, timeout: float) -> None:
-        """Forget the call, because its time has run out, and tell its caller."""
+        """Forget the call, because its time has run out, and tell its caller.
+
+        Args:
+            timeout: The seconds that the caller has waited.
+        """
         self.abandon()
         reschedule(self.task, Error(CallTimeout(self.callee.name, self.message, timeout)))
 

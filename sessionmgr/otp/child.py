@@ -51,19 +51,20 @@ def child(
 ) -> ChildSpec[Actor]:
     """Describe a child for a supervisor.
 
-    `target` is a class of actors, any async function, or another supervisor; `args` go to
-    the class or function (`functools.partial` adds keywords). A function that has a
-    parameter `task_status` counts as started when it calls `task_status.started()`, any
-    other one at once.
+    A function that has a parameter `task_status` counts as started when it calls
+    `task_status.started()`, any other one at once.
 
-    - `id`: its name among its siblings. Without one it gets one of its own (a supervisor the
-      name that it was given).
-    - `restart`: `permanent`: whenever it ends; `transient`: unless it ended well (`Normal`
-      or `Shutdown`); `temporary`: never, and it is forgotten.
-    - `shutdown`: how many seconds it has to end when it is stopped, before it is killed
-      (5; for a supervisor `math.inf`), or `"brutal_kill"`.
-    - `significant`: its end may end the supervisor, see `auto_shutdown` there.
-    - `backoff`: wait before restarts, see `Backoff`.
+    Args:
+        target: A class of actors, an async function, or another supervisor.
+        args: The arguments of the class or function; `functools.partial` adds keywords.
+        id: Its name among its siblings; by default it gets one of its own, a supervisor its name.
+        restart: "permanent" (the default) restarts it whenever it ends, "transient" unless it
+            ended well (`Normal` or `Shutdown`), "temporary" never, and it is forgotten.
+        shutdown: Seconds to end in when it is stopped, before it is killed (by default 5, for a
+            supervisor `math.inf`), or "brutal_kill".
+        significant: Whether its end may end the supervisor (see its `auto_shutdown`); by default
+            it does not.
+        backoff: The delays before restarts, see `Backoff`; by default there are none.
 
     Raises:
         TypeError: `target` is none of the three.

@@ -86,6 +86,10 @@ class DynamicSupervisor(Pool):
 
         If the caller is cancelled meanwhile, the child is stopped again and forgotten.
 
+        Args:
+            what: The child, as `child` describes it, or a class of actors, an async function or a
+                supervisor.
+
         Raises:
             StartFailed: it did not come up, and is not kept.
             MaxChildren: there are as many as there may be.
@@ -126,6 +130,9 @@ class DynamicSupervisor(Pool):
     async def terminate_child(self, child: str | Ref[Actor]) -> None:
         """Stop a child and forget it.
 
+        Args:
+            child: The id of the child, or a reference to it.
+
         Raises:
             UnknownChild: there is none such.
         """
@@ -152,7 +159,11 @@ class DynamicSupervisor(Pool):
         self._release(life)
 
     def child_ready(self, life: Life) -> None:
-        """Hear that a child is up."""
+        """Hear that a child is up.
+
+        Args:
+            life: The record of the child.
+        """
         starter = life.starter
         if starter is not None:
             life.starter = None
@@ -162,7 +173,11 @@ class DynamicSupervisor(Pool):
             report.child_restarted(self.name, life.id, self._returning.pop(life))
 
     def child_exited(self, life: Life) -> None:
-        """Hear that a child has ended."""
+        """Hear that a child has ended.
+
+        Args:
+            life: The record of the child.
+        """
         reason = life.reason
         assert reason is not None
         starter, life.starter = life.starter, None

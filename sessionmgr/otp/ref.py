@@ -71,6 +71,10 @@ class Ref(Generic[A]):
         the answer is not waited for any more, and dropped when it comes; a request that the
         actor had not begun by then is never executed.
 
+        Args:
+            message: The message.
+            timeout: Seconds to wait for the answer, by default 5; None waits without a limit.
+
         Raises:
             ActorDown: the actor is dead, or ends before it answers; `__cause__` is its crash.
             CallTimeout: no answer in time.
@@ -99,6 +103,9 @@ class Ref(Generic[A]):
     def cast(self, message: Cast) -> None:
         """Tell the actor something and go on. Never waits; to a dead actor it says nothing.
 
+        Args:
+            message: The message.
+
         Raises:
             MailboxFull: there is no room, and nothing was changed.
             NotAnActor: this child has no mailbox.
@@ -119,6 +126,9 @@ class Ref(Generic[A]):
     @enable_ki_protection
     async def send(self, message: object) -> None:
         """Give the actor's `handle_info` any object; waits, in turn, while there is no room.
+
+        Args:
+            message: The message.
 
         Raises:
             ActorDown: the actor is dead, or ends while this waits for room.
@@ -154,6 +164,9 @@ class Ref(Generic[A]):
     @enable_ki_protection
     def post(self, message: object) -> None:
         """Give the actor's `handle_info` any object, at once or not at all.
+
+        Args:
+            message: The message.
 
         Raises:
             MailboxFull: there is no room, and nothing was changed.
@@ -203,6 +216,9 @@ class Ref(Generic[A]):
 
         Its supervisor then does what it does after any exit with this reason: a permanent
         child is restarted. `Supervisor.terminate_child` is the way to stop it for good.
+
+        Args:
+            reason: The reason that the child ends with; by default `Normal`.
         """
         life = self.find()
         if life is not None:
@@ -289,7 +305,11 @@ class Monitor:
         self.ref = ref
 
     def begin(self, target: Life) -> None:
-        """Be told by `target` when it ends."""
+        """Be told by `target` when it ends.
+
+        Args:
+            target: The record of the monitored child.
+        """
         self._target = target
         if target.monitors is None:
             target.monitors = {}
@@ -298,14 +318,22 @@ class Monitor:
         target.monitors[self] = self._watcher.watching[self] = None
 
     def fire(self, reason: ExitReason) -> None:
-        """Tell the watcher, once."""
+        """Tell the watcher, once.
+
+        Args:
+            reason: The reason why it has ended.
+        """
         self._target = None
         if self._watcher.watching is not None:
             self._watcher.watching.pop(self, None)
         self._watcher.tell(Down(self, self.ref, reason))
 
     def cancel(self, *, flush: bool = False) -> None:
-        """Wish it no more; with `flush`, a `Down` that waits to be handled is removed too."""
+        """Wish it no more; with `flush`, a `Down` that waits to be handled is removed too.
+
+        Args:
+            flush: Whether a waiting `Down` is removed as well; by default it stays.
+        """
         if self._target is not None:
             if self._target.monitors is not None:
                 self._target.monitors.pop(self, None)

@@ -62,6 +62,10 @@ class Registry:
 
         An actor that has the name already only replaces its value.
 
+        Args:
+            key: The name.
+            value: A value that `lookup` returns with the name; by default None.
+
         Raises:
             AlreadyRegistered: names are unique, and another has this one.
             NotInActor: no supervised child called.
@@ -78,7 +82,11 @@ class Registry:
 
     @enable_ki_protection
     def unregister(self, key: Hashable) -> None:
-        """Take the name `key` from the calling actor, if it has it."""
+        """Take the name `key` from the calling actor, if it has it.
+
+        Args:
+            key: The name.
+        """
         life = require_life("registry.unregister()", "an actor gives up its own names only")
         keys = self._keys.get(life, {})
         if key in keys:
@@ -88,7 +96,11 @@ class Registry:
                 del self._keys[life]
 
     def lookup(self, key: Hashable) -> list[Entry]:
-        """List who has the name `key`: nobody, one, or where names are duplicate any number."""
+        """List who has the name `key`: nobody, one, or where names are duplicate any number.
+
+        Args:
+            key: The name.
+        """
         return list(self._entries.get(key, {}).values())
 
     def keys(self) -> list[Hashable]:
@@ -104,6 +116,10 @@ class Registry:
 
         `actor` is the owner's class, for type checkers.
 
+        Args:
+            key: The name.
+            actor: The class of the actor, for type checkers.
+
         Raises:
             ValueError: names are duplicate here, so one does not say who is meant.
         """
@@ -115,6 +131,10 @@ class Registry:
         """Tell all who have the name: a `Cast` as a cast, anything else as an info.
 
         Never waits. A full mailbox keeps nobody else from hearing it.
+
+        Args:
+            key: The name.
+            message: The message.
         """
         sent, full = 0, list[Ref["Actor"]]()
         for entry in self.lookup(key):
@@ -137,11 +157,19 @@ class Registry:
         )
 
     def find(self, key: Hashable) -> Life | None:
-        """Give the library's own record of who has a unique name."""
+        """Give the library's own record of who has a unique name.
+
+        Args:
+            key: The name.
+        """
         return next(iter(self._entries.get(key, {})), None)
 
     def forget(self, life: Life) -> None:
-        """Free the names of a child that has ended."""
+        """Free the names of a child that has ended.
+
+        Args:
+            life: The record of the child.
+        """
         for key in self._keys.pop(life, {}):
             self._remove(key, life)
 

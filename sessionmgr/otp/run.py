@@ -84,7 +84,11 @@ class Run(Generic[T]):
 
     @enable_ki_protection
     def begin(self, life: Life) -> None:
-        """Hear which child this run is."""
+        """Hear which child this run is.
+
+        Args:
+            life: The record of the child.
+        """
         self._life = life
         life.value = self
 

@@ -33,7 +33,12 @@ class Backoff(NamedTuple):
     jitter: float = 0.0
 
     def delay(self, strike: int, draw: float) -> float:
-        """Give the wait before the restart number `strike` (from 0), `draw` being in [0, 1)."""
+        """Give the wait before the restart number `strike` (from 0), `draw` being in [0, 1).
+
+        Args:
+            strike: The number of the restart, from 0.
+            draw: A random number in [0, 1).
+        """
         # Past 2**64 the ceiling has long been reached; the bound keeps the power finite.
         delay = min(self.minimum * 2.0 ** min(strike, 64), self.maximum)
         return delay * (1.0 + self.jitter * (2.0 * draw - 1.0))

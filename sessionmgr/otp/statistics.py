@@ -27,7 +27,11 @@ class ActorStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, life: Life) -> ActorStatistics:
-        """Look at `life`."""
+        """Look at `life`.
+
+        Args:
+            life: The record of the child.
+        """
         mailbox = life.mailbox
         return cls(
             id=life.id,

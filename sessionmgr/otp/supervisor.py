@@ -316,6 +316,10 @@ class Supervisor(Block):
 
         If the caller is cancelled meanwhile, the child is stopped again and forgotten.
 
+        Args:
+            what: The child, as `child` describes it, or a class of actors, an async function or a
+                supervisor.
+
         Raises:
             StartFailed: it did not come up, and is not kept.
             DuplicateChild: the id is taken, be it by a stopped child.
@@ -339,6 +343,9 @@ class Supervisor(Block):
     async def terminate_child(self, child: str | Ref[Actor]) -> None:
         """Stop a child and do not restart it; a temporary one is forgotten.
 
+        Args:
+            child: The id of the child, or a reference to it.
+
         Raises:
             UnknownChild: there is none such.
         """
@@ -361,6 +368,9 @@ class Supervisor(Block):
     async def restart_child(self, id: str) -> Ref[Actor]:
         """Start a stopped child again.
 
+        Args:
+            id: The id of the child.
+
         Raises:
             UnknownChild: there is none such.
             ChildRunning: it is not stopped.
@@ -379,6 +389,9 @@ class Supervisor(Block):
 
     async def delete_child(self, id: str) -> None:
         """Forget a stopped child.
+
+        Args:
+            id: The id of the child.
 
         Raises:
             UnknownChild: there is none such.

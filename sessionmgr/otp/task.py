@@ -53,6 +53,11 @@ class TaskSupervisor(Pool):
         When an actor calls this, it hears of the end once: as `TaskDone` or `Down` in its
         `handle_info`, unless it waits in `run.result()`.
 
+        Args:
+            fn: The async function.
+            args: Its arguments.
+            shutdown: Seconds to end in when it is stopped, before it is killed.
+
         Raises:
             MaxChildren: there are as many as there may be.
         """
@@ -100,12 +105,25 @@ class TaskSupervisor(Pool):
         crash raises `RunCrashed` where its result would be; `return_exceptions=True` yields
         it there instead. Items are taken as there is room for them. Leaving the block
         cancels what still runs.
+
+        Args:
+            fn: The async function.
+            items: The items.
+            max_concurrency: The maximum number of calls at once, by default 8.
+            ordered: Whether results come in the order of the items; by default they do.
+            return_exceptions: Whether a crash is a result instead of an exception; by default it is
+                raised.
         """
         return Stream(self.launch, fn, items, max_concurrency, ordered, return_exceptions)
 
     @enable_ki_protection
     def launch(self, run: Run[T], shutdown: Shutdown = DEFAULT_SHUTDOWN) -> Run[T]:
-        """Start a run that has been made."""
+        """Start a run that has been made.
+
+        Args:
+            run: The task.
+            shutdown: Seconds to end in when it is stopped, before it is killed.
+        """
         self._require_running()
         spec = self._specs.get(shutdown)
         if spec is None:
@@ -121,10 +139,18 @@ class TaskSupervisor(Pool):
         return run
 
     def child_ready(self, life: Life) -> None:
-        """Hear that a task runs: nobody waits for that."""
+        """Hear that a task runs: nobody waits for that.
+
+        Args:
+            life: The record of the child.
+        """
 
     def child_exited(self, life: Life) -> None:
-        """Hear that a task has ended."""
+        """Hear that a task has ended.
+
+        Args:
+            life: The record of the child.
+        """
         # Most end well, and asking for a message's class costs more than it looks.
         if life.reason is not NORMAL and isinstance(life.reason, Crashed):
             report.child_crashed(life, life.reason)

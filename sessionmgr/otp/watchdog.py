@@ -30,6 +30,10 @@ async def watchdog(
 
     A function to be a child: `Supervisor(child(watchdog, 0.5), ...)`. In virtual time,
     where a loop that is busy for a day has lost no second, it does nothing.
+
+    Args:
+        threshold: Seconds without a turn of the loop, by default 1.
+        task_status: The status by which the supervisor learns of the start.
     """
     if not threshold > 0:
         raise ValueError(f"threshold={threshold}: more than 0 seconds")

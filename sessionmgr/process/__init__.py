@@ -37,3 +37,36 @@ from sessionmgr.process.resume import checked_resume_id as checked_resume_id
 from sessionmgr.process.roll import BootReport as BootReport
 from sessionmgr.process.shortage import is_passing as is_passing
 from sessionmgr.process.tail import Tail as Tail
+
+__all__ = [
+    "BootReport",
+    "ChildTree",
+    "Command",
+    "Declared",
+    "Descriptors",
+    "Emptied",
+    "Ending",
+    "ExitFacts",
+    "Kind",
+    "Ladder",
+    "Launcher",
+    "LeaderExit",
+    "LeftRunning",
+    "OpenLauncher",
+    "Outbox",
+    "Place",
+    "PrivateFiles",
+    "Pump",
+    "Pumped",
+    "Tail",
+    "When",
+    "build_environment",
+    "checked_resume_id",
+    "end_tree",
+    "is_passing",
+    "open_launcher",
+    "open_tree",
+    "place_of",
+    "raise_limit",
+    "secrets",
+]

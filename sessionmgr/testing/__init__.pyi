@@ -28,3 +28,24 @@ from sessionmgr.testing.scripted import (
     ScriptedProvider as ScriptedProvider,
     write_script as write_script,
 )
+
+__all__ = [
+    "AdapterCase",
+    "AdapterConformance",
+    "Fault",
+    "FaultyStore",
+    "MockConversation",
+    "MockSdk",
+    "ModelServer",
+    "Play",
+    "Recording",
+    "Script",
+    "ScriptedProvider",
+    "broken_laws",
+    "command_of",
+    "open_model_server",
+    "recorder_of",
+    "run_scheduled",
+    "with_sdk",
+    "write_script",
+]

@@ -64,7 +64,11 @@ class FaultyStore(MemoryStore):
         """How many events the longest batch had."""
 
     async def suffer(self, faults: Sequence[Fault]) -> None:
-        """Have these faults, one after the other; afterwards all is well."""
+        """Have these faults, one after the other; afterwards all is well.
+
+        Args:
+            faults: The faults, in their order.
+        """
         for fault in faults:
             await trio.sleep(fault.after)
             await self._have(fault)
@@ -97,7 +101,11 @@ class FaultyStore(MemoryStore):
                     self.closed = False
 
     async def append_all(self, appends: Sequence[Append]) -> Sequence[Appended | Exception]:
-        """Store batches, unless a fault is in the way."""
+        """Store batches, unless a fault is in the way.
+
+        Args:
+            appends: The batches.
+        """
         await self._reach()
         await trio.sleep(max(map(self.delay, appends)))
         return [await self._outcome_of(append) for append in appends]

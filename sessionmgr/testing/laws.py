@@ -43,6 +43,10 @@ async def broken_laws(store: Store, *, settled: bool = True) -> list[str]:
     The laws: numbers are contiguous; a run ends once, and its stored status is that end's; its
     record is what its events amount to; what was used is booked once; a message is sent or
     dropped, not both; an answer has a question, and an end for each beginning.
+
+    Args:
+        store: The store.
+        settled: Whether all runs must have ended; by default they must.
     """
     found: list[str] = []
     of_session: dict[str, dict[str, StoredRun]] = defaultdict(dict)

@@ -92,7 +92,11 @@ class MockConversation(Generic[Outgoing, Frame]):
     # --- the adapter's end -----------------------------------------------------------------------
 
     async def send(self, message: Outgoing) -> None:
-        """Be told something."""
+        """Be told something.
+
+        Args:
+            message: The message.
+        """
         self._hear(message)
         await trio.lowlevel.checkpoint()
 
@@ -102,12 +106,21 @@ class MockConversation(Generic[Outgoing, Frame]):
         await trio.lowlevel.checkpoint()
 
     async def answer(self, question: str, decision: Decision) -> None:
-        """Be given an answer."""
+        """Be given an answer.
+
+        Args:
+            question: The question of the agent.
+            decision: The answer.
+        """
         self._hear(Answered(question, decision))
         await trio.lowlevel.checkpoint()
 
     def close(self, *, keep: bool = False) -> None:
-        """Be left; whether the session is to be kept is noted."""
+        """Be left; whether the session is to be kept is noted.
+
+        Args:
+            keep: Whether the session continues later.
+        """
         self.is_closed, self.is_kept = True, keep
 
     async def clear_away(self) -> None:
@@ -123,7 +136,11 @@ class MockConversation(Generic[Outgoing, Frame]):
     # --- the script's end ------------------------------------------------------------------------
 
     def says(self, *frames: Frame) -> None:
-        """Send frames, as one read."""
+        """Send frames, as one read.
+
+        Args:
+            frames: The frames.
+        """
         if not (self.is_closed or self._has_ended):
             self._driver.feed(frames, len(frames))
 
@@ -148,6 +165,9 @@ class MockConversation(Generic[Outgoing, Frame]):
     async def expect(self, message: Outgoing | Interrupted | Answered) -> None:
         """Wait for the next thing that the adapter sends, which has to be this.
 
+        Args:
+            message: The expected message.
+
         Raises:
             AssertionError: It is something else.
         """
@@ -155,7 +175,11 @@ class MockConversation(Generic[Outgoing, Frame]):
         assert heard == message, f"the adapter sent {heard!r}, and not {message!r}"
 
     async def gate(self, name: str) -> None:
-        """Wait here until the test opens the gate of that name."""
+        """Wait here until the test opens the gate of that name.
+
+        Args:
+            name: The name of the gate.
+        """
         await self._sdk.pass_gate(name)
 
 
@@ -244,7 +268,11 @@ class MockSdk(Generic[Outgoing, Frame]):
 
     @asynccontextmanager
     async def connect(self, spec: object) -> AsyncGenerator[MockConnection[Outgoing, Frame], None]:
-        """Connect, as an `sdk` does."""
+        """Connect, as an `sdk` does.
+
+        Args:
+            spec: The specification of the connection.
+        """
         await trio.lowlevel.checkpoint()
         connection = MockConnection(self, spec)
         self.connections.append(connection)
@@ -254,22 +282,38 @@ class MockSdk(Generic[Outgoing, Frame]):
             connection.is_closed = True
 
     def play(self, conversation: MockConversation[Outgoing, Frame]) -> None:
-        """Have the script play a conversation."""
+        """Have the script play a conversation.
+
+        Args:
+            conversation: The conversation.
+        """
         assert self._nursery is not None, "a MockSdk is used as a block"
         self._nursery.start_soon(self._script, conversation)
 
     # --- gates -----------------------------------------------------------------------------------
 
     async def reached(self, name: str) -> None:
-        """Wait until a script stands at the gate."""
+        """Wait until a script stands at the gate.
+
+        Args:
+            name: The name of the gate.
+        """
         await self._gate(name).reached.wait()
 
     def open_gate(self, name: str) -> None:
-        """Let pass who stands at the gate, and who will."""
+        """Let pass who stands at the gate, and who will.
+
+        Args:
+            name: The name of the gate.
+        """
         self._gate(name).opened.set()
 
     async def pass_gate(self, name: str) -> None:
-        """Stand at the gate until it is open."""
+        """Stand at the gate until it is open.
+
+        Args:
+            name: The name of the gate.
+        """
         gate = self._gate(name)
         gate.reached.set()
         await gate.opened.wait()
@@ -279,7 +323,12 @@ class MockSdk(Generic[Outgoing, Frame]):
 
 
 def with_sdk(adapter: type[A], sdk: MockSdk[Outgoing, Frame]) -> type[A]:
-    """Return the adapter with a mock in the place of its sdk: of its attribute `connect`."""
+    """Return the adapter with a mock in the place of its sdk: of its attribute `connect`.
+
+    Args:
+        adapter: The class of the adapter.
+        sdk: The mock.
+    """
     return connecting_by(sdk.connect, adapter)
 
 

@@ -39,7 +39,14 @@ def run_scheduled(
     clock: trio.testing.MockClock | None = None,
     instruments: Sequence[trio.abc.Instrument] = (),
 ) -> T:
-    """Run `main` in virtual time, with the turns that `seed` stands for."""
+    """Run `main` in virtual time, with the turns that `seed` stands for.
+
+    Args:
+        main: The async function to run.
+        seed: The number that determines the order in which tasks run.
+        clock: The clock; by default a mock clock that jumps over idle time.
+        instruments: Instruments of trio.
+    """
     if clock is None:
         clock = trio.testing.MockClock(autojump_threshold=0)
     with scheduled(seed):

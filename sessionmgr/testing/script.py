@@ -264,7 +264,11 @@ def parse_script(text: str) -> Script:
 
 
 def write_script(script: Script) -> str:
-    """Write a script as JSON, as short as it can be: for a prompt, say."""
+    """Write a script as JSON, as short as it can be: for a prompt, say.
+
+    Args:
+        script: The script.
+    """
     return msgspec.json.encode(script).decode()
 
 

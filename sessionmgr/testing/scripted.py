@@ -114,7 +114,11 @@ class ScriptedProvider(ProviderAdapter):
         return await super().init()
 
     async def run(self, run: RunContext) -> None:
-        """Play the script that the prompt is, or stands for."""
+        """Play the script that the prompt is, or stands for.
+
+        Args:
+            run: The context of the run.
+        """
         attempt = self.played.get(run.prompt, 0)
         self.played[run.prompt] = attempt + 1
         self._note(run, "prompt", run.prompt)
@@ -132,7 +136,11 @@ class ScriptedProvider(ProviderAdapter):
             self._note(run, "over")
 
     async def handle_cast(self, message: Cast, /) -> Continue | None:
-        """Crash if a script says so."""
+        """Crash if a script says so.
+
+        Args:
+            message: The message.
+        """
         if isinstance(message, Die):
             raise ScriptedCrash(message.why)
         return await super().handle_cast(message)

@@ -27,3 +27,25 @@ from sessionmgr.wire.sse import (
     ServerEvent as ServerEvent,
     Unfinished as Unfinished,
 )
+
+__all__ = [
+    "Decoded",
+    "ErrorResponse",
+    "EventDecoder",
+    "Id",
+    "Line",
+    "LineDecoder",
+    "Malformed",
+    "Message",
+    "NoFrame",
+    "Noise",
+    "Notification",
+    "Oversized",
+    "Request",
+    "Response",
+    "ServerEvent",
+    "Unfinished",
+    "Untyped",
+    "read_frames",
+    "unwrapped",
+]

@@ -90,7 +90,7 @@ async def play(
     async with opened(sdk, delay) as manager:
         session = await manager.open_session("echo")
         run = await session.submit(prompt)
-        kinds = [event.type async for event in run]
+        kinds: list[str] = [event.type async for event in run]
         result = await run.result()
         if result.failure is not None:
             assert result.failure.kind is FailureKind.ADAPTER_CRASHED

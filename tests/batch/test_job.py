@@ -1,4 +1,5 @@
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 import pytest
@@ -117,3 +118,30 @@ def test_an_image_means_what_is_in_it(tmp_path: Path) -> None:
 def test_a_field_that_there_is_not_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError, match="promt"):
         msgspec.json.decode(b'{"id": "a", "promt": "go"}', type=Job)
+
+
+def test_a_job_stores_paths_collections_mappings_and_modes_as_its_fields_types() -> None:
+    job = Job(
+        id="a",
+        cwd=Path("x"),
+        prompt_file=Path("p"),
+        permission_mode="plan",
+        tools_allowed=["Read"],
+        require={"resume"},
+        images=[Path("a.png"), "b.png"],
+        schema=MappingProxyType({"type": "object"}),
+        env=MappingProxyType({"A": "1"}),
+    )
+    assert job == Job(
+        id="a",
+        cwd="x",
+        prompt_file="p",
+        permission_mode=PermissionMode.PLAN,
+        tools_allowed=("Read",),
+        require=("resume",),
+        images=("a.png", "b.png"),
+        schema={"type": "object"},
+        env={"A": "1"},
+    )
+    assert type(job.permission_mode) is PermissionMode
+    assert msgspec.json.decode(msgspec.json.encode(job), type=Job) == job

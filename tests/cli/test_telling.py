@@ -188,7 +188,7 @@ def test_what_a_run_goes_without_is_told_at_its_start() -> None:
         MessageSent(message_id="1", content="and then?", follow_up=True, state="queued"),
         TokenUsageUpdated(usage=Usage(input=3)),
         ProcessExited(exit_code=0),
-        UnknownEvent(type="of_tomorrow", body=b"{}"),
+        UnknownEvent(tag="of_tomorrow", body=b"{}"),
     ],
 )
 def test_of_some_events_nothing_is_said(event: AnyEvent) -> None:

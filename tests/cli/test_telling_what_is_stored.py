@@ -62,11 +62,12 @@ def test_every_event_is_one_harmless_line(event: AnyEvent) -> None:
             ErrorOccurred(failure=Failure(kind=FailureKind.OVERLOADED, message="busy")),
             "error: overloaded: busy",
         ),
-        (UnknownEvent(type="of_tomorrow", body=b"{}"), ""),
+        (UnknownEvent(tag="of_tomorrow", body=b"{}"), ""),
     ],
 )
 def test_an_event_says_what_matters(event: AnyEvent, told: str) -> None:
-    assert event_line(event, now=0.0).endswith(f"{event.type:<23}  {told}".rstrip())
+    written = event.tag if isinstance(event, UnknownEvent) else event.type
+    assert event_line(event, now=0.0).endswith(f"{written:<23}  {told}".rstrip())
 
 
 def test_a_sub_agents_events_are_set_in() -> None:

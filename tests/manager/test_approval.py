@@ -23,6 +23,7 @@ from sessionmgr.model import (
     AnyEvent,
     FailureKind,
     Json,
+    PermissionMode,
     Reason,
     RunStatus,
     ToolApproval,
@@ -62,7 +63,9 @@ async def asked(
     mode: str = "default",
     clocks: Clocks | None = None,
 ) -> RunHandle:
-    session = await house.manager.open_session("actor", approve=approve, permission_mode=mode)
+    session = await house.manager.open_session(
+        "actor", approve=approve, permission_mode=PermissionMode(mode)
+    )
     return await session.submit(play(*steps), clocks=clocks or Clocks())
 
 
@@ -374,7 +377,7 @@ async def test_what_the_mode_allows_nobody_is_asked_about(
     step = Ask(tool=step.tool, effect=step.effect, paths=paths)
     async with open_house() as house:
         session = await house.manager.open_session(
-            "actor", cwd=tmp_path, permission_mode=mode, approve=answer(Allow())
+            "actor", cwd=tmp_path, permission_mode=PermissionMode(mode), approve=answer(Allow())
         )
         run = await session.submit(play(step))
         await run.result()

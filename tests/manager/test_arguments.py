@@ -82,7 +82,7 @@ OF_SESSIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"permission_mode": "acceptEdits"}, ArgumentValueInvalid, ".*did you mean 'accept_edits'"),
 ]
 OF_BATCHES: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"jobs": [{"id": "a"}]}, ArgumentTypeInvalid, r"jobs\[0\] must be a Job, .*\{'id': 'a'\}"),
+    ({"jobs": ["a"]}, ArgumentTypeInvalid, r"jobs\[0\] must be a Job, .* or a dict .*, not 'a'"),
     ({"jobs": {"id": "a"}}, ArgumentTypeInvalid, "jobs must be a file of jobs or an iterable"),
     ({"jobs": None}, ArgumentTypeInvalid, "jobs must be a file of jobs .*, not None"),
     ({"approve": allow_at_once}, ArgumentTypeInvalid, "approve must be an async"),
@@ -90,6 +90,28 @@ OF_BATCHES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"concurrency": 0}, ArgumentValueInvalid, "concurrency is 0: it must be 1 or more"),
     ({"only": "core-*"}, ArgumentTypeInvalid, r"only must be a list of str, .*, not 'core-\*'"),
     ({"out": 3}, ArgumentTypeInvalid, "out must be a str or a Path, not 3"),
+    ({"manager": None}, ArgumentTypeInvalid, "manager must be the Manager .*, not None"),
+    ({"defaults": {"id": "a"}}, ArgumentTypeInvalid, r"defaults must be a Job, .* \{'id': 'a'\}"),
+    ({"per_provider": {"a": "2"}}, ArgumentTypeInvalid, "per_provider must be a dict .* to int"),
+    ({"force": "no"}, ArgumentTypeInvalid, "force must be True or False, not 'no'"),
+]
+OF_RECORDS: list[tuple[str, dict[str, Any], str]] = [
+    ("session", {"session_id": None}, "session_id must be a str, not None"),
+    ("submit_resume", {"snapshot": 3}, "snapshot must be a Snapshot or its id, not 3"),
+    ("submit_follow_up", {"run_id": 3}, "run_id must be a str, not 3"),
+    ("submit_follow_up", {"run_id": "r", "message": ""}, "message is '': it is empty"),
+    ("cancel", {"id": None}, "id must be a str, not None"),
+    ("result", {"run_id": None}, "run_id must be a str, not None"),
+    ("events", {"run_id": None}, "run_id must be a str, not None"),
+    ("settled", {"session_id": None}, "session_id must be a str, not None"),
+    ("blob", {"sha256": b"x"}, "sha256 must be a str, not b'x'"),
+    ("subscribe", {"session_id": None}, "session_id must be a str, not None"),
+    ("subscribe", {"session_id": "s", "types": "x"}, "types must be a list of event types"),
+    ("costs", {"ids": "ses_1"}, "ids must be a list of ids, not 'ses_1'"),
+    ("sessions", {"state": "opn"}, "state is 'opn': it must be 'open' or 'closed'"),
+    ("sessions", {"limit": 0}, "limit is 0: it must be 1 or more"),
+    ("health", {"providers": "claude"}, "providers must be a list of providers' names"),
+    ("negotiate", {"provider": "actor", "require": "x"}, "require must be a list of str"),
 ]
 
 
@@ -124,7 +146,49 @@ async def test_a_wrong_argument_of_a_batch_raises_before_it_is_entered(
     async with open_house() as house:
         jobs = [Job(id="a", prompt="x", provider="actor")]
         with pytest.raises(error, match=f"^run_batch: {said}"):
-            run(house.manager, **{"jobs": jobs, **given})
+            run(**{"manager": house.manager, "jobs": jobs, **given})
+
+
+@pytest.mark.parametrize(("call", "given", "said"), OF_RECORDS)
+async def test_a_wrong_argument_of_a_call_about_records_raises_at_once(
+    autojump_clock: MockClock, call: str, given: dict[str, Any], said: str
+) -> None:
+    async with open_house() as house:
+        with pytest.raises((ArgumentTypeInvalid, ArgumentValueInvalid), match=f"^{call}: {said}"):
+            await getattr(house.manager, call)(**given)
+
+
+async def test_a_wrong_message_to_a_run_raises_before_it_is_sent(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_house() as house:
+        session = await house.manager.open_session("actor")
+        run: Any = await session.submit("x")
+        with pytest.raises(ArgumentTypeInvalid, match=r"^append: content must be a str, not None"):
+            await run.append(None)
+        with pytest.raises(ArgumentValueInvalid, match=r"^append: content is ''"):
+            await run.append("")
+        with pytest.raises(ArgumentTypeInvalid, match=r"^pause: message must be a str, not 3"):
+            await run.pause(message=3)
+        assert [each.id for each in session.unended()] in ([], [run.id])
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        ({"id": "a", "promt": "x"}, "job 1: promt: there is no such field; did you mean 'prompt'"),
+        ({"prompt": "x"}, 'job 1: missing "id"'),
+        ({"id": "a", 3: "x"}, "job 1: the name of a field must be a str, not 3"),
+        ({"id": "a", "prompt": "x", "env": {"A": Job}}, "job 1: env: the value is not JSON"),
+        ({"id": "a", "prompt": "x", "provider": "actr"}, "job 1: .*did you mean 'actor'"),
+    ],
+)
+async def test_a_job_as_a_dict_is_checked_like_a_line_of_a_jobs_file(
+    autojump_clock: MockClock, job: Any, said: str
+) -> None:
+    async with open_house() as house:
+        with pytest.raises(JobsInvalid, match=said):
+            await run_batch(house.manager, [job]).__aenter__()
 
 
 @pytest.mark.parametrize(
@@ -151,6 +215,12 @@ async def test_a_job_with_a_wrong_field_is_refused_with_its_place_and_field(
 def test_a_wrong_argument_of_a_manager_raises_at_once() -> None:
     wrong: Any = {"clocks": 60}
     with pytest.raises(ArgumentTypeInvalid, match=r"^open_manager: clocks must be Clocks"):
+        open_manager(**wrong)
+    wrong = {"store": b"x"}
+    with pytest.raises(ArgumentTypeInvalid, match=r"^open_manager: store must be a str, a Path"):
+        open_manager(**wrong)
+    wrong = {"adapters": {"a": "b"}}
+    with pytest.raises(ArgumentTypeInvalid, match=r"^open_manager: adapters must be a dict"):
         open_manager(**wrong)
     wrong = {"environ": {"A": 1}}
     with pytest.raises(ArgumentTypeInvalid, match=r"^open_manager: environ\['A'\] must be a str"):

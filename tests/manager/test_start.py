@@ -222,9 +222,10 @@ async def test_a_mode_that_does_not_exist_is_refused_with_those_that_do(
 ) -> None:
     async with open_house() as house:
         session = await house.manager.open_session("actor")
+        wrong: Any = "yolo"
         ways: dict[str, Callable[[], Any]] = {
-            "open": lambda: house.manager.open_session("actor", permission_mode="yolo"),
-            "start": lambda: session.submit("hello", permission_mode="yolo"),
+            "open": lambda: house.manager.open_session("actor", permission_mode=wrong),
+            "start": lambda: session.submit("hello", permission_mode=wrong),
         }
         with pytest.raises(ValueError, match=r"'yolo'.*default, accept_edits, plan, full_auto"):
             await ways[how]()

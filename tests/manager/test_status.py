@@ -10,9 +10,10 @@ from trio.testing import MockClock
 from sessionmgr.adapter import Health, Options
 from sessionmgr.errors import ProviderDown, ProviderUnknown
 from sessionmgr.manager import ProviderStatus, StoreStatus, open_manager
+from sessionmgr.model import RunStatus
 from sessionmgr.otp import Continue
 from sessionmgr.testing.faulty_store import FaultyStore
-from sessionmgr.testing.scripted import Hang, ScriptedProvider, scripted
+from sessionmgr.testing.scripted import Hang, Say, ScriptedProvider, scripted
 from tests.manager.house import open_house, play
 
 
@@ -169,3 +170,19 @@ async def test_a_store_in_a_file_is_closed_with_its_manager(tmp_path: Path) -> N
     async with open_manager(store=tmp_path / "runs.db") as manager:
         assert manager.status().store.state == "open"
     assert manager.status().store.state == "closed"
+
+
+async def test_stored_sessions_say_how_their_last_runs_stand(autojump_clock: MockClock) -> None:
+    async with open_house() as house:
+        done = await house.result(Say(text="a"))
+        run = await house.start(Hang())
+        async for event in run:
+            if event.type == "run_started":
+                break
+        found = {each.id: each for each in await house.manager.sessions(state="open")}
+        assert (found[done.session_id].status, found[done.session_id].run_id) == (
+            RunStatus.COMPLETED,
+            done.id,
+        )
+        assert found[run.session_id].status is RunStatus.RUNNING
+        assert await house.manager.sessions(provider="other") == []

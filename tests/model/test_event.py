@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import ClassVar, Literal, get_type_hints
 
 import msgspec
 import pytest
@@ -166,6 +167,13 @@ def test_a_field_of_json_is_what_it_is_made_to_be_whatever_was_carried() -> None
         b"[" * 100_000,
     ],
 )
+def test_an_event_declares_its_tag_as_a_literal() -> None:
+    for tag, event_type in EVENT_TYPES.items():
+        declared = get_type_hints(event_type, include_extras=True)["type"]
+        assert declared == ClassVar[Literal[tag]]
+        assert event_type.type == tag
+
+
 def test_what_we_do_not_understand_is_written_back_to_the_byte(body: bytes) -> None:
     read = decode_event(body)
     assert isinstance(read, UnknownEvent)
@@ -177,7 +185,7 @@ def test_an_unknown_event_still_says_where_it_belongs() -> None:
         b'{"type":"sung","seq":3,"at":[1],"session_id":"ses_1","run_id":"run_9","provider":"x"}'
     )
     assert isinstance(read, UnknownEvent)
-    assert (read.type, read.seq, read.at, read.session_id) == ("sung", 3, "", "ses_1")
+    assert (read.tag, read.seq, read.at, read.session_id) == ("sung", 3, "", "ses_1")
     assert (read.run_id, read.provider) == ("run_9", "x")
 
 
@@ -208,6 +216,6 @@ def test_a_log_that_is_older_than_all_of_this_is_still_read() -> None:
     read = [decode_event(line) for line in lines]
     assert [event.seq for event in read] == list(range(1, len(lines) + 1))
     assert isinstance(read[0], RunStarted)
-    assert [event.type for event in read if isinstance(event, UnknownEvent)] == ["mood_changed"]
+    assert [event.tag for event in read if isinstance(event, UnknownEvent)] == ["mood_changed"]
     for line, event in zip(lines, read, strict=True):
         assert json.loads(line).items() <= json.loads(encode_event(event)).items()

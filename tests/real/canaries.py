@@ -85,7 +85,8 @@ class Canaries:
         visit = f"(echo {name} >/dev/tcp/127.0.0.1/{self.port}) && echo we''nt as {name}"
         script = cage.tries(turn, visit)
         options = self.house.options(**more)
-        played = await self.house.play(script, session, permission_mode=mode, options=options)
+        asked = PermissionMode(mode) if mode else None
+        played = await self.house.play(script, session, permission_mode=asked, options=options)
         assert played.result.status == "completed", played.result
         read = [each.text for asked in self.house.server.log.asked for each in asked.results]
         was_read = any(cage.secret(turn) in each for each in read)

@@ -15,7 +15,7 @@ import trio
 from sessionmgr.adapter import Allow, ApprovalRequest, Approve, Decision
 from sessionmgr.manager import Manager, RunHandle, SessionHandle
 from sessionmgr.manager.plan import Wishes
-from sessionmgr.model import AnyEvent, Json, RunResult
+from sessionmgr.model import AnyEvent, Json, PermissionMode, RunResult
 from sessionmgr.store import MemoryStore, Store
 from sessionmgr.testing.laws import broken_laws
 from sessionmgr.testing.model_server import ModelRequest, ModelServer, Say, Script, prompt_with
@@ -56,7 +56,10 @@ class House:
         self, mode: str = "default", *, cwd: Path | None = None, approve: Approve | None = None
     ) -> SessionHandle:
         return await self.manager.open_session(
-            self.provider, cwd=cwd or self.work, permission_mode=mode, approve=approve
+            self.provider,
+            cwd=cwd or self.work,
+            permission_mode=PermissionMode(mode),
+            approve=approve,
         )
 
     def options(self, **more: Json) -> dict[str, Json]:

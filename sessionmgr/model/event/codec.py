@@ -113,7 +113,7 @@ def encode_events(events: Sequence[Event]) -> tuple[list[bytes], bool]:
 def _decode_kindly(body: bytes) -> AnyEvent:
     found = parse_json(body)
     if not isinstance(found, dict):
-        return UnknownEvent(type="", body=body)
+        return UnknownEvent(tag="", body=body)
     tag = found.get("type")
     if not isinstance(tag, str):
         return _unknown("", found, body)
@@ -154,4 +154,4 @@ def _unknown(tag: str, found: dict[str, Json], body: bytes) -> UnknownEvent:
         except msgspec.ValidationError:
             continue
         fields[name] = getattr(envelope, name)
-    return msgspec.structs.replace(UnknownEvent(type=tag, body=body), **fields)
+    return msgspec.structs.replace(UnknownEvent(tag=tag, body=body), **fields)

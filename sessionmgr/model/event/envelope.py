@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -49,7 +49,7 @@ class Event(
     # name that nobody else's JSON has; on the wire it never stands.
     source: dict[str, Json] | UnsetType = msgspec.field(default=UNSET, name="~source")
     type: ClassVar[str]
-    """The name of its type, as written."""
+    """The name of its type, as written; each type declares it as a `Literal`."""
 
     def __init_subclass__(cls) -> None:
         """Name the type: whoever follows asks each event for that."""
@@ -82,7 +82,10 @@ def stamp(
 class UnknownEvent(msgspec.Struct, frozen=True, kw_only=True):
     """An event of a type that this version does not know, kept and written back as it is."""
 
-    type: str
+    type: ClassVar[Literal["unknown"]] = "unknown"
+    """A tag of its own, so that a check of `type` tells the known events apart."""
+    tag: str
+    """The type as written in the body."""
     body: bytes
     seq: int = 0
     at: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from sessionmgr.model.event.envelope import Event
 from sessionmgr.model.failure import Failure
@@ -12,6 +12,7 @@ from sessionmgr.model.json import Json
 class StallSuspected(Event, frozen=True, kw_only=True):
     """It has been silent for long, in a state in which that is odd."""
 
+    type: ClassVar[Literal["stall_suspected"]]
     state: str
     silent_for: float
     evidence: Json = None
@@ -20,6 +21,7 @@ class StallSuspected(Event, frozen=True, kw_only=True):
 class PolicyViolation(Event, frozen=True, kw_only=True):
     """The agent did what it was not allowed, or a rule of ours was broken."""
 
+    type: ClassVar[Literal["policy_violation"]]
     rule: str
     detail: str | None = None
 
@@ -27,6 +29,7 @@ class PolicyViolation(Event, frozen=True, kw_only=True):
 class ErrorOccurred(Event, frozen=True, kw_only=True):
     """Something failed on the way; the run goes on."""
 
+    type: ClassVar[Literal["error_occurred"]]
     failure: Failure
     severity: Literal["warning", "error"] = "error"
 
@@ -34,6 +37,7 @@ class ErrorOccurred(Event, frozen=True, kw_only=True):
 class OutputReceived(Event, frozen=True, kw_only=True):
     """Text on a stream where frames were expected, or on stderr."""
 
+    type: ClassVar[Literal["output_received"]]
     stream: Literal["stdout", "stderr"]
     text: str
 
@@ -41,11 +45,13 @@ class OutputReceived(Event, frozen=True, kw_only=True):
 class RawReceived(Event, frozen=True, kw_only=True):
     """A frame that the adapter does not know, as it came."""
 
+    type: ClassVar[Literal["raw_received"]]
     frame: Json
 
 
 class EventsPruned(Event, frozen=True, kw_only=True):
     """In place of events that were pruned: their numbers, `first` to `last`."""
 
+    type: ClassVar[Literal["events_pruned"]]
     first: int
     last: int

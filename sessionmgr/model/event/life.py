@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -19,18 +19,25 @@ from sessionmgr.model.usage import Cost, Usage
 class SessionCreated(Event, frozen=True, kw_only=True):
     """A session has come to be."""
 
+    type: ClassVar[Literal["session_created"]]
+
 
 class SessionClosed(Event, frozen=True, kw_only=True):
     """A session takes no more runs."""
+
+    type: ClassVar[Literal["session_closed"]]
 
 
 class SessionReopened(Event, frozen=True, kw_only=True):
     """A closed session was reopened: its caller requested another run."""
 
+    type: ClassVar[Literal["session_reopened"]]
+
 
 class RunStarted(Event, frozen=True, kw_only=True):
     """The provider has taken up a run; what only the manager knows, it completes."""
 
+    type: ClassVar[Literal["run_started"]]
     provider_session_id: str | None = None
     model: str | None = None
     cwd: str | None = None
@@ -50,12 +57,14 @@ class RunStarted(Event, frozen=True, kw_only=True):
 class ProviderSessionUpdated(Event, frozen=True, kw_only=True):
     """The provider calls its session by another id from now on."""
 
+    type: ClassVar[Literal["provider_session_updated"]]
     provider_session_id: str
 
 
 class TurnCompleted(Event, frozen=True, kw_only=True):
     """The provider has finished a turn, which is not yet the end of the run."""
 
+    type: ClassVar[Literal["turn_completed"]]
     stop_reason: str | None = None
     open_tasks: int = 0
 
@@ -63,6 +72,7 @@ class TurnCompleted(Event, frozen=True, kw_only=True):
 class ProcessExited(Event, frozen=True, kw_only=True):
     """The run's own process is gone. This may follow the terminal event."""
 
+    type: ClassVar[Literal["process_exited"]]
     exit_code: int | None = None
     signal: int | None = None
     forced: bool = False
@@ -92,22 +102,34 @@ class RunEnded(Event, frozen=True, kw_only=True):
 class RunCompleted(RunEnded, frozen=True, kw_only=True):
     """The provider says that it is done, and well."""
 
+    type: ClassVar[Literal["run_completed"]]
+
 
 class RunFailed(RunEnded, frozen=True, kw_only=True):
     """It went wrong; `failure` says how."""
+
+    type: ClassVar[Literal["run_failed"]]
 
 
 class RunCancelled(RunEnded, frozen=True, kw_only=True):
     """Somebody stopped it; `reason` says who."""
 
+    type: ClassVar[Literal["run_cancelled"]]
+
 
 class RunTimedOut(RunEnded, frozen=True, kw_only=True):
     """A clock ran out."""
+
+    type: ClassVar[Literal["run_timed_out"]]
 
 
 class RunRateLimited(RunEnded, frozen=True, kw_only=True):
     """The provider wants us to wait, and nobody did."""
 
+    type: ClassVar[Literal["run_rate_limited"]]
+
 
 class RunPaused(RunEnded, frozen=True, kw_only=True):
     """Interrupted so that it can be resumed."""
+
+    type: ClassVar[Literal["run_paused"]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar, Literal
+
 from sessionmgr.model.event.envelope import Event
 from sessionmgr.model.json import Json
 
@@ -9,6 +11,7 @@ from sessionmgr.model.json import Json
 class ToolCallStarted(Event, frozen=True, kw_only=True):
     """A tool is being called."""
 
+    type: ClassVar[Literal["tool_call_started"]]
     tool_call_id: str
     tool_name: str
     tool_input: Json = None
@@ -17,6 +20,7 @@ class ToolCallStarted(Event, frozen=True, kw_only=True):
 class ToolCallUpdated(Event, frozen=True, kw_only=True):
     """The tool printed some more."""
 
+    type: ClassVar[Literal["tool_call_updated"]]
     tool_call_id: str
     output_delta: str
 
@@ -33,9 +37,13 @@ class ToolCallEnded(Event, frozen=True, kw_only=True):
 class ToolCallCompleted(ToolCallEnded, frozen=True, kw_only=True):
     """The tool did what it was asked."""
 
+    type: ClassVar[Literal["tool_call_completed"]]
+
 
 class ToolCallFailed(ToolCallEnded, frozen=True, kw_only=True):
     """The tool did not, or was not allowed to."""
+
+    type: ClassVar[Literal["tool_call_failed"]]
 
 
 class ToolApproval(Event, frozen=True, kw_only=True):
@@ -52,6 +60,8 @@ class ToolApproval(Event, frozen=True, kw_only=True):
 class ToolApprovalRequested(ToolApproval, frozen=True, kw_only=True):
     """The agent asks whether it may."""
 
+    type: ClassVar[Literal["tool_approval_requested"]]
+
     timeout: float | None = None
     """Seconds after which an unanswered request is denied; None: no answer is awaited, or no limit
     is set."""
@@ -60,6 +70,10 @@ class ToolApprovalRequested(ToolApproval, frozen=True, kw_only=True):
 class ToolApprovalGranted(ToolApproval, frozen=True, kw_only=True):
     """It may; a changed `tool_input` is what it may do instead."""
 
+    type: ClassVar[Literal["tool_approval_granted"]]
+
 
 class ToolApprovalDenied(ToolApproval, frozen=True, kw_only=True):
     """It may not."""
+
+    type: ClassVar[Literal["tool_approval_denied"]]

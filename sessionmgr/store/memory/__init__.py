@@ -4,3 +4,8 @@ from sessionmgr.store.memory.store import (
     MemoryStore as MemoryStore,
     open_memory_store as open_memory_store,
 )
+
+__all__ = [
+    "MemoryStore",
+    "open_memory_store",
+]

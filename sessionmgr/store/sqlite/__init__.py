@@ -10,3 +10,9 @@ from sessionmgr.store.sqlite.store import (
     SqliteStore as SqliteStore,
     open_sqlite_store as open_sqlite_store,
 )
+
+__all__ = [
+    "SqliteStore",
+    "is_locked",
+    "open_sqlite_store",
+]

@@ -20,3 +20,11 @@ from sessionmgr.testing.adapter_conformance.register import (
     ADAPTER_BEHAVIOURS as ADAPTER_BEHAVIOURS,
 )
 from sessionmgr.testing.adapter_conformance.suite import AdapterConformance as AdapterConformance
+
+__all__ = [
+    "ADAPTER_BEHAVIOURS",
+    "AdapterCase",
+    "AdapterConformance",
+    "Behaviour",
+    "Play",
+]

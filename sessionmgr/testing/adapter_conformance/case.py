@@ -50,7 +50,12 @@ class AdapterCase:
     """The option that names the program."""
 
     def moments_of(self, events: int, most: int) -> list[int]:
-        """Return at which of so many events something is tried."""
+        """Return at which of so many events something is tried.
+
+        Args:
+            events: The number of events.
+            most: The maximum number of moments.
+        """
         wanted = min(self.moments, most)
         if events <= wanted:
             return list(range(events))

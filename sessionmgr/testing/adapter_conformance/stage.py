@@ -14,6 +14,7 @@ from sessionmgr.model import (
     AnyEvent,
     MessageReceived,
     MessageStreamed,
+    PermissionMode,
     RunEnded,
     ToolCallEnded,
     ToolCallStarted,
@@ -68,7 +69,7 @@ class Stage:
     async def session(self, mode: str = "default") -> SessionHandle:
         """Open a session."""
         return await self.manager.open_session(
-            self.case.adapter.name, cwd=self.place, permission_mode=mode
+            self.case.adapter.name, cwd=self.place, permission_mode=PermissionMode(mode)
         )
 
     async def submit(

@@ -37,7 +37,11 @@ class AdapterConformance:
 
     @asynccontextmanager
     async def open_case(self, place: Path) -> AsyncGenerator[AdapterCase, None]:
-        """Make the adapter ready, with the directory `place` for its own."""
+        """Make the adapter ready, with the directory `place` for its own.
+
+        Args:
+            place: A directory of its own.
+        """
         await trio.lowlevel.checkpoint()
         yield self.case
 

@@ -41,7 +41,11 @@ class ModelServer:
 
     @trio.lowlevel.enable_ki_protection  # an interrupt is the block's, and would tear this one
     async def serve(self, stream: trio.SocketStream) -> None:
-        """Serve one connection to its end."""
+        """Serve one connection to its end.
+
+        Args:
+            stream: The stream of the connection.
+        """
         async with stream:
             try:
                 await Connection(stream, self.log, self._answer).run()
@@ -95,6 +99,10 @@ async def open_model_server(
 
     `scripts` tells what is replied; by default it is what the prompts carry. What a function among
     them raises leaves the block.
+
+    Args:
+        scripts: The replies; by default each prompt carries its own.
+        port: The port; by default a free one.
     """
     listeners = await trio.open_tcp_listeners(port, host="127.0.0.1")
     port = listeners[0].socket.getsockname()[1]

@@ -36,3 +36,26 @@ from sessionmgr.testing.player.recording import (
     Recording as Recording,
     recorder_of as recorder_of,
 )
+
+__all__ = [
+    "CHAOS",
+    "Chaos",
+    "Close",
+    "Dialect",
+    "Dribble",
+    "Entry",
+    "Exit",
+    "Expect",
+    "Grow",
+    "Hang",
+    "Ignore",
+    "Leak",
+    "Recording",
+    "Repeat",
+    "Step",
+    "UntilClosed",
+    "Write",
+    "command_of",
+    "line",
+    "recorder_of",
+]

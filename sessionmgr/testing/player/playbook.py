@@ -107,6 +107,11 @@ def line(message: Json | msgspec.Struct) -> bytes:
 
 
 def command_of(playbook: Sequence[Step], file: Path) -> tuple[str, ...]:
-    """Write a playbook to `file`, and return the argv of a child that plays it."""
+    """Write a playbook to `file`, and return the argv of a child that plays it.
+
+    Args:
+        playbook: The steps that the child plays.
+        file: The file for the playbook.
+    """
     file.write_bytes(msgspec.json.encode(list(playbook)))
     return (sys.executable, "-I", "-S", PROGRAM, str(file))

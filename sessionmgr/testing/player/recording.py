@@ -45,6 +45,9 @@ class Recording(msgspec.Struct, frozen=True):
     def read(path: Path) -> Recording:
         """Read a recording.
 
+        Args:
+            path: The file.
+
         Raises:
             msgspec.DecodeError: It is none.
         """
@@ -56,6 +59,10 @@ class Recording(msgspec.Struct, frozen=True):
 
         What the adapter says must be what it said, but for the names in `free`. The child waits
         for the end of its input when all is said.
+
+        Args:
+            timed: Whether the recorded pauses are kept.
+            free: Names of fields in which the messages of the adapter may differ.
         """
         steps: list[Step] = []
         before = 0.0
@@ -76,5 +83,10 @@ class Recording(msgspec.Struct, frozen=True):
 
 
 def recorder_of(file: Path, argv: Sequence[str]) -> tuple[str, ...]:
-    """Return the argv of a child that runs `argv` and records in `file` what is said."""
+    """Return the argv of a child that runs `argv` and records in `file` what is said.
+
+    Args:
+        file: The file for the recording.
+        argv: The command to record.
+    """
     return (sys.executable, "-I", "-S", PROGRAM, str(file), *argv)

@@ -6,3 +6,9 @@ something prints the command that shows it again.
 
 from sessionmgr.testing.simulation.simulation import Report as Report, simulate as simulate
 from sessionmgr.testing.simulation.world import Options as Options
+
+__all__ = [
+    "Options",
+    "Report",
+    "simulate",
+]

@@ -20,3 +20,10 @@ from sessionmgr.testing.store_conformance.register import (
     LASTING_BEHAVIOURS as LASTING_BEHAVIOURS,
     STORE_BEHAVIOURS as STORE_BEHAVIOURS,
 )
+
+__all__ = [
+    "LASTING_BEHAVIOURS",
+    "STORE_BEHAVIOURS",
+    "Behaviour",
+    "OpenStore",
+]

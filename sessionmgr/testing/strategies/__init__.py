@@ -17,3 +17,16 @@ from sessionmgr.testing.strategies.event import (
 from sessionmgr.testing.strategies.fault import chaos as chaos, faults as faults
 from sessionmgr.testing.strategies.script import scripts as scripts, steps as steps
 from sessionmgr.testing.strategies.struct import json_values as json_values, structs as structs
+
+__all__ = [
+    "chaos",
+    "event_of",
+    "events",
+    "faults",
+    "histories",
+    "json_values",
+    "scripts",
+    "steps",
+    "structs",
+    "unknown_events",
+]

@@ -55,7 +55,7 @@ def unknown_events() -> SearchStrategy[UnknownEvent]:
     """Make a strategy for events of a type that this version does not know."""
     return st.builds(
         UnknownEvent,
-        type=st.just("from_the_future"),
+        tag=st.just("from_the_future"),
         body=st.just(b'{"type":"from_the_future"}'),
         seq=st.integers(0, LAST),
         run_id=st.sampled_from([RUN, OTHER_RUN]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sessionmgr.manager import open_manager
-from sessionmgr.model import Json
+from sessionmgr.model import Json, PermissionMode
 from sessionmgr.testing.mock_sdk import MockSdk, with_sdk
 from sessionmgr.wire import NoFrame
 from sessionmgr_adapters.claude import ClaudeAdapter
@@ -30,7 +30,7 @@ async def play(sdk: Sdk, place: Path, *modes: str) -> None:
     async with open_manager(adapters=adapters) as manager:
         session = await manager.open_session("claude", cwd=place)
         for mode in modes:
-            run = await session.submit("say well", permission_mode=mode)
+            run = await session.submit("say well", permission_mode=PermissionMode(mode))
             played = await run.result()
             assert played.status == "completed", played.failure
 

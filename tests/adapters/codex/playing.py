@@ -12,6 +12,7 @@ from sessionmgr.manager.plan import Wishes
 from sessionmgr.model import (
     AnyEvent,
     FailureKind,
+    PermissionMode,
     RunResult,
 )
 from sessionmgr.store import MemoryStore
@@ -40,7 +41,7 @@ async def play(
     script: Script, prompt: str = "hi", mode: str = "default", **wishes: Unpack[Wishes]
 ) -> tuple[RunResult, list[AnyEvent]]:
     async with manager_of(script) as manager:
-        session = await manager.open_session("codex", permission_mode=mode)
+        session = await manager.open_session("codex", permission_mode=PermissionMode(mode))
         run = await session.submit(prompt, **wishes)
         events = [event async for event in run]
         return await run.result(), events

@@ -7,6 +7,7 @@ from trio.testing import MockClock
 
 from sessionmgr.adapter.kit.json_rpc_caller import Outgoing
 from sessionmgr.manager import open_manager
+from sessionmgr.model import PermissionMode
 from sessionmgr.store import MemoryStore
 from sessionmgr.testing.mock_sdk import INTERRUPTED, MockSdk, with_sdk
 from sessionmgr_adapters.codex import CodexAdapter
@@ -49,7 +50,9 @@ async def test_what_commands_leave_is_cleared_away_where_no_sandbox_ends_it(
             environ={"HOME": "/nowhere"},
         ) as manager,
     ):
-        run = await (await manager.open_session("codex", permission_mode=mode)).submit("go")
+        run = await (
+            await manager.open_session("codex", permission_mode=PermissionMode(mode))
+        ).submit("go")
         await sdk.reached("at work")
         if cancels:
             run.cancel()

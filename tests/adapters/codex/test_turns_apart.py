@@ -114,7 +114,7 @@ async def test_functions_are_not_dropped_in_silence_where_none_can_be_called() -
     async with open_manager(adapters={"codex": CodexAdapter}) as manager:
         session = await manager.open_session("codex")
         with pytest.raises(OptionInvalid, match="tools"):
-            await session.submit("hi", options={"exec": True, "tools": tools})  # type: ignore[dict-item]
+            await session.submit("hi", options={"exec": True, "tools": tools})
 
 
 async def test_functions_are_refused_where_it_is_not_known_what_a_thread_was_begun_with(

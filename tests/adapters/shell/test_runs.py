@@ -23,6 +23,7 @@ from sessionmgr.model import (
     MessageReceived,
     MessageStreamed,
     OutputReceived,
+    PermissionMode,
     ProcessExited,
     Reason,
     RunResult,
@@ -48,7 +49,9 @@ async def manager() -> AsyncGenerator[Manager, None]:
 @pytest.fixture
 def do(manager: Manager, tmp_path: Path) -> Do:
     async def run_one(prompt: str, mode: str = "default", **options: Json) -> Outcome:
-        session = await manager.open_session("shell", cwd=tmp_path, permission_mode=mode)
+        session = await manager.open_session(
+            "shell", cwd=tmp_path, permission_mode=PermissionMode(mode)
+        )
         async with session.start(prompt, options=options) as run:
             events = [event async for event in run]
             return await run.result(), events

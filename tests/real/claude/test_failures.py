@@ -228,7 +228,7 @@ async def test_what_cannot_start_says_why(house: House) -> None:
         ({"command": [str(house.program), "--no-such-flag"]}, K.CONFIG_INVALID),
     ]
     for options, kind in cases:
-        run = await session.submit("hi", options=options)  # type: ignore[arg-type]
+        run = await session.submit("hi", options=options)
         result = await run.result()
         assert result.failure is not None
         assert (result.status, result.failure.kind) == (RunStatus.FAILED, kind), result.failure

@@ -24,7 +24,7 @@ async def play(prompt: str, command: tuple[str, ...], cwd: Path) -> tuple[RunRes
             session = await manager.open_session("toy", cwd=cwd)
             options: dict[str, Json] = {"command": list(command), "keep": False}
             async with session.start(prompt, options=options, approve=approve) as run:
-                kinds = [event.type async for event in run]
+                kinds: list[str] = [event.type async for event in run]
                 return await run.result(), kinds
 
 

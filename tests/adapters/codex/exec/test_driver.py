@@ -17,6 +17,7 @@ from sessionmgr.model import (
     FailureKind,
     Fidelity,
     Json,
+    PermissionMode,
     ProcessExited,
     RunResult,
     RunStarted,
@@ -48,7 +49,7 @@ async def started(manager: Manager, place: Path, *script: str, **wishes: Json) -
     """Start a run on a program that is this script."""
     program = place / "codex"
     program.write_text("\n".join([SAY, LEAVE, *script]))
-    mode = str(wishes.pop("mode", "default"))
+    mode = PermissionMode(str(wishes.pop("mode", "default")))
     session = await manager.open_session("codex", cwd=place, permission_mode=mode)
     options: dict[str, Json] = {"command": ["/bin/sh", str(program)], "exec": True}
     for name in CodexOptions.__struct_fields__:

@@ -15,6 +15,7 @@ from sessionmgr.errors import (
     NotPausable as NotPausable,
     NotResumable as NotResumable,
     PermissionRefused as PermissionRefused,
+    PortalClosed as PortalClosed,
     SessionmgrError as SessionmgrError,
     StartRefused as StartRefused,
 )
@@ -32,3 +33,4 @@ from sessionmgr.model import (
     RunStatus as RunStatus,
     Snapshot as Snapshot,
 )
+from sessionmgr.portal import Portal as Portal, PortalRun as PortalRun, open_portal as open_portal

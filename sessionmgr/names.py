@@ -44,6 +44,7 @@ PUBLIC: Final = {
         "NotPausable",
         "NotResumable",
         "PermissionRefused",
+        "PortalClosed",
         "SessionmgrError",
         "StartRefused",
     ),
@@ -56,6 +57,7 @@ PUBLIC: Final = {
         "open_manager",
     ),
     "sessionmgr.model": ("PermissionMode", "RunResult", "RunStatus", "Snapshot"),
+    "sessionmgr.portal": ("Portal", "PortalRun", "open_portal"),
     "sessionmgr.adapter": (
         "Allow",
         "ApprovalRequest",
@@ -74,6 +76,7 @@ PACKAGES: Final = frozenset(
         "manager",
         "model",
         "otp",
+        "portal",
         "process",
         "store",
         "testing",

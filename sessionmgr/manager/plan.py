@@ -101,8 +101,8 @@ class RunWish(msgspec.Struct, frozen=True, kw_only=True):
     resumed_from: str | None = None
 
 
-class Wishes(TypedDict, total=False):
-    """The fields of a `RunWish` beside the prompt, as keyword arguments."""
+class CommonWishes(TypedDict, total=False):
+    """The keyword arguments of a run that do not depend on the event loop of its caller."""
 
     system_prompt: str | None
     images: tuple[str, ...]
@@ -121,8 +121,13 @@ class Wishes(TypedDict, total=False):
     budget: Budget
     clocks: Clocks
     env: Mapping[str, str]
-    approve: Approve | None
     metadata: dict[str, Json]
+
+
+class Wishes(CommonWishes, total=False):
+    """The fields of a `RunWish` beside the prompt, as keyword arguments."""
+
+    approve: Approve | None
 
 
 class Plan(msgspec.Struct, frozen=True):

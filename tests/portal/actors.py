@@ -1,6 +1,6 @@
 """A portal on a scripted provider, and what a test waits for in it."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from sessionmgr import Portal, PortalRun, open_portal
@@ -21,7 +21,7 @@ def play(*steps: Step, **how: object) -> str:
 @contextmanager
 def lawful_portal(
     *, store: Store | None = None, call_approve: CallApprove | None = None
-) -> Iterator[Portal]:
+) -> Generator[Portal]:
     """Open a portal with the provider `actor`; afterwards its record obeys all laws."""
     store = MemoryStore() if store is None else store
     adapters = {"actor": scripted("actor")}

@@ -42,9 +42,14 @@ def test_leaving_the_block_ends_runs_and_the_thread() -> None:
 
 def test_an_exception_leaves_the_block_as_it_is_and_ends_everything() -> None:
     runs: list[PortalRun] = []
-    with pytest.raises(Mishap), lawful_portal() as portal:
-        runs.append(portal.start("actor", play(Hang())))
-        raise Mishap
+
+    def fail() -> None:
+        with lawful_portal() as portal:
+            runs.append(portal.start("actor", play(Hang())))
+            raise Mishap
+
+    with pytest.raises(Mishap):
+        fail()
     assert runs[0].status is RunStatus.CANCELLED
     assert portal_threads() == []
 
@@ -90,23 +95,23 @@ def test_pending_futures_fail() -> None:
         assert isinstance(future.exception(SHORTLY), PortalClosed)
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda portal, run: portal.ask("actor", "x"),
-        lambda portal, run: portal.start("actor", "x"),
-        lambda portal, run: portal.submit("actor", "x"),
-        lambda portal, run: portal.submit_start("actor", "x"),
-        lambda portal, run: portal.call(lambda manager: manager.sessions()),
-        lambda portal, run: portal.submit_call(lambda manager: manager.sessions()),
-        lambda portal, run: portal.run_batch([]).__enter__(),
-        lambda portal, run: run.result(),
-        lambda portal, run: run.future,
-        lambda portal, run: list(run),
-        lambda portal, run: run.append("x"),
-        lambda portal, run: run.next_event(),
-    ],
-)
+USES: list[Callable[[Portal, PortalRun], object]] = [
+    lambda portal, run: portal.ask("actor", "x"),
+    lambda portal, run: portal.start("actor", "x"),
+    lambda portal, run: portal.submit("actor", "x"),
+    lambda portal, run: portal.submit_start("actor", "x"),
+    lambda portal, run: portal.call(lambda manager: manager.sessions()),
+    lambda portal, run: portal.submit_call(lambda manager: manager.sessions()),
+    lambda portal, run: portal.run_batch([]).__enter__(),
+    lambda portal, run: run.result(),
+    lambda portal, run: run.future,
+    lambda portal, run: list(run),
+    lambda portal, run: run.append("x"),
+    lambda portal, run: run.next_event(),
+]
+
+
+@pytest.mark.parametrize("use", USES)
 def test_after_its_end_a_portal_refuses_every_call(
     use: Callable[[Portal, PortalRun], object],
 ) -> None:
@@ -154,28 +159,35 @@ class RequestlessStore(MemoryStore):
         await trio.sleep_forever()
 
 
-def test_a_manager_that_gives_up_ends_the_calls_and_the_block_with_its_reason() -> None:
+def give_up(last_words: Callable[[], None]) -> None:
+    """Have the manager of a portal give up in its block, which then does `last_words`."""
     store = RequestlessStore()
-    with (
-        pytest.raises(ManagerDown, match="no requests any more"),
-        open_portal(store=store, adapters={"actor": scripted("actor")}) as portal,
-    ):
+    with open_portal(store=store, adapters={"actor": scripted("actor")}) as portal:
         portal.start("actor", play(Hang()))
         with pytest.raises(PortalClosed) as raised:
             portal.call(store.break_down)
         assert isinstance(raised.value.__cause__, ManagerDown)
+        last_words()
+
+
+def say_nothing() -> None:
+    pass
+
+
+def raise_mishap() -> None:
+    raise Mishap
+
+
+def test_a_manager_that_gives_up_ends_the_calls_and_the_block_with_its_reason() -> None:
+    with pytest.raises(ManagerDown, match="gave up"):
+        give_up(say_nothing)
     assert portal_threads() == []
 
 
 def test_an_error_of_the_block_is_not_replaced_by_one_of_the_manager() -> None:
-    store = RequestlessStore()
-    with (
-        pytest.raises(Mishap),
-        open_portal(store=store, adapters={"actor": scripted("actor")}) as portal,
-    ):
-        with pytest.raises(PortalClosed):
-            portal.call(store.break_down)
-        raise Mishap
+    with pytest.raises(Mishap):
+        give_up(raise_mishap)
+    assert portal_threads() == []
 
 
 def test_a_manager_outside_trio_names_the_portal() -> None:

@@ -10,7 +10,6 @@ import trio
 from sessionmgr import Allow, ApprovalRequest, Decision, Manager, RunResult
 from sessionmgr.errors import PortalDeadlock
 from sessionmgr.model import AnyEvent, RunStatus
-from sessionmgr.portal import PortalRun
 from sessionmgr.portal.approver import AsyncApprove
 from sessionmgr.testing.scripted import Ask, Flood, Hang, Say
 from tests.portal.actors import SHORTLY, lawful_portal, play, until_started
@@ -45,16 +44,14 @@ def test_a_cancelled_future_is_done_for_those_who_wait_for_several() -> None:
 def test_wherever_the_start_of_a_run_is_cancelled_no_run_is_left() -> None:
     with lawful_portal() as portal:
         for _ in range(50):
-            futures: list[Future[PortalRun] | Future[RunResult]] = [
-                portal.submit_start("actor", play(Hang())),
-                portal.submit("actor", play(Hang())),
-            ]
-            for future in futures:
+            result = portal.submit("actor", play(Hang()))
+            run = portal.submit_start("actor", play(Hang()))
+            for future in (result, run):
                 threading.Thread(target=future.cancel).start()
-            wait(futures, SHORTLY)
-            for future in futures:
-                if not future.cancelled() and isinstance(run := future.result(), PortalRun):
-                    run.cancel()
+            wait([result], SHORTLY)
+            wait([run], SHORTLY)
+            if not run.cancelled():
+                run.result().cancel()
         portal.call(_until_idle)
 
 

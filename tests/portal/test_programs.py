@@ -33,12 +33,15 @@ def test_a_program_of_plain_threads(tmp_path: Path) -> None:
         assert child.end() == 0
 
 
-@pytest.mark.parametrize("way", ["block", "sleep"])
+@pytest.mark.parametrize("way", ["block", "sleep", "closing"])
 def test_ctrl_c_ends_the_block_and_everything_in_it(tmp_path: Path, way: str) -> None:
     store = tmp_path / "runs.db"
     with program("hanging", tmp_path, way, str(store)) as child:
         run_id, pid = child.word("run"), int(child.word("pid"))
         child.send(signal.SIGINT)
+        if way == "closing":
+            assert child.line() == "closing"
+            child.send(signal.SIGINT)
         assert child.word("left") == "['MainThread']"
         require_gone(pid)
         assert child.end() == 0

@@ -8,6 +8,7 @@ import sys
 
 import nbformat
 from nbclient import NotebookClient
+from traitlets.config import Config
 
 CELLS = """
 from sessionmgr import open_portal
@@ -40,7 +41,9 @@ print("pid", next(hanging.text()))
 
 cells = [nbformat.v4.new_code_cell(cell) for cell in CELLS.split("# %%\n")]
 notebook = nbformat.v4.new_notebook(cells=cells)
-NotebookClient(notebook, timeout=None, kernel_name="python3", shutdown_kernel="graceful").execute()
+# The kernel ends by itself, however busy the machine is; it is not killed.
+config = Config({"KernelManager": {"shutdown_wait_time": 480.0}})
+NotebookClient(notebook, timeout=None, kernel_name="python3", config=config).execute()
 for cell in notebook.cells:
     for output in cell.outputs:
         if output.output_type == "stream" and output.name == "stdout":

@@ -119,7 +119,10 @@ class LoopThread:
     # --- work --------------------------------------------------------------------------------
 
     def soon(self, function: Callable[[], object]) -> None:
-        """Have a function called in the loop, without waiting for it; never if the loop is over."""
+        """Have a function called in the loop, without waiting for it; never if the loop is over.
+
+        It must not raise: that would end the loop.
+        """
         if self._token is not None:
             with suppress(trio.RunFinishedError):
                 self._token.run_sync_soon(function)
@@ -213,7 +216,8 @@ class LoopThread:
     ) -> None:
         assert self._calls is not None
         if not future.done():
-            self._calls.start_soon(_serve, work, future, scope, undelivered)
+            with suppress(RuntimeError):  # the manager gave up just now: the future fails later
+                self._calls.start_soon(_serve, work, future, scope, undelivered)
 
 
 async def _serve(

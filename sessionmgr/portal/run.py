@@ -209,12 +209,17 @@ class PortalRun:
         Args:
             detail: The reason, for the record. The default is None.
 
+        Raises:
+            ArgumentTypeInvalid: `detail` is not a str.
+
         >>> with open_portal() as portal:
         ...     run = portal.start("shell", "sleep 1000")
         ...     run.cancel("no longer needed")
         ...     run.result().status
         <RunStatus.CANCELLED: 'cancelled'>
         """
+        if detail is not None:
+            _require_text("cancel", "detail", detail)
         self._loop.soon(partial(self._handle.cancel, detail))
 
     @property
@@ -283,7 +288,7 @@ class PortalRun:
             ArgumentTypeInvalid: `content` is not a str.
             PortalClosed: The portal is closed.
         """
-        _require_text(content)
+        _require_text("append", "content", content)
 
         async def append() -> PortalFollowUp:
             return self._follow_up(await self._handle.append(content))
@@ -346,6 +351,6 @@ class PortalRun:
             raise ArgumentValueInvalid(call, "after", after, f"it is no event of {self.id}")
 
 
-def _require_text(content: object) -> None:
-    if not isinstance(content, str):
-        raise ArgumentTypeInvalid("append", "content", content, "a str")
+def _require_text(call: str, name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise ArgumentTypeInvalid(call, name, value, "a str")

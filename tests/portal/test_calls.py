@@ -277,6 +277,8 @@ def test_a_message_that_is_no_text_and_an_event_of_another_run_are_refused() -> 
         run, other = (portal.start("actor", play(Say(text="x"))) for _ in range(2))
         with pytest.raises(ArgumentTypeInvalid, match="content"):
             run.append(wrong)
+        with pytest.raises(ArgumentTypeInvalid, match="detail"):
+            run.cancel(wrong)
         with pytest.raises(ArgumentTypeInvalid, match="after"):
             run.next_event(after=wrong)
         with pytest.raises(ArgumentValueInvalid, match=run.id):

@@ -15,6 +15,7 @@ from sessionmgr.errors import (
     NotPausable as NotPausable,
     NotResumable as NotResumable,
     PermissionRefused as PermissionRefused,
+    PortalClosed as PortalClosed,
     SessionmgrError as SessionmgrError,
     StartRefused as StartRefused,
 )
@@ -33,6 +34,7 @@ from sessionmgr.model import (
     RunStatus as RunStatus,
     Snapshot as Snapshot,
 )
+from sessionmgr.portal import Portal as Portal, PortalRun as PortalRun, open_portal as open_portal
 
 __all__ = [
     "Allow",
@@ -51,6 +53,8 @@ __all__ = [
     "NotResumable",
     "PermissionMode",
     "PermissionRefused",
+    "Portal",
+    "PortalRun",
     "ProviderAdapter",
     "RunContext",
     "RunHandle",
@@ -62,5 +66,6 @@ __all__ = [
     "StartRefused",
     "ask",
     "open_manager",
+    "open_portal",
     "run_batch",
 ]

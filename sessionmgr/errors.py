@@ -45,6 +45,8 @@ SessionmgrError
 │   │   ├── ResultsUnwritable       the files that say what came of them cannot be written
 │   │   ├── HostLost                the process in which jobs ran is no more
 │   │   └── BatchDown               the batch gave up; __cause__ says why
+│   ├── PortalClosed                the portal was closed before the call or during it
+│   ├── PortalDeadlock              a blocking call in the portal's own thread
 │   └── NotInTrio                   called from outside the manager's trio.run
 ├── StoreError                      where events are kept
 │   ├── StoreUnusable               the file, or what lies under it; says what to do
@@ -522,10 +524,35 @@ class NotInTrio(SessionError):
             else "this is not a trio task: it is asyncio, a plain function or a thread"
         )
         super().__init__(
-            f"{where}. sessionmgr runs on trio: start your program with trio.run(main); from "
-            "asyncio, await asyncio.to_thread(trio.run, main); from another thread, go through "
+            f"{where}. A manager runs on trio: start your program with trio.run(main), or use "
+            "`with sessionmgr.open_portal() as portal` from asyncio, FastAPI, Jupyter and plain "
+            "threads; from another thread of a trio program, go through "
             "trio.from_thread.run(..., trio_token=manager.token)"
         )
+
+
+class PortalClosed(SessionError):
+    """The portal was closed before the call or during it; the error of its manager is the cause."""
+
+    def __init__(self, call: str, *, during: bool = False) -> None:
+        when = "was closed before this call ended" if during else "is closed"
+        super().__init__(
+            f"{call}: the portal {when}: call it within `with open_portal(...) as portal`, and "
+            "wait for the results that you need before the block ends"
+        )
+        self.call = call
+
+
+class PortalDeadlock(SessionError):
+    """A blocking call was made in the portal's own thread, where it would wait for itself."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__(
+            f"{call}: this is the portal's own thread, in which a blocking call would wait for "
+            "itself: in a callback of a future, pass the work on to a thread of yours, or use "
+            "portal.submit()"
+        )
+        self.call = call
 
 
 class StoreError(SessionmgrError):

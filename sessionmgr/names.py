@@ -46,6 +46,7 @@ PUBLIC: Final = {
         "NotPausable",
         "NotResumable",
         "PermissionRefused",
+        "PortalClosed",
         "SessionmgrError",
         "StartRefused",
     ),
@@ -59,6 +60,7 @@ PUBLIC: Final = {
         "open_manager",
     ),
     "sessionmgr.model": ("PermissionMode", "RunResult", "RunStatus", "Snapshot"),
+    "sessionmgr.portal": ("Portal", "PortalRun", "open_portal"),
     "sessionmgr.adapter": (
         "Allow",
         "ApprovalRequest",
@@ -77,6 +79,7 @@ PACKAGES: Final = frozenset(
         "manager",
         "model",
         "otp",
+        "portal",
         "process",
         "store",
         "testing",

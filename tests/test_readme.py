@@ -10,8 +10,10 @@ from typing import NamedTuple
 import pytest
 
 import sessionmgr.adapter
+import sessionmgr.portal
 import sessionmgr.testing
 import sessionmgr_adapters.shell
+from tests.portal.child import need
 
 README = Path(__file__).parents[1] / "README.md"
 # The pages of packages are where these are installed.
@@ -45,7 +47,8 @@ MODEL_SERVER = KIT.parent / "model_server" / "README.md"
 PORT = Path(sessionmgr.adapter.__file__).with_name("README.md")
 SHELL = Path(sessionmgr_adapters.shell.__file__).with_name("README.md")
 PARTS = PORT.parent / "kit" / "README.md"
-PAGES = (README, KIT, MODEL_SERVER, PORT, PARTS, SHELL)
+PORTAL = Path(sessionmgr.portal.__file__).with_name("README.md")
+PAGES = (README, KIT, MODEL_SERVER, PORT, PARTS, SHELL, PORTAL)
 PROGRAMS = [program for page in PAGES for program in programs(page)]
 
 
@@ -58,6 +61,8 @@ def test_the_readme_has_programs_and_says_what_some_of_them_print() -> None:
 def test_a_program_of_the_readme_does_what_the_readme_says(
     program: Program, tmp_path: Path
 ) -> None:
+    if "fastapi" in program.source:
+        need("fastapi")
     path = tmp_path / "example.py"
     path.write_text(program.source, encoding="utf-8")
     ran = subprocess.run(

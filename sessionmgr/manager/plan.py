@@ -101,8 +101,8 @@ class RunWish(msgspec.Struct, frozen=True, kw_only=True):
     resumed_from: str | None = None
 
 
-class Wishes(TypedDict, total=False):
-    """The fields of a `RunWish` beside the prompt, as keyword arguments.
+class CommonWishes(TypedDict, total=False):
+    """The keyword arguments of a run that do not depend on the event loop of its caller.
 
     They accept any kind of collection, mapping and path; `plain_wishes` converts them.
     """
@@ -124,8 +124,13 @@ class Wishes(TypedDict, total=False):
     budget: Budget
     clocks: Clocks
     env: Mapping[str, str]
-    approve: Approve | None
     metadata: Mapping[str, object]
+
+
+class Wishes(CommonWishes, total=False):
+    """The fields of a `RunWish` beside the prompt, as keyword arguments."""
+
+    approve: Approve | None
 
 
 class Plan(msgspec.Struct, frozen=True):

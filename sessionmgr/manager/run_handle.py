@@ -76,11 +76,15 @@ class RunHandle:
 
     def __aiter__(self) -> Cursor:
         """Read its events from the first to the terminal one; each time anew."""
+        return self.events()
+
+    def events(self, *, after: int = 0) -> Cursor:
+        """Read its events that have a number above `after`, to the terminal one."""
         first = self._entry.run.first_seq or self._entry.live.last_seq + 1
         return Cursor(
             self._tables,
             self.session_id,
-            after=first - 1,
+            after=max(first - 1, after),
             run_id=self.id,
             ended=self._entry.ended,
         )

@@ -1,0 +1,137 @@
+"""A batch of jobs in a portal, as a block and an iterator of results."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from sessionmgr.batch import run_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Future
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from sessionmgr.adapter import Approve
+    from sessionmgr.batch import Batch, HowTo, JobResult, Summary
+    from sessionmgr.batch.batch import Results
+    from sessionmgr.batch.jobs_file import Jobs
+    from sessionmgr.portal.approver import WaitingRoom
+    from sessionmgr.portal.loop_thread import LoopThread
+
+
+class PortalBatch:
+    """A batch of a portal, for the length of a block; `Portal.run_batch` returns it.
+
+    The start of the block reads and checks all jobs. Its end cancels the jobs that are not over,
+    and writes the summary. An iteration yields each result once, in the order in which jobs end.
+    """
+
+    def __init__(
+        self,
+        loop: LoopThread,
+        room: WaitingRoom | None,
+        jobs: Jobs,
+        out: str | Path | None,
+        approve: Approve | None,
+        how: HowTo,
+    ) -> None:
+        self._loop: Final = loop
+        self._room: Final = room
+        self._batch: Final[Batch] = run_batch(loop.manager, jobs, out=out, approve=approve, **how)
+        self._leave: Final = trio.Event()
+        self._entered: Final = trio.Event()
+        self._is_open = False
+        self._reads: Final[set[trio.CancelScope]] = set()
+        """Iterations that wait for a result, while the batch is open."""
+        self._block: Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        """Read and check all jobs, then start.
+
+        Raises:
+            JobsInvalid: Some jobs cannot be done; nothing was started.
+            BatchBusy: Another process runs the batch.
+            OutDirectoryTaken: The directory holds the batch of another jobs file.
+            OtherStore: Attempts to continue are in another store.
+            LedgerUnusable: The directory or the ledger cannot be used.
+            PortalClosed: The portal is closed.
+        """
+        self._loop.require_other_thread("run_batch")
+        self._block = self._loop.submit("run_batch", self._hold)
+        try:
+            self._loop.call("run_batch", self._entered.wait)
+        except BaseException:
+            self._block.cancel()
+            raise
+        if not self._is_open:
+            self._loop.wait("run_batch", self._block)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Cancel what is not done, and wait for its end."""
+        assert self._block is not None
+        self._loop.soon(self._leave.set)
+        try:
+            self._loop.wait("run_batch", self._block)
+        except Exception:
+            if exc is None:
+                raise
+
+    def __iter__(self) -> Iterator[JobResult]:
+        """Iterate over the results from the first; each time anew.
+
+        Raises:
+            PortalClosed: The portal is closed, or was closed meanwhile.
+            PortalDeadlock: A callback in the portal's own thread iterates.
+        """
+        self._loop.require_other_thread("run_batch")
+        return self._results(self._batch.__aiter__())
+
+    @property
+    def summary(self) -> Summary:
+        """The summary of the batch so far; after the block, that of the whole batch."""
+        return self._batch.summary()
+
+    async def _hold(self) -> None:
+        """Hold the batch open until its block is left."""
+        try:
+            async with self._batch:
+                self._is_open = True
+                self._entered.set()
+                await self._leave.wait()
+        finally:
+            self._entered.set()
+            self._is_open = False
+            for read in self._reads:
+                read.cancel()
+
+    async def _next(self, results: Results) -> JobResult | None:
+        with trio.CancelScope() as read:
+            self._reads.add(read)
+            try:
+                return await anext(results, None)
+            finally:
+                self._reads.discard(read)
+        return None
+
+    def _results(self, results: Results) -> Iterator[JobResult]:
+        while True:
+            future = self._loop.submit("run_batch", partial(self._next, results))
+            if self._room is not None:
+                self._room.wait(future, None)
+            result = self._loop.wait("run_batch", future)
+            if result is None:
+                break
+            yield result
+        if not self._is_open and self._block is not None:  # it gave up: raise its error
+            self._loop.wait("run_batch", self._block)

@@ -1,0 +1,252 @@
+"""A thread with a trio loop of its own, in which one manager is open.
+
+Other threads hand work to the loop and get a `concurrent.futures.Future` for it. Such a future
+stays pending until it has its result, because a running one cannot be cancelled; to cancel it
+cancels the work. A pending future fails with `PortalClosed` when the thread ends.
+
+The thread is not a daemon: the interpreter waits for it at its exit, so that the manager can end
+its processes. `exit_watch` ends it there if the program has not.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import outcome
+import trio
+
+from sessionmgr.errors import PortalClosed, PortalDeadlock
+from sessionmgr.portal import exit_watch
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from sessionmgr.manager import Manager
+
+T = TypeVar("T")
+
+log: Final = logging.getLogger("sessionmgr.portal")
+
+
+class LoopThread:
+    """The thread of one portal, from `start` to `close`."""
+
+    def __init__(self, manager: Manager) -> None:
+        self.manager: Final = manager
+        self._thread: Final = threading.Thread(target=self._run, name="sessionmgr-portal")
+        self._opened: Final = threading.Event()
+        self._lock: Final = threading.Lock()
+        self._pending: Final[dict[object, tuple[str, Callable[[BaseException], None]]]] = {}
+        """Futures without a result: their call, and how to fail them."""
+        self.is_closed = False
+        """Whether it takes no more calls."""
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._calls: trio.Nursery | None = None
+        self._stop: Final = trio.Event()
+        self._failure: BaseException | None = None
+        """What ended the loop before it was closed; the first `close` raises it."""
+
+    # --- its life, seen from other threads ---------------------------------------------------
+
+    def start(self) -> None:
+        """Start the thread, and wait until the manager is open.
+
+        Raises:
+            ManagerDown: The manager does not come up; the cause says why.
+            StoreError: The store cannot be used.
+        """
+        self._thread.start()
+        try:
+            exit_watch.add(self)
+            self._opened.wait()
+        except BaseException:  # KeyboardInterrupt
+            self.close()
+            raise
+        if self._token is None:
+            self.close()
+
+    def close(self, call: str = "close") -> None:
+        """End all calls and runs, and wait for the thread; the second call does nothing.
+
+        A KeyboardInterrupt does not end the wait, because the manager still ends processes: it is
+        raised after it. Another one ends it; the interpreter waits for the thread at its exit.
+
+        Raises:
+            PortalDeadlock: The portal's own thread calls.
+            ManagerDown: The manager gave up before; the cause says why.
+        """
+        self.require_other_thread(call)
+        self.request_stop()
+        interrupt: KeyboardInterrupt | None = None
+        while self._thread.is_alive():
+            try:
+                self._thread.join()
+            except KeyboardInterrupt as error:
+                if interrupt is not None:
+                    raise
+                interrupt = error
+        exit_watch.remove(self)
+        failure, self._failure = self._failure, None
+        if interrupt is not None:
+            raise interrupt
+        if failure is not None:
+            raise failure
+
+    def request_stop(self) -> None:
+        """Begin to end everything, without waiting for it."""
+        with self._lock:
+            self.is_closed = True
+        self.soon(self._stop.set)
+
+    def is_of(self, thread: threading.Thread) -> bool:
+        """Say whether this is that thread."""
+        return thread is self._thread
+
+    def require_other_thread(self, call: str) -> None:
+        """Make sure that a blocking call does not wait for itself.
+
+        Raises:
+            PortalDeadlock: The portal's own thread calls.
+        """
+        if threading.current_thread() is self._thread:
+            raise PortalDeadlock(call)
+
+    # --- work --------------------------------------------------------------------------------
+
+    def soon(self, function: Callable[[], object]) -> None:
+        """Have a function called in the loop, without waiting for it; never if the loop is over.
+
+        It must not raise: that would end the loop.
+        """
+        if self._token is not None:
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(function)
+
+    def submit(
+        self,
+        call: str,
+        work: Callable[[], Awaitable[T]],
+        *,
+        undelivered: Callable[[T], object] | None = None,
+    ) -> Future[T]:
+        """Have work done in the loop; `undelivered` gets a result that came after a cancel.
+
+        Raises:
+            PortalClosed: The portal is closed.
+        """
+        future: Future[T] = Future()
+        scope = trio.CancelScope()
+        with self._lock:
+            if self.is_closed:
+                raise PortalClosed(call) from self._failure
+            self._pending[future] = (call, partial(_fail, future))
+        future.add_done_callback(partial(self._is_done, scope))
+        self.soon(partial(self._begin, work, future, scope, undelivered))
+        return future
+
+    def wait(self, call: str, future: Future[T], timeout: float | None = None) -> T:
+        """Wait for a future; what interrupts the wait cancels the future.
+
+        Raises:
+            TimeoutError: The future has no result within `timeout` seconds.
+            PortalDeadlock: The portal's own thread calls.
+            PortalClosed: The portal was closed meanwhile.
+        """
+        try:
+            self.require_other_thread(call)
+            return future.result(timeout)
+        except BaseException:
+            future.cancel()
+            raise
+
+    def call(self, call: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Have work done in the loop, and wait for it."""
+        self.require_other_thread(call)
+        return self.wait(call, self.submit(call, work))
+
+    def _is_done(self, scope: trio.CancelScope, future: Future[T]) -> None:
+        with self._lock:
+            self._pending.pop(future, None)
+        if future.cancelled():
+            future.set_running_or_notify_cancel()  # wakes concurrent.futures.wait and as_completed
+            self.soon(scope.cancel)
+
+    # --- in the thread -----------------------------------------------------------------------
+
+    def _run(self) -> None:
+        ended = outcome.capture(trio.run, self._main)
+        with self._lock:
+            self.is_closed = True
+            if isinstance(ended, outcome.Error):
+                self._failure = ended.error
+        if isinstance(ended, outcome.Error) and self._opened.is_set():
+            log.error("The manager of a portal failed: %s", ended.error)
+        self._fail_pending()
+        self._opened.set()
+
+    async def _main(self) -> None:
+        async with self.manager, trio.open_nursery() as self._calls:
+            self._token = trio.lowlevel.current_trio_token()
+            self._opened.set()
+            if self.is_closed:  # while it was opened
+                return
+            await self._stop.wait()
+            self._fail_pending()
+            self._calls.cancel_scope.cancel()
+
+    def _fail_pending(self) -> None:
+        with self._lock:
+            pending = list(self._pending.values())
+        for call, fail in pending:
+            error = PortalClosed(call, during=True)
+            error.__cause__ = self._failure
+            fail(error)
+
+    def _begin(
+        self,
+        work: Callable[[], Awaitable[T]],
+        future: Future[T],
+        scope: trio.CancelScope,
+        undelivered: Callable[[T], object] | None,
+    ) -> None:
+        assert self._calls is not None
+        if not future.done():
+            with suppress(RuntimeError):  # the manager gave up just now: the future fails later
+                self._calls.start_soon(_serve, work, future, scope, undelivered)
+
+
+async def _serve(
+    work: Callable[[], Awaitable[T]],
+    future: Future[T],
+    scope: trio.CancelScope,
+    undelivered: Callable[[T], object] | None,
+) -> None:
+    """Do the work of one call: all but its cancellation goes to the future."""
+    with scope:
+        match await outcome.acapture(work):
+            case outcome.Value(value=value):
+                try:
+                    future.set_result(value)
+                except InvalidStateError:  # cancelled in this moment by another thread
+                    if undelivered is not None:
+                        undelivered(value)
+            case outcome.Error(error=trio.Cancelled() as cancelled):
+                raise cancelled
+            case outcome.Error(error=BaseExceptionGroup() as group):
+                cancels, rest = group.split(trio.Cancelled)
+                if rest is not None:
+                    _fail(future, rest)
+                if cancels is not None:
+                    raise cancels
+            case outcome.Error(error=error):
+                _fail(future, error)
+
+
+def _fail(future: Future[T], error: BaseException) -> None:
+    with suppress(InvalidStateError):
+        future.set_exception(error)

@@ -1,0 +1,1 @@
+"""Programs on other loops, as users write them: each is run in a process of its own."""

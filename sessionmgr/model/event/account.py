@@ -13,52 +13,72 @@ class TokenUsageUpdated(Event, frozen=True, kw_only=True):
     """More was used: `usage` and `cost` (in usd) are what is new, `total` what it comes to."""
 
     usage: Usage
+    """Tokens since the last such event."""
     total: Usage = NOTHING_USED
+    """Tokens of the run so far, if the provider reports them."""
     cost: float | None = None
+    """US dollars since the last such event."""
     provenance: Provenance = Provenance.UNKNOWN
+    """Source of the cost."""
 
 
 class SessionStatsUpdated(Event, frozen=True, kw_only=True):
     """How the provider's session stands."""
 
     model: str | None = None
+    """The model in use."""
     context_window: int | None = None
+    """Size of the model's context in tokens."""
     context_used: int | None = None
+    """Tokens in the context."""
     usage: Usage | None = None
+    """Tokens of the session so far."""
     terminal_reason: str | None = None
+    """The provider's reason for the end of the session."""
 
 
 class CompactionStarted(Event, frozen=True, kw_only=True):
     """The provider begins to shorten its context."""
 
     trigger: str | None = None
+    """The cause, such as `auto` or `manual`."""
 
 
 class CompactionCompleted(Event, frozen=True, kw_only=True):
     """The context is shorter."""
 
     trigger: str | None = None
+    """The cause, such as `auto` or `manual`."""
 
 
 class CompactionFailed(Event, frozen=True, kw_only=True):
     """The context is as long as before."""
 
     trigger: str | None = None
+    """The cause, such as `auto` or `manual`."""
 
 
 class RateLimitUpdated(Event, frozen=True, kw_only=True):
     """How near a limit of the provider is."""
 
     bucket: str
+    """The provider's name of the limit."""
     state: str
+    """The provider's state of the limit, such as `allowed` or `rejected`."""
     resets_at: str | None = None
+    """Time at which the limit resets (RFC 3339)."""
     utilisation: float | None = None
+    """Used fraction of the limit, from 0 to 1."""
 
 
 class RetryScheduled(Event, frozen=True, kw_only=True):
     """Something failed and will be tried again, by the provider or by us."""
 
     by: Literal["provider", "us"]
+    """Who retries: the provider itself, or sessionmgr."""
     attempt: int
+    """Number of the next attempt."""
     delay: float | None = None
+    """Seconds until the next attempt."""
     failure: Failure | None = None
+    """The failure of the last attempt."""

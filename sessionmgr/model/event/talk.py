@@ -12,55 +12,73 @@ class MessageSent(Event, frozen=True, kw_only=True):
     """A message of ours, and how far it has come."""
 
     message_id: str
+    """Id of the message."""
     content: str
+    """The text."""
     follow_up: bool = False
+    """Whether the message follows a prompt: `append`, not `start`."""
     state: Literal["queued", "sent", "dropped", "unknown"] = "sent"
+    """How far the message has come; `unknown` if the run ended before that was certain."""
 
 
 class MessageStreamed(Event, frozen=True, kw_only=True):
     """The agent wrote some more text: a preview of the message that follows."""
 
     delta: str
+    """The new text."""
     message_id: str | None = None
+    """Id of the message that the text belongs to."""
 
 
 class MessageReceived(Event, frozen=True, kw_only=True):
     """A whole message; of the agent, if it does not say otherwise."""
 
     content: str
+    """The whole text."""
     role: str = "assistant"
+    """The author: `assistant` or `user`."""
     message_id: str | None = None
+    """Id of the message."""
 
 
 class ReasoningStreamed(Event, frozen=True, kw_only=True):
     """The agent thought some more: a preview."""
 
     delta: str
+    """The new text."""
 
 
 class ReasoningReceived(Event, frozen=True, kw_only=True):
     """What the agent lets us know of its reasoning."""
 
     content: str
+    """The whole text."""
 
 
 class PlanEntry(Value, frozen=True, kw_only=True, gc=False):
     """One step of an agent's plan."""
 
     content: str
+    """The step."""
     status: str = "pending"
+    """State of the step, such as `pending`, `in_progress` or `completed`."""
     priority: str | None = None
+    """Priority of the step, if the provider reports one."""
 
 
 class PlanUpdated(Event, frozen=True, kw_only=True):
     """The agent's plan, as it now is."""
 
     entries: tuple[PlanEntry, ...]
+    """All steps of the plan."""
 
 
 class ImageReceived(Event, frozen=True, kw_only=True):
     """The agent made an image; its bytes are a blob in the store, named by their sha256."""
 
     media_type: str
+    """Media type, such as `image/png`."""
     blob: str
+    """The sha256 of the image."""
     bytes: int
+    """Size of the image."""

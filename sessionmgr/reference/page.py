@@ -27,6 +27,7 @@ def render() -> str:
         values.parts(),
         values.ends(),
         values.arguments(),
+        values.approval(),
         commands.settings(),
         commands.variables(),
         commands.names(),

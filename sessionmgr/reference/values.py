@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from sessionmgr.adapter import Budget
+from sessionmgr.adapter import Allow, ApprovalRequest, Budget, Deny
 from sessionmgr.batch.job import Job
+from sessionmgr.batch.progress import Progress
 from sessionmgr.batch.results import JobResult, Summary
 from sessionmgr.batch.rules import Rule
 from sessionmgr.batch.run import HowTo
@@ -27,7 +28,7 @@ from sessionmgr.reference.markdown import code, section, table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-OWN_SECTIONS: tuple[type, ...] = (RunResult, JobResult, Summary, Job, Rule)
+OWN_SECTIONS: tuple[type, ...] = (RunResult, JobResult, Summary, Progress, Job, Rule)
 
 
 def events() -> str:
@@ -79,12 +80,15 @@ def results() -> str:
         "## Summary",
         "The file `summary.json` of a batch, and `batch.summary()`.",
         field_table(Summary),
+        "## Progress",
+        "What `batch.progress()` returns, and the display of a batch shows.",
+        field_table(Progress),
     )
 
 
 def parts() -> str:
     """Return the section on the values inside events and results."""
-    inner = structs_in(*EVENT_TYPES.values(), RunResult, Summary, Job)
+    inner = structs_in(*EVENT_TYPES.values(), RunResult, Summary, Progress, Job)
     shown = {each.__name__: each for each in inner if each not in OWN_SECTIONS}
     blocks = ["## Values inside events and results"]
     for _, each in sorted(shown.items()):
@@ -123,6 +127,15 @@ def rules() -> str:
         "rules match.",
         field_table(Rule),
     )
+
+
+def approval() -> str:
+    """Return the section on approval requests and their answers."""
+    called = "An `approve` function gets an `ApprovalRequest` and returns `Allow` or `Deny`."
+    parts = ["## Approval", called]
+    for each in (ApprovalRequest, Allow, Deny):
+        parts += [f"### {each.__name__}", summary(each), field_table(each)]
+    return section(*parts)
 
 
 def arguments() -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -131,6 +133,24 @@ def test_every_block_has_a_known_language() -> None:
     found = {(page, language) for page in pages() for language in fences.findall(text_of(page))}
     unknown = [(page, language) for page, language in found if language not in known]
     assert unknown == []
+
+
+# --- names -------------------------------------------------------------------------------------
+
+NOT_MODULES = {"sessionmgr.toml", "sessionmgr.db", "sessionmgr.adapters"}
+HAND_WRITTEN = [page for page in pages() if not page.endswith("REFERENCE.md")]
+
+
+@pytest.mark.parametrize("page", HAND_WRITTEN)
+def test_the_modules_and_files_that_a_page_names_exist(page: str) -> None:
+    text = text_of(page)
+    dotted = set(re.findall(r"`(sessionmgr(?:_adapters)?(?:\.\w+)+)`", text)) - NOT_MODULES
+    for each in dotted:
+        assert pkgutil.resolve_name(each) is not None
+    for each in set(re.findall(r"python -m ([\w.]+)", text)):
+        assert importlib.util.find_spec(each) is not None, each
+    files = {path.name for place in PACKAGES.values() for path in place.rglob("*.py")}
+    assert set(re.findall(r"`(?:[\w/]+/)?(\w+\.py)`", text)) <= files
 
 
 # --- links -------------------------------------------------------------------------------------

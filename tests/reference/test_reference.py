@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-import sessionmgr.errors
 from sessionmgr.batch.results import JobResult
 from sessionmgr.cli.setting import SETTINGS
 from sessionmgr.cli.verbs import VERBS
+from sessionmgr.errors import SessionmgrError
 from sessionmgr.field_docs import field_docs, structs_in
 from sessionmgr.model import FailureKind
 from sessionmgr.model.event.codec import EVENT_TYPES
@@ -48,16 +50,32 @@ def test_each_command_has_an_entry(verb: str) -> None:
     assert f"\n### sessionmgr {verb}\n" in PAGE
 
 
+def errors_below(error: type[Exception]) -> list[type[Exception]]:
+    below = [each for each in error.__subclasses__() if each.__module__.startswith("sessionmgr.")]
+    return [error, *(inner for each in below for inner in errors_below(each))]
+
+
 def test_each_error_is_in_the_tree() -> None:
     tree = PAGE.partition("\n## Errors\n")[2]
+    named = re.findall(r"^(?:[│├└─ ]*── )?(\w+)", tree.partition("```text\n")[2], re.MULTILINE)
     errors = [
         each.__name__
-        for each in vars(sessionmgr.errors).values()
-        if isinstance(each, type) and issubclass(each, sessionmgr.errors.SessionmgrError)
+        for each in errors_below(SessionmgrError)
+        if not each.__module__.startswith("sessionmgr.testing")
     ]
-    assert len(errors) >= 1
-    for name in errors:
-        assert re.search(rf"^(SessionmgrError|.*── {name})\b", tree, re.MULTILINE), name
+    assert len(errors) > 50
+    assert set(errors) == set(named)
+
+
+def test_the_command_prints_the_page() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-X", "utf8", "-m", "sessionmgr.reference"],
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+        timeout=120,
+    )
+    assert ran.stdout == PAGE
 
 
 def test_no_two_sections_have_the_same_anchor() -> None:

@@ -44,7 +44,9 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A limit on usage: for a run, or for all runs of the session or manager that it is set on."""
 
     usd: float | None = None
+    """US dollars."""
     tokens: int | None = None
+    """Tokens of input and output, without those read from the cache."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be used up.

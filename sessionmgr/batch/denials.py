@@ -26,11 +26,15 @@ class JobDenial(msgspec.Struct, frozen=True, kw_only=True):
     """One denied request of a job's agent."""
 
     job: str
+    """The job's id."""
     tool_name: str
+    """Name of the tool."""
     summary: str | None = None
     """The command, the path, or the most telling part of the tool's input."""
     reason: str | None = None
+    """Reason for the denial."""
     by: str | None = None
+    """Source of the decision: `caller`, `rules`, `request` (a command), `deadline`, …."""
 
 
 def denials_of(result: RunResult) -> tuple[PermissionDenial, ...]:

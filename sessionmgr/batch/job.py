@@ -30,21 +30,31 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     id: Name
     """Tells the job from every other one in the batch."""
     prompt: str | None = None
+    """The prompt. A job has either this or `prompt_file`."""
     prompt_file: str | None = None
     """A file that holds the prompt."""
     provider: str | None = None
+    """The agent to use, such as `claude` or `codex`."""
     model: str | None = None
+    """The model; the default is the agent's own."""
     effort: str | None = None
+    """Reasoning effort, such as `low`, `medium` or `high`; the default is the agent's own."""
     cwd: str | None = None
+    """The working directory; the default is that of the batch."""
     permission_mode: PermissionMode | None = None
+    """What the agent may do without asking; the default is `default`."""
     tools_allowed: tuple[str, ...] | None = None
+    """The only tools that the agent may use."""
     tools_denied: tuple[str, ...] | None = None
+    """Tools that the agent may not use."""
     require: tuple[str, ...] | None = None
     """Capabilities without which the job is refused."""
     prefer: tuple[str, ...] | None = None
     """Capabilities that it takes where they are to be had."""
     system_prompt: str | None = None
+    """The system prompt."""
     max_turns: Count | None = None
+    """Maximum number of turns."""
     deadline: Positive | None = None
     """Seconds for each attempt."""
     budget_usd: Positive | None = None
@@ -52,7 +62,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     schema: dict[str, Json] | None = None
     """JSON Schema of the structured output."""
     images: tuple[str, ...] | None = None
+    """Image files that belong to the prompt."""
     env: dict[str, str] | None = None
+    """Environment variables of the agent."""
     options: dict[str, Json] | None = None
     """The provider's own."""
     metadata: dict[str, Json] | None = None

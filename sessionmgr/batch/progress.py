@@ -11,12 +11,17 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job that is on; `age` and `doing_for` are seconds."""
 
     job: str
+    """The job's id."""
     provider: str
+    """The provider."""
     attempt: int
+    """Number of the attempt."""
     age: float
+    """Seconds since the start of the attempt."""
     doing: str
     """`Bash: npm test`, `thinking`, `writing`, `waiting for approval`, `starting`, `stopping`."""
     doing_for: float
+    """Seconds of the present activity."""
     directory: str = ""
     """Its working directory; empty if the batch has run jobs in a single directory so far."""
 
@@ -53,17 +58,23 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     failed: int = 0
     """Ended otherwise, for good: failed, timed out, out of budget, rate limited."""
     cancelled: int = 0
+    """Cancelled jobs."""
     running: int = 0
+    """Jobs that run now."""
     waiting: int = 0
+    """Jobs that wait for their first attempt."""
     retrying: int = 0
     """Waiting for their next attempt."""
     denied: int = 0
     """Ended jobs with denials, however they ended."""
     tokens: int = 0
+    """Tokens of input and output so far."""
     usd: float | None = None
     """What is known of the cost; None: nobody has said anything."""
     provenance: Provenance = Provenance.UNKNOWN
+    """Source of the cost."""
     elapsed: float = 0.0
+    """Seconds since the start of this call."""
     rate: float | None = None
     """Jobs that ended each second, of late."""
     eta: float | None = None

@@ -32,6 +32,7 @@ class JobResult(RunResult, frozen=True, kw_only=True):
     """
 
     job: str
+    """The job's id."""
     attempt: int
     """The number of attempts."""
     side_effects: bool = False
@@ -42,7 +43,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a batch."""
 
     batch: str
+    """Id of the batch."""
     jobs: int
+    """Number of jobs."""
     statuses: dict[str, int]
     """How many jobs have ended how; `not_run`: those that have not."""
     failures: dict[str, int]
@@ -50,9 +53,13 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
     """For all runs of the batch, as are all other figures but `duration` and `attempts_now`."""
     tokens: Usage
+    """Token usage."""
     cost: Cost
+    """Cost in US dollars."""
     started_at: str
+    """Start of the batch's first run (RFC 3339, UTC)."""
     ended_at: str
+    """End of the batch's last run (RFC 3339, UTC)."""
     duration: float
     """Seconds of the batch's last run."""
     attempts_now: int = 0
@@ -64,6 +71,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     providers_stopped: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     """Providers with which nothing more was started, and the kind of failure that says why."""
     warnings: tuple[str, ...] = ()
+    """Warnings of the batch's last run."""
     denied_jobs: int = 0
     """Number of jobs with denials other than those by their permission mode."""
     denials: tuple[JobDenial, ...] = ()

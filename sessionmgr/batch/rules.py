@@ -65,11 +65,17 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One rule: what it fits, and what it decides."""
 
     decision: Literal["allow", "deny"]
+    """What the rule decides."""
     tool: Text | None = None
+    """Pattern of the tool's name, such as `Bash` or `mcp__*`."""
     path: Text | None = None
+    """Pattern of the paths that the tool uses, such as `src/**`."""
     command: Text | None = None
+    """First words of the command, such as `git status`."""
     cwd: Text | None = None
+    """Pattern of the directory in which the agent works."""
     reason: Text | None = None
+    """Text for the record, and for the agent if the rule denies."""
 
     @property
     def allows(self) -> bool:

@@ -11,7 +11,9 @@ from sessionmgr.adapter.discovery import find_adapter
 from sessionmgr.cli.output import say
 from sessionmgr.cli.parser import one_of
 from sessionmgr.errors import CommandLineInvalid
-from sessionmgr.model import Support
+from sessionmgr.field_docs import describe
+from sessionmgr.model import RunResult, Support
+from sessionmgr.model.event.codec import KnownEvent
 from sessionmgr.model.schema import DIALECT, event_schema, result_schema
 
 if TYPE_CHECKING:
@@ -60,17 +62,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _schema(what: str, provider: str | None) -> dict[str, Json]:
+    from sessionmgr.batch import Job
+
+    of: Any
     match what:
         case "event":
-            return event_schema()
+            schema, of = event_schema(), KnownEvent
         case "result":
-            return result_schema()
+            schema, of = result_schema(), RunResult
         case "job":
-            return _job_schema()
+            schema, of = _job_schema(), Job
         case "options":
-            return _options_schema(find_adapter(provider or ""))
+            adapter = find_adapter(provider or "")
+            schema, of = _options_schema(adapter), adapter.options
         case _:
-            return _output_schema(find_adapter(provider or ""))
+            schema, of = _output_schema(find_adapter(provider or "")), RunResult
+    describe(schema, of)
+    return schema
 
 
 def _job_schema() -> dict[str, Json]:

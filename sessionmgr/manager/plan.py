@@ -108,29 +108,48 @@ class CommonWishes(TypedDict, total=False):
     """
 
     system_prompt: str | None
+    """The system prompt."""
     images: Collection[str | Path]
+    """Image files that belong to the prompt."""
     model: str | None
+    """The model; the default is that of the session, else the agent's own."""
     permission_mode: PermissionMode | PermissionModeName | None
+    """What the agent may do without asking; the default is that of the session."""
     options: Mapping[str, object] | msgspec.Struct
+    """Options of the provider."""
     require: Collection[str]
+    """Capabilities without which the run is refused."""
     prefer: Collection[str]
+    """Capabilities that the run uses if they are available."""
     require_native: Collection[str]
+    """Required capabilities that must not be emulated."""
     schema: Mapping[str, object] | Json
+    """JSON Schema of the structured output."""
     max_turns: int | None
+    """Maximum number of turns."""
     effort: str | None
+    """Reasoning effort, such as `low`, `medium` or `high`."""
     tools_allowed: Collection[str] | None
+    """The only tools that the agent may use."""
     tools_denied: Collection[str]
+    """Tools that the agent may not use."""
     directories: Collection[str | Path]
+    """Further directories in which the agent may work."""
     budget: Budget
+    """Limit on the usage of this run."""
     clocks: Clocks
+    """Time limits; a field that is None is that of the session or manager."""
     env: Mapping[str, str]
+    """Environment variables of the agent; their values are not stored."""
     metadata: Mapping[str, object]
+    """The caller's metadata; results and `run_started` contain it."""
 
 
 class Wishes(CommonWishes, total=False):
     """The fields of a `RunWish` beside the prompt, as keyword arguments."""
 
     approve: Approve | None
+    """Function that answers the agent's requests; the default is that of the session."""
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ class Support(StrEnum):
     EMULATED = "emulated"
     """The adapter does it in its stead."""
     UNSUPPORTED = "unsupported"
+    """It is not available."""
 
 
 NATIVE: Final = Support.NATIVE
@@ -32,27 +33,49 @@ class Capabilities(Value, frozen=True, kw_only=True, gc=False):
     """All that can be asked for by name; what an adapter does not name, it does not have."""
 
     streaming: Support = UNSUPPORTED
+    """Text arrives while the agent writes it."""
     reasoning: Support = UNSUPPORTED
+    """The agent's reasoning is reported."""
     tool_use: Support = UNSUPPORTED
+    """Tool calls are reported."""
     tool_approval: Support = UNSUPPORTED
+    """The agent asks before it uses a tool, and takes an answer."""
     system_prompt: Support = UNSUPPORTED
+    """A system prompt can be given."""
     interrupt: Support = UNSUPPORTED
+    """A run can be ended cleanly, without killing a process."""
     steer: Support = UNSUPPORTED
+    """A running turn takes further messages (`append`)."""
     resume: Support = UNSUPPORTED
+    """A later run continues the session."""
     fork: Support = UNSUPPORTED
+    """A run continues the session in a copy of it."""
     structured_output: Support = UNSUPPORTED
+    """The output follows a JSON Schema."""
     images_in: Support = UNSUPPORTED
+    """A prompt may contain images."""
     images_out: Support = UNSUPPORTED
+    """The agent can return images."""
     mcp: Support = UNSUPPORTED
+    """MCP servers can be given."""
     files: Support = UNSUPPORTED
+    """The agent reads and edits files."""
     command_execution: Support = UNSUPPORTED
+    """The agent runs commands."""
     web: Support = UNSUPPORTED
+    """The agent searches or reads the web."""
     plan_mode: Support = UNSUPPORTED
+    """The agent can plan without a change of files or system."""
     max_turns: Support = UNSUPPORTED
+    """The number of turns can be limited."""
     usage: Support = UNSUPPORTED
+    """Token usage is reported."""
     cost: Support = UNSUPPORTED
+    """The cost is reported, and a budget in dollars is enforced."""
     model_choice: Support = UNSUPPORTED
+    """The model can be chosen."""
     effort: Support = UNSUPPORTED
+    """The reasoning effort can be chosen."""
 
     def support(self, name: str) -> Support:
         """Return how `name` is supported; what is no capability is supported by nobody."""
@@ -73,16 +96,22 @@ class Degraded(Value, frozen=True, kw_only=True, gc=False):
     """A capability that was wished for and is less than native, or not there."""
 
     name: str
+    """The capability."""
     support: Support
+    """How far the provider has it."""
     why: str
+    """The reason."""
 
 
 class Negotiation(Value, frozen=True, kw_only=True, gc=False):
     """What was granted of what was asked. `missing` names what was required in vain."""
 
     granted: dict[str, Support] = msgspec.field(default_factory=dict[str, Support])
+    """Capabilities that the run has, and how."""
     degraded: tuple[Degraded, ...] = ()
+    """Capabilities that are emulated or, if only preferred, not available."""
     missing: tuple[str, ...] = ()
+    """Required capabilities that are not available."""
 
 
 def negotiate(

@@ -13,12 +13,19 @@ class Reason(StrEnum):
     """Why a run ended, where that was not the provider's doing."""
 
     USER = "user"
+    """A user or program cancelled the run."""
     SHUTDOWN = "shutdown"
+    """The program or its manager ended."""
     SUPERSEDED = "superseded"
+    """A newer attempt took over."""
     DEADLINE = "deadline"
+    """The run exceeded its deadline."""
     IDLE = "idle"
+    """The run was silent for longer than a timeout."""
     BUDGET = "budget"
+    """The run exceeded its budget."""
     PAUSE = "pause"
+    """A user or program paused the run."""
 
 
 class Cause(StrEnum):

@@ -20,48 +20,81 @@ class ToolCalls(Value, frozen=True, kw_only=True, gc=False):
     """How many tool calls there were, by the tool's name, and how many went wrong."""
 
     count: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    """Number of calls by name of the tool."""
     failed: int = 0
+    """Number of calls that failed."""
     denied: int = 0
+    """Number of calls that were denied."""
 
 
 class Image(Value, frozen=True, kw_only=True, gc=False):
     """An image that the agent made; `blob` is the sha256 under which the store keeps it."""
 
     media_type: str
+    """Media type, such as `image/png`."""
     blob: str
+    """The sha256 of the image."""
     bytes: int
+    """Size of the image."""
 
 
 class RunResult(Value, frozen=True, kw_only=True):
     """What became of a run: the fold of its events `first_seq` to `last_seq`, nothing else."""
 
     id: str
+    """The run (`run_…`)."""
     session_id: str
+    """The session (`ses_…`)."""
     provider: str
+    """The provider."""
     status: RunStatus = RunStatus.PENDING
+    """How the run ended, or its present state."""
     reason: Reason | None = None
+    """Why the run ended, if the provider did not end it."""
     detail: str | None = None
+    """Further explanation of `reason`."""
     text: str = ""
+    """The agent's last message, or the part of it that had arrived."""
     structured: Json = None
+    """The structured output, validated if jsonschema-rs is installed."""
     stop_reason: str | None = None
+    """The provider's own reason for the end."""
     tool_calls: ToolCalls = ToolCalls()
+    """Number of tool calls."""
     usage: Usage = NOTHING_USED
+    """Token usage."""
     cost: Cost = NOTHING_SAID
+    """Cost in US dollars."""
     failure: Failure | None = None
+    """The failure, unless the run completed."""
     provider_session_id: str | None = None
+    """The provider's own id of the session."""
     negotiation: Negotiation | None = None
+    """The result of the run's `require` and `prefer`."""
     permission: Permission | None = None
+    """The permission mode in force."""
     permission_denials: tuple[PermissionDenial, ...] = ()
+    """Denied requests of the agent."""
     images: tuple[Image, ...] = ()
+    """Images that the agent made."""
     first_seq: int = 0
+    """Number of the run's first event."""
     last_seq: int = 0
+    """Number of the run's last event."""
     started_at: str | None = None
+    """Time of the start (RFC 3339, UTC)."""
     ended_at: str | None = None
+    """Time of the end (RFC 3339, UTC)."""
     duration: float | None = None
+    """Seconds from start to end."""
     turns: int = 0
+    """Number of turns."""
     exit_code: int | None = None
+    """Exit code of the run's own process, if it has one and exited."""
     resumed_from: str | None = None
+    """The run whose provider session this run resumed."""
     metadata: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
+    """The caller's metadata."""
 
 
 class Run(RunResult, frozen=True, kw_only=True):

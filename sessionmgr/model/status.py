@@ -12,13 +12,21 @@ class RunStatus(StrEnum):
     """How a run stands."""
 
     PENDING = "pending"
+    """The run waits for its start."""
     RUNNING = "running"
+    """The provider works on it."""
     COMPLETED = "completed"
+    """The provider has finished it successfully."""
     FAILED = "failed"
+    """The run failed; `failure` has the kind and the message."""
     CANCELLED = "cancelled"
+    """The run was stopped; `reason` has the cause."""
     TIMED_OUT = "timed_out"
+    """The run exceeded its deadline or a silence timeout."""
     RATE_LIMITED = "rate_limited"
+    """A limit of the provider ended the run."""
     PAUSED = "paused"
+    """The run was paused and can be resumed."""
 
 
 class Step(StrEnum):

@@ -15,10 +15,15 @@ class Usage(Value, frozen=True, kw_only=True, gc=False):
     """Counts of tokens, as deltas or as totals."""
 
     input: int = 0
+    """Input tokens that were not cached."""
     cached_input: int = 0
+    """Input tokens read from the cache."""
     cache_write: int = 0
+    """Input tokens written to the cache."""
     output: int = 0
+    """Output tokens, with those of the reasoning."""
     reasoning: int = 0
+    """Output tokens of the reasoning."""
 
     def __add__(self, other: Usage) -> Usage:
         """Count both."""
@@ -52,7 +57,9 @@ class Cost(Value, frozen=True, kw_only=True, gc=False):
     """An amount of money; without `usd`, the cost is unknown."""
 
     usd: float | None = None
+    """US dollars; null if unknown."""
     provenance: Provenance = Provenance.UNKNOWN
+    """Source of the figure."""
 
     def __add__(self, other: Cost) -> Cost:
         """Add two costs; a known and an unknown one make a partial one."""

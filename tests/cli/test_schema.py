@@ -61,8 +61,8 @@ def test_a_result_is_described_as_far_as_a_provider_fills_it(terminal: Terminal)
     code, out, _ = terminal.bare("schema", "output", "shell")
     assert code == 0
     properties = json.loads(out)["$defs"]["RunResult"]["properties"]
-    assert properties["provider"] == {"const": "shell"}
-    assert properties["structured"] == {"const": None}
+    assert properties["provider"]["const"] == "shell"
+    assert properties["structured"]["const"] is None
     assert properties["images"]["maxItems"] == 0
 
 

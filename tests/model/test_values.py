@@ -1,4 +1,4 @@
-"""Small values: capabilities, ends, ids, moments, schemas, and the diagram in the README."""
+"""Small values: capabilities, ends, ids, moments, schemas, and the diagram of the page."""
 
 import json
 import random
@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
+import sessionmgr.model
 from sessionmgr.model import (
     CAPABILITIES,
     EMULATED,
@@ -218,8 +219,8 @@ def test_the_schema_of_results_has_their_fields() -> None:
     assert tuple(properties) == RunResult.__struct_fields__
 
 
-def test_the_diagram_in_the_readme_is_that_of_the_table() -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    assert f"```mermaid\n{mermaid(TRANSITIONS)}\n```" in readme
+def test_the_diagram_of_the_page_is_that_of_the_table() -> None:
+    page = Path(sessionmgr.model.__file__).with_name("README.md").read_text(encoding="utf-8")
+    assert f"```mermaid\n{mermaid(TRANSITIONS)}\n```" in page
     assert mermaid(TRANSITIONS).count("--> [*]") == len(TERMINAL)
     assert all(status.value in mermaid(TRANSITIONS) for status in RunStatus)

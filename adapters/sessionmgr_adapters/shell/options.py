@@ -30,8 +30,11 @@ class ShellOptions(Options, frozen=True, kw_only=True):
     timeout: Seconds | str | None = 30.0
     """Seconds, or a text like "15m"; null: no limit. A run that exceeds it is timed_out."""
     allowed_commands: tuple[str, ...] | None = None
+    """The commands that run in the mode `default`, by name (`git`) or path; null allows all."""
     denied_commands: tuple[str, ...] = ()
+    """The commands that run in no mode."""
     success_exit_codes: tuple[int, ...] = (0,)
+    """The exit codes of a completed run."""
     env: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     """Variables beside those of the environment; those given to the run itself win."""
 

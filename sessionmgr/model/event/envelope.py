@@ -35,10 +35,15 @@ class Event(
     """
 
     seq: int = 0
+    """Position of the event in its session, counted from 1; 0 before it is stored."""
     at: str = ""
+    """Time at which the event was recorded (RFC 3339, UTC)."""
     session_id: str = ""
+    """The session (`ses_…`)."""
     run_id: str | None = None
+    """The run (`run_…`); null for an event of the session as a whole."""
     provider: str = ""
+    """The provider of the session."""
     parent_tool_call_id: str | UnsetType = UNSET
     """The tool call on whose behalf a sub-agent acts."""
     synthetic: bool | UnsetType = UNSET

@@ -14,8 +14,11 @@ class StallSuspected(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["stall_suspected"]]
     state: str
+    """The timeout that runs, such as `model` or `idle`."""
     silent_for: float
+    """Seconds of silence."""
     evidence: Json = None
+    """State of the process, where it is known."""
 
 
 class PolicyViolation(Event, frozen=True, kw_only=True):
@@ -23,7 +26,9 @@ class PolicyViolation(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["policy_violation"]]
     rule: str
+    """The rule."""
     detail: str | None = None
+    """What happened."""
 
 
 class ErrorOccurred(Event, frozen=True, kw_only=True):
@@ -31,7 +36,9 @@ class ErrorOccurred(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["error_occurred"]]
     failure: Failure
+    """The failure."""
     severity: Literal["warning", "error"] = "error"
+    """Severity of the failure."""
 
 
 class OutputReceived(Event, frozen=True, kw_only=True):
@@ -39,7 +46,9 @@ class OutputReceived(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["output_received"]]
     stream: Literal["stdout", "stderr"]
+    """The stream."""
     text: str
+    """The text."""
 
 
 class RawReceived(Event, frozen=True, kw_only=True):
@@ -47,6 +56,7 @@ class RawReceived(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["raw_received"]]
     frame: Json
+    """The frame."""
 
 
 class EventsPruned(Event, frozen=True, kw_only=True):
@@ -54,4 +64,6 @@ class EventsPruned(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["events_pruned"]]
     first: int
+    """First number that was pruned."""
     last: int
+    """Last number that was pruned."""

@@ -39,14 +39,23 @@ class RunStarted(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["run_started"]]
     provider_session_id: str | None = None
+    """The provider's own id of the session."""
     model: str | None = None
+    """The model in use, as the provider names it."""
     cwd: str | None = None
+    """The working directory."""
     permission: Permission | None = None
+    """The permission mode in force."""
     negotiation: Negotiation | None = None
+    """The result of the run's `require` and `prefer`."""
     credential: Literal["api_key", "subscription", "unknown"] = "unknown"
+    """What the provider charges for the run: an API key or a subscription."""
     cli_version: str | None = None
+    """Version of the provider's program."""
     resumed_from: str | None = None
+    """The run whose provider session this run resumes."""
     metadata: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
+    """The caller's metadata."""
     asked: dict[str, Json] | UnsetType = UNSET
     """The run's stored wishes beside its prompt: tools, options, limits.
 
@@ -59,6 +68,7 @@ class ProviderSessionUpdated(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["provider_session_updated"]]
     provider_session_id: str
+    """The new id."""
 
 
 class TurnCompleted(Event, frozen=True, kw_only=True):
@@ -66,7 +76,9 @@ class TurnCompleted(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["turn_completed"]]
     stop_reason: str | None = None
+    """The provider's reason for the end of the turn."""
     open_tasks: int = 0
+    """Number of background tasks that still run."""
 
 
 class ProcessExited(Event, frozen=True, kw_only=True):
@@ -74,9 +86,13 @@ class ProcessExited(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["process_exited"]]
     exit_code: int | None = None
+    """Exit code of the process, if it exited."""
     signal: int | None = None
+    """Signal that ended the process, if one did."""
     forced: bool = False
+    """Whether sessionmgr sent SIGTERM or SIGKILL to a living process."""
     killed_by_os: bool = False
+    """Whether a signal from elsewhere ended the process; mostly the OOM killer."""
     emptied: bool | None = None
     """The kernel has confirmed that nothing of its tree is left."""
     left_running: tuple[str, ...] = ()
@@ -87,12 +103,19 @@ class RunEnded(Event, frozen=True, kw_only=True):
     """A run's one terminal event, in one of six kinds."""
 
     stop_reason: str | None = None
+    """The provider's reason for the end."""
     failure: Failure | None = None
+    """The failure, unless the run completed."""
     reason: Reason | None = None
+    """Why the run ended, if the provider did not end it."""
     detail: str | None = None
+    """Further explanation of `reason`."""
     usage: Usage | None = None
+    """Total token usage, in place of the sum of `token_usage_updated`."""
     cost: Cost | None = None
+    """Total cost, in place of the sum of `token_usage_updated`."""
     structured: Json = None
+    """The structured output."""
     interrupted_tools: tuple[str, ...] = ()
     """Names of tools whose calls were running when the run was stopped."""
     ended_at: str | None = None

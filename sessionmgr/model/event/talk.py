@@ -13,9 +13,13 @@ class MessageSent(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["message_sent"]]
     message_id: str
+    """Id of the message."""
     content: str
+    """The text."""
     follow_up: bool = False
+    """Whether the message follows a prompt: `append`, not `start`."""
     state: Literal["queued", "sent", "dropped", "unknown"] = "sent"
+    """How far the message has come; `unknown` if the run ended before that was certain."""
 
 
 class MessageStreamed(Event, frozen=True, kw_only=True):
@@ -23,7 +27,9 @@ class MessageStreamed(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["message_streamed"]]
     delta: str
+    """The new text."""
     message_id: str | None = None
+    """Id of the message that the text belongs to."""
 
 
 class MessageReceived(Event, frozen=True, kw_only=True):
@@ -31,8 +37,11 @@ class MessageReceived(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["message_received"]]
     content: str
+    """The whole text."""
     role: str = "assistant"
+    """The author: `assistant` or `user`."""
     message_id: str | None = None
+    """Id of the message."""
 
 
 class ReasoningStreamed(Event, frozen=True, kw_only=True):
@@ -40,6 +49,7 @@ class ReasoningStreamed(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["reasoning_streamed"]]
     delta: str
+    """The new text."""
 
 
 class ReasoningReceived(Event, frozen=True, kw_only=True):
@@ -47,14 +57,18 @@ class ReasoningReceived(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["reasoning_received"]]
     content: str
+    """The whole text."""
 
 
 class PlanEntry(Value, frozen=True, kw_only=True, gc=False):
     """One step of an agent's plan."""
 
     content: str
+    """The step."""
     status: str = "pending"
+    """State of the step, such as `pending`, `in_progress` or `completed`."""
     priority: str | None = None
+    """Priority of the step, if the provider reports one."""
 
 
 class PlanUpdated(Event, frozen=True, kw_only=True):
@@ -62,6 +76,7 @@ class PlanUpdated(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["plan_updated"]]
     entries: tuple[PlanEntry, ...]
+    """All steps of the plan."""
 
 
 class ImageReceived(Event, frozen=True, kw_only=True):
@@ -69,5 +84,8 @@ class ImageReceived(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["image_received"]]
     media_type: str
+    """Media type, such as `image/png`."""
     blob: str
+    """The sha256 of the image."""
     bytes: int
+    """Size of the image."""

@@ -13,8 +13,11 @@ class ToolCallStarted(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["tool_call_started"]]
     tool_call_id: str
+    """Id of the call."""
     tool_name: str
+    """Name of the tool."""
     tool_input: Json = None
+    """Input of the tool."""
 
 
 class ToolCallUpdated(Event, frozen=True, kw_only=True):
@@ -22,16 +25,22 @@ class ToolCallUpdated(Event, frozen=True, kw_only=True):
 
     type: ClassVar[Literal["tool_call_updated"]]
     tool_call_id: str
+    """Id of the call."""
     output_delta: str
+    """The new output."""
 
 
 class ToolCallEnded(Event, frozen=True, kw_only=True):
     """A tool call is over, in one of two ways."""
 
     tool_call_id: str
+    """Id of the call."""
     tool_name: str
+    """Name of the tool."""
     tool_input: Json = None
+    """Input of the tool, if it differs from that of `tool_call_started`."""
     tool_output: Json = None
+    """Output of the tool."""
 
 
 class ToolCallCompleted(ToolCallEnded, frozen=True, kw_only=True):
@@ -50,11 +59,17 @@ class ToolApproval(Event, frozen=True, kw_only=True):
     """Something about a question whether a tool may be used."""
 
     approval_id: str
+    """Id of the request (`apr_…`); `sessionmgr approve` takes it."""
     tool_call_id: str | None = None
+    """Id of the tool call, if the provider names one."""
     tool_name: str = ""
+    """Name of the tool."""
     tool_input: Json = None
+    """Input of the tool."""
     reason: str | None = None
+    """Reason for the request or the decision."""
     by: str | None = None
+    """Source of the decision: `caller`, `rules`, `mode`, `request` (a command), `deadline`, …."""
 
 
 class ToolApprovalRequested(ToolApproval, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What the README types prints what the README says, and its settings are settings."""
+"""The console blocks of the pages print what the pages say, and the first batch works."""
 
 import json
 import os
@@ -11,24 +11,20 @@ import pytest
 
 from sessionmgr.cli.verbs import VERBS
 from tests.cli.command import environment, sessionmgr
+from tests.pages import Block, blocks, text_of
 
-TEXT = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    """Find the blocks in a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+CONSOLE = blocks("console")
 
 
-def commands(block: str) -> list[tuple[str, str]]:
-    """Find each command of a console block, and what it is said to print."""
-    return re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+def commands(block: Block) -> list[tuple[str, str]]:
+    """Return each command of a console block, with the output that the page shows."""
+    return re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE)
 
 
 def pattern(printed: str) -> str:
-    """Return what fits: an ellipsis stands for anything in its line, or alone for any lines.
+    """Return a pattern: an ellipsis is anything in its line, or any lines if it stands alone.
 
-    However many blanks are two or more.
+    Two or more blanks match any number of blanks.
     """
     lines = [
         r"(?:.*\n)*" if line == "…" else f"{re.escape(line).replace('…', '.*')}\\n"
@@ -37,8 +33,8 @@ def pattern(printed: str) -> str:
     return re.sub(r"(?:\\ ){2,}", " +", "".join(lines))
 
 
-@pytest.mark.parametrize("block", blocks("console"), ids=lambda block: block.split("\n")[0])
-def test_what_is_typed_prints_what_is_said(block: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("block", CONSOLE, ids=lambda block: block.name)
+def test_a_command_of_a_page_prints_what_the_page_says(block: Block, tmp_path: Path) -> None:
     command = tmp_path / "bin" / "sessionmgr"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -X utf8 -m sessionmgr "$@"\n')
@@ -60,23 +56,10 @@ def test_what_is_typed_prints_what_is_said(block: str, tmp_path: Path) -> None:
         assert re.fullmatch(pattern(printed), ran.stdout), ran.stdout
 
 
-def test_there_are_some() -> None:
-    assert len(blocks("console")) >= 1
-    named = re.findall(r"sessionmgr ([a-z]+)\b", " ".join(blocks("console")))
-    assert set(named) <= VERBS.keys()
-
-
-SETTINGS = [block for block in blocks("toml") if "[[rule]]" not in block]
-
-
-@pytest.mark.parametrize("block", SETTINGS, ids=range(len(SETTINGS)))
-def test_the_settings_are_settings(block: str, tmp_path: Path) -> None:
-    (tmp_path / "sessionmgr.toml").write_text(block, encoding="utf-8")
-    trusted = sessionmgr("trust", str(tmp_path), cwd=tmp_path, env=environment(tmp_path))
-    assert trusted.returncode == 0
-    ran = sessionmgr("--print-config", cwd=tmp_path, env=environment(tmp_path))
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert "sessionmgr.toml:1" in ran.stdout
+def test_there_are_console_blocks_with_commands_that_exist() -> None:
+    typed = " ".join(block.text for block in CONSOLE)
+    assert set(re.findall(r"sessionmgr ([a-z]+)\b", typed)) <= VERBS.keys()
+    assert len(CONSOLE) >= 1
 
 
 def asking(command: str) -> str:
@@ -87,16 +70,20 @@ def asking(command: str) -> str:
 def test_the_first_batch_runs_what_its_rules_allow_and_nothing_else(
     env: dict[str, str], tmp_path: Path
 ) -> None:
-    jobs = [json.loads(line) for line in blocks("json")[0].splitlines()]
-    (rules,) = (block for block in blocks("toml") if "[[rule]]" in block)
-    (command,) = re.findall(r"^sessionmgr (batch jobs.jsonl .*)$", TEXT, re.MULTILINE)
+    (jobs,) = (block.text for block in blocks("json") if block.page == "README.md")
+    (rules,) = (block.text for block in blocks("toml") if block.page == "README.md")
+    (command,) = re.findall(r"^sessionmgr (batch .*)$", text_of("README.md"), re.MULTILINE)
     (tmp_path / "rules.toml").write_text(rules, encoding="utf-8")
-    for each, asked in zip(jobs, ["npm test -- --watch=false", "rm -rf core"], strict=True):
-        (tmp_path / each["cwd"]).mkdir()
-        each["prompt"] = asking(asked)
-        each.pop("model", None)  # the scripted agent has only one
-    lines = "".join(json.dumps(each) + "\n" for each in jobs)
-    (tmp_path / "jobs.jsonl").write_text(lines, encoding="utf-8")
+    lines: list[str] = []
+    for line, asked in zip(
+        jobs.splitlines(), ["npm test -- --watch=false", "rm -rf core"], strict=True
+    ):
+        job = json.loads(line)
+        (tmp_path / job["cwd"]).mkdir()
+        job["prompt"] = asking(asked)
+        job.pop("model", None)  # the scripted agent has only one
+        lines.append(json.dumps(job) + "\n")
+    (tmp_path / "jobs.jsonl").write_text("".join(lines), encoding="utf-8")
     words = command.replace("-p claude", "-p scripted").split()
     ran = sessionmgr(*words, cwd=tmp_path, env=env)
     summary = json.loads((tmp_path / "runs/jobs/summary.json").read_bytes())

@@ -1,0 +1,57 @@
+"""The programs of the pages about agents run on the real agents, with a scripted model."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncGenerator
+
+import pytest
+import trio
+
+from sessionmgr.testing.model_server import ModelServer, open_model_server
+from sessionmgr.testing.model_server.hermetic import Hermitage
+from tests.pages import AGENTS, Block, blocks
+from tests.real.agents import CLAUDE, CODEX, program_of
+from tests.real.house import PATIENCE
+
+PROGRAMS = [block for block in blocks("python") if block.page in AGENTS]
+
+
+@pytest.fixture
+async def server() -> AsyncGenerator[ModelServer]:
+    async with open_model_server() as server:
+        yield server
+    assert server.log.strangers == []
+
+
+@pytest.fixture
+def env(hermitage: Hermitage) -> dict[str, str]:
+    programs = (program_of("claude", CLAUDE[0]), program_of("codex", CODEX[0]))
+    places = [*(str(each.parent) for each in programs), os.environ["PATH"]]
+    given = {**hermitage.claude(), **hermitage.codex(), "IS_SANDBOX": "1"}
+    paths = {"PATH": os.pathsep.join(places), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return {**given, **paths}
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda block: block.name)
+async def test_a_program_of_an_agents_page_runs(
+    program: Block, hermitage: Hermitage, env: dict[str, str]
+) -> None:
+    path = hermitage.work / "example.py"
+    path.write_text(program.text, encoding="utf-8")
+    with trio.fail_after(PATIENCE):
+        ran = await trio.run_process(
+            [sys.executable, "-X", "utf8", "-W", "error", str(path)],
+            cwd=hermitage.work,
+            env=env,
+            check=False,
+            capture_stdout=True,
+            capture_stderr=True,
+        )
+    assert ran.returncode == 0, ran.stderr.decode()
+    assert ran.stdout.decode().splitlines()[-1] == "completed"
+
+
+def test_each_page_of_an_agent_has_programs() -> None:
+    assert {block.page for block in PROGRAMS} == set(AGENTS)

@@ -6,4 +6,4 @@ and what became of them in results (`sessionmgr.model`). Below it lie libraries 
 `sessionmgr.wire` (frames), `sessionmgr.store` (where events are kept).
 """
 
-from sessionmgr.names import __dir__ as __dir__, __getattr__ as __getattr__
+from sessionmgr.lazy_exports import __dir__ as __dir__, __getattr__ as __getattr__

@@ -235,9 +235,12 @@ class CapabilityMissing(StartRefused):
     """The provider cannot do what is required of it."""
 
     def __init__(self, provider: str, negotiation: Negotiation) -> None:
-        from sessionmgr.model.capability import CAPABILITIES, named  # only here, and only then
+        from sessionmgr.model.capability import (  # only here, and only then
+            CAPABILITIES,
+            describe_capability,
+        )
 
-        missing = ", ".join(map(named, negotiation.missing))
+        missing = ", ".join(map(describe_capability, negotiation.missing))
         lost = set(negotiation.missing) <= set(CAPABILITIES)
         remedy = ": leave it out, or only prefer it (--prefer)" if lost else ""
         super().__init__(f"{provider} does not support {missing}{remedy}")

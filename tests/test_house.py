@@ -16,7 +16,7 @@ import pytest
 
 import sessionmgr
 import sessionmgr.errors
-import sessionmgr.names
+import sessionmgr.lazy_exports
 import sessionmgr.otp
 import sessionmgr.testing.names
 import sessionmgr_adapters
@@ -107,7 +107,7 @@ def test_a_public_package_lists_its_names(name: str) -> None:
 @pytest.mark.parametrize(
     ("package", "public"),
     [
-        (sessionmgr, sessionmgr.names.PUBLIC),
+        (sessionmgr, sessionmgr.lazy_exports.PUBLIC),
         (sessionmgr.testing, sessionmgr.testing.names.PUBLIC),
     ],
     ids=["sessionmgr", "testing"],

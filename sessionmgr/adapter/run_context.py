@@ -10,12 +10,12 @@ import msgspec
 
 from sessionmgr.adapter.options import Options
 from sessionmgr.model import (
-    Cause,
+    EndCause,
+    EndReason,
     Failure,
     FailureKind,
     Json,
     Permission,
-    Reason,
     RunCompleted,
     RunFailed,
     RunRateLimited,
@@ -105,12 +105,12 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 class Stop(msgspec.Struct, frozen=True, kw_only=True):
     """Why a run ends: the cause, and the caller's own words or the failure beside it."""
 
-    cause: Cause
+    cause: EndCause
     detail: str | None = None
     failure: Failure | None = None
 
     @classmethod
-    def worded(cls, cause: Cause, detail: str | None) -> Stop:
+    def worded(cls, cause: EndCause, detail: str | None) -> Stop:
         """Return a cause with a caller's own words.
 
         Raises:
@@ -241,7 +241,7 @@ class RunContext:
     @property
     def was_silent(self) -> bool:
         """Whether it is ended because the agent was silent: such an agent is not used again."""
-        return self.cancelling is not None and self.cancelling.cause is Cause.SILENCE
+        return self.cancelling is not None and self.cancelling.cause is EndCause.SILENCE
 
     def alive(self) -> None:
         """Give a sign of life where there is nothing to tell."""
@@ -307,7 +307,7 @@ class RunContext:
             structured: The structured output, if the run asked for it.
         """
         self._end(
-            Stop(cause=Cause.PROVIDER),
+            Stop(cause=EndCause.PROVIDER),
             RunCompleted(stop_reason=stop_reason, structured=structured),
         )
         await self.room()
@@ -323,12 +323,12 @@ class RunContext:
             message = f"{failure.message[:LONGEST_MESSAGE]}…"
             failure = msgspec.structs.replace(failure, message=message)
         if failure.kind == FailureKind.RATE_LIMITED:
-            stop = Stop(cause=Cause.RATE_LIMIT, failure=failure)
+            stop = Stop(cause=EndCause.RATE_LIMIT, failure=failure)
             self._end(stop, RunRateLimited(failure=failure, stop_reason=stop_reason))
         else:
-            stop = Stop(cause=Cause.PROVIDER_ERROR, failure=failure)
+            stop = Stop(cause=EndCause.PROVIDER_ERROR, failure=failure)
             is_spent = failure.kind == FailureKind.BUDGET_EXCEEDED
-            reason = Reason.BUDGET if is_spent else None
+            reason = EndReason.BUDGET if is_spent else None
             self._end(stop, RunFailed(failure=failure, stop_reason=stop_reason, reason=reason))
         await self.room()
 
@@ -344,7 +344,7 @@ class RunContext:
         Args:
             detail: The deadline that has passed.
         """
-        self._control.end(Stop.worded(Cause.DEADLINE, detail))
+        self._control.end(Stop.worded(EndCause.DEADLINE, detail))
 
     def redact(self, text: str) -> str:
         """Return a text without the run's secrets.

@@ -32,8 +32,8 @@ from sessionmgr.batch.tally import Tally
 from sessionmgr.batch.unintended import warnings_of
 from sessionmgr.errors import JobsInvalid, LedgerUnusable, OtpError
 from sessionmgr.manager.tree import translate
-from sessionmgr.model import Cost, Kind
-from sessionmgr.model.moment import written
+from sessionmgr.model import Cost, IdKind
+from sessionmgr.model.timestamps import format_timestamp
 from sessionmgr.otp import Supervisor, child
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Batch:
         """
         if self._tally is not None:
             raise RuntimeError("a batch is run once: make another of the same jobs")
-        self._started_at = written(self._manager.now())
+        self._started_at = format_timestamp(self._manager.now())
         tally = self._tally = Tally(trio.current_time())
         where = "the ledger" if self._out is None else str(Path(self._out) / LEDGER)
         executor = self._executor = Executor(where)
@@ -178,7 +178,7 @@ class Batch:
                 self._taken_over = (said,)
         self.id = ledger.note("batch") or ""
         if not self.id:
-            self.id = ledger.note("batch", self._manager.new_id(Kind.BATCH)) or ""
+            self.id = ledger.note("batch", self._manager.new_id(IdKind.BATCH)) or ""
         return ledger
 
     def _make_steps(self, ledger: Ledger, board: Board, tally: Tally) -> Steps:
@@ -354,7 +354,7 @@ class Batch:
             tokens=tally.usage,
             cost=tally.cost or Cost(),
             started_at=self._started_at,
-            ended_at=written(self._manager.now()),
+            ended_at=format_timestamp(self._manager.now()),
             duration=tally.elapsed(trio.current_time()),
             stopped=board.closed,
             providers_stopped=dict(board.stopped),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from sessionmgr.model import Failure, FailureKind, Reason, RunResult, RunStatus
+from sessionmgr.model import EndReason, Failure, FailureKind, RunResult, RunStatus
 
 if TYPE_CHECKING:
     from sessionmgr.batch.job import Job
@@ -38,7 +38,7 @@ def over_budget(job: Job, spent: Spent, last: RunResult | None = None) -> RunRes
     return replace(
         last,
         status=RunStatus.FAILED,
-        reason=Reason.BUDGET,
+        reason=EndReason.BUDGET,
         failure=Failure(kind=FailureKind.BUDGET_EXCEEDED, message=message),
     )
 

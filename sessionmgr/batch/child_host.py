@@ -34,7 +34,7 @@ from sessionmgr.batch.messages import (
 )
 from sessionmgr.errors import HostLost
 from sessionmgr.process import Tail
-from sessionmgr.waiting import RepeatedEvent
+from sessionmgr.trio_util_types import RepeatedEvent
 from sessionmgr.wire import LineDecoder
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from sessionmgr.batch.own_store import unknown
 from sessionmgr.batch.recovery import recover
 from sessionmgr.batch.shared_pauses import SharedPauses
 from sessionmgr.errors import BatchError, HostLost
-from sessionmgr.waiting import RepeatedEvent
+from sessionmgr.trio_util_types import RepeatedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from sessionmgr.batch.job import Job
-from sessionmgr.model.duration import EXPECTED as DURATION, duration_of
+from sessionmgr.model.duration import EXPECTED as DURATION, seconds_from
 from sessionmgr.model.field_error import field_error
 
 _SPECIAL: Final = {"deadline": DURATION, "budget_usd": "dollars, more than 0"}
@@ -18,7 +18,7 @@ DURATIONS: Final = ("deadline",)
 def with_seconds(fields: dict[str, object]) -> dict[str, object]:
     """Return a job's fields, with durations given as text converted to seconds."""
     texts = [name for name in DURATIONS if isinstance(fields.get(name), str)]
-    seconds = {name: duration_of(fields[name]) for name in texts}
+    seconds = {name: seconds_from(fields[name]) for name in texts}
     return fields | {name: value for name, value in seconds.items() if value is not None}
 
 

@@ -19,7 +19,7 @@ from sessionmgr.batch.wish import refusal, wish_of
 from sessionmgr.errors import HostLost, LeaseHeld, ProcessError, StartRefused, StoreError
 from sessionmgr.manager.resuming import message_to_resume, was_cut_unanswered
 from sessionmgr.model import Failure, FailureKind, RunResult, RunStatus
-from sessionmgr.waiting import RepeatedEvent
+from sessionmgr.trio_util_types import RepeatedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,7 +24,7 @@ from sessionmgr.batch.json_syntax import syntax_error
 from sessionmgr.batch.problems import Problem
 from sessionmgr.errors import ArgumentTypeInvalid, JobsInvalid
 from sessionmgr.model import PermissionMode
-from sessionmgr.model.field_error import shown
+from sessionmgr.model.field_error import describe_value
 from sessionmgr.process.private_path import make_private_directory, private_opener
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def parse_job(data: bytes, where: str) -> Job | list[Problem]:
         column, what = syntax_error(data, str(error))
         return [Problem(f"{where}:{column}", "", what)]
     if not isinstance(value, dict):
-        return [Problem(where, "", f"expected a JSON object, got {shown(value)}")]
+        return [Problem(where, "", f"expected a JSON object, got {describe_value(value)}")]
     fields = cast("dict[str, object]", value)
     if doubled := doubled_names(data):
         return [Problem(where, name, what) for name, what in doubled]

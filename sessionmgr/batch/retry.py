@@ -8,7 +8,7 @@ import msgspec
 
 from sessionmgr.batch.restart import lacked_room, starts_over_for_want_of_a_session
 from sessionmgr.model import FailureKind, RunStatus
-from sessionmgr.model.moment import read
+from sessionmgr.model.timestamps import parse_timestamp
 
 if TYPE_CHECKING:
     from sessionmgr.batch.board import Board, OnNow
@@ -119,6 +119,6 @@ def _hinted(result: RunResult, now: float) -> float | None:
     if result.failure is None or result.failure.retry_at is None:
         return None
     try:
-        return min(max(read(result.failure.retry_at) - now, 0.0), LONGEST_PAUSE)
+        return min(max(parse_timestamp(result.failure.retry_at) - now, 0.0), LONGEST_PAUSE)
     except ValueError:
         return None

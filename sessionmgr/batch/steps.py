@@ -19,7 +19,7 @@ from sessionmgr.batch.reading import FAILED
 from sessionmgr.batch.restart import Basis, Start
 from sessionmgr.batch.results import decode_job_result
 from sessionmgr.batch.retry import STOPS_THE_PROVIDER, Rule, Schedule, was_cut
-from sessionmgr.model import Kind, RunStatus, encode_json
+from sessionmgr.model import IdKind, RunStatus, encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -170,7 +170,7 @@ class Steps:
         number += 1
         if start is Start.OVER:
             last, basis = None, Basis()
-        session = last.session if last else self._manager.new_id(Kind.SESSION)
+        session = last.session if last else self._manager.new_id(IdKind.SESSION)
         ledger.begin(job.id, number, session, basis)
         self._board.begin(chosen, number, now, job.cwd or "")
         self._tally.begin(before)

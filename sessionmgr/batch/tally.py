@@ -12,7 +12,7 @@ from sessionmgr.batch.progress import Pause, Progress, RunningJob
 from sessionmgr.batch.results import decode_job_result
 from sessionmgr.batch.spending import may_have_cost
 from sessionmgr.model import Cost, Provenance, Usage, total_cost
-from sessionmgr.model.moment import written
+from sessionmgr.model.timestamps import format_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -177,7 +177,9 @@ class Tally:
             paused=paused,
             pauses={
                 provider: Pause(
-                    seconds=left, until=written(wall + left), why=board.why_paused(provider)
+                    seconds=left,
+                    until=format_timestamp(wall + left),
+                    why=board.why_paused(provider),
                 )
                 for provider, left in paused.items()
             },

@@ -15,7 +15,7 @@ from sessionmgr.cli.batch_records import last_run
 from sessionmgr.cli.stored import ALIVE
 from sessionmgr.cli.telling import why_it_ended
 from sessionmgr.manager.stored_records import stored_pauses
-from sessionmgr.model import Cost, Usage, decode_event, decode_run, moment, total_cost
+from sessionmgr.model import Cost, Usage, decode_event, decode_run, timestamps, total_cost
 
 if TYPE_CHECKING:
     from sessionmgr.batch import Attempt, BatchOverview
@@ -86,8 +86,8 @@ async def batch_state(store: Store | None, overview: BatchOverview) -> BatchStat
         out=str(overview.out),
         pid=overview.pid,
         holder=overview.holder,
-        started_at=moment.written(overview.started_at),
-        changed_at=moment.written(overview.changed_at),
+        started_at=timestamps.format_timestamp(overview.started_at),
+        changed_at=timestamps.format_timestamp(overview.changed_at),
         store=None if overview.store is None else str(overview.store),
         interrupted=len(overview.running) if overview.holder is None else 0,
         progress=await _progress(store, overview, running, now),
@@ -127,7 +127,9 @@ async def _progress(
         paused={provider: pause.until - now for provider, pause in paused.items()},
         pauses={
             provider: Pause(
-                seconds=pause.until - now, until=moment.written(pause.until), why=pause.why
+                seconds=pause.until - now,
+                until=timestamps.format_timestamp(pause.until),
+                why=pause.why,
             )
             for provider, pause in paused.items()
         },
@@ -149,9 +151,9 @@ async def _running(
         usage, began = record.usage, record.started_at
         cost = record.cost if record.cost.usd is not None else None
         if began is not None:
-            doing.since = moment.read(began)
+            doing.since = timestamps.parse_timestamp(began)
         await _see_last(store, run, doing)
-    age = 0.0 if began is None else max(now - moment.read(began), 0.0)
+    age = 0.0 if began is None else max(now - timestamps.parse_timestamp(began), 0.0)
     job = RunningJob(
         job=attempt.job.id,
         provider=attempt.job.provider or "",
@@ -180,4 +182,4 @@ async def _see_last(store: Store, run: StoredRun, doing: Doing) -> None:
     rows += (await store.events(run.session_id, after=tail, run_id=run.run_id)).rows
     for row in rows:
         event = decode_event(row.body)
-        doing.see([event], moment.read(event.at) if event.at else doing.since)
+        doing.see([event], timestamps.parse_timestamp(event.at) if event.at else doing.since)

@@ -17,7 +17,7 @@ from sessionmgr.cli.stored import ALIVE, held_sessions, session_of
 from sessionmgr.errors import LedgerUnusable
 from sessionmgr.manager.cost_gaps import costs_of
 from sessionmgr.manager.status import spent
-from sessionmgr.model import Cost, decode_run, moment, total_cost
+from sessionmgr.model import Cost, decode_run, timestamps, total_cost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -156,8 +156,8 @@ async def _of_sessions(store: Store, batch: _Sessions, held: Mapping[str, Lease]
         jobs=len(batch.jobs),
         **{name: counts[name] for name in ("done", "failed", "cancelled", "running", "waiting")},
         cost=total_cost(spent(each).cost for each in costs.values()),
-        started_at=moment.written(batch.first / 1000),
-        changed_at=moment.written(changed / 1000),
+        started_at=timestamps.format_timestamp(batch.first / 1000),
+        changed_at=timestamps.format_timestamp(changed / 1000),
         pid=owners[0] if owners else None,
     )
 
@@ -198,8 +198,10 @@ def record_of(overview: BatchOverview, cost: Cost, first: int | None = None) -> 
         running=running,
         waiting=jobs - done - failed - cancelled - running,
         cost=cost,
-        started_at=moment.written(overview.started_at if first is None else first / 1000),
-        changed_at=moment.written(overview.changed_at),
+        started_at=timestamps.format_timestamp(
+            overview.started_at if first is None else first / 1000
+        ),
+        changed_at=timestamps.format_timestamp(overview.changed_at),
         pid=overview.pid,
     )
 

@@ -15,7 +15,7 @@ from sessionmgr.cli.stopping import run_verb
 from sessionmgr.cli.stored import open_stored
 from sessionmgr.cli.table import GAP, room, table
 from sessionmgr.errors import NothingStored
-from sessionmgr.model import moment
+from sessionmgr.model import timestamps
 
 if TYPE_CHECKING:
     import argparse
@@ -120,7 +120,7 @@ def _cell(title: str, record: BatchRecord, now: float) -> str:
             return "" if record.pid is None else str(record.pid)
         case _:
             at = record.started_at if title == "STARTED" else record.changed_at
-            return "" if at is None else age(now - moment.read(at))
+            return "" if at is None else age(now - timestamps.parse_timestamp(at))
 
 
 def name_of(record: BatchRecord) -> str:

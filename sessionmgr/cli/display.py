@@ -11,7 +11,7 @@ from sessionmgr.cli.amount import age, count, duration, money, plural, rate
 from sessionmgr.cli.paths import last_part
 from sessionmgr.cli.safe_text import cells, fill, fit, fit_in_the_middle, one_line
 from sessionmgr.cli.when import clock
-from sessionmgr.model import moment
+from sessionmgr.model import timestamps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,7 +135,7 @@ def wait_in_words(wait: Wait) -> str:
 
 
 def _paused(provider: str, pause: Pause) -> str:
-    at = moment.read(pause.until)
+    at = timestamps.parse_timestamp(pause.until)
     why = f" ({one_line(pause.why)})" if pause.why else ""
     until = clock(at, at - pause.seconds)
     return f"{one_line(provider)} paused until {until}, {duration(pause.seconds)} to go{why}"

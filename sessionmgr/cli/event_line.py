@@ -10,7 +10,7 @@ from msgspec import UNSET
 from sessionmgr.cli.amount import money, tokens
 from sessionmgr.cli.safe_text import fit, one_line, visible
 from sessionmgr.cli.when import clock
-from sessionmgr.model import Cost, Event, Failure, Negotiation, Permission, Usage, moment
+from sessionmgr.model import Cost, Event, Failure, Negotiation, Permission, Usage, timestamps
 
 if TYPE_CHECKING:
     from sessionmgr.model import AnyEvent, Json
@@ -28,7 +28,7 @@ _PASSED_OVER: Final = frozenset({"total", "provenance", "message_id", "tool_call
 def event_line(event: AnyEvent, now: float, width: int | None = None) -> str:
     """Tell an event: its number, when it was, its type, and what it says."""
     try:
-        when = clock(moment.read(event.at), now)
+        when = clock(timestamps.parse_timestamp(event.at), now)
     except ValueError:
         when = "?"
     indent = "" if getattr(event, "parent_tool_call_id", UNSET) is UNSET else "  "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from sessionmgr.adapter.kit import bounded_file
 from sessionmgr.adapter.kit.bounded_file import LARGEST_TEXT, FileRefused
 from sessionmgr.errors import CommandLineInvalid
-from sessionmgr.model.json import Unreadable, parse_json
+from sessionmgr.model.json_codec import UnreadableJson, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -131,7 +131,7 @@ def read_options(flag: str, pairs: Iterable[str]) -> dict[str, Json]:
         if not equals or not name:
             raise CommandLineInvalid(f"{flag}: expected NAME=VALUE, got {pair!r}")
         value = parse_json(text.encode(errors="surrogateescape"))
-        found[name] = text if isinstance(value, Unreadable) else value
+        found[name] = text if isinstance(value, UnreadableJson) else value
     return found
 
 
@@ -142,7 +142,7 @@ def read_schema(path: str) -> dict[str, Json]:
         CommandLineInvalid: It holds none.
     """
     found = parse_json(read_text("--schema", path).encode())
-    if isinstance(found, Unreadable):
+    if isinstance(found, UnreadableJson):
         raise CommandLineInvalid(f"--schema: {path} is not valid JSON: {found.why}")
     if not isinstance(found, dict):
         raise CommandLineInvalid(f"--schema: {path} contains no JSON object; a JSON Schema is one")

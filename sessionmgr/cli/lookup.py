@@ -19,7 +19,7 @@ from sessionmgr.cli.stored import (
 )
 from sessionmgr.cli.when import ago
 from sessionmgr.errors import AmbiguousId, CommandLineInvalid, NameAmbiguous, UnknownId
-from sessionmgr.model import moment
+from sessionmgr.model import timestamps
 
 if TYPE_CHECKING:
     import argparse
@@ -194,6 +194,6 @@ def _status(run: StoredRun, *, held: bool) -> str:
 
 
 def _line(id: str, kind: str, status: str, at: int | None, prompt: str | None) -> str:
-    when = "" if at is None else ago(moment.written(at / 1000), time.time())
+    when = "" if at is None else ago(timestamps.format_timestamp(at / 1000), time.time())
     words = "" if not prompt else f'"{fit(one_line(prompt), WORDS)}"'
     return f"{id}: {', '.join(filter(None, (kind, status, when, words)))}"

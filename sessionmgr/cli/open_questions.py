@@ -16,7 +16,7 @@ from sessionmgr.cli.lookup import job_of_session
 from sessionmgr.cli.safe_text import visible
 from sessionmgr.cli.stored import ALIVE, held_sessions, session_of, waits_for_answer
 from sessionmgr.errors import CommandLineInvalid
-from sessionmgr.model import Json, ToolApprovalRequested, decode_event, decode_run, moment
+from sessionmgr.model import Json, ToolApprovalRequested, decode_event, decode_run, timestamps
 from sessionmgr.model.run import Run
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def what_it_wants(event: ToolApprovalRequested) -> str:
 
 def expiry_of(event: ToolApprovalRequested) -> float | None:
     """Return when a request is denied if it has no answer, in seconds since 1970."""
-    return None if event.timeout is None else moment.read(event.at) + event.timeout
+    return None if event.timeout is None else timestamps.parse_timestamp(event.at) + event.timeout
 
 
 async def _questions_of(store: Store, stored: StoredRun) -> list[OpenQuestion]:
@@ -130,8 +130,8 @@ async def _questions_of(store: Store, stored: StoredRun) -> list[OpenQuestion]:
                 wants=what_it_wants(event),
                 reason=event.reason,
                 asked_at=event.at,
-                waits=round(max(now - moment.read(event.at), 0.0), 3),
-                until=None if until is None else moment.written(until),
+                waits=round(max(now - timestamps.parse_timestamp(event.at), 0.0), 3),
+                until=None if until is None else timestamps.format_timestamp(until),
             )
         )
     return questions

@@ -20,7 +20,7 @@ from sessionmgr.cli.stored import ALIVE, held_sessions, owner_of
 from sessionmgr.errors import NobodyThere, OrderRefused
 from sessionmgr.manager.identity import Presence
 from sessionmgr.model import Json, encode_json, new_id
-from sessionmgr.model.ids import Kind as IdKind
+from sessionmgr.model.ids import IdKind as IdKind
 from sessionmgr.store import Request
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from sessionmgr.cli.stored import with_store
 from sessionmgr.cli.table import labelled, room
 from sessionmgr.cli.when import clock
 from sessionmgr.errors import NothingStored
-from sessionmgr.model import moment
+from sessionmgr.model import timestamps
 
 if TYPE_CHECKING:
     import argparse
@@ -66,10 +66,10 @@ def question_lines(question: OpenQuestion, *, width: int | None, now: float) -> 
     job = f"job {question.job}" if question.job is not None else f"session {question.session_id}"
     batch = f" of {short_path(question.out)}" if question.out is not None else ""
     who = f"{question.provider} asks for {job}{batch} in {home_path(question.cwd)}"
-    asked = moment.read(question.asked_at)
+    asked = timestamps.parse_timestamp(question.asked_at)
     when = f"waits {age(now - asked)}"
     if question.until is not None:
-        until = moment.read(question.until)
+        until = timestamps.parse_timestamp(question.until)
         when += f", denied at {clock(until, now)} ({age(until - now)} left)"
     facts = [who, f"reason: {question.reason}" if question.reason else "", f"{when}, {question.id}"]
     lines = labelled(f"{question.number:>4}", question.wants, indent=INDENT, width=width)

@@ -14,7 +14,7 @@ from sessionmgr.errors import CommandLineInvalid
 from sessionmgr.field_docs import describe
 from sessionmgr.model import RunResult, Support
 from sessionmgr.model.event.codec import KnownEvent
-from sessionmgr.model.schema import DIALECT, event_schema, result_schema
+from sessionmgr.model.json_schema import DIALECT, event_schema, result_schema
 
 if TYPE_CHECKING:
     import argparse

@@ -29,7 +29,7 @@ from sessionmgr.cli.when import clock, since
 from sessionmgr.errors import NothingStored
 from sessionmgr.manager.cost_gaps import costs_of
 from sessionmgr.manager.status import Spent, spent
-from sessionmgr.model import Cost, Json, RunStatus, Usage, moment
+from sessionmgr.model import Cost, Json, RunStatus, Usage, timestamps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -163,7 +163,7 @@ def _cell(title: str, line: SessionLine, now: float) -> str:
         case "STATUS":
             return line.status or line.state
         case "BEGUN":
-            return clock(moment.read(line.created_at), now)
+            return clock(timestamps.parse_timestamp(line.created_at), now)
         case "TOOK":
             return "" if line.duration is None else duration(line.duration)
         case "COST":
@@ -238,8 +238,8 @@ class Lister:
             state=stored.state,
             status=None if last is None else _status(last, held=is_held),
             run_id=None if last is None else last.run_id,
-            created_at=moment.written(stored.created / 1000),
-            ended_at=None if ended is None else moment.written(ended),
+            created_at=timestamps.format_timestamp(stored.created / 1000),
+            ended_at=None if ended is None else timestamps.format_timestamp(ended),
             duration=_took(stored.created / 1000, ended, is_on=is_held),
             model=session.model,
             cwd=session.cwd,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from sessionmgr.cli.parser import meant
-from sessionmgr.model.duration import EXPECTED, duration_of
+from sessionmgr.model.duration import EXPECTED, seconds_from
 
 Check: TypeAlias = Callable[[object], object]
 Read: TypeAlias = Callable[[str], object]
@@ -105,7 +105,7 @@ def _duration(*, zero: bool) -> Check:
     expected = EXPECTED + (", or 0 for no limit" if zero else "")
 
     def check(value: object) -> float:
-        seconds = duration_of(value)
+        seconds = seconds_from(value)
         if seconds is None or (seconds == 0 and not zero):
             raise wrong(expected, value)
         return seconds

@@ -16,8 +16,8 @@ from sessionmgr.cli.telling import Note, Teller, closing
 from sessionmgr.model import (
     TERMINAL_TYPES,
     UNSUPPORTED,
+    EndReason,
     FailureKind,
-    Reason,
     RunStatus,
     encode_event,
 )
@@ -110,7 +110,7 @@ async def show_run(run: RunHandle, args: argparse.Namespace) -> int:
 
 def exit_code(result: RunResult) -> int:
     """Return what the shell is told of a run."""
-    if result.status is RunStatus.CANCELLED and result.reason is Reason.SHUTDOWN:
+    if result.status is RunStatus.CANCELLED and result.reason is EndReason.SHUTDOWN:
         return INTERRUPTED
     if result.failure is not None and result.failure.kind is FailureKind.START_FAILED:
         return NOT_STARTED

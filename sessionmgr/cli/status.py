@@ -24,7 +24,7 @@ from sessionmgr.cli.stopping import INTERRUPTED, run_verb
 from sessionmgr.cli.stored import PATIENCE, open_stored
 from sessionmgr.cli.table import room
 from sessionmgr.errors import CommandLineInvalid, NothingStored
-from sessionmgr.model import moment
+from sessionmgr.model import timestamps
 from sessionmgr.store import open_sqlite_store
 
 if TYPE_CHECKING:
@@ -145,9 +145,9 @@ def _show(state: BatchState, args: argparse.Namespace) -> None:
 def _headline(state: BatchState) -> str:
     out, now = short_path(state.out), time.time()
     if state.holder is not None:
-        started = age(now - moment.read(state.started_at))
+        started = age(now - timestamps.parse_timestamp(state.started_at))
         return f"{out}: {state.holder} runs it, started {started} ago"
-    changed = age(now - moment.read(state.changed_at))
+    changed = age(now - timestamps.parse_timestamp(state.changed_at))
     return f"{out}: not running, last changed {changed} ago"
 
 

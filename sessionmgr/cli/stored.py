@@ -13,7 +13,7 @@ from sessionmgr.errors import CommandLineInvalid, NothingStored
 from sessionmgr.manager.identity import is_alive, is_live
 from sessionmgr.manager.stored_records import all_runs as all_runs, fold as fold
 from sessionmgr.model import MessageSent, Session, decode_event, decode_run
-from sessionmgr.model.value import known_part
+from sessionmgr.model.value import without_unknown
 from sessionmgr.store import open_sqlite_store
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ async def first_prompt(store: Store, session_id: str, *, run_id: str | None = No
 
 def session_of(body: bytes) -> Session:
     """Read a session's record; what a later version has added is left out."""
-    return msgspec.convert(known_part(msgspec.json.decode(body), Session), Session)
+    return msgspec.convert(without_unknown(msgspec.json.decode(body), Session), Session)
 
 
 async def held_sessions(store: Store, session_id: str = "ses_") -> Mapping[str, Lease]:

@@ -15,6 +15,7 @@ from sessionmgr.cli.amount import count, duration, money, plural
 from sessionmgr.cli.safe_text import fit, one_line, safe
 from sessionmgr.model import (
     CompactionStarted,
+    EndReason,
     ErrorOccurred,
     Event,
     Failure,
@@ -27,7 +28,6 @@ from sessionmgr.model import (
     PolicyViolation,
     ProcessExited,
     RateLimitUpdated,
-    Reason,
     ReasoningReceived,
     RetryScheduled,
     RunStarted,
@@ -265,7 +265,7 @@ def why_it_ended(result: RunResult) -> str:
     if result.failure is not None:
         # How it ended is said already, and often that is the kind of failure, too.
         return failure_in_short(result.failure).removeprefix(f"{result.status}: ")
-    if result.reason is Reason.PAUSE:
+    if result.reason is EndReason.PAUSE:
         return ""
     said = [str(result.reason)] if result.reason else []
     return ", ".join([*said, *([one_line(result.detail)] if result.detail else [])])

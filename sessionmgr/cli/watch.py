@@ -24,7 +24,7 @@ from sessionmgr.model import (
     decode_event,
     decode_run,
     encode_event,
-    moment,
+    timestamps,
 )
 
 if TYPE_CHECKING:
@@ -184,7 +184,9 @@ class Watcher:
 def _question(event: ToolApprovalRequested) -> list[Note]:
     """Describe an open question, and how to answer it."""
     until = expiry_of(event)
-    limit = "" if until is None else f" (until {clock(until, moment.read(event.at))})"
+    limit = (
+        "" if until is None else f" (until {clock(until, timestamps.parse_timestamp(event.at))})"
+    )
     why = f" ({event.reason})" if event.reason else ""
     answer = f"  to answer: sessionmgr approve {event.approval_id} allow|deny{limit}"
     wants = labelled("?", f"asks for {what_it_wants(event)}{why}", indent=2, width=room())

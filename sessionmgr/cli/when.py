@@ -7,8 +7,8 @@ from datetime import datetime
 
 from sessionmgr.cli.amount import age
 from sessionmgr.errors import CommandLineInvalid
-from sessionmgr.model import moment
-from sessionmgr.model.duration import seconds_of
+from sessionmgr.model import timestamps
+from sessionmgr.model.duration import parse_duration
 
 
 def clock(at: float, now: float) -> str:
@@ -21,7 +21,7 @@ def clock(at: float, now: float) -> str:
 
 def ago(written: str, now: float) -> str:
     """Say how long ago a written moment was."""
-    return f"{age(now - moment.read(written))} ago"
+    return f"{age(now - timestamps.parse_timestamp(written))} ago"
 
 
 def since(flag: str, text: str, now: float) -> float:
@@ -30,7 +30,7 @@ def since(flag: str, text: str, now: float) -> float:
     Raises:
         CommandLineInvalid: It is neither.
     """
-    if text.strip()[-1:].isalpha() and (seconds := seconds_of(text)) is not None:
+    if text.strip()[-1:].isalpha() and (seconds := parse_duration(text)) is not None:
         return now - seconds
     try:
         return datetime.fromisoformat(text.strip()).timestamp()  # without a zone: local time

@@ -16,7 +16,7 @@ from sessionmgr.model import (
     EVENT_TYPES,
     TERMINAL,
     TRANSITIONS,
-    Cause,
+    EndCause,
     Event,
     MessageSent,
     MessageStreamed,
@@ -33,7 +33,7 @@ from sessionmgr.model import (
     reduce_all,
     stamp,
 )
-from sessionmgr.model.status import STEPS
+from sessionmgr.model.status import STATUS_EVENTS
 from sessionmgr.store.row import EventRow, LedgerRow
 
 if TYPE_CHECKING:
@@ -293,7 +293,7 @@ class AppendBatch:
         if run.status in TERMINAL:
             return
         made = terminal(stop, run)
-        if run.status is RunStatus.PENDING and STEPS[made.type] not in _BEFORE_START:
+        if run.status is RunStatus.PENDING and STATUS_EVENTS[made.type] not in _BEFORE_START:
             self.write(entry, started(entry, RunStarted(synthetic=True)))
             made = terminal(stop, self.fold(entry))  # its session is known by that
         made = msgspec.structs.replace(made, interrupted_tools=entry.stopped_in)
@@ -313,7 +313,7 @@ class AppendBatch:
     def ended_by_provider(self, entry: RunState, event: RunEnded) -> bool:
         """Write a provider's own end, if the run is its to end, and say whether it was."""
         run = self.fold(entry)
-        entry.conclude(Stop(cause=Cause.PROVIDER))  # an end that was told as a plain event
+        entry.conclude(Stop(cause=EndCause.PROVIDER))  # an end that was told as a plain event
         stop = entry.stop
         if run.status in TERMINAL or stop is None or stop.cause not in PROVIDERS_OWN:
             self.write(entry, *too_late(event))

@@ -18,7 +18,7 @@ from sessionmgr.model import (
     ErrorOccurred,
     Failure,
     FailureKind,
-    Kind,
+    IdKind,
     PermissionMode,
     StallSuspected,
     encode_json,
@@ -70,7 +70,7 @@ async def ask(run: RunState, request: ApprovalRequest) -> Decision:
         raise InboxFull(len(run.questions), run.inbox.pending)
     approval_id = request.approval_id
     if not approval_id or approval_id in run.questions:  # providers use their ids again
-        approval_id = new_id(Kind.APPROVAL)
+        approval_id = new_id(IdKind.APPROVAL)
     request = msgspec.structs.replace(
         as_written(request),
         approval_id=approval_id,

@@ -16,8 +16,8 @@ from msgspec.structs import fields
 from sessionmgr.adapter.run_context import UNLIMITED, Budget
 from sessionmgr.errors import NotResumable
 from sessionmgr.manager.clocks import NOTHING_SAID, Clocks
-from sessionmgr.model import Json, Unreadable, parse_json
-from sessionmgr.model.value import known_part
+from sessionmgr.model import Json, UnreadableJson, parse_json
+from sessionmgr.model.value import without_unknown
 from sessionmgr.process.environment import is_worth_hiding, user_infos
 from sessionmgr.process.secret_names import is_secret_name
 from sessionmgr.store.redaction import REDACTED, Redactor
@@ -142,21 +142,21 @@ def _is_default(field: FieldInfo, value: object) -> bool:
 
 def asked_before(kept: dict[str, Json]) -> Asked:
     """Read what was kept; what we do not know of it is left out."""
-    return msgspec.convert(known_part(kept, Asked), Asked)
+    return msgspec.convert(without_unknown(kept, Asked), Asked)
 
 
 def clocks_of(session: Session) -> Clocks:
     """Return the clocks that a session was opened with."""
     if not session.clocks:
         return NOTHING_SAID
-    return msgspec.convert(known_part(session.clocks, Clocks), Clocks)
+    return msgspec.convert(without_unknown(session.clocks, Clocks), Clocks)
 
 
 def budget_of(session: Session) -> Budget:
     """Return the budget that a session was opened with."""
     if not session.budget:
         return UNLIMITED
-    return msgspec.convert(known_part(session.budget, Budget), Budget)
+    return msgspec.convert(without_unknown(session.budget, Budget), Budget)
 
 
 def as_json(value: Clocks | Budget) -> dict[str, Json]:
@@ -242,7 +242,7 @@ def _secrets_of(text: str, path: Path) -> tuple[str, ...]:
         return (text,) if is_worth_hiding(text) else ()
     if text.lstrip().startswith("{"):
         table = parse_json(text.encode(errors="replace"))
-        if not isinstance(table, Unreadable):
+        if not isinstance(table, UnreadableJson):
             return secrets_in(table)
     passwords = tuple(filter(is_worth_hiding, user_infos([text])))
     if passwords:

@@ -19,7 +19,7 @@ from sessionmgr.model import (
     UnknownEvent,
     decode_event,
 )
-from sessionmgr.waiting import move_on_when
+from sessionmgr.trio_util_types import move_on_when
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterator, Sequence

@@ -44,8 +44,8 @@ from sessionmgr.manager.status import Status, status_of
 from sessionmgr.manager.stored_records import StoredRecords, fold, session_of
 from sessionmgr.manager.tree import StoreChild, Tree
 from sessionmgr.model import (
-    Cause,
-    Kind,
+    EndCause,
+    IdKind,
     PermissionMode,
     RunResult,
     Session,
@@ -108,7 +108,7 @@ class Manager(ProviderKnowledge, StoredRecords):
 
     # --- what its user does with it --------------------------------------------------------------
 
-    def new_id(self, kind: Kind) -> str:
+    def new_id(self, kind: IdKind) -> str:
         """Make an id.
 
         Args:
@@ -177,7 +177,7 @@ class Manager(ProviderKnowledge, StoredRecords):
         if session_id is not None and session_id not in self._tables.fresh:
             await self._require_free(session_id)
         session = Session(
-            id=session_id or self._tables.new_id(Kind.SESSION),
+            id=session_id or self._tables.new_id(IdKind.SESSION),
             provider=provider,
             cwd=absolute(cwd),
             permission_mode=mode_of(permission_mode),
@@ -406,7 +406,7 @@ class Manager(ProviderKnowledge, StoredRecords):
         """
         require("cancel", RECORDS, {"id": id})
         self._tables.require_here()
-        stop = Stop.worded(Cause.CALLER, detail)
+        stop = Stop.worded(EndCause.CALLER, detail)
         await trio.lowlevel.checkpoint()
         entry = self._tables.runs.get(id)
         if entry is not None:
@@ -428,7 +428,7 @@ class Manager(ProviderKnowledge, StoredRecords):
             detail: The reason, for the record; by default none.
         """
         self._tables.require_here()
-        stop = Stop.worded(Cause.CALLER, detail)
+        stop = Stop.worded(EndCause.CALLER, detail)
         await trio.lowlevel.checkpoint()
         return sum(entry.end(stop) for entry in list(self._tables.runs.values()))
 
@@ -495,7 +495,7 @@ def open_manager(
     }
     require("open_manager", MANAGER, given)
     keeping = StoreChild(store)
-    presence_name = new_id(Kind.BATCH) if bits is None else new_id(Kind.BATCH, bits)
+    presence_name = new_id(IdKind.BATCH) if bits is None else new_id(IdKind.BATCH, bits)
     tables = ManagerState(
         presence=Presence(presence_name),
         adapters=adapters or {},

@@ -17,9 +17,9 @@ from sessionmgr.manager.clocks import DEFAULTS, Clocks
 from sessionmgr.manager.lazy_event import Latch
 from sessionmgr.manager.shutdown import Lifetime
 from sessionmgr.manager.timeouts import TimeoutScheduler
-from sessionmgr.model import Kind, new_id
-from sessionmgr.model.moment import written
-from sessionmgr.waiting import RepeatedEvent
+from sessionmgr.model import IdKind, new_id
+from sessionmgr.model.timestamps import format_timestamp
+from sessionmgr.trio_util_types import RepeatedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -141,7 +141,7 @@ class ManagerState:
         """The store's file; None if the caller has opened the store."""
         """Whether it is open, as far as we know."""
         # No two managers have the same, so to count is enough, and takes no random bits each time.
-        self._batches: Final = new_id(Kind.BATCH) if bits is None else new_id(Kind.BATCH, bits)
+        self._batches: Final = new_id(IdKind.BATCH) if bits is None else new_id(IdKind.BATCH, bits)
         self._numbers: Final = count()
         self._now: Final = now
         self._bits: Final = bits
@@ -211,12 +211,12 @@ class ManagerState:
 
     def moment(self) -> str:
         """Return the wall clock's time as events have it."""
-        return written(self._now())
+        return format_timestamp(self._now())
 
-    def new_id(self, kind: Kind) -> str:
+    def new_id(self, kind: IdKind) -> str:
         """Make an id."""
         made = new_id(kind) if self._bits is None else new_id(kind, self._bits)
-        if kind is Kind.SESSION:
+        if kind is IdKind.SESSION:
             if len(self.fresh) >= FRESH:  # who made so many wanted none of them
                 self.fresh.clear()
             self.fresh.add(made)

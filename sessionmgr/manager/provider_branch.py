@@ -29,7 +29,7 @@ from sessionmgr.errors import (
 )
 from sessionmgr.manager.plan import negotiate_wish
 from sessionmgr.manager.status import ProviderStatus
-from sessionmgr.model import UNSUPPORTED, Cause
+from sessionmgr.model import UNSUPPORTED, EndCause
 from sessionmgr.otp import DynamicSupervisor, Supervisor, TaskSupervisor, child
 from sessionmgr.process.environment import build_environment, secrets
 
@@ -286,7 +286,7 @@ class ProviderBranch:
         entry.live.commands.narrow(entry, negotiation)
         if negotiation.missing:
             detail = str(CapabilityMissing(self.name, negotiation))
-            entry.end(Stop(cause=Cause.CAPABILITY, detail=detail))
+            entry.end(Stop(cause=EndCause.CAPABILITY, detail=detail))
 
     def can_append(self) -> bool:
         """Whether a message can be given to a running turn, as far as is known."""

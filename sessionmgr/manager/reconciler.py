@@ -24,7 +24,7 @@ from sessionmgr.manager.stored_records import KEYS, all_runs, fold, read_run
 from sessionmgr.manager.terminal_events import interrupted, terminal
 from sessionmgr.model import (
     TERMINAL,
-    Cause,
+    EndCause,
     Event,
     Failure,
     FailureKind,
@@ -259,7 +259,7 @@ class Reconciler:
                 why = replace(failure, resumable=resumable)
                 made: RunEnded = RunFailed(failure=why, synthetic=True)
             else:
-                entry.conclude(Stop(cause=Cause.SHUTDOWN))
+                entry.conclude(Stop(cause=EndCause.SHUTDOWN))
                 assert entry.stop is not None
                 made = replace(terminal(entry.stop, entry.run), synthetic=True)
             stamped = made.stamped(

@@ -25,7 +25,7 @@ from sessionmgr.manager.inbox import Arrived, Urgency
 from sessionmgr.manager.pause import snapshot
 from sessionmgr.manager.shutdown import begin_after_end
 from sessionmgr.manager.transitions import Transitions
-from sessionmgr.model import Cause, encode_json
+from sessionmgr.model import EndCause, encode_json
 from sessionmgr.otp import Run as Task
 from sessionmgr.store.row import Append, NewSession, RunRow
 
@@ -320,7 +320,7 @@ class Recorder:
         if spent is not None:
             for entry in list(tables.runs.values()):
                 if not entry.is_over:
-                    entry.end(Stop(cause=Cause.BUDGET, detail=spent))
+                    entry.end(Stop(cause=EndCause.BUDGET, detail=spent))
 
     # --- effects: what follows from what is stored ----------------------------------------------
 
@@ -338,7 +338,7 @@ class Recorder:
         question.answered.set()
         run.alive()  # it was our silence until now
         if isinstance(decision, Deny) and decision.stop:
-            run.end(Stop(cause=Cause.CALLER, detail=decision.reason))
+            run.end(Stop(cause=EndCause.CALLER, detail=decision.reason))
 
     def deliver(self, message: Message) -> None:
         """Start the task that gives a message to the running turn."""
@@ -363,7 +363,7 @@ class Recorder:
         """Give a starting run the remainder of its outer budgets; end the run if none is left."""
         spent = why_spent(self._tables, self.live, entry.plan.wish)
         if spent is not None:
-            entry.end(Stop(cause=Cause.BUDGET, detail=spent))
+            entry.end(Stop(cause=EndCause.BUDGET, detail=spent))
             return False
         budget = budget_now(self._tables, self.live, entry.plan.wish)
         if budget != entry.spec.budget:

@@ -23,7 +23,7 @@ from sessionmgr.model import (
     Usage,
     decode_event,
 )
-from sessionmgr.model.value import known_part
+from sessionmgr.model.value import without_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ MOST_DENIED: Final = 5
 
 def snapshot_of(body: bytes) -> Snapshot:
     """Read a snapshot as it is stored."""
-    return msgspec.convert(known_part(msgspec.json.decode(body), Snapshot), Snapshot)
+    return msgspec.convert(without_unknown(msgspec.json.decode(body), Snapshot), Snapshot)
 
 
 def wish_to_go_on(

@@ -17,7 +17,15 @@ from sessionmgr.manager.lazy_event import Latch
 from sessionmgr.manager.pause import PauseOrder
 from sessionmgr.manager.shutdown import wait_until_ended, wait_until_gone
 from sessionmgr.manager.text_cursor import TextCursor
-from sessionmgr.model import UNSUPPORTED, Cause, Kind, RunResult, RunStatus, Snapshot, encode_json
+from sessionmgr.model import (
+    UNSUPPORTED,
+    EndCause,
+    IdKind,
+    RunResult,
+    RunStatus,
+    Snapshot,
+    encode_json,
+)
 
 if TYPE_CHECKING:
     from sessionmgr.manager.manager_state import ManagerState
@@ -119,7 +127,7 @@ class RunHandle:
             detail: The reason, for the record; by default none.
         """
         self._tables.require_here()
-        return self._entry.end(Stop.worded(Cause.CALLER, detail))
+        return self._entry.end(Stop.worded(EndCause.CALLER, detail))
 
     def supersede(self, detail: str | None = None) -> bool:
         """Have it end because a newer attempt at the same has taken over.
@@ -128,7 +136,7 @@ class RunHandle:
             detail: The reason, for the record; by default none.
         """
         self._tables.require_here()
-        return self._entry.end(Stop(cause=Cause.NEWER_ATTEMPT, detail=detail))
+        return self._entry.end(Stop(cause=EndCause.NEWER_ATTEMPT, detail=detail))
 
     async def append(self, content: str) -> FollowUp:
         """Give it another message: into the turn that is on, or else as the session's next run.
@@ -142,7 +150,7 @@ class RunHandle:
         tree = self._tables.providers.get(entry.run.provider)
         steers = tree is not None and tree.can_append()
         if steers and entry.is_on:
-            message_id = self._tables.new_id(Kind.MESSAGE)
+            message_id = self._tables.new_id(IdKind.MESSAGE)
             sent = Message(entry, message_id, content, Latch())
             entry.live.commands.append(sent)
             entry.live.promise(sent.written)
@@ -172,9 +180,9 @@ class RunHandle:
         entry = self._entry
         encode_json(state)  # what is no JSON is the caller's mistake, here and now
         self._require_pausable()
-        snapshot_id = self._tables.new_id(Kind.SNAPSHOT)
+        snapshot_id = self._tables.new_id(IdKind.SNAPSHOT)
         order = PauseOrder(snapshot_id, node, state, message, entry.plan.asked)
-        if not entry.end(Stop(cause=Cause.PAUSE), order):
+        if not entry.end(Stop(cause=EndCause.PAUSE), order):
             raise NotPausable(self.id, "it is ending already")
         await entry.ended.wait()
         if entry.run.status is not RunStatus.PAUSED:
@@ -209,7 +217,7 @@ class RunHandle:
         entry = self._entry
         if not entry.is_over:
             detail = "its block was left by an exception" if early else "its block was left"
-            entry.end(Stop(cause=Cause.CALLER, detail=detail))
+            entry.end(Stop(cause=EndCause.CALLER, detail=detail))
         if not entry.ended.is_set():  # as it usually is
             await wait_until_ended(entry)
         if not early:  # else what leaves the block goes on its way, and no cancel takes its place

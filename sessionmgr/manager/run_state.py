@@ -20,7 +20,7 @@ from sessionmgr.manager import approval, shutdown
 from sessionmgr.manager.lazy_event import Latch
 from sessionmgr.manager.run_phase import TRANSITIONS, Phase, Step
 from sessionmgr.manager.streams import Streams
-from sessionmgr.model import TERMINAL, Cause, Run, StallSuspected, reduce_all
+from sessionmgr.model import TERMINAL, EndCause, Run, StallSuspected, reduce_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -284,7 +284,7 @@ class RunState:
 
     def let_go(self) -> None:
         """End its task at once: its recorder has died, and another writes its end."""
-        self.claim(Stop(cause=Cause.MANAGER_CRASH))
+        self.claim(Stop(cause=EndCause.MANAGER_CRASH))
         shutdown.cut(self)
 
     # --- what the others note --------------------------------------------------------------------

@@ -24,7 +24,7 @@ from sessionmgr.manager.lazy_event import Latch
 from sessionmgr.manager.plan import Plan, RunWish, Wishes, check, grant_of, readiness
 from sessionmgr.manager.run_handle import RunHandle
 from sessionmgr.manager.run_state import RunState
-from sessionmgr.model import Cause, Kind
+from sessionmgr.model import EndCause, IdKind
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -213,8 +213,8 @@ class SessionHandle:
             plan,
             live=live,
             timeouts=self._tables.timeouts,
-            run_id=self._tables.new_id(Kind.RUN),
-            message_id=self._tables.new_id(Kind.MESSAGE),
+            run_id=self._tables.new_id(IdKind.RUN),
+            message_id=self._tables.new_id(IdKind.MESSAGE),
             follow_up=follow_up,
         )
         live.closing = live.let_go = False
@@ -226,7 +226,7 @@ class SessionHandle:
         try:
             await entry.admitted.wait()
         except BaseException:
-            entry.end(Stop(cause=Cause.CALLER, detail="nobody waited for its start"))
+            entry.end(Stop(cause=EndCause.CALLER, detail="nobody waited for its start"))
             raise
         return entry
 
@@ -243,7 +243,7 @@ class SessionHandle:
             detail: The reason, for the record; by default none.
         """
         self._tables.require_here()
-        stop = Stop.worded(Cause.CALLER, detail)
+        stop = Stop.worded(EndCause.CALLER, detail)
         await trio.lowlevel.checkpoint()
         live = self._tables.live.get(self.id)
         for entry in list(live.entries.values()) if live else []:

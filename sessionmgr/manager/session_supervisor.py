@@ -34,7 +34,7 @@ from sessionmgr.manager.reconciler import LEASE_MS, Reconciler
 from sessionmgr.manager.recorder import Recorder
 from sessionmgr.manager.session_state import SessionState
 from sessionmgr.model import Session
-from sessionmgr.model.value import known_part
+from sessionmgr.model.value import without_unknown
 from sessionmgr.otp import DynamicSupervisor, Run as Task, Supervisor, TaskSupervisor, child
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class SessionSupervisor:
         except UnknownId:
             return self._unstored(session)
         self._tables.is_known(session.id)
-        known = msgspec.convert(known_part(msgspec.json.decode(stored.body), Session), Session)
+        known = msgspec.convert(without_unknown(msgspec.json.decode(stored.body), Session), Session)
         is_closed = stored.state == "closed"
         known = replace(known, state="closed" if is_closed else "open")
         live = SessionState(known, stored=True, last_seq=stored.last_seq)

@@ -27,7 +27,7 @@ import trio
 from sessionmgr.adapter.adapter import Interrupt
 from sessionmgr.adapter.run_context import Stop
 from sessionmgr.errors import MailboxFull, OtpError, RunCancelled, RunCrashed
-from sessionmgr.model import Cause
+from sessionmgr.model import EndCause
 from sessionmgr.otp import Run
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ async def _end_all(runs: dict[str, RunState]) -> None:
     while runs:
         ending = list(runs.values())
         for run in ending:
-            run.end(Stop(cause=Cause.SHUTDOWN, detail="the manager is going down"))
+            run.end(Stop(cause=EndCause.SHUTDOWN, detail="the manager is going down"))
         for run in ending:
             await run.ended.wait()
             await run.gone.wait()

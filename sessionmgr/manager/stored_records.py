@@ -25,7 +25,7 @@ from sessionmgr.model import (
     decode_run,
     reduce_all,
 )
-from sessionmgr.model.value import known_part
+from sessionmgr.model.value import without_unknown
 from sessionmgr.store.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ async def _summary(store: Store, stored: StoredSession) -> SessionSummary:
 
 def session_of(body: bytes) -> Session:
     """Read a session's record, ignoring fields that a later version has added."""
-    return msgspec.convert(known_part(msgspec.json.decode(body), Session), Session)
+    return msgspec.convert(without_unknown(msgspec.json.decode(body), Session), Session)
 
 
 log: Final = logging.getLogger("sessionmgr.manager")

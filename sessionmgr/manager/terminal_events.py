@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from sessionmgr.adapter.run_context import Stop
 from sessionmgr.model import (
     TERMINAL_TYPES,
-    Cause,
     Cost,
+    EndCause,
     ErrorOccurred,
     Failure,
     FailureKind,
@@ -22,7 +22,7 @@ from sessionmgr.model import (
     RunTimedOut,
     TurnCompleted,
 )
-from sessionmgr.model.end import ENDS
+from sessionmgr.model.outcome import OUTCOMES
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event, Run, RunEnded
@@ -34,15 +34,15 @@ _TERMINAL_EVENTS: Final[dict[RunStatus, type[RunEnded]]] = {
     RunStatus.RATE_LIMITED: RunRateLimited,
     RunStatus.PAUSED: RunPaused,
 }
-PROVIDERS_OWN: Final = {Cause.PROVIDER, Cause.PROVIDER_ERROR, Cause.RATE_LIMIT}
+PROVIDERS_OWN: Final = {EndCause.PROVIDER, EndCause.PROVIDER_ERROR, EndCause.RATE_LIMIT}
 """Causes of the ends that a provider tells."""
 
 
 def terminal(stop: Stop, run: Run) -> RunEnded:
     """Make the terminal event that `stop` stands for."""
-    if stop.cause is Cause.PROVIDER:  # it said so, and that could not be written down
-        stop = Stop(cause=Cause.ADAPTER_CRASH, failure=crashed(None))
-    end = ENDS[stop.cause]
+    if stop.cause is EndCause.PROVIDER:  # it said so, and that could not be written down
+        stop = Stop(cause=EndCause.ADAPTER_CRASH, failure=crashed(None))
+    end = OUTCOMES[stop.cause]
     failure = stop.failure
     if failure is None and end.kind is not None:
         failure = Failure(
@@ -51,7 +51,7 @@ def terminal(stop: Stop, run: Run) -> RunEnded:
             # Its provider session is unchanged, regardless of what ended the run.
             resumable=run.provider_session_id is not None,
         )
-    elif failure is not None and stop.cause is Cause.ADAPTER_CRASH:
+    elif failure is not None and stop.cause is EndCause.ADAPTER_CRASH:
         failure = replace(failure, resumable=run.provider_session_id is not None)
     return _TERMINAL_EVENTS[end.status](
         failure=failure, reason=end.reason, detail=stop.detail, usage=run.usage, cost=run.cost

@@ -14,12 +14,6 @@ from sessionmgr.model.capability import (
     Support as Support,
     negotiate as negotiate,
 )
-from sessionmgr.model.end import (
-    ENDS as ENDS,
-    Cause as Cause,
-    End as End,
-    Reason as Reason,
-)
 from sessionmgr.model.event import (
     EVENT_TYPES as EVENT_TYPES,
     AnyEvent as AnyEvent,
@@ -80,22 +74,27 @@ from sessionmgr.model.failure import (
     FailureKind as FailureKind,
 )
 from sessionmgr.model.ids import (
-    Kind as Kind,
-    kind_of as kind_of,
+    IdKind as IdKind,
+    id_kind as id_kind,
     new_id as new_id,
 )
-from sessionmgr.model.json import (
+from sessionmgr.model.json_codec import (
     Json as Json,
-    Unreadable as Unreadable,
-    Untyped as Untyped,
+    UnreadableJson as UnreadableJson,
+    UntypedJson as UntypedJson,
     encode_json as encode_json,
     parse_json as parse_json,
     parse_typed as parse_typed,
 )
-from sessionmgr.model.ledger import (
-    Booking as Booking,
-    UsageLedger as UsageLedger,
-    UsageReport as UsageReport,
+from sessionmgr.model.json_schema import (
+    event_schema as event_schema,
+    result_schema as result_schema,
+)
+from sessionmgr.model.outcome import (
+    OUTCOMES as OUTCOMES,
+    EndCause as EndCause,
+    EndReason as EndReason,
+    RunOutcome as RunOutcome,
 )
 from sessionmgr.model.permission import (
     Fidelity as Fidelity,
@@ -116,10 +115,6 @@ from sessionmgr.model.run import (
     decode_result as decode_result,
     decode_run as decode_run,
 )
-from sessionmgr.model.schema import (
-    event_schema as event_schema,
-    result_schema as result_schema,
-)
 from sessionmgr.model.session import (
     Session as Session,
 )
@@ -131,8 +126,8 @@ from sessionmgr.model.status import (
     TERMINAL_TYPES as TERMINAL_TYPES,
     TRANSITIONS as TRANSITIONS,
     RunStatus as RunStatus,
-    Step as Step,
-    advance as advance,
+    StatusEvent as StatusEvent,
+    next_status as next_status,
 )
 from sessionmgr.model.tool_summary import tool_summary as tool_summary
 from sessionmgr.model.usage import (
@@ -141,37 +136,41 @@ from sessionmgr.model.usage import (
     Usage as Usage,
     total_cost as total_cost,
 )
+from sessionmgr.model.usage_ledger import (
+    UsageBooking as UsageBooking,
+    UsageLedger as UsageLedger,
+    UsageReport as UsageReport,
+)
 
 __all__ = [
     "CAPABILITIES",
     "EMULATED",
-    "ENDS",
     "EVENT_TYPES",
     "NATIVE",
+    "OUTCOMES",
     "TERMINAL",
     "TERMINAL_TYPES",
     "TRANSITIONS",
     "UNSUPPORTED",
     "AnyEvent",
-    "Booking",
     "Capabilities",
-    "Cause",
     "CompactionCompleted",
     "CompactionFailed",
     "CompactionStarted",
     "Cost",
     "Degraded",
-    "End",
+    "EndCause",
+    "EndReason",
     "ErrorOccurred",
     "Event",
     "EventsPruned",
     "Failure",
     "FailureKind",
     "Fidelity",
+    "IdKind",
     "Image",
     "ImageReceived",
     "Json",
-    "Kind",
     "KnownEvent",
     "MessageReceived",
     "MessageSent",
@@ -190,7 +189,6 @@ __all__ = [
     "ProviderSessionUpdated",
     "RateLimitUpdated",
     "RawReceived",
-    "Reason",
     "ReasoningReceived",
     "ReasoningStreamed",
     "RetryScheduled",
@@ -199,6 +197,7 @@ __all__ = [
     "RunCompleted",
     "RunEnded",
     "RunFailed",
+    "RunOutcome",
     "RunPaused",
     "RunRateLimited",
     "RunResult",
@@ -212,7 +211,7 @@ __all__ = [
     "SessionStatsUpdated",
     "Snapshot",
     "StallSuspected",
-    "Step",
+    "StatusEvent",
     "Support",
     "TokenUsageUpdated",
     "ToolApproval",
@@ -227,12 +226,12 @@ __all__ = [
     "ToolCalls",
     "TurnCompleted",
     "UnknownEvent",
-    "Unreadable",
-    "Untyped",
+    "UnreadableJson",
+    "UntypedJson",
     "Usage",
+    "UsageBooking",
     "UsageLedger",
     "UsageReport",
-    "advance",
     "decode_event",
     "decode_result",
     "decode_run",
@@ -240,9 +239,10 @@ __all__ = [
     "encode_events",
     "encode_json",
     "event_schema",
-    "kind_of",
+    "id_kind",
     "negotiate",
     "new_id",
+    "next_status",
     "parse_json",
     "parse_typed",
     "reduce",

@@ -122,34 +122,38 @@ def negotiate(
     require_native: Iterable[str] = (),
 ) -> Negotiation:
     """Compare what is asked with what is `offered`. Emulated satisfies, and is reported."""
-    strict = dict.fromkeys(_names(require_native))
-    needed = {**dict.fromkeys(_names(require)), **strict}
+    strict = dict.fromkeys(_requested_names(require_native))
+    needed = {**dict.fromkeys(_requested_names(require)), **strict}
     granted: dict[str, Support] = {}
     degraded: list[Degraded] = []
     missing: list[str] = []
-    for name in {**needed, **dict.fromkeys(_names(prefer))}:
+    for name in {**needed, **dict.fromkeys(_requested_names(prefer))}:
         support = offered.support(name)
         if support is UNSUPPORTED or (name in strict and support is not NATIVE):
             if name in needed:
                 missing.append(name)
             else:
-                degraded.append(Degraded(name=name, support=support, why=_why(name, support)))
+                degraded.append(
+                    Degraded(name=name, support=support, why=_describe_support(name, support))
+                )
             continue
         granted[name] = support
         if support is EMULATED:
-            degraded.append(Degraded(name=name, support=support, why=_why(name, support)))
+            degraded.append(
+                Degraded(name=name, support=support, why=_describe_support(name, support))
+            )
     return Negotiation(granted=granted, degraded=tuple(degraded), missing=tuple(missing))
 
 
-def _why(name: str, support: Support) -> str:
+def _describe_support(name: str, support: Support) -> str:
     if support is EMULATED:
         return f"the adapter stands in for {name}: the provider does not have it"
     if name not in CAPABILITIES:
-        return f"there is no capability {named(name)}"
+        return f"there is no capability {describe_capability(name)}"
     return f"the provider does not have {name}"
 
 
-def named(name: str) -> str:
+def describe_capability(name: str) -> str:
     """Return the name of a capability, with the nearest known one if there is none of it."""
     if name in CAPABILITIES:
         return name
@@ -159,6 +163,6 @@ def named(name: str) -> str:
     return f"{name!r} (did you mean {nearest[0]!r}?)" if nearest else repr(name)
 
 
-def _names(asked: Iterable[str]) -> Iterable[str]:
+def _requested_names(asked: Iterable[str]) -> Iterable[str]:
     """Return what is asked for; a text is one name, and not its letters."""
     return (asked,) if isinstance(asked, str) else asked

@@ -19,7 +19,7 @@ PATTERN: Final = r"^\s*([0-9.]+|([0-9.]+\s*(min|[smhdw])\s*)+)\s*$"
 LONGEST_TEXT: Final = 100
 
 
-def seconds_of(text: str) -> float | None:
+def parse_duration(text: str) -> float | None:
     """Parse a duration into seconds; None if the text is not one.
 
     A number alone is seconds. Parts go from the longest unit to the shortest: `1h30m`.
@@ -37,10 +37,10 @@ def seconds_of(text: str) -> float | None:
     return sum(number * unit for number, unit in parts)
 
 
-def duration_of(value: object) -> float | None:
+def seconds_from(value: object) -> float | None:
     """Return a number or a text as seconds; None if it is not a duration."""
     if isinstance(value, str):
-        return seconds_of(value)
+        return parse_duration(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) and value >= 0 else None

@@ -9,7 +9,7 @@ from typing import Final, cast
 import msgspec
 from msgspec import inspect
 
-from sessionmgr.model.json import Json, encode_json
+from sessionmgr.model.json_codec import Json, encode_json
 
 SHOWN: Final = 60
 """Maximum number of characters of a value in a message."""
@@ -36,9 +36,12 @@ def field_error(
     value, kind = fields[name], _type_of(name, of)
     wanted = (expected or {}).get(name) or _expected(kind)
     if wanted == OBJECT_OF_TEXTS:
-        return name, f"expected {wanted}, got {_not_texts(value)}"
+        return name, f"expected {wanted}, got {_describe_non_texts(value)}"
     is_secret = wanted == OBJECT and name not in public
-    return name, f"expected {wanted}, got {kind_of(value) if is_secret else shown(value)}"
+    return (
+        name,
+        f"expected {wanted}, got {json_type_name(value) if is_secret else describe_value(value)}",
+    )
 
 
 OBJECT: Final = "an object"
@@ -79,26 +82,26 @@ def _expected(of: inspect.Type) -> str:
             return "another value"
 
 
-def _not_texts(value: object) -> str:
+def _describe_non_texts(value: object) -> str:
     """Describe the actual value where an object of texts, or a text in one, is expected."""
     if not isinstance(value, Mapping):
-        return kind_of(value)
+        return json_type_name(value)
     entries = cast("Mapping[str, object]", value)
     name = next(name for name, each in entries.items() if not isinstance(each, str))
-    return f"{kind_of(entries[name])} for {name}"
+    return f"{json_type_name(entries[name])} for {name}"
 
 
-def shown(value: object) -> str:
+def describe_value(value: object) -> str:
     """Return a value as JSON, cut to a readable length, with its type."""
     try:
         text = encode_json(cast("Json", value)).decode()
     except TypeError:  # the value does not come from JSON
         text = repr(value)
     text = text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
-    return text if value is None or isinstance(value, bool) else f"{text} ({kind_of(value)})"
+    return text if value is None or isinstance(value, bool) else f"{text} ({json_type_name(value)})"
 
 
-def kind_of(value: object) -> str:
+def json_type_name(value: object) -> str:
     """Return the name of a JSON value's type."""
     match value:
         case None:

@@ -15,7 +15,7 @@ _PAIRS: Final = tuple(first + second for first in ALPHABET for second in ALPHABE
 _PLACES: Final = tuple(range(5 * LENGTH - 10, -1, -10))
 
 
-class Kind(StrEnum):
+class IdKind(StrEnum):
     """What an id is an id of."""
 
     SESSION = "ses"
@@ -26,7 +26,7 @@ class Kind(StrEnum):
     APPROVAL = "apr"
 
 
-class _Random:
+class _RandomBits:
     """Random bits, asked of the system for many ids at once: each call of it costs as much."""
 
     def __init__(self) -> None:
@@ -47,14 +47,14 @@ _WIDE: Final = 13  # bytes, of 5 * LENGTH bits
 _AT_ONCE: Final = 64
 
 
-def new_id(kind: Kind, bits: Callable[[int], int] = _Random()) -> str:  # noqa: B008  # one for all
+def new_id(kind: IdKind, bits: Callable[[int], int] = _RandomBits()) -> str:  # noqa: B008  # one for all
     """Make an id of `kind`; a simulation hands in `bits` of its own."""
     number = bits(5 * LENGTH)
     pairs = [_PAIRS[number >> place & 1023] for place in _PLACES]
     return f"{kind}_{''.join(pairs)}"
 
 
-def kind_of(identifier: str) -> Kind | None:
+def id_kind(identifier: str) -> IdKind | None:
     """Return what `identifier` is an id of, as far as it says so."""
     prefix, _, rest = identifier.partition("_")
-    return Kind(prefix) if rest and prefix in list(Kind) else None
+    return IdKind(prefix) if rest and prefix in list(IdKind) else None

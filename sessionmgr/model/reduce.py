@@ -41,10 +41,10 @@ from sessionmgr.model.event import (
     TurnCompleted,
     UnknownEvent,
 )
-from sessionmgr.model.moment import between
 from sessionmgr.model.permission import PermissionDenial
 from sessionmgr.model.run import Image, Run, ToolCalls
-from sessionmgr.model.status import STEPS, TERMINAL, TRANSITIONS
+from sessionmgr.model.status import STATUS_EVENTS, TERMINAL, TRANSITIONS
+from sessionmgr.model.timestamps import seconds_between
 from sessionmgr.model.tool_summary import tool_summary
 from sessionmgr.model.usage import NOTHING_SAID, NOTHING_USED, Cost
 
@@ -56,7 +56,7 @@ def reduce(run: Run, event: Event | UnknownEvent) -> Run:
     """Return the record of a run after `event`; an event of another run changes nothing."""
     if event.run_id != run.id:
         return run
-    return _placed(_changed(run, event), event.seq, event.seq)
+    return _extend_range(_apply(run, event), event.seq, event.seq)
 
 
 def reduce_all(run: Run, events: Iterable[Event | UnknownEvent]) -> Run:
@@ -66,61 +66,61 @@ def reduce_all(run: Run, events: Iterable[Event | UnknownEvent]) -> Run:
     if len(own) == 1:
         return reduce(run, own[0])
     if not _CHANGES.keys().isdisjoint(map(type, own)):
-        run = _changed_by_all(run, own)
+        run = _reduce_each(run, own)
     numbers = [event.seq for event in own if event.seq]
-    return _placed(run, min(numbers), max(numbers)) if numbers else run
+    return _extend_range(run, min(numbers), max(numbers)) if numbers else run
 
 
-def _changed_by_all(run: Run, events: list[Event | UnknownEvent]) -> Run:
-    streamed = _in_one_go(events)
-    for event in _joined(events) if streamed is None else (streamed,):
+def _reduce_each(run: Run, events: list[Event | UnknownEvent]) -> Run:
+    streamed = _as_single_delta(events)
+    for event in _join_deltas(events) if streamed is None else (streamed,):
         if type(event) in _CHANGES:
-            run = _changed(run, event)
+            run = _apply(run, event)
     return run
 
 
-def _in_one_go(events: list[Event | UnknownEvent]) -> MessageStreamed | None:
+def _as_single_delta(events: list[Event | UnknownEvent]) -> MessageStreamed | None:
     """Return all of it as one piece of one message, if it is nothing else, as most batches are."""
     if set(map(type, events)) != _STREAMED:
         return None
     streamed = cast("list[MessageStreamed]", events)
     if any(map(_PARENT, streamed)) or len({event.message_id for event in streamed}) > 1:
         return None
-    return _one(streamed)
+    return _merge_deltas(streamed)
 
 
-def _joined(events: list[Event | UnknownEvent]) -> Iterator[Event | UnknownEvent]:
+def _join_deltas(events: list[Event | UnknownEvent]) -> Iterator[Event | UnknownEvent]:
     """Join what was streamed in one go: for a record it makes no difference in how many pieces."""
     held: list[MessageStreamed] = []
     for event in events:
         if isinstance(event, MessageStreamed) and not event.parent_tool_call_id:
             if held and held[0].message_id != event.message_id:
-                yield _one(held)
+                yield _merge_deltas(held)
                 held = []
             held.append(event)
             continue
         if held and type(event) in _CHANGES:
-            yield _one(held)
+            yield _merge_deltas(held)
             held = []
         yield event
     if held:
-        yield _one(held)
+        yield _merge_deltas(held)
 
 
-def _one(streamed: list[MessageStreamed]) -> MessageStreamed:
+def _merge_deltas(streamed: list[MessageStreamed]) -> MessageStreamed:
     if len(streamed) == 1:
         return streamed[0]
     return replace(streamed[0], delta="".join([event.delta for event in streamed]))
 
 
-def _placed(run: Run, first: int, last: int) -> Run:
+def _extend_range(run: Run, first: int, last: int) -> Run:
     if not first or (run.first_seq and first >= run.first_seq and last <= run.last_seq):
         return run
     first = min(first, run.first_seq) if run.first_seq else first
     return replace(run, first_seq=first, last_seq=max(last, run.last_seq))
 
 
-def _changed(run: Run, event: Event | UnknownEvent) -> Run:
+def _apply(run: Run, event: Event | UnknownEvent) -> Run:
     change = _CHANGES.get(type(event))
     if change is None or (run.status in TERMINAL and not isinstance(event, ProcessExited)):
         return run
@@ -130,8 +130,8 @@ def _changed(run: Run, event: Event | UnknownEvent) -> Run:
 # --- the life ----------------------------------------------------------------------------------
 
 
-def _started(run: Run, event: RunStarted) -> Run:
-    status = TRANSITIONS[run.status].get(STEPS[event.type])
+def _apply_run_started(run: Run, event: RunStarted) -> Run:
+    status = TRANSITIONS[run.status].get(STATUS_EVENTS[event.type])
     if status is None:  # it has started already
         return run
     return replace(
@@ -150,8 +150,8 @@ def _started(run: Run, event: RunStarted) -> Run:
     )
 
 
-def _ended(run: Run, event: RunEnded) -> Run:
-    status = TRANSITIONS[run.status].get(STEPS[event.type])
+def _apply_run_ended(run: Run, event: RunEnded) -> Run:
+    status = TRANSITIONS[run.status].get(STATUS_EVENTS[event.type])
     if status is None:
         return run
     ended_at = event.ended_at or event.at or None
@@ -168,11 +168,11 @@ def _ended(run: Run, event: RunEnded) -> Run:
         usage=event.usage or run.usage,
         cost=event.cost or run.cost,
         ended_at=ended_at,
-        duration=between(run.started_at, ended_at),
+        duration=seconds_between(run.started_at, ended_at),
     )
 
 
-def _exited(run: Run, event: ProcessExited) -> Run:
+def _apply_process_exited(run: Run, event: ProcessExited) -> Run:
     return replace(
         run,
         exit_code=event.exit_code,
@@ -183,11 +183,11 @@ def _exited(run: Run, event: ProcessExited) -> Run:
     )
 
 
-def _renamed(run: Run, event: ProviderSessionUpdated) -> Run:
+def _apply_provider_session(run: Run, event: ProviderSessionUpdated) -> Run:
     return replace(run, provider_session_id=event.provider_session_id)
 
 
-def _turned(run: Run, event: TurnCompleted) -> Run:
+def _apply_turn_completed(run: Run, event: TurnCompleted) -> Run:
     if event.parent_tool_call_id:
         return run  # a sub-agent's
     stop_reason = event.stop_reason or run.stop_reason
@@ -197,21 +197,21 @@ def _turned(run: Run, event: TurnCompleted) -> Run:
 # --- the talk ----------------------------------------------------------------------------------
 
 
-def _sent(run: Run, event: MessageSent) -> Run:
+def _apply_message_sent(run: Run, event: MessageSent) -> Run:
     messages = {key: state for key, state in run.open_messages.items() if key != event.message_id}
     if event.state in {"queued", "unknown"}:
         messages[event.message_id] = event.state
     return replace(run, open_messages=messages)
 
 
-def _streamed(run: Run, event: MessageStreamed) -> Run:
+def _apply_message_streamed(run: Run, event: MessageStreamed) -> Run:
     if event.parent_tool_call_id:
         return run
     before = run.partial if event.message_id == run.partial_id else ()
-    return replace(run, partial=_grown(before, event.delta), partial_id=event.message_id)
+    return replace(run, partial=_append_text(before, event.delta), partial_id=event.message_id)
 
 
-def _grown(pieces: tuple[str, ...], more: str) -> tuple[str, ...]:
+def _append_text(pieces: tuple[str, ...], more: str) -> tuple[str, ...]:
     """Add to a text in pieces, so that no character is copied more than a few times.
 
     Each piece is longer than the one after it: a hundred thousand deltas make some seventeen.
@@ -222,26 +222,26 @@ def _grown(pieces: tuple[str, ...], more: str) -> tuple[str, ...]:
     return (*pieces, more)
 
 
-def _received(run: Run, event: MessageReceived) -> Run:
+def _apply_message_received(run: Run, event: MessageReceived) -> Run:
     if event.parent_tool_call_id or event.role != "assistant":
         return run
     return replace(run, text=event.content, partial=(), partial_id=None)
 
 
-def _retried(run: Run, event: RetryScheduled) -> Run:
+def _apply_retry_scheduled(run: Run, event: RetryScheduled) -> Run:
     return replace(run, partial=(), partial_id=None)  # what was streamed will come again
 
 
-def _pictured(run: Run, event: ImageReceived) -> Run:
+def _apply_image_received(run: Run, event: ImageReceived) -> Run:
     image = Image(media_type=event.media_type, blob=event.blob, bytes=event.bytes)
     return replace(run, images=(*run.images, image))
 
 
-def _used(run: Run, event: TokenUsageUpdated) -> Run:
-    return replace(run, usage=run.usage + event.usage, cost=_cost_with(run, event))
+def _apply_usage(run: Run, event: TokenUsageUpdated) -> Run:
+    return replace(run, usage=run.usage + event.usage, cost=_add_cost(run, event))
 
 
-def _cost_with(run: Run, event: TokenUsageUpdated) -> Cost:
+def _add_cost(run: Run, event: TokenUsageUpdated) -> Cost:
     """Return a run's cost plus new usage: tokens without a price make it partial."""
     added = Cost(usd=event.cost, provenance=event.provenance)
     if added.usd is None:
@@ -254,24 +254,24 @@ def _cost_with(run: Run, event: TokenUsageUpdated) -> Cost:
 # --- the tools ---------------------------------------------------------------------------------
 
 
-def _counted(calls: ToolCalls, name: str) -> ToolCalls:
+def _count_call(calls: ToolCalls, name: str) -> ToolCalls:
     return replace(calls, count={**calls.count, name: calls.count.get(name, 0) + 1})
 
 
-def _tool_started(run: Run, event: ToolCallStarted) -> Run:
+def _apply_tool_started(run: Run, event: ToolCallStarted) -> Run:
     if event.tool_call_id in run.open_tools:
         return run
     return replace(
         run,
-        tool_calls=_counted(run.tool_calls, event.tool_name),
+        tool_calls=_count_call(run.tool_calls, event.tool_name),
         open_tools={**run.open_tools, event.tool_call_id: event.tool_name},
     )
 
 
-def _tool_ended(run: Run, event: ToolCallEnded) -> Run:
+def _apply_tool_ended(run: Run, event: ToolCallEnded) -> Run:
     calls = run.tool_calls
     if event.tool_call_id not in run.open_tools:  # nobody told us of its start
-        calls = _counted(calls, event.tool_name)
+        calls = _count_call(calls, event.tool_name)
     denied = any(each.tool_call_id == event.tool_call_id for each in run.permission_denials)
     if isinstance(event, ToolCallFailed) and not denied:
         calls = replace(calls, failed=calls.failed + 1)
@@ -279,17 +279,17 @@ def _tool_ended(run: Run, event: ToolCallEnded) -> Run:
     return replace(run, tool_calls=calls, open_tools=still_open)
 
 
-def _asked(run: Run, event: ToolApprovalRequested) -> Run:
+def _apply_approval_requested(run: Run, event: ToolApprovalRequested) -> Run:
     if event.approval_id in run.open_approvals:
         return run
     return replace(run, open_approvals=(*run.open_approvals, event.approval_id))
 
 
-def _granted(run: Run, event: ToolApprovalGranted) -> Run:
+def _apply_approval_granted(run: Run, event: ToolApprovalGranted) -> Run:
     return replace(run, open_approvals=_without(run.open_approvals, event.approval_id))
 
 
-def _denied(run: Run, event: ToolApprovalDenied) -> Run:
+def _apply_approval_denied(run: Run, event: ToolApprovalDenied) -> Run:
     denial = PermissionDenial(
         tool_name=event.tool_name,
         tool_call_id=event.tool_call_id,
@@ -311,27 +311,27 @@ def _without(approvals: tuple[str, ...], closed: str) -> tuple[str, ...]:
 
 # A change is found by the very type of the event: there are many events, and most change nothing.
 _CHANGES: Final[dict[type[object], Callable[[Run, Any], Run]]] = {
-    RunStarted: _started,
-    RunCompleted: _ended,
-    RunFailed: _ended,
-    RunCancelled: _ended,
-    RunTimedOut: _ended,
-    RunRateLimited: _ended,
-    RunPaused: _ended,
-    ProcessExited: _exited,
-    ProviderSessionUpdated: _renamed,
-    TurnCompleted: _turned,
-    MessageSent: _sent,
-    MessageStreamed: _streamed,
-    MessageReceived: _received,
-    RetryScheduled: _retried,
-    ImageReceived: _pictured,
-    TokenUsageUpdated: _used,
-    ToolCallStarted: _tool_started,
-    ToolCallCompleted: _tool_ended,
-    ToolCallFailed: _tool_ended,
-    ToolApprovalRequested: _asked,
-    ToolApprovalGranted: _granted,
-    ToolApprovalDenied: _denied,
+    RunStarted: _apply_run_started,
+    RunCompleted: _apply_run_ended,
+    RunFailed: _apply_run_ended,
+    RunCancelled: _apply_run_ended,
+    RunTimedOut: _apply_run_ended,
+    RunRateLimited: _apply_run_ended,
+    RunPaused: _apply_run_ended,
+    ProcessExited: _apply_process_exited,
+    ProviderSessionUpdated: _apply_provider_session,
+    TurnCompleted: _apply_turn_completed,
+    MessageSent: _apply_message_sent,
+    MessageStreamed: _apply_message_streamed,
+    MessageReceived: _apply_message_received,
+    RetryScheduled: _apply_retry_scheduled,
+    ImageReceived: _apply_image_received,
+    TokenUsageUpdated: _apply_usage,
+    ToolCallStarted: _apply_tool_started,
+    ToolCallCompleted: _apply_tool_ended,
+    ToolCallFailed: _apply_tool_ended,
+    ToolApprovalRequested: _apply_approval_requested,
+    ToolApprovalGranted: _apply_approval_granted,
+    ToolApprovalDenied: _apply_approval_denied,
 }
 CHANGING: Final = frozenset(_CHANGES)

@@ -7,13 +7,13 @@ from typing import Final, TypeVar
 import msgspec
 
 from sessionmgr.model.capability import Negotiation
-from sessionmgr.model.end import Reason
 from sessionmgr.model.failure import Failure
-from sessionmgr.model.json import Json, Unreadable, parse_json
+from sessionmgr.model.json_codec import Json, UnreadableJson, parse_json
+from sessionmgr.model.outcome import EndReason
 from sessionmgr.model.permission import Permission, PermissionDenial
 from sessionmgr.model.status import RunStatus
 from sessionmgr.model.usage import NOTHING_SAID, NOTHING_USED, Cost, Usage
-from sessionmgr.model.value import Value, known_part
+from sessionmgr.model.value import Value, without_unknown
 
 
 class ToolCalls(Value, frozen=True, kw_only=True, gc=False):
@@ -49,7 +49,7 @@ class RunResult(Value, frozen=True, kw_only=True):
     """The provider."""
     status: RunStatus = RunStatus.PENDING
     """How the run ended, or its present state."""
-    reason: Reason | None = None
+    reason: EndReason | None = None
     """Why the run ended, if the provider did not end it."""
     detail: str | None = None
     """Further explanation of `reason`."""
@@ -149,6 +149,6 @@ def decode_run(body: bytes) -> Run:
 
 def _decode(line: bytes, of: type[R]) -> R:
     found = parse_json(line)
-    if isinstance(found, Unreadable):
+    if isinstance(found, UnreadableJson):
         raise msgspec.ValidationError(found.why)
-    return msgspec.convert(known_part(found, of), of)
+    return msgspec.convert(without_unknown(found, of), of)

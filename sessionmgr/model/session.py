@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from sessionmgr.model.json import Json
+from sessionmgr.model.json_codec import Json
 from sessionmgr.model.permission import PermissionMode
 from sessionmgr.model.value import Value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from sessionmgr.model.json import Json
+from sessionmgr.model.json_codec import Json
 from sessionmgr.model.permission import Permission
 from sessionmgr.model.value import Value
 

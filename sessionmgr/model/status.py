@@ -29,7 +29,7 @@ class RunStatus(StrEnum):
     """The run was paused and can be resumed."""
 
 
-class Step(StrEnum):
+class StatusEvent(StrEnum):
     """An event that changes how a run stands, by the name of its type."""
 
     START = "run_started"
@@ -42,20 +42,20 @@ class Step(StrEnum):
 
 
 _ENDS: Final = {
-    Step.COMPLETE: RunStatus.COMPLETED,
-    Step.FAIL: RunStatus.FAILED,
-    Step.CANCEL: RunStatus.CANCELLED,
-    Step.TIME_OUT: RunStatus.TIMED_OUT,
-    Step.LIMIT: RunStatus.RATE_LIMITED,
-    Step.PAUSE: RunStatus.PAUSED,
+    StatusEvent.COMPLETE: RunStatus.COMPLETED,
+    StatusEvent.FAIL: RunStatus.FAILED,
+    StatusEvent.CANCEL: RunStatus.CANCELLED,
+    StatusEvent.TIME_OUT: RunStatus.TIMED_OUT,
+    StatusEvent.LIMIT: RunStatus.RATE_LIMITED,
+    StatusEvent.PAUSE: RunStatus.PAUSED,
 }
 
 # A run that never came to start may yet end, but neither well nor so that it could be resumed.
-_UNSTARTED: Final = {Step.COMPLETE, Step.PAUSE}
+_UNSTARTED: Final = {StatusEvent.COMPLETE, StatusEvent.PAUSE}
 
-TRANSITIONS: Final[dict[RunStatus, dict[Step, RunStatus]]] = {
+TRANSITIONS: Final[dict[RunStatus, dict[StatusEvent, RunStatus]]] = {
     RunStatus.PENDING: {
-        Step.START: RunStatus.RUNNING,
+        StatusEvent.START: RunStatus.RUNNING,
         **{step: end for step, end in _ENDS.items() if step not in _UNSTARTED},
     },
     RunStatus.RUNNING: dict(_ENDS),
@@ -69,16 +69,16 @@ TRANSITIONS: Final[dict[RunStatus, dict[Step, RunStatus]]] = {
 
 TERMINAL: Final = frozenset(status for status, steps in TRANSITIONS.items() if not steps)
 TERMINAL_TYPES: Final = frozenset(step.value for step in _ENDS)
-STEPS: Final = {step.value: step for step in Step}
+STATUS_EVENTS: Final = {step.value: step for step in StatusEvent}
 
 
-def advance(status: RunStatus, event_type: str) -> RunStatus:
+def next_status(status: RunStatus, event_type: str) -> RunStatus:
     """Return how a run stands after an event that is about to be written.
 
     Raises:
         IllegalTransition: The event may not follow.
     """
-    step = STEPS.get(event_type)
+    step = STATUS_EVENTS.get(event_type)
     if step is None:
         return status
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 if TYPE_CHECKING:
-    from sessionmgr.model.json import Json
+    from sessionmgr.model.json_codec import Json
 
 WIDTH: Final = 200
 # The most telling fields of a tool call, best first.

@@ -66,14 +66,14 @@ class Cost(Value, frozen=True, kw_only=True, gc=False):
         if self.usd is None and other.usd is None:
             return NOTHING_SAID
         known = [each for each in (self, other) if each.usd is not None]
-        provenance = max((each._known_as for each in known), key=_WORSE.index)
+        provenance = max((each._provenance_or_partial for each in known), key=_WORSE.index)
         return Cost(
             usd=sum(each.usd or 0.0 for each in known),
             provenance=provenance if len(known) == 2 else Provenance.PARTIAL,
         )
 
     @property
-    def _known_as(self) -> Provenance:
+    def _provenance_or_partial(self) -> Provenance:
         """Return a figure's provenance; a figure without one counts as partial."""
         return self.provenance if self.provenance in _WORSE else Provenance.PARTIAL
 

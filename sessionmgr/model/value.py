@@ -13,7 +13,7 @@ import msgspec
 from msgspec import inspect
 
 if TYPE_CHECKING:
-    from sessionmgr.model.json import Json
+    from sessionmgr.model.json_codec import Json
 
 V = TypeVar("V", bound=msgspec.Struct)
 
@@ -22,14 +22,14 @@ class Value(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """A plain value that is a part of an event or of a result."""
 
 
-def known_part(value: Json, of: type[msgspec.Struct]) -> Json:
+def without_unknown(value: Json, of: type[msgspec.Struct]) -> Json:
     """Return `value` without the fields that the struct `of` and the structs within it lack."""
-    return _known(value, _info(of))
+    return _known_fields(value, _info(of))
 
 
 def with_unknown(typed: Json, original: Json, of: type[msgspec.Struct]) -> Json:
     """Return `typed` with the fields of `original` that the struct `of` does not know."""
-    return _rejoined(typed, original, _info(of))
+    return _merge_unknown(typed, original, _info(of))
 
 
 @cache
@@ -47,27 +47,27 @@ def _fields(of: type[msgspec.Struct]) -> dict[str, inspect.Type]:
 _TAG: Final = "type"
 
 
-def _known(value: Json, info: inspect.Type) -> Json:
+def _known_fields(value: Json, info: inspect.Type) -> Json:
     match value, _struct_or_items(info):
         case dict(), inspect.StructType(cls=cls):
             fields = _fields(cls)
             return {
-                key: each if key == _TAG and key not in fields else _known(each, fields[key])
+                key: each if key == _TAG and key not in fields else _known_fields(each, fields[key])
                 for key, each in value.items()
                 if key in fields or key == _TAG
             }
         case list(), inspect.Type() as items:
-            return [_known(each, items) for each in value]
+            return [_known_fields(each, items) for each in value]
         case _:
             return value
 
 
-def _rejoined(typed: Json, original: Json, info: inspect.Type) -> Json:
+def _merge_unknown(typed: Json, original: Json, info: inspect.Type) -> Json:
     match typed, original, _struct_or_items(info):
         case dict(), dict(), inspect.StructType(cls=cls):
             fields = _fields(cls)
             joined = {
-                key: _rejoined(each, original[key], fields[key])
+                key: _merge_unknown(each, original[key], fields[key])
                 if key in fields and key in original
                 else each
                 for key, each in typed.items()
@@ -75,7 +75,9 @@ def _rejoined(typed: Json, original: Json, info: inspect.Type) -> Json:
             unknown = {k: v for k, v in original.items() if k not in fields and k not in joined}
             return joined | unknown
         case list(), list(), inspect.Type() as items if len(typed) == len(original):
-            return [_rejoined(new, old, items) for new, old in zip(typed, original, strict=True)]
+            return [
+                _merge_unknown(new, old, items) for new, old in zip(typed, original, strict=True)
+            ]
         case _:
             return typed
 

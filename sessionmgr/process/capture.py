@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Final, Literal, TypeAlias
 import msgspec
 import trio
 
-from sessionmgr.model import Unreadable, parse_json
+from sessionmgr.model import UnreadableJson, parse_json
 from sessionmgr.process.private_path import make_private_directory
 
 if TYPE_CHECKING:
@@ -157,8 +157,10 @@ class Capture:
 
     def _line(self, direction: Direction, line: bytes, note: str | None = None) -> None:
         entry: dict[str, Json] = {"dir": direction}
-        read = parse_json(line) if line[:1] in b"{[" and direction != "!" else Unreadable("", "")
-        if isinstance(read, Unreadable):
+        read = (
+            parse_json(line) if line[:1] in b"{[" and direction != "!" else UnreadableJson("", "")
+        )
+        if isinstance(read, UnreadableJson):
             entry["line"] = line.decode("utf-8", "replace")
         else:
             entry["msg"] = read

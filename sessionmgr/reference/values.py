@@ -19,8 +19,8 @@ from sessionmgr.manager import Clocks
 from sessionmgr.manager.clocks import DEFAULTS
 from sessionmgr.manager.plan import Wishes
 from sessionmgr.model import Event
-from sessionmgr.model.end import ENDS
 from sessionmgr.model.event.codec import EVENT_TYPES
+from sessionmgr.model.outcome import OUTCOMES
 from sessionmgr.model.run import RunResult
 from sessionmgr.reference.fields import argument_table, field_table, member_table
 from sessionmgr.reference.markdown import code, section, table
@@ -113,7 +113,7 @@ def ends() -> str:
             code(end.kind or ""),
             str(end.exit_code),
         )
-        for cause, end in ENDS.items()
+        for cause, end in OUTCOMES.items()
     )
     heads = ("cause", "status", "reason", "kind of failure", "exit code of `sessionmgr run`")
     return section("## How a run ends", table(heads, rows))

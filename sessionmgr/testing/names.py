@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from sessionmgr.names import lazily
+from sessionmgr.lazy_exports import lazy_exports
 
 PUBLIC: Final = {
     "sessionmgr.testing.adapter_conformance": ("AdapterCase", "AdapterConformance", "Play"),
@@ -14,4 +14,4 @@ PUBLIC: Final = {
     "sessionmgr.testing.schedule": ("run_scheduled",),
     "sessionmgr.testing.scripted": ("Script", "ScriptedProvider", "write_script"),
 }
-__getattr__, __dir__ = lazily("sessionmgr.testing", PUBLIC)
+__getattr__, __dir__ = lazy_exports("sessionmgr.testing", PUBLIC)

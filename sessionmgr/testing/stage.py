@@ -30,7 +30,7 @@ from sessionmgr.model import (
     Usage,
 )
 from sessionmgr.testing import script as say
-from sessionmgr.waiting import RepeatedEvent
+from sessionmgr.trio_util_types import RepeatedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

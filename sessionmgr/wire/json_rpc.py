@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from sessionmgr.model.json import Unreadable, encode_json, parse_json
+from sessionmgr.model.json_codec import UnreadableJson, encode_json, parse_json
 from sessionmgr.wire.lines import Line
 from sessionmgr.wire.noise import Malformed, Noise, unwrapped
 from sessionmgr.wire.oversized import Oversized
@@ -122,7 +122,7 @@ def _read(decoder: msgspec.json.Decoder[T], frame: bytes) -> T | Malformed:
         why = str(refusal)
     # Bad UTF-8, half a surrogate pair, NaN: what a kinder reader understands is written anew.
     value = parse_json(frame)
-    if isinstance(value, Unreadable):
+    if isinstance(value, UnreadableJson):
         return Malformed(frame, why)
     try:
         return decoder.decode(encode_json(value))

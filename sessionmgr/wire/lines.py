@@ -16,7 +16,7 @@ from typing import Final, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from sessionmgr.model.json import Json, Unreadable, encode_json, parse_json
+from sessionmgr.model.json_codec import Json, UnreadableJson, encode_json, parse_json
 from sessionmgr.wire.noise import Malformed, Noise, unwrapped
 from sessionmgr.wire.oversized import HEAD, LIMIT, Oversized
 
@@ -147,7 +147,7 @@ def _read_tolerantly(
     if frame is None:
         return Noise(line)
     value = parse_json(frame)
-    if isinstance(value, Unreadable):
+    if isinstance(value, UnreadableJson):
         return Malformed(frame, value.why)
     try:
         return decoder.decode(encode_json(value))

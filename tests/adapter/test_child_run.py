@@ -15,7 +15,7 @@ from sessionmgr.adapter.kit.run_adapter import RunAdapter
 from sessionmgr.adapter.kit.run_end import exit_failure
 from sessionmgr.manager import open_manager
 from sessionmgr.model import Json
-from sessionmgr.model.diagram import mermaid
+from sessionmgr.model.state_diagram import mermaid_diagram
 from sessionmgr.process import Command
 from sessionmgr.process.facts import ExitFacts
 from sessionmgr.process.ladder import Ladder
@@ -123,7 +123,7 @@ async def test_a_child_has_some_time_to_exit_after_its_last_output(
 
 
 def test_the_picture_of_its_phases_is_their_table() -> None:
-    picture = f"```mermaid\n{mermaid(TRANSITIONS)}\n```"
+    picture = f"```mermaid\n{mermaid_diagram(TRANSITIONS)}\n```"
     assert picture in PAGE.read_text(encoding="utf-8")
 
 

@@ -12,7 +12,7 @@ import pytest
 import sessionmgr.adapter
 import sessionmgr.testing.toy
 from sessionmgr.adapter import ProviderAdapter, RunContext
-from sessionmgr.model.diagram import mermaid
+from sessionmgr.model.state_diagram import mermaid_diagram
 from sessionmgr.testing.toy.driver import TRANSITIONS
 
 PAGE = Path(sessionmgr.adapter.__file__).with_name("README.md").read_text(encoding="utf-8")
@@ -33,7 +33,7 @@ def test_the_toy_stays_small() -> None:
 
 
 def test_the_picture_of_the_toys_driver_is_its_table() -> None:
-    assert f"```mermaid\n{mermaid(TRANSITIONS)}\n```" in PAGE
+    assert f"```mermaid\n{mermaid_diagram(TRANSITIONS)}\n```" in PAGE
 
 
 @pytest.mark.parametrize("name", [name for name in vars(RunContext) if not name.startswith("_")])

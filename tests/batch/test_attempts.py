@@ -4,7 +4,7 @@ import trio
 from trio.testing import MockClock
 
 from sessionmgr.batch import InProcessHost, Work
-from sessionmgr.model import Kind, Reason, RunResult, RunStatus
+from sessionmgr.model import EndReason, IdKind, RunResult, RunStatus
 from sessionmgr.testing.scripted import Hang, Say
 from tests.batch.hall import Hall, job, open_hall
 
@@ -14,7 +14,7 @@ def attempt(hall: Hall, number: int, *steps: Say | Hang) -> Work:
         batch="bat_1",
         job=job("a", *steps),
         attempt=number,
-        session_id=hall.manager.new_id(Kind.SESSION),
+        session_id=hall.manager.new_id(IdKind.SESSION),
     )
 
 
@@ -31,6 +31,6 @@ async def test_a_newer_attempt_takes_over(autojump_clock: MockClock) -> None:
                 ended[report.attempt] = report.result
             await trio.sleep(0.1)
         nursery.cancel_scope.cancel()
-    assert (ended[1].status, ended[1].reason) == (RunStatus.CANCELLED, Reason.SUPERSEDED)
+    assert (ended[1].status, ended[1].reason) == (RunStatus.CANCELLED, EndReason.SUPERSEDED)
     assert (ended[1].text, ended[1].detail) == ("old", "attempt 2 has taken over")
     assert (ended[2].status, ended[2].text) == (RunStatus.COMPLETED, "new")

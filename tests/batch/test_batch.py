@@ -5,7 +5,7 @@ import trio
 
 from sessionmgr import run_batch
 from sessionmgr.errors import JobsInvalid
-from sessionmgr.model import FailureKind, Reason, RunStatus
+from sessionmgr.model import EndReason, FailureKind, RunStatus
 from sessionmgr.testing.scripted import Fail, Hang, Say, Use, Wait, scripted
 from tests.batch.hall import collect, job, open_hall, results_of
 
@@ -81,8 +81,8 @@ async def test_a_stopped_batch_tells_of_what_was_on(autojump_clock: object) -> N
             results.stop("enough")
             ended = [result async for result in results]
         assert {(r.job, r.status, r.reason, r.detail) for r in ended} == {
-            ("a", RunStatus.CANCELLED, Reason.USER, "enough"),
-            ("b", RunStatus.CANCELLED, Reason.USER, "enough"),
+            ("a", RunStatus.CANCELLED, EndReason.USER, "enough"),
+            ("b", RunStatus.CANCELLED, EndReason.USER, "enough"),
         }
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from sessionmgr import run_batch
 from sessionmgr.batch import JobResult, Summary
-from sessionmgr.model import Cost, FailureKind, Provenance, Reason, RunStatus, Usage, total_cost
+from sessionmgr.model import Cost, EndReason, FailureKind, Provenance, RunStatus, Usage, total_cost
 from sessionmgr.testing.scripted import Fail, Hang, RateLimited, Say, Step, Use
 from tests.batch.hall import collect, job, open_hall
 
@@ -126,7 +126,7 @@ async def test_a_retry_gets_what_is_left_of_the_budget(autojump_clock: object) -
     plays: dict[str, Attempts] = {"a": [(Use(usd=0.75), OVERLOADED), (Use(usd=0.5), Hang())]}
     results, _ = await outcome(plays, budget_usd=1.0)
     result = results["a"]
-    assert (result.status, result.reason, result.attempt) == (RunStatus.FAILED, Reason.BUDGET, 2)
+    assert (result.status, result.reason, result.attempt) == (RunStatus.FAILED, EndReason.BUDGET, 2)
     assert result.cost.usd == 1.25
 
 

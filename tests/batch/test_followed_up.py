@@ -9,7 +9,7 @@ from sessionmgr import Manager, open_manager, run_batch
 from sessionmgr.batch.recovery import recover
 from sessionmgr.errors import SessionBusy
 from sessionmgr.manager import RunHandle
-from sessionmgr.model import Kind, RunStatus
+from sessionmgr.model import IdKind, RunStatus
 from sessionmgr.testing.scripted import Fail, Hang, Say, scripted
 from tests.batch.hall import job, open_hall
 from tests.manager.house import play
@@ -21,7 +21,7 @@ async def test_a_follow_up_is_not_taken_for_the_attempt_that_it_follows(
     autojump_clock: MockClock,
 ) -> None:
     async with open_hall() as hall:
-        session_id = hall.manager.new_id(Kind.SESSION)
+        session_id = hall.manager.new_id(IdKind.SESSION)
         session = await hall.manager.open_session("actor", session_id=session_id)
         attempt = await (await session.submit(play(Say(text="x"), Fail()))).result()
         follow_up = await hall.manager.submit_follow_up(attempt.id, "fix it")

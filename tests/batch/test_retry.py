@@ -11,7 +11,7 @@ from sessionmgr import run_batch
 from sessionmgr.batch import HowTo, JobResult
 from sessionmgr.errors import JobsInvalid
 from sessionmgr.model import FailureKind, RunStatus
-from sessionmgr.model.moment import written
+from sessionmgr.model.timestamps import format_timestamp
 from sessionmgr.testing.scripted import (
     Ask,
     Fail,
@@ -143,7 +143,7 @@ async def test_who_waits_for_a_retry_holds_no_slot(autojump_clock: object) -> No
 
 
 async def test_a_rate_limit_parks_the_job_until_it_passes(autojump_clock: object) -> None:
-    resets = written(virtual_now() + 100)
+    resets = format_timestamp(virtual_now() + 100)
 
     def scripts(prompt: str, attempt: int) -> tuple[Step, ...]:
         return (RateLimited(resets_at=resets),) if prompt == "a" and not attempt else ()

@@ -7,7 +7,7 @@ from sessionmgr.cli.batch_show import stopping
 from sessionmgr.cli.display import Line, picture, plain_line, width_of
 from sessionmgr.cli.when import clock
 from sessionmgr.model import Provenance
-from sessionmgr.model.moment import read
+from sessionmgr.model.timestamps import parse_timestamp
 
 
 def running(number: int, **more: object) -> RunningJob:
@@ -78,7 +78,7 @@ def test_a_provider_that_is_left_alone_is_told_with_until_when_and_why() -> None
     until = "2026-11-19T03:12:00.000Z"
     pause = Pause(seconds=870.0, until=until, why="429: too many requests")
     paused = progress(0, paused={"claude": 870.0}, pauses={"claude": pause}, eta=None)
-    at = clock(read(until), read(until) - 870)
+    at = clock(parse_timestamp(until), parse_timestamp(until) - 870)
     said = f"claude paused until {at}, 14 min 30 s to go (429: too many requests)"
     assert text_of(picture(paused, 80, 24))[1] == said
     assert plain_line(paused).endswith(f"; {said}")

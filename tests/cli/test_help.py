@@ -10,7 +10,7 @@ from sessionmgr.cli.safe_text import cells
 from sessionmgr.cli.setting import CLOCK_DEFAULTS, SETTINGS
 from sessionmgr.cli.verbs import VERBS, load
 from sessionmgr.manager.clocks import DEFAULTS as CLOCKS
-from sessionmgr.model.duration import seconds_of
+from sessionmgr.model.duration import parse_duration
 from tests.cli.terminal import Terminal
 
 
@@ -53,7 +53,7 @@ def test_the_help_fits_eighty_columns(
 
 def test_the_defaults_in_the_help_are_those_in_use(terminal: Terminal) -> None:
     pairs = [pair.split("=") for pair in CLOCK_DEFAULTS.split(", ")]
-    assert {name: seconds_of(text) for name, text in pairs} == msgspec.structs.asdict(CLOCKS)
+    assert {name: parse_duration(text) for name, text in pairs} == msgspec.structs.asdict(CLOCKS)
     for name in ("concurrency", "retries", "retry_from", "on_denied"):
         _, out, _ = terminal.bare("--print-config")
         value = next(line for line in out.splitlines() if line.startswith(f"{name} = "))

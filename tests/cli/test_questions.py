@@ -8,12 +8,12 @@ from sessionmgr.cli import open_questions
 from sessionmgr.cli.open_questions import OpenQuestion, what_it_wants
 from sessionmgr.cli.questions import question_lines
 from sessionmgr.cli.safe_text import cells
-from sessionmgr.model import ToolApprovalRequested, moment
+from sessionmgr.model import ToolApprovalRequested, timestamps
 from sessionmgr.testing.scripted import Ask, Say
 from tests.cli.room import keeping
 from tests.cli.terminal import Terminal
 
-NOW = moment.read("2026-01-31T12:00:00.000Z")
+NOW = timestamps.parse_timestamp("2026-01-31T12:00:00.000Z")
 
 
 def numbers(terminal: Terminal) -> dict[str, str]:
@@ -82,9 +82,9 @@ def test_a_question_is_shown_whole_and_fits() -> None:
         tool_input={"command": "x"},
         wants="Bash: git push origin main --force-with-lease && curl https://example.org/deploy",
         reason="to deploy",
-        asked_at=moment.written(NOW - 30),
+        asked_at=timestamps.format_timestamp(NOW - 30),
         waits=30.0,
-        until=moment.written(NOW + 90),
+        until=timestamps.format_timestamp(NOW + 90),
     )
     lines = question_lines(question, width=80, now=NOW)
     assert all(cells(line) <= 80 for line in lines)

@@ -8,6 +8,7 @@ from sessionmgr.model import (
     Capabilities,
     CompactionStarted,
     Cost,
+    EndReason,
     ErrorOccurred,
     Failure,
     FailureKind,
@@ -24,7 +25,6 @@ from sessionmgr.model import (
     ProcessExited,
     Provenance,
     RateLimitUpdated,
-    Reason,
     ReasoningReceived,
     RetryScheduled,
     RunResult,
@@ -239,7 +239,7 @@ def test_the_end_is_told_with_what_it_took() -> None:
     assert closing(ended) == Note(
         "completed (in 1 min 23 s, 3 tool calls, 1 denied, 1.5 k tokens, ~$0.2500)", "good"
     )
-    assert closing(result(RunStatus.PAUSED, reason=Reason.PAUSE)) == Note("paused", "plain")
+    assert closing(result(RunStatus.PAUSED, reason=EndReason.PAUSE)) == Note("paused", "plain")
 
 
 @pytest.mark.parametrize(
@@ -249,13 +249,13 @@ def test_the_end_is_told_with_what_it_took() -> None:
         (
             result(
                 RunStatus.TIMED_OUT,
-                reason=Reason.DEADLINE,
+                reason=EndReason.DEADLINE,
                 failure=Failure(kind=FailureKind.TIMED_OUT, message="too long"),
             ),
             "too long",
         ),
-        (result(RunStatus.CANCELLED, reason=Reason.USER, detail="Ctrl-C"), "user, Ctrl-C"),
-        (result(RunStatus.CANCELLED, reason=Reason.SHUTDOWN), "shutdown"),
+        (result(RunStatus.CANCELLED, reason=EndReason.USER, detail="Ctrl-C"), "user, Ctrl-C"),
+        (result(RunStatus.CANCELLED, reason=EndReason.SHUTDOWN), "shutdown"),
         (result(RunStatus.COMPLETED), ""),
     ],
 )

@@ -21,10 +21,10 @@ from sessionmgr.manager import Clocks, RunHandle
 from sessionmgr.manager.inbox import MOST_QUESTIONS
 from sessionmgr.model import (
     AnyEvent,
+    EndReason,
     FailureKind,
     Json,
     PermissionMode,
-    Reason,
     RunStatus,
     ToolApproval,
     ToolApprovalDenied,
@@ -154,7 +154,7 @@ async def test_to_deny_and_stop_ends_the_run(autojump_clock: MockClock) -> None:
     async with open_house() as house:
         run = await asked(house, answer(Deny(reason="never", stop=True)), RM, Hang())
         result = await run.result()
-        assert (result.status, result.reason) == (RunStatus.CANCELLED, Reason.USER)
+        assert (result.status, result.reason) == (RunStatus.CANCELLED, EndReason.USER)
         assert result.detail == "never"
         assert result.tool_calls.denied == 1
 

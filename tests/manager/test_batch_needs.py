@@ -12,14 +12,14 @@ from sessionmgr.adapter.permission_map import Mapped
 from sessionmgr.errors import DirectoryMissing, PermissionRefused, SessionIsClosed, UnknownId
 from sessionmgr.manager import RunWish
 from sessionmgr.manager.run_state import RunState
-from sessionmgr.model import Kind, RunStatus
+from sessionmgr.model import IdKind, RunStatus
 from sessionmgr.testing.scripted import Hang, Say, scripted
 from tests.manager.house import open_house, play
 
 
 async def test_a_session_can_be_named_before_it_is_opened(autojump_clock: object) -> None:
     async with open_house() as house:
-        name = house.manager.new_id(Kind.SESSION)
+        name = house.manager.new_id(IdKind.SESSION)
         session = await house.manager.open_session("actor", session_id=name)
         run = await session.submit(play(Say(text="hello")))
         assert (await run.result()).session_id == name
@@ -27,7 +27,7 @@ async def test_a_session_can_be_named_before_it_is_opened(autojump_clock: object
 
 async def test_a_session_named_here_may_have_begun_elsewhere(autojump_clock: object) -> None:
     async with open_house() as house:
-        name = house.manager.new_id(Kind.SESSION)
+        name = house.manager.new_id(IdKind.SESSION)
         async with open_house(store=house.store) as other:
             session = await other.manager.open_session("actor", session_id=name)
             await (await session.submit(play(Say(text="hello")))).result()

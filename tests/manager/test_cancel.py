@@ -12,10 +12,10 @@ from sessionmgr.manager import Clocks, RunHandle, SessionHandle
 from sessionmgr.model import (
     NATIVE,
     Capabilities,
+    EndReason,
     ErrorOccurred,
     FailureKind,
     MessageSent,
-    Reason,
     RunStatus,
     Usage,
 )
@@ -381,4 +381,4 @@ async def test_the_first_reason_wins_over_a_shutdown(autojump_clock: MockClock) 
         run = await house.start(Deaf(seconds=3))
         await trio.sleep(1)
         run.cancel()
-    assert (await run.result()).reason is Reason.USER
+    assert (await run.result()).reason is EndReason.USER

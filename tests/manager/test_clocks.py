@@ -18,9 +18,9 @@ from sessionmgr.adapter import (
 )
 from sessionmgr.manager import Clocks, RunHandle
 from sessionmgr.model import (
+    EndReason,
     FailureKind,
     Json,
-    Reason,
     RunStarted,
     RunStatus,
     StallSuspected,
@@ -70,7 +70,7 @@ async def test_a_clock_warns_at_half_and_then_acts_with_its_evidence(
         run = await session.submit(play(*steps, starts=name != "start"))
         result = await run.result()
         assert trio.current_time() == pytest.approx(40, abs=0.2)
-        assert (result.status, result.reason) == (RunStatus.TIMED_OUT, Reason.IDLE)
+        assert (result.status, result.reason) == (RunStatus.TIMED_OUT, EndReason.IDLE)
         assert result.failure is not None
         assert result.failure.kind is FailureKind.STALLED
         assert name in result.failure.message
@@ -168,7 +168,7 @@ async def test_the_deadline_counts_from_the_turn_and_nothing_sets_it_back(
         run = await session.submit(play(chatty))
         result = await run.result()
         assert trio.current_time() == pytest.approx(50, abs=0.2)
-        assert (result.status, result.reason) == (RunStatus.TIMED_OUT, Reason.DEADLINE)
+        assert (result.status, result.reason) == (RunStatus.TIMED_OUT, EndReason.DEADLINE)
         assert result.failure is not None
         assert result.failure.kind is FailureKind.TIMED_OUT
 
@@ -183,9 +183,9 @@ async def test_the_deadline_strikes_in_a_question_and_in_a_tool_too(
     async with open_house(clocks=Clocks(deadline=30)) as house:
         session = await house.manager.open_session("actor", approve=approve)
         asking = await session.submit(play(Ask(tool="rm")))
-        assert (await asking.result()).reason is Reason.DEADLINE
+        assert (await asking.result()).reason is EndReason.DEADLINE
         working = await session.submit(play(Tool(name="make", takes=100)))
-        assert (await working.result()).reason is Reason.DEADLINE
+        assert (await working.result()).reason is EndReason.DEADLINE
         assert trio.current_time() == pytest.approx(60, abs=0.3)
 
 
@@ -275,7 +275,7 @@ async def test_a_clock_that_strikes_a_deaf_run_ends_it_all_the_same(
     async with open_house(clocks=Clocks(model=10)) as house:
         run = await house.start(Say(text="x"), Deaf(seconds=1000))
         result = await run.result()
-        assert (result.status, result.reason) == (RunStatus.TIMED_OUT, Reason.IDLE)
+        assert (result.status, result.reason) == (RunStatus.TIMED_OUT, EndReason.IDLE)
         assert trio.current_time() <= 10 + 3 * 5 + 0.1
 
 
@@ -300,7 +300,7 @@ async def test_the_deadline_warns_at_half_and_then_acts_with_its_evidence(
 ) -> None:
     async with open_house(clocks=Clocks(deadline=30)) as house:
         run = await house.start(Wait(seconds=10), Tool(name="make", takes=100))
-        assert (await run.result()).reason is Reason.DEADLINE
+        assert (await run.result()).reason is EndReason.DEADLINE
         warning, act = await stalls(run)
         for stall, at in ((warning, 15), (act, 30)):
             assert stall.state == "deadline"

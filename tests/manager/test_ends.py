@@ -8,9 +8,9 @@ from sessionmgr.adapter import Budget
 from sessionmgr.errors import ManagerClosing
 from sessionmgr.manager import Clocks, RunHandle
 from sessionmgr.model import (
+    EndReason,
     Failure,
     FailureKind,
-    Reason,
     RunCancelled,
     RunCompleted,
     RunFailed,
@@ -202,7 +202,7 @@ async def test_leaving_a_start_block_early_cancels_the_run(autojump_clock: MockC
                     break
         assert run.status is RunStatus.CANCELLED
         result = await run.result()
-        assert (result.reason, result.text) == (Reason.USER, "partial")
+        assert (result.reason, result.text) == (EndReason.USER, "partial")
 
 
 class Mishap(Exception):
@@ -280,7 +280,7 @@ async def test_an_exception_leaves_the_managers_block_bare(
         await body()
     assert raised.value is mishap
     assert runs[0].status is RunStatus.CANCELLED
-    assert (await runs[0].result()).reason is Reason.SHUTDOWN
+    assert (await runs[0].result()).reason is EndReason.SHUTDOWN
 
 
 async def test_a_cancellation_passes_through_the_managers_block(autojump_clock: MockClock) -> None:
@@ -360,5 +360,5 @@ async def test_a_result_says_what_its_last_event_says(autojump_clock: MockClock)
         run.cancel("so")
         last = (await events(run))[-1]
         assert isinstance(last, RunCancelled)
-        assert (last.reason, last.detail) == (Reason.USER, "so")
+        assert (last.reason, last.detail) == (EndReason.USER, "so")
         assert (await types(run))[-1] == "run_cancelled"

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from sessionmgr.adapter import ApprovalRequest, Decision, Deny, RunContext
 from sessionmgr.errors import ManagerClosing, SessionIsClosed
 from sessionmgr.manager import Clocks, FollowUp, RunHandle, SessionHandle
-from sessionmgr.model import NATIVE, Capabilities, MessageSent, Reason, RunStatus
+from sessionmgr.model import NATIVE, Capabilities, EndReason, MessageSent, RunStatus
 from sessionmgr.store import Append, Appended, MemoryStore
 from sessionmgr.testing.scripted import (
     Ask,
@@ -207,7 +207,7 @@ async def test_a_queued_follow_up_can_be_cancelled_and_is_never_seen(
         follow_up = await run.append("never mind")
         assert follow_up.run.cancel("changed my mind")
         result = await follow_up.run.result()
-        assert (result.status, result.reason) == (RunStatus.CANCELLED, Reason.USER)
+        assert (result.status, result.reason) == (RunStatus.CANCELLED, EndReason.USER)
         assert run.status is RunStatus.RUNNING
         await run.result()
         assert times_seen(house, "never mind") == 0

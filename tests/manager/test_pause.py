@@ -32,9 +32,9 @@ from sessionmgr.manager.asked import asked_before
 from sessionmgr.model import (
     NATIVE,
     Capabilities,
+    EndReason,
     PermissionMode,
     ProviderSessionUpdated,
-    Reason,
     RunPaused,
     RunStarted,
     RunStatus,
@@ -265,7 +265,7 @@ async def test_what_is_being_cancelled_is_not_paused(autojump_clock: MockClock) 
         run.cancel()
         with pytest.raises(NotPausable, match="ending already"):
             await run.pause()
-        assert (await run.result()).reason is Reason.USER
+        assert (await run.result()).reason is EndReason.USER
         assert await house.store.snapshots(run.session_id) == []
 
 

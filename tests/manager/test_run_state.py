@@ -25,15 +25,15 @@ from sessionmgr.manager.timeouts import TimeoutScheduler
 from sessionmgr.manager.transitions import Transitions
 from sessionmgr.model import (
     TERMINAL_TYPES,
-    Cause,
+    EndCause,
     Fidelity,
     Negotiation,
     Permission,
     PermissionMode,
     Session,
 )
-from sessionmgr.model.diagram import mermaid
-from sessionmgr.model.end import ENDS
+from sessionmgr.model.outcome import OUTCOMES
+from sessionmgr.model.state_diagram import mermaid_diagram
 from sessionmgr.otp import Run
 from sessionmgr.testing.scripted import Crash, Deaf, Finish, Hang, Say, Step as Line, Tool
 from tests.manager.house import open_house, play
@@ -107,7 +107,7 @@ def take(run: RunState, step: Step) -> bool:
         case Step.START:
             run.launched(Run(trio.sleep_forever, (), None))
         case Step.STOP:
-            return run.end(Stop(cause=Cause.CALLER))
+            return run.end(Stop(cause=EndCause.CALLER))
         case Step.CUT:
             return run.cut()
         case Step.GRACE_OVER:
@@ -211,7 +211,7 @@ async def test_a_terminal_event_is_stored_in_the_phases_of_an_end_and_says_its_r
                     assert state.phase not in {Phase.WAITING, Phase.DISPATCHED, Phase.RUNNING}
             assert ends == 1
         assert state.stop is not None
-        assert ENDS[state.stop.cause].status is state.run.status
+        assert OUTCOMES[state.stop.cause].status is state.run.status
         await state.gone.wait()
         assert state.phase is Phase.OVER
 
@@ -252,7 +252,7 @@ async def test_a_run_that_was_not_launched_is_over_when_it_is_stopped_and_its_st
     run = await in_phase(Phase.DISPATCHED)
     took_back: list[RunState] = []
     run.put_off(lambda: took_back.append(run))
-    assert run.end(Stop(cause=Cause.CALLER))
+    assert run.end(Stop(cause=EndCause.CALLER))
     assert (run.phase, run.gone.is_set(), run.due) == (Phase.OVER, True, math.inf)
     assert took_back == [run]
 
@@ -282,7 +282,7 @@ async def test_a_run_whose_recorder_has_died_is_cut_or_over_at_once(
     assert run.phase is then
     assert run.gone.is_set() == (then is Phase.OVER)
     assert run.stop is not None
-    assert run.stop.cause is (Cause.MANAGER_CRASH if then is Phase.OVER else Cause.CALLER)
+    assert run.stop.cause is (EndCause.MANAGER_CRASH if then is Phase.OVER else EndCause.CALLER)
 
 
 # Who writes what of a run, beside the run itself and its session's recorder.
@@ -314,4 +314,4 @@ def attributes_written(path: Path) -> Iterator[str]:
 
 
 def test_the_picture_in_the_page_is_that_of_the_table() -> None:
-    assert f"```mermaid\n{mermaid(TRANSITIONS)}\n```" in README.read_text(encoding="utf-8")
+    assert f"```mermaid\n{mermaid_diagram(TRANSITIONS)}\n```" in README.read_text(encoding="utf-8")

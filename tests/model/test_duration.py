@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from sessionmgr.model.duration import duration_of, seconds_of
+from sessionmgr.model.duration import parse_duration, seconds_from
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from sessionmgr.model.duration import duration_of, seconds_of
     ],
 )
 def test_a_duration_is_understood(value: object, seconds: float) -> None:
-    assert duration_of(value) == seconds
+    assert seconds_from(value) == seconds
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,12 @@ def test_a_duration_is_understood(value: object, seconds: float) -> None:
     ],
 )
 def test_what_is_no_duration_is_none(value: object) -> None:
-    assert duration_of(value) is None
+    assert seconds_from(value) is None
 
 
 @given(hours=st.integers(0, 9999), minutes=st.integers(0, 9999), seconds=st.floats(0, 9999))
 def test_parts_are_added_up(hours: int, minutes: int, seconds: float) -> None:
     text = f"{hours}h{minutes}m{seconds:f}s"
-    assert seconds_of(text) == pytest.approx(hours * 3600 + minutes * 60 + float(f"{seconds:f}"))
+    assert parse_duration(text) == pytest.approx(
+        hours * 3600 + minutes * 60 + float(f"{seconds:f}")
+    )

@@ -27,7 +27,7 @@ from sessionmgr.model import (
     encode_event,
 )
 from sessionmgr.testing.strategies import events, json_values
-from tests.model.sample import minimal
+from tests.model.minimal_events import minimal
 
 # The names are the contract: whoever reads our logs relies on them.
 FIELDS = {

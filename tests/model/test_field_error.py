@@ -9,7 +9,7 @@ from sessionmgr.model import Json
 from sessionmgr.model.field_error import field_error
 
 
-class Some(msgspec.Struct, kw_only=True):
+class SampleStruct(msgspec.Struct, kw_only=True):
     count: Annotated[int, msgspec.Meta(ge=1)] = 1
     ratio: Annotated[float, msgspec.Meta(gt=0)] | None = None
     mode: Literal["api", "subscription"] | None = None
@@ -44,12 +44,12 @@ class Some(msgspec.Struct, kw_only=True):
 )
 def test_a_wrong_value_is_shown(field: str, value: object, said: str) -> None:
     with pytest.raises(msgspec.ValidationError) as caught:
-        msgspec.convert({field: value}, Some)
-    assert field_error(caught.value, {field: value}, Some) == (field, said)
+        msgspec.convert({field: value}, SampleStruct)
+    assert field_error(caught.value, {field: value}, SampleStruct) == (field, said)
 
 
 def test_what_the_struct_itself_says_is_kept() -> None:
     with pytest.raises(msgspec.ValidationError) as caught:
-        msgspec.convert({"limit": "soon"}, Some)
+        msgspec.convert({"limit": "soon"}, SampleStruct)
     said = ("", "limit: expected a duration, got 'soon'")
-    assert field_error(caught.value, {"limit": "soon"}, Some) == said
+    assert field_error(caught.value, {"limit": "soon"}, SampleStruct) == said

@@ -15,6 +15,7 @@ from sessionmgr.model import (
     TRANSITIONS,
     AnyEvent,
     Cost,
+    EndReason,
     Event,
     ImageReceived,
     MessageReceived,
@@ -23,7 +24,6 @@ from sessionmgr.model import (
     ProcessExited,
     Provenance,
     ProviderSessionUpdated,
-    Reason,
     RetryScheduled,
     Run,
     RunCancelled,
@@ -39,20 +39,20 @@ from sessionmgr.model import (
     ToolCallStarted,
     TurnCompleted,
     Usage,
-    advance,
     decode_event,
     decode_result,
     decode_run,
     encode_event,
     encode_json,
+    next_status,
     reduce,
     reduce_all,
 )
 from sessionmgr.model.reduce import CHANGING
-from sessionmgr.model.status import STEPS
+from sessionmgr.model.status import STATUS_EVENTS
 from sessionmgr.testing.strategies import histories
 from sessionmgr.testing.strategies.event import RUN
-from tests.model.sample import minimal
+from tests.model.minimal_events import minimal
 
 NEW = Run(id=RUN, session_id="ses_1", provider="echo")
 HISTORY = histories(longest=25)
@@ -143,7 +143,7 @@ def test_the_status_is_that_of_the_first_terminal_event(events: list[AnyEvent]) 
 def test_after_the_end_only_the_exit_and_the_last_number_change(
     before: list[AnyEvent], after: list[AnyEvent]
 ) -> None:
-    ended = reduce_all(NEW, [*before, RunCancelled(run_id=RUN, seq=50, reason=Reason.USER)])
+    ended = reduce_all(NEW, [*before, RunCancelled(run_id=RUN, seq=50, reason=EndReason.USER)])
     later = reduce_all(ended, after)
     may_change = {"exit_code", "signal", "forced", "killed_by_os", "left_running"}
     may_change |= {"first_seq", "last_seq"}
@@ -179,19 +179,19 @@ def test_no_event_is_too_early_or_too_late_for_any_state(status: RunStatus, name
     run = msgspec.structs.replace(NEW, status=status)
     event = msgspec.structs.replace(minimal(name), run_id=RUN)
     after = reduce(run, event)
-    if name in STEPS and STEPS[name] not in TRANSITIONS[status]:
+    if name in STATUS_EVENTS and STATUS_EVENTS[name] not in TRANSITIONS[status]:
         assert after.status is status
         with pytest.raises(IllegalTransition):
-            advance(status, name)
+            next_status(status, name)
     else:
-        assert after.status is advance(status, name)
+        assert after.status is next_status(status, name)
 
 
 def test_who_writes_what_may_not_follow_is_told_so() -> None:
     with pytest.raises(IllegalTransition, match="completed cannot go on with run_failed"):
-        advance(RunStatus.COMPLETED, "run_failed")
+        next_status(RunStatus.COMPLETED, "run_failed")
     with pytest.raises(IllegalTransition, match="pending cannot go on with run_completed"):
-        advance(RunStatus.PENDING, "run_completed")
+        next_status(RunStatus.PENDING, "run_completed")
 
 
 def test_a_whole_story_makes_this_result() -> None:
@@ -248,7 +248,7 @@ def test_a_whole_story_makes_this_result() -> None:
 def test_the_text_of_a_run_that_was_cut_is_what_the_agent_had_said(
     events: Sequence[Event], text: str
 ) -> None:
-    assert told(RunStarted(), *events, RunCancelled(reason=Reason.USER)).text == text
+    assert told(RunStarted(), *events, RunCancelled(reason=EndReason.USER)).text == text
 
 
 def test_what_is_open_is_known_until_it_is_closed() -> None:

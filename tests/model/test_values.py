@@ -13,32 +13,32 @@ import sessionmgr.model
 from sessionmgr.model import (
     CAPABILITIES,
     EMULATED,
-    ENDS,
     EVENT_TYPES,
     NATIVE,
+    OUTCOMES,
     TERMINAL,
     TRANSITIONS,
     UNSUPPORTED,
     Capabilities,
-    Cause,
+    EndCause,
+    EndReason,
     FailureKind,
+    IdKind,
     Json,
-    Kind,
     Negotiation,
     PermissionMode,
-    Reason,
     RunResult,
     RunStatus,
     decode_result,
     encode_json,
     event_schema,
-    kind_of,
+    id_kind,
     negotiate,
     new_id,
     result_schema,
 )
-from sessionmgr.model.diagram import mermaid
-from sessionmgr.model.moment import between, read, written
+from sessionmgr.model.state_diagram import mermaid_diagram
+from sessionmgr.model.timestamps import format_timestamp, parse_timestamp, seconds_between
 
 OFFER = Capabilities(streaming=NATIVE, resume=EMULATED)
 
@@ -95,9 +95,9 @@ def test_each_cause_of_an_end_has_its_row() -> None:
             end.reason.value if end.reason else None,
             end.exit_code,
         )
-        for end in ENDS.values()
+        for end in OUTCOMES.values()
     }
-    assert set(ENDS) == set(Cause)
+    assert set(OUTCOMES) == set(EndCause)
     assert rows == {
         ("completed", None, None, 0),
         ("failed", None, None, 3),
@@ -113,8 +113,8 @@ def test_each_cause_of_an_end_has_its_row() -> None:
         ("failed", "adapter_crashed", None, 3),
         ("failed", "manager_crashed", None, 3),
     }
-    assert {end.status for end in ENDS.values()} == TERMINAL
-    assert {end.reason for end in ENDS.values()} - {None} == set(Reason)
+    assert {end.status for end in OUTCOMES.values()} == TERMINAL
+    assert {end.reason for end in OUTCOMES.values()} - {None} == set(EndReason)
 
 
 def test_the_kinds_of_failure_are_these() -> None:
@@ -164,39 +164,39 @@ def test_what_is_no_result_is_refused(line: bytes) -> None:
         decode_result(line)
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_an_id_says_what_it_names(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", IdKind)
+def test_an_id_says_what_it_names(kind: IdKind) -> None:
     made = new_id(kind)
     assert made.startswith(f"{kind}_")
-    assert kind_of(made) is kind
+    assert id_kind(made) is kind
     assert made != new_id(kind)
 
 
 def test_an_id_is_made_of_the_bits_it_is_given() -> None:
-    twice = [new_id(Kind.RUN, random.Random(7).getrandbits) for _ in range(2)]
+    twice = [new_id(IdKind.RUN, random.Random(7).getrandbits) for _ in range(2)]
     assert twice[0] == twice[1]
-    assert kind_of("something_else") is None
-    assert kind_of("run_") is None
+    assert id_kind("something_else") is None
+    assert id_kind("run_") is None
 
 
 @given(st.integers(0, 4 * 10**12))
 def test_a_moment_is_read_as_it_was_written(milliseconds: int) -> None:
-    text = written(milliseconds / 1000)
+    text = format_timestamp(milliseconds / 1000)
     assert text.endswith("Z")
     assert len(text) == len("2026-01-01T00:00:00.000Z")
-    assert abs(read(text) * 1000 - milliseconds) <= 1
+    assert abs(parse_timestamp(text) * 1000 - milliseconds) <= 1
 
 
 @given(st.floats(-6e10, 2.5e11) | st.integers(0, 4 * 10**15).map(lambda micros: micros / 1e6))
 def test_a_moment_is_written_as_the_calendar_has_it(seconds: float) -> None:
     there = datetime.fromtimestamp(seconds, UTC)
-    assert written(seconds) == there.isoformat(timespec="milliseconds")[:-6] + "Z"
+    assert format_timestamp(seconds) == there.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def test_a_moment_without_a_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="time zone"):
-        read("2026-01-01T00:00:00")
-    assert between("2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00") == 0
+        parse_timestamp("2026-01-01T00:00:00")
+    assert seconds_between("2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00") == 0
 
 
 def test_the_schema_of_events_names_every_type_and_takes_newer_fields() -> None:
@@ -221,6 +221,6 @@ def test_the_schema_of_results_has_their_fields() -> None:
 
 def test_the_diagram_of_the_page_is_that_of_the_table() -> None:
     page = Path(sessionmgr.model.__file__).with_name("README.md").read_text(encoding="utf-8")
-    assert f"```mermaid\n{mermaid(TRANSITIONS)}\n```" in page
-    assert mermaid(TRANSITIONS).count("--> [*]") == len(TERMINAL)
-    assert all(status.value in mermaid(TRANSITIONS) for status in RunStatus)
+    assert f"```mermaid\n{mermaid_diagram(TRANSITIONS)}\n```" in page
+    assert mermaid_diagram(TRANSITIONS).count("--> [*]") == len(TERMINAL)
+    assert all(status.value in mermaid_diagram(TRANSITIONS) for status in RunStatus)

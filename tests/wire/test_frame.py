@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 from hypothesis import given, strategies as st
 
-from sessionmgr.model.json import Json
+from sessionmgr.model.json_codec import Json
 from sessionmgr.wire.lines import Line, NoFrame, Untyped, read_frames
 from sessionmgr.wire.noise import Malformed, Noise
 from sessionmgr.wire.oversized import Oversized

@@ -5,7 +5,7 @@ import sys
 import msgspec
 from hypothesis import given, strategies as st
 
-from sessionmgr.model.json import encode_json
+from sessionmgr.model.json_codec import encode_json
 from sessionmgr.wire.json_rpc import (
     ErrorResponse,
     Message,

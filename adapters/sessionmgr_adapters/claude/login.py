@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from sessionmgr.adapter.health import Health
 from sessionmgr.adapter.kit.bounded_file import FileRefused, read_table
 from sessionmgr.adapter.kit.version import missing_program
-from sessionmgr.model.json import Json, Unreadable, parse_json
+from sessionmgr.model.json_codec import Json, UnreadableJson, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -121,7 +121,7 @@ def _given(settings: str, cwd: Path, unknown: list[str]) -> dict[str, Json]:
     if not settings.lstrip().startswith("{"):
         return _read(cwd / os.path.expanduser(settings), unknown)  # noqa: PTH111  # no user, no error
     found = parse_json(settings)
-    return found if isinstance(found, dict) and not isinstance(found, Unreadable) else {}
+    return found if isinstance(found, dict) and not isinstance(found, UnreadableJson) else {}
 
 
 def _read(path: Path, unknown: list[str]) -> dict[str, Json]:

@@ -34,7 +34,7 @@ from sessionmgr.model import (
     ToolCallFailed,
     ToolCallStarted,
     TurnCompleted,
-    moment,
+    timestamps,
 )
 from sessionmgr_adapters.claude.failures import failure_of, retry_failure
 from sessionmgr_adapters.claude.frames import (
@@ -103,7 +103,7 @@ def _events(frame: Frame | NoFrame, state: State) -> Iterable[Event]:
                 RateLimitUpdated(
                     bucket=info.rate_limit_type or "unknown",
                     state=info.status,
-                    resets_at=moment.told(info.resets_at),
+                    resets_at=timestamps.format_optional_timestamp(info.resets_at),
                     utilisation=info.utilization,
                 )
             ]

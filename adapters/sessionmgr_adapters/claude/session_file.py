@@ -18,7 +18,7 @@ import msgspec
 import trio
 
 from sessionmgr.adapter.kit.growing_file import MEGABYTE, GrowingFile
-from sessionmgr.model.moment import written
+from sessionmgr.model.timestamps import format_timestamp
 from sessionmgr_adapters.claude.frames import (
     Assistant,
     ToolResult,
@@ -99,7 +99,7 @@ class SessionFile(GrowingFile["Assistant | User"]):
 
     def __init__(self, path: Path) -> None:
         super().__init__(partial(_found, path), self._about_tools)
-        self._since: Final = written(time.time())
+        self._since: Final = format_timestamp(time.time())
 
     def _about_tools(self, lines: Sequence[Line]) -> Iterator[Assistant | User]:
         fresh = [line for line in lines if isinstance(line, bytes) and self._is_fresh(line)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from sessionmgr.adapter.kit.images import ImageCollector
 from sessionmgr.model import Provenance, TokenUsageUpdated, Usage
-from sessionmgr.model.ledger import UsageLedger, UsageReport
+from sessionmgr.model.usage_ledger import UsageLedger, UsageReport
 from sessionmgr_adapters.claude.frames import ModelUsage
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar, Union, cast
 import msgspec
 
 from sessionmgr.adapter.kit.json_rpc_caller import Asking
-from sessionmgr.model.json import Unreadable, parse_json
+from sessionmgr.model.json_codec import UnreadableJson, parse_json
 from sessionmgr.wire import Notification, Request, Untyped
 from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.items import KnownItem, read_item
@@ -207,4 +207,4 @@ def decoded(data: bytes, of: type[T]) -> T | None:
 
 def _json(data: bytes) -> Json:
     value = parse_json(data)
-    return None if isinstance(value, Unreadable) else value
+    return None if isinstance(value, UnreadableJson) else value

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from sessionmgr.adapter.kit.json_rpc_peer import BUSY
-from sessionmgr.model import ErrorOccurred, Failure, FailureKind, moment
+from sessionmgr.model import ErrorOccurred, Failure, FailureKind, timestamps
 from sessionmgr.process import Tail
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def failure_of(
         or name == "internalServerError"
         or (status or 0) >= _SERVERS_FAULT,
         resumable=kind is not FailureKind.CONTEXT_EXCEEDED,
-        retry_at=moment.told(at),
+        retry_at=timestamps.format_optional_timestamp(at),
         provider_code=name if status is None else f"{name}:{status}",
         phase="turn",
     )

@@ -13,7 +13,7 @@ import msgspec
 
 from sessionmgr.adapter.kit.command_line import NotPlainError, split
 from sessionmgr.model import Json, ToolCallCompleted, ToolCallFailed, ToolCallStarted
-from sessionmgr.model.json import Unreadable, parse_json
+from sessionmgr.model.json_codec import UnreadableJson, parse_json
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -188,7 +188,7 @@ def read_item(data: bytes) -> Item:
         value = parse_json(data)
         if isinstance(value, dict) and value.get("type") in _SILENT:
             return SilentItem()
-        return UnknownItem(None if isinstance(value, Unreadable) else value)
+        return UnknownItem(None if isinstance(value, UnreadableJson) else value)
     return item
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from sessionmgr.adapter.health import Health
 from sessionmgr.adapter.kit.bounded_file import FileRefused, read_bounded, read_table
 from sessionmgr.adapter.kit.version import missing_program
-from sessionmgr.model.json import Json
+from sessionmgr.model.json_codec import Json
 from sessionmgr_adapters.codex.configured import FILE, PROJECT, SYSTEM, found_in, put_together
 
 if TYPE_CHECKING:

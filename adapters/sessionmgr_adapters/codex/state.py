@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from sessionmgr.model import Event, Json, RateLimitUpdated, moment
+from sessionmgr.model import Event, Json, RateLimitUpdated, timestamps
 from sessionmgr_adapters.codex.frames import TokenCounts
 from sessionmgr_adapters.codex.items import KnownItem
 
@@ -183,6 +183,6 @@ def _limit(bucket: str, window: Window, limits: Limits) -> Event:
     return RateLimitUpdated(
         bucket=bucket,
         state=limits.rate_limit_reached_type or "allowed",
-        resets_at=moment.told(window.resets_at),
+        resets_at=timestamps.format_optional_timestamp(window.resets_at),
         utilisation=window.used_percent / 100,
     )

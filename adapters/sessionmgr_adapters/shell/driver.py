@@ -9,7 +9,7 @@ import trio
 from sessionmgr.adapter.kit.child_run import ChildRun, Phase
 from sessionmgr.adapter.kit.run_end import exit_failure, process_exited
 from sessionmgr.model import (
-    Cause,
+    EndCause,
     ErrorOccurred,
     Failure,
     FailureKind,
@@ -131,7 +131,7 @@ class ShellRun(ChildRun):
         stop = self.run.cancelling
         if stop is None:
             return None if self.went_well(facts) else exit_failure(facts, self.tail)
-        if stop.cause is Cause.DEADLINE:
+        if stop.cause is EndCause.DEADLINE:
             return Failure(kind=FailureKind.TIMED_OUT, message=stop.detail or stop.cause.value)
         return None
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from sessionmgr.adapter import Options
-from sessionmgr.model.duration import EXPECTED, duration_of
+from sessionmgr.model.duration import EXPECTED, seconds_from
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -41,14 +41,14 @@ class ShellOptions(Options, frozen=True, kw_only=True):
     @property
     def limit(self) -> float | None:
         """The timeout in seconds."""
-        return None if self.timeout is None else duration_of(self.timeout)
+        return None if self.timeout is None else seconds_from(self.timeout)
 
     def variables(self) -> Mapping[str, str]:
         """Return the variables in `env`."""
         return self.env
 
     def __post_init__(self) -> None:
-        if self.timeout is not None and not duration_of(self.timeout):
+        if self.timeout is not None and not seconds_from(self.timeout):
             raise ValueError(f"timeout: expected {EXPECTED}, got {self.timeout!r}")
         for each in (*(self.allowed_commands or ()), *self.denied_commands):
             if not each or each != each.strip() or any(map(str.isspace, each)):

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from sessionmgr.model.json import Json, Unreadable, parse_json
+from sessionmgr.model.json_codec import Json, UnreadableJson, parse_json
 
 MEBIBYTE: Final = 1024 * 1024
 LARGEST_TEXT: Final = 10 * MEBIBYTE
@@ -79,6 +79,6 @@ def read_table(path: Path) -> dict[str, Json]:
     if data is None:
         return {}
     found = parse_json(data)
-    if isinstance(found, Unreadable) or not isinstance(found, dict):
+    if isinstance(found, UnreadableJson) or not isinstance(found, dict):
         raise FileRefused(f"{path} is not a JSON object")
     return found

@@ -28,7 +28,7 @@ from sessionmgr.adapter.kit.run_end import process_exited
 from sessionmgr.adapter.kit.stdio_child import HURRIED, LAST_MOMENTS
 from sessionmgr.process import Pump
 from sessionmgr.process.ladder import Ladder, end_tree, open_tree
-from sessionmgr.waiting import AsyncValue
+from sessionmgr.trio_util_types import AsyncValue
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

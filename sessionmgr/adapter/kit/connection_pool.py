@@ -19,7 +19,7 @@ import trio
 from sessionmgr.adapter.connections import Keyed, Living
 from sessionmgr.errors import StartFailed
 from sessionmgr.otp import child
-from sessionmgr.waiting import move_on_when
+from sessionmgr.trio_util_types import move_on_when
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Hashable

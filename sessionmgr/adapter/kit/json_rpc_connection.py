@@ -37,7 +37,7 @@ import trio
 from sessionmgr.adapter.kit.json_rpc_peer import BUSY, FULL, IN_FLIGHT, JsonRpcPeer
 from sessionmgr.adapter.kit.stdio_child import StdioChild
 from sessionmgr.adapter.kit.stdio_connection import size_of
-from sessionmgr.model import Unreadable, encode_json, parse_json
+from sessionmgr.model import UnreadableJson, encode_json, parse_json
 from sessionmgr.wire import ErrorResponse, Notification, Request, Response, Untyped
 from sessionmgr.wire.json_rpc import decode
 
@@ -329,5 +329,5 @@ def frame_by_method(message: Request | Notification, types: Mapping[str, type[T]
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             why = str(error)
     params = parse_json(message.params or b"null")
-    shown = None if isinstance(params, Unreadable) else params
+    shown = None if isinstance(params, UnreadableJson) else params
     return Untyped({"method": message.method, "params": shown}, why)

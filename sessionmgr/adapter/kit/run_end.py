@@ -15,7 +15,7 @@ from sessionmgr.errors import (
     ProfileRefused,
     ProgramNotFound,
 )
-from sessionmgr.model import Failure, FailureKind, ProcessExited, Unreadable, parse_json
+from sessionmgr.model import Failure, FailureKind, ProcessExited, UnreadableJson, parse_json
 from sessionmgr.process import is_passing
 from sessionmgr.process.facts import Emptied
 
@@ -50,7 +50,7 @@ async def finish_with_output(
 def output_in(text: str) -> Json | UnsetType:
     """Return the JSON value that a text is; `UNSET` if it is not JSON."""
     found = parse_json(text.encode(errors="replace"))
-    return UNSET if isinstance(found, Unreadable) else found
+    return UNSET if isinstance(found, UnreadableJson) else found
 
 
 # --- a run that is refused, or a child that could not be started -------------------------------

@@ -15,7 +15,7 @@ import trio
 from sessionmgr.errors import InputFull
 from sessionmgr.process import Pump
 from sessionmgr.process.ladder import Ladder, end_tree
-from sessionmgr.waiting import move_on_when
+from sessionmgr.trio_util_types import move_on_when
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence

@@ -1,14 +1,5 @@
 """What happens in a session, as a closed union of types; what we do not know is kept as it is."""
 
-from sessionmgr.model.event.account import (
-    CompactionCompleted as CompactionCompleted,
-    CompactionFailed as CompactionFailed,
-    CompactionStarted as CompactionStarted,
-    RateLimitUpdated as RateLimitUpdated,
-    RetryScheduled as RetryScheduled,
-    SessionStatsUpdated as SessionStatsUpdated,
-    TokenUsageUpdated as TokenUsageUpdated,
-)
 from sessionmgr.model.event.codec import (
     EVENT_TYPES as EVENT_TYPES,
     AnyEvent as AnyEvent,
@@ -17,12 +8,7 @@ from sessionmgr.model.event.codec import (
     encode_event as encode_event,
     encode_events as encode_events,
 )
-from sessionmgr.model.event.envelope import (
-    Event as Event,
-    UnknownEvent as UnknownEvent,
-    stamp as stamp,
-)
-from sessionmgr.model.event.incident import (
+from sessionmgr.model.event.diagnostic import (
     ErrorOccurred as ErrorOccurred,
     EventsPruned as EventsPruned,
     OutputReceived as OutputReceived,
@@ -30,7 +16,22 @@ from sessionmgr.model.event.incident import (
     RawReceived as RawReceived,
     StallSuspected as StallSuspected,
 )
-from sessionmgr.model.event.life import (
+from sessionmgr.model.event.envelope import (
+    Event as Event,
+    UnknownEvent as UnknownEvent,
+    stamp as stamp,
+)
+from sessionmgr.model.event.message import (
+    ImageReceived as ImageReceived,
+    MessageReceived as MessageReceived,
+    MessageSent as MessageSent,
+    MessageStreamed as MessageStreamed,
+    PlanEntry as PlanEntry,
+    PlanUpdated as PlanUpdated,
+    ReasoningReceived as ReasoningReceived,
+    ReasoningStreamed as ReasoningStreamed,
+)
+from sessionmgr.model.event.run import (
     ProcessExited as ProcessExited,
     ProviderSessionUpdated as ProviderSessionUpdated,
     RunCancelled as RunCancelled,
@@ -46,16 +47,6 @@ from sessionmgr.model.event.life import (
     SessionReopened as SessionReopened,
     TurnCompleted as TurnCompleted,
 )
-from sessionmgr.model.event.talk import (
-    ImageReceived as ImageReceived,
-    MessageReceived as MessageReceived,
-    MessageSent as MessageSent,
-    MessageStreamed as MessageStreamed,
-    PlanEntry as PlanEntry,
-    PlanUpdated as PlanUpdated,
-    ReasoningReceived as ReasoningReceived,
-    ReasoningStreamed as ReasoningStreamed,
-)
 from sessionmgr.model.event.tool import (
     ToolApproval as ToolApproval,
     ToolApprovalDenied as ToolApprovalDenied,
@@ -66,6 +57,15 @@ from sessionmgr.model.event.tool import (
     ToolCallFailed as ToolCallFailed,
     ToolCallStarted as ToolCallStarted,
     ToolCallUpdated as ToolCallUpdated,
+)
+from sessionmgr.model.event.usage import (
+    CompactionCompleted as CompactionCompleted,
+    CompactionFailed as CompactionFailed,
+    CompactionStarted as CompactionStarted,
+    RateLimitUpdated as RateLimitUpdated,
+    RetryScheduled as RetryScheduled,
+    SessionStatsUpdated as SessionStatsUpdated,
+    TokenUsageUpdated as TokenUsageUpdated,
 )
 
 __all__ = [

@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING, Final, TypeAlias, get_args
 import msgspec
 from msgspec import UNSET
 
-from sessionmgr.model.event import account, incident, life, talk, tool
+from sessionmgr.model.event import diagnostic, message, run, tool, usage
 from sessionmgr.model.event.envelope import Event, UnknownEvent
-from sessionmgr.model.json import encode_json, parse_json
-from sessionmgr.model.value import known_part, with_unknown
+from sessionmgr.model.json_codec import encode_json, parse_json
+from sessionmgr.model.value import with_unknown, without_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sessionmgr.model.json import Json
+    from sessionmgr.model.json_codec import Json
 
 KnownEvent: TypeAlias = (
-    life.SessionCreated
-    | life.SessionClosed
-    | life.SessionReopened
-    | life.RunStarted
-    | talk.MessageSent
-    | talk.MessageStreamed
-    | talk.MessageReceived
-    | talk.ReasoningStreamed
-    | talk.ReasoningReceived
+    run.SessionCreated
+    | run.SessionClosed
+    | run.SessionReopened
+    | run.RunStarted
+    | message.MessageSent
+    | message.MessageStreamed
+    | message.MessageReceived
+    | message.ReasoningStreamed
+    | message.ReasoningReceived
     | tool.ToolCallStarted
     | tool.ToolCallUpdated
     | tool.ToolCallCompleted
@@ -39,30 +39,30 @@ KnownEvent: TypeAlias = (
     | tool.ToolApprovalRequested
     | tool.ToolApprovalGranted
     | tool.ToolApprovalDenied
-    | talk.PlanUpdated
-    | talk.ImageReceived
-    | account.TokenUsageUpdated
-    | life.ProviderSessionUpdated
-    | account.CompactionStarted
-    | account.CompactionCompleted
-    | account.CompactionFailed
-    | account.RateLimitUpdated
-    | account.RetryScheduled
-    | incident.StallSuspected
-    | incident.PolicyViolation
-    | life.TurnCompleted
-    | account.SessionStatsUpdated
-    | incident.ErrorOccurred
-    | life.ProcessExited
-    | incident.OutputReceived
-    | incident.RawReceived
-    | incident.EventsPruned
-    | life.RunCompleted
-    | life.RunFailed
-    | life.RunCancelled
-    | life.RunTimedOut
-    | life.RunRateLimited
-    | life.RunPaused
+    | message.PlanUpdated
+    | message.ImageReceived
+    | usage.TokenUsageUpdated
+    | run.ProviderSessionUpdated
+    | usage.CompactionStarted
+    | usage.CompactionCompleted
+    | usage.CompactionFailed
+    | usage.RateLimitUpdated
+    | usage.RetryScheduled
+    | diagnostic.StallSuspected
+    | diagnostic.PolicyViolation
+    | run.TurnCompleted
+    | usage.SessionStatsUpdated
+    | diagnostic.ErrorOccurred
+    | run.ProcessExited
+    | diagnostic.OutputReceived
+    | diagnostic.RawReceived
+    | diagnostic.EventsPruned
+    | run.RunCompleted
+    | run.RunFailed
+    | run.RunCancelled
+    | run.RunTimedOut
+    | run.RunRateLimited
+    | run.RunPaused
 )
 AnyEvent: TypeAlias = KnownEvent | UnknownEvent
 
@@ -84,7 +84,7 @@ def decode_event(body: bytes) -> AnyEvent:
     try:
         event: KnownEvent = _decoder().decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _decode_kindly(body)
+        return _decode_leniently(body)
     return event
 
 
@@ -110,7 +110,7 @@ def encode_events(events: Sequence[Event]) -> tuple[list[bytes], bool]:
     return [encode_event(event) for event in events], False
 
 
-def _decode_kindly(body: bytes) -> AnyEvent:
+def _decode_leniently(body: bytes) -> AnyEvent:
     found = parse_json(body)
     if not isinstance(found, dict):
         return UnknownEvent(tag="", body=body)
@@ -124,7 +124,7 @@ def _decode_kindly(body: bytes) -> AnyEvent:
 
 def _decode_newer(found: dict[str, Json], of: type[KnownEvent], body: bytes) -> AnyEvent:
     try:
-        known = known_part(found, of)
+        known = without_unknown(found, of)
         event: KnownEvent = msgspec.convert(known, of)
     except (msgspec.ValidationError, RecursionError):
         return _unknown(str(found["type"]), found, body)  # a known name for something else
@@ -138,7 +138,7 @@ def _encode_with_source(event: Event, source: dict[str, Json]) -> bytes:
     return encode_json(with_unknown(typed, source, type(event)))
 
 
-class _Envelope(msgspec.Struct, frozen=True):
+class _EventEnvelope(msgspec.Struct, frozen=True):
     seq: int = 0
     at: str = ""
     session_id: str = ""
@@ -148,9 +148,9 @@ class _Envelope(msgspec.Struct, frozen=True):
 
 def _unknown(tag: str, found: dict[str, Json], body: bytes) -> UnknownEvent:
     fields: dict[str, object] = {}
-    for name in _Envelope.__struct_fields__:
+    for name in _EventEnvelope.__struct_fields__:
         try:  # each by itself: one that changed its type does not hide the others
-            envelope = msgspec.convert({name: found[name]} if name in found else {}, _Envelope)
+            envelope = msgspec.convert({name: found[name]} if name in found else {}, _EventEnvelope)
         except msgspec.ValidationError:
             continue
         fields[name] = getattr(envelope, name)

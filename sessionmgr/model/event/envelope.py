@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from sessionmgr.model.json import Json
+from sessionmgr.model.json_codec import Json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

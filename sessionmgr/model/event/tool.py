@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from sessionmgr.model.event.envelope import Event
-from sessionmgr.model.json import Json
+from sessionmgr.model.json_codec import Json
 
 
 class ToolCallStarted(Event, frozen=True, kw_only=True):

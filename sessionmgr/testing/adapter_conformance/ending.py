@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.manager import Clocks
-from sessionmgr.model import EMULATED, MessageSent, Reason, RunStatus, TurnCompleted
+from sessionmgr.model import EMULATED, EndReason, MessageSent, RunStatus, TurnCompleted
 from sessionmgr.testing.adapter_conformance.behaviour import Chapter
 from sessionmgr.testing.at_step import AtStep
 
@@ -142,7 +142,7 @@ async def a_deadline_ends_a_run(stage: Stage) -> None:
     assert stage.case.hangs is not None
     run = await stage.submit(stage.case.hangs, clocks=Clocks(deadline=1.0))
     played = await stage.see(run)
-    assert (played.result.status, played.result.reason) == (RunStatus.TIMED_OUT, Reason.DEADLINE)
+    assert (played.result.status, played.result.reason) == (RunStatus.TIMED_OUT, EndReason.DEADLINE)
 
 
 @ENDING.law("hangs", capabilities=("resume",))
@@ -173,7 +173,7 @@ async def what_runs_when_the_manager_goes_is_cancelled(stage: Stage) -> None:
 
 async def _is_cancelled(stage: Stage, run: RunHandle, play: Play | None) -> None:
     result = await stage.result_in_time(run)
-    assert (result.status, result.reason) == (RunStatus.CANCELLED, Reason.USER), result.failure
+    assert (result.status, result.reason) == (RunStatus.CANCELLED, EndReason.USER), result.failure
     if play is not None:
         assert result.detail == "enough"
         assert play.text in {None, result.text}, f"it said {result.text!r}"

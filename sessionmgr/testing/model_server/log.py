@@ -11,7 +11,7 @@ import trio
 
 from sessionmgr.testing.model_server.http import HttpRequest
 from sessionmgr.testing.model_server.request import ModelRequest
-from sessionmgr.waiting import AsyncValue, RepeatedEvent
+from sessionmgr.trio_util_types import AsyncValue, RepeatedEvent
 
 KEPT: Final = 10_000
 """How many of the last exchanges stay in the log."""

@@ -21,7 +21,7 @@ from sessionmgr.errors import (
     StoreError,
 )
 from sessionmgr.manager import Clocks
-from sessionmgr.model import TERMINAL, Kind, encode_json, new_id
+from sessionmgr.model import TERMINAL, IdKind, encode_json, new_id
 from sessionmgr.store import Request
 from sessionmgr.testing.simulation.chance import Dice
 from sessionmgr.testing.simulation.reader import read_along
@@ -350,7 +350,7 @@ class Caller:
             case _:
                 pass
         target = self._dice.choice([note.id, note.session_id])
-        request_id = new_id(Kind.BATCH, world.bits)
+        request_id = new_id(IdKind.BATCH, world.bits)
         await store.submit(
             Request(
                 request_id=request_id,

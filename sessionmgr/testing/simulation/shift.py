@@ -13,7 +13,7 @@ from sessionmgr.testing.simulation.chance import Dice
 from sessionmgr.testing.simulation.weather import Kind, Weather
 from sessionmgr.testing.simulation.weathered import WeatheredStore
 from sessionmgr.testing.simulation.world import ShiftNote
-from sessionmgr.waiting import RepeatedEvent
+from sessionmgr.trio_util_types import RepeatedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

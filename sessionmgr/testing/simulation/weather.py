@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import trio
 
 from sessionmgr.errors import StoreBusy, StoreClosed
-from sessionmgr.waiting import RepeatedEvent
+from sessionmgr.trio_util_types import RepeatedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Generator

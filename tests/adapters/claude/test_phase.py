@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import sessionmgr_adapters.claude
-from sessionmgr.model.diagram import mermaid
+from sessionmgr.model.state_diagram import mermaid_diagram
 from sessionmgr_adapters.claude.phase import TRANSITIONS, Phase, Step
 
 README = Path(sessionmgr_adapters.claude.__file__).with_name("README.md")
 
 
 def test_the_picture_in_the_readme_is_that_of_the_table() -> None:
-    assert f"```mermaid\n{mermaid(TRANSITIONS)}\n```" in README.read_text(encoding="utf-8")
+    assert f"```mermaid\n{mermaid_diagram(TRANSITIONS)}\n```" in README.read_text(encoding="utf-8")
 
 
 def test_each_phase_can_be_reached_and_left_or_is_an_end() -> None:

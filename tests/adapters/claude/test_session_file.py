@@ -13,7 +13,7 @@ from trio.testing import MockClock
 
 from sessionmgr.manager import RunHandle, open_manager
 from sessionmgr.model import AnyEvent, Json, RunStatus
-from sessionmgr.model.moment import written
+from sessionmgr.model.timestamps import format_timestamp
 from sessionmgr.testing.mock_sdk import MockSdk
 from sessionmgr_adapters.claude import ClaudeAdapter, ClaudeOptions, driver
 from sessionmgr_adapters.claude.session_file import SILENCE, SessionFile, is_kept, path_of
@@ -35,7 +35,11 @@ from tests.adapters.claude.scene import Mock, stage
 
 def line(role: str, *blocks: Json, **more: Json) -> str:
     said: dict[str, Json] = {"role": role, "content": list(blocks)}
-    known: dict[str, Json] = {"type": role, "message": said, "timestamp": written(time.time() + 1)}
+    known: dict[str, Json] = {
+        "type": role,
+        "message": said,
+        "timestamp": format_timestamp(time.time() + 1),
+    }
     return json.dumps({**known, **more}) + "\n"
 
 

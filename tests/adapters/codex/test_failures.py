@@ -3,7 +3,7 @@
 import pytest
 
 from sessionmgr.model import FailureKind as Kind, Json
-from sessionmgr.model.moment import read
+from sessionmgr.model.timestamps import parse_timestamp
 from sessionmgr.process import Tail
 from sessionmgr_adapters.codex.failures import (
     failure_of,
@@ -109,7 +109,7 @@ def test_a_used_up_quota_is_a_rate_limit_once_it_is_known_when_it_resets() -> No
     failure = failure_of("usageLimitExceeded", "You've hit your usage limit.", resets_at=1.9e9)
     assert (failure.kind, failure.retryable) == (Kind.RATE_LIMITED, True)
     assert failure.retry_at is not None
-    assert read(failure.retry_at) == 1.9e9
+    assert parse_timestamp(failure.retry_at) == 1.9e9
 
 
 def test_when_a_limit_resets_says_nothing_of_other_errors() -> None:

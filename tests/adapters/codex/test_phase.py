@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import sessionmgr_adapters.codex
-from sessionmgr.model.diagram import mermaid
+from sessionmgr.model.state_diagram import mermaid_diagram
 from sessionmgr_adapters.codex.phase import MINOR, TRANSITIONS, Phase, Step
 
 PAGE = Path(sessionmgr_adapters.codex.__file__).with_name("README.md")
@@ -15,7 +15,7 @@ FINAL = {phase for phase in Phase if not TRANSITIONS[phase]}
 
 
 def test_the_page_shows_the_table() -> None:
-    assert f"```mermaid\n{mermaid(TRANSITIONS)}\n```" in PAGE.read_text(encoding="utf-8")
+    assert f"```mermaid\n{mermaid_diagram(TRANSITIONS)}\n```" in PAGE.read_text(encoding="utf-8")
 
 
 def test_each_phase_is_reached_and_each_ends() -> None:

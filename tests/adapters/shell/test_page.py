@@ -6,7 +6,7 @@ import pytest
 
 import sessionmgr_adapters.shell
 from sessionmgr.adapter.kit.child_run import TRANSITIONS
-from sessionmgr.model.diagram import mermaid
+from sessionmgr.model.state_diagram import mermaid_diagram
 from sessionmgr_adapters.shell import ShellOptions
 from sessionmgr_adapters.shell.adapter import PERMISSIONS
 
@@ -14,7 +14,7 @@ PAGE = Path(sessionmgr_adapters.shell.__file__).with_name("README.md").read_text
 
 
 def test_the_picture_of_the_phases_is_their_table() -> None:
-    assert f"```mermaid\n{mermaid(TRANSITIONS)}\n```" in PAGE
+    assert f"```mermaid\n{mermaid_diagram(TRANSITIONS)}\n```" in PAGE
 
 
 @pytest.mark.parametrize("option", ShellOptions.__struct_fields__)

@@ -17,6 +17,7 @@ from sessionmgr.errors import OptionInvalid, PermissionRefused
 from sessionmgr.manager import Clocks, Manager, open_manager
 from sessionmgr.model import (
     AnyEvent,
+    EndReason,
     ErrorOccurred,
     FailureKind,
     Json,
@@ -25,7 +26,6 @@ from sessionmgr.model import (
     OutputReceived,
     PermissionMode,
     ProcessExited,
-    Reason,
     RunResult,
     RunStatus,
     ToolCallCompleted,
@@ -156,7 +156,7 @@ async def test_at_its_timeout_a_run_is_timed_out_and_keeps_what_it_said(
             if isinstance(event, MessageStreamed):
                 mock_clock.jump(FAIL_AFTER / 2)
         result = await run.result()
-    assert (result.status, result.reason) == (RunStatus.TIMED_OUT, Reason.DEADLINE)
+    assert (result.status, result.reason) == (RunStatus.TIMED_OUT, EndReason.DEADLINE)
     assert result.text == "partial\n"
     (occurred,) = (each for each in events if isinstance(each, ErrorOccurred))
     assert occurred.failure is not None
@@ -178,7 +178,7 @@ async def test_a_command_deaf_to_term_is_killed_within_the_grace(
             if isinstance(event, MessageStreamed):
                 run.cancel("enough")
         result = await run.result()
-    assert (result.status, result.reason) == (RunStatus.CANCELLED, Reason.USER)
+    assert (result.status, result.reason) == (RunStatus.CANCELLED, EndReason.USER)
     assert (result.detail, result.text) == ("enough", "partial\n")
     assert "stall_suspected" not in types
 

@@ -12,7 +12,7 @@ from sessionmgr.adapter import Allow, ApprovalRequest, Decision, Deny
 from sessionmgr.adapter.kit.request_handler import FULL, LIMIT
 from sessionmgr.manager import Clocks, open_manager
 from sessionmgr.manager.session_handle import SessionHandle
-from sessionmgr.model import FailureKind, Reason, RunStatus
+from sessionmgr.model import EndReason, FailureKind, RunStatus
 from sessionmgr.testing.mock_sdk import INTERRUPTED, Answered, MockConversation, MockSdk, with_sdk
 from sessionmgr.testing.toy import ToyAdapter
 from sessionmgr.testing.toy.frames import (
@@ -114,7 +114,7 @@ async def test_a_cancel_is_an_interrupt_and_the_agent_is_read_to_its_end(
         run.cancel("changed my mind")
         sdk.open_gate("at work")
         result = await run.result()
-        assert (result.status, result.reason) == (RunStatus.CANCELLED, Reason.USER)
+        assert (result.status, result.reason) == (RunStatus.CANCELLED, EndReason.USER)
         assert result.text == "half of it"
         assert not sdk.connections[0].is_closed
 
@@ -333,7 +333,7 @@ async def test_a_silent_agent_is_not_used_again(autojump_clock: MockClock) -> No
     sdk: Mock = MockSdk(script)
     async with stage(sdk, model=100.0) as session, session.start("hi") as run:
         result = await run.result()
-        assert (result.status, result.reason) == (RunStatus.TIMED_OUT, Reason.IDLE)
+        assert (result.status, result.reason) == (RunStatus.TIMED_OUT, EndReason.IDLE)
         await trio.testing.wait_all_tasks_blocked()
         assert sdk.connections[0].is_closed
 

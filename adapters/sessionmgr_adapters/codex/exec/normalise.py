@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sessionmgr.model import ProviderSessionUpdated, TokenUsageUpdated, Usage
-from sessionmgr.model.ledger import UsageLedger, UsageReport
+from sessionmgr.model.usage_ledger import UsageLedger, UsageReport
 from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.failures import failure_of_end
 from sessionmgr_adapters.codex.normalise import normalise as of_turn, started, usage_of

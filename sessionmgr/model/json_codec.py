@@ -32,38 +32,38 @@ _SMALLEST: Final = -(1 << 63)
 _LARGEST: Final = (1 << 64) - 1
 
 
-class Untyped(msgspec.Struct, frozen=True):
+class UntypedJson(msgspec.Struct, frozen=True):
     """JSON that is not of the type which was expected."""
 
     value: Json
     why: str
 
 
-class Unreadable(msgspec.Struct, frozen=True):
+class UnreadableJson(msgspec.Struct, frozen=True):
     """Bytes that are no JSON, however kindly read."""
 
     text: str
     why: str
 
 
-def parse_json(data: bytes | bytearray | str) -> Json | Unreadable:
+def parse_json(data: bytes | bytearray | str) -> Json | UnreadableJson:
     """Read `data`, as strictly as it can be read and as leniently as it must be."""
     try:
         found: Json = _decode(data)
     except _REFUSED as error:
-        return _parse_kindly(data, str(error))
+        return _parse_leniently(data, str(error))
     return found
 
 
 def parse_typed(
     data: bytes | bytearray, decoder: msgspec.json.Decoder[T]
-) -> T | Untyped | Unreadable:
+) -> T | UntypedJson | UnreadableJson:
     """Read `data` with `decoder`; JSON that is not of its type comes untyped."""
     try:
         return decoder.decode(data)
     except _REFUSED as error:
         found = parse_json(data)
-        return found if isinstance(found, Unreadable) else Untyped(found, str(error))
+        return found if isinstance(found, UnreadableJson) else UntypedJson(found, str(error))
 
 
 def encode_json(value: Json | msgspec.Struct) -> bytes:
@@ -74,12 +74,12 @@ def encode_json(value: Json | msgspec.Struct) -> bytes:
         return _encode(_clean(msgspec.to_builtins(value)))
 
 
-def _parse_kindly(data: bytes | bytearray | str, why: str) -> Json | Unreadable:
+def _parse_leniently(data: bytes | bytearray | str, why: str) -> Json | UnreadableJson:
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     try:
         return _clean(json.loads(text.removeprefix("\ufeff"), strict=False))
     except (ValueError, RecursionError):
-        return Unreadable(_without_surrogates(text), why)
+        return UnreadableJson(_without_surrogates(text), why)
 
 
 def _without_surrogates(text: str) -> str:

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class _Value(Protocol[T]):
+class _AsyncValueProtocol(Protocol[T]):
     value: T
 
     async def wait_value(self, predicate: Callable[[T], bool]) -> T: ...
 
 
-class _Repeated(Protocol):
+class _RepeatedEventProtocol(Protocol):
     def set(self) -> None: ...
 
     async def wait(self) -> None: ...

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
-from sessionmgr.model import Unreadable, Untyped, encode_json, parse_json, parse_typed
+from sessionmgr.model import UnreadableJson, UntypedJson, encode_json, parse_json, parse_typed
 from sessionmgr.testing.strategies import json_values
 
 
@@ -42,7 +42,7 @@ def test_strange_but_readable(data: bytes | str, value: object) -> None:
 )
 def test_what_is_no_json_comes_back_as_text_with_a_reason(data: bytes) -> None:
     found = parse_json(data)
-    assert isinstance(found, Unreadable)
+    assert isinstance(found, UnreadableJson)
     assert found.text == data.decode(errors="replace")
     assert found.why
 
@@ -50,7 +50,7 @@ def test_what_is_no_json_comes_back_as_text_with_a_reason(data: bytes) -> None:
 @given(st.binary() | st.text().map(str.encode))
 def test_reading_never_raises(data: bytes) -> None:
     found = parse_json(data)
-    assert isinstance(found, Unreadable) or json.loads(encode_json(found)) == found
+    assert isinstance(found, UnreadableJson) or json.loads(encode_json(found)) == found
 
 
 @given(json_values())
@@ -61,14 +61,14 @@ def test_what_is_written_is_read_as_it_was(value: object) -> None:
 def test_the_ladder_goes_from_typed_to_plain_to_text() -> None:
     assert parse_typed(b'{"x":1}', DECODER) == Point(1)
     other = parse_typed(b'{"x":"one"}', DECODER)
-    assert isinstance(other, Untyped)
+    assert isinstance(other, UntypedJson)
     assert other.value == {"x": "one"}
     assert "x" in other.why
     halved = parse_typed(b'{"x":"\\ud800"}', DECODER)
-    assert isinstance(halved, Untyped)
+    assert isinstance(halved, UntypedJson)
     assert halved.value == {"x": "\N{REPLACEMENT CHARACTER}"}
     torn = parse_typed(b"{", DECODER)
-    assert isinstance(torn, Unreadable)
+    assert isinstance(torn, UnreadableJson)
 
 
 @pytest.mark.parametrize(

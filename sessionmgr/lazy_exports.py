@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Final
 
 
-def lazily(
+def lazy_exports(
     package: str, public: Mapping[str, Collection[str]], inner: Collection[str] = ()
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return a package's `__getattr__` and `__dir__`, by which names are there when asked for.
@@ -86,4 +86,4 @@ PACKAGES: Final = frozenset(
         "wire",
     }
 )
-__getattr__, __dir__ = lazily("sessionmgr", PUBLIC, PACKAGES)
+__getattr__, __dir__ = lazy_exports("sessionmgr", PUBLIC, PACKAGES)

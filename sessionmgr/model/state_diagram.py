@@ -12,7 +12,7 @@ State = TypeVar("State", bound=StrEnum)
 Step = TypeVar("Step", bound=StrEnum)
 
 
-def mermaid(transitions: Mapping[State, Mapping[Step, State]]) -> str:
+def mermaid_diagram(transitions: Mapping[State, Mapping[Step, State]]) -> str:
     """Return the diagram of a table: its first state is initial; those without steps are final."""
     lines = ["stateDiagram-v2", f"    [*] --> {next(iter(transitions))}"]
     for state, steps in transitions.items():

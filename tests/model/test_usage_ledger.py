@@ -7,7 +7,7 @@ import msgspec
 from hypothesis import given, strategies as st
 
 from sessionmgr.model import Cost, Provenance, Usage, UsageLedger, UsageReport, total_cost
-from sessionmgr.model.ledger import COUNTERS
+from sessionmgr.model.usage_ledger import COUNTERS
 
 STEPS = st.lists(st.integers(0, 1000), min_size=1, max_size=12)
 

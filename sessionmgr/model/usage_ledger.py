@@ -35,22 +35,22 @@ class UsageReport(Value, frozen=True, kw_only=True, gc=False):
     provenance: Provenance = Provenance.UNKNOWN
 
 
-class Meter(Value, frozen=True, kw_only=True, gc=False):
+class UsageMeter(Value, frozen=True, kw_only=True, gc=False):
     """One counter: the last reading that was booked, and a lower one nobody can explain yet."""
 
     booked: float = 0
     doubtful: float | None = None
 
-    def read(self, reading: float) -> tuple[Meter, float]:
+    def advance(self, reading: float) -> tuple[UsageMeter, float]:
         """Return the meter after `reading`, and what that adds."""
         if reading >= self.booked:
-            return Meter(booked=reading), reading - self.booked
+            return UsageMeter(booked=reading), reading - self.booked
         if self.doubtful is not None and reading > self.doubtful:
-            return Meter(booked=reading), reading  # it counts anew
-        return Meter(booked=self.booked, doubtful=reading), 0
+            return UsageMeter(booked=reading), reading  # it counts anew
+        return UsageMeter(booked=self.booked, doubtful=reading), 0
 
 
-class Booking(Value, frozen=True, kw_only=True, gc=False):
+class UsageBooking(Value, frozen=True, kw_only=True, gc=False):
     """What one report adds, and the total so far."""
 
     usage: Usage
@@ -64,9 +64,11 @@ class UsageLedger(Value, frozen=True, kw_only=True):
 
     total: Usage = NOTHING_USED
     cost: Cost = NOTHING_SAID
-    meters: dict[str, dict[str, Meter]] = msgspec.field(default_factory=dict[str, dict[str, Meter]])
+    meters: dict[str, dict[str, UsageMeter]] = msgspec.field(
+        default_factory=dict[str, dict[str, UsageMeter]]
+    )
 
-    def book(self, report: UsageReport) -> tuple[UsageLedger, Booking]:
+    def book(self, report: UsageReport) -> tuple[UsageLedger, UsageBooking]:
         """Return the ledger with what `report` adds, and that."""
         meters = self.meters
         usage, usd = report.usage, report.usd
@@ -83,16 +85,16 @@ class UsageLedger(Value, frozen=True, kw_only=True):
             booked = Cost(usd=usd, provenance=provenance)
             cost = booked if cost == NOTHING_SAID else cost + booked
         ledger = UsageLedger(total=total, cost=cost, meters=meters)
-        return ledger, Booking(usage=usage, usd=usd, provenance=provenance, total=total)
+        return ledger, UsageBooking(usage=usage, usd=usd, provenance=provenance, total=total)
 
 
 def _read_all(
-    meters: dict[str, Meter], usage: Usage, usd: float | None
-) -> tuple[dict[str, Meter], dict[str, float]]:
+    meters: dict[str, UsageMeter], usage: Usage, usd: float | None
+) -> tuple[dict[str, UsageMeter], dict[str, float]]:
     readings: dict[str, float] = msgspec.structs.asdict(usage)
     if usd is not None:
         readings["usd"] = usd
     read, added = dict(meters), dict[str, float]()
     for name, reading in readings.items():
-        read[name], added[name] = meters.get(name, Meter()).read(reading)
+        read[name], added[name] = meters.get(name, UsageMeter()).advance(reading)
     return read, added

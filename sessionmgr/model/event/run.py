@@ -8,10 +8,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from sessionmgr.model.capability import Negotiation
-from sessionmgr.model.end import Reason
 from sessionmgr.model.event.envelope import Event
 from sessionmgr.model.failure import Failure
-from sessionmgr.model.json import Json
+from sessionmgr.model.json_codec import Json
+from sessionmgr.model.outcome import EndReason
 from sessionmgr.model.permission import Permission
 from sessionmgr.model.usage import Cost, Usage
 
@@ -106,7 +106,7 @@ class RunEnded(Event, frozen=True, kw_only=True):
     """The provider's reason for the end."""
     failure: Failure | None = None
     """The failure, unless the run completed."""
-    reason: Reason | None = None
+    reason: EndReason | None = None
     """Why the run ended, if the provider did not end it."""
     detail: str | None = None
     """Further explanation of `reason`."""

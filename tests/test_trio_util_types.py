@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from sessionmgr.waiting import AsyncValue, RepeatedEvent, move_on_when
+from sessionmgr.trio_util_types import AsyncValue, RepeatedEvent, move_on_when
 
 
 async def test_a_block_is_cancelled_when_what_it_waits_for_has_come(

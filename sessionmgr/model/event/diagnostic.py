@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from sessionmgr.model.event.envelope import Event
 from sessionmgr.model.failure import Failure
-from sessionmgr.model.json import Json
+from sessionmgr.model.json_codec import Json
 
 
 class StallSuspected(Event, frozen=True, kw_only=True):

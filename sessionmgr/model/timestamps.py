@@ -5,31 +5,31 @@ from functools import lru_cache
 from math import floor
 
 
-def written(seconds: float) -> str:
+def format_timestamp(seconds: float) -> str:
     """Write a moment, given in seconds since 1970."""
     second = floor(seconds)
     milliseconds = round((seconds - second) * 1_000_000) // 1000  # as `datetime` has it
     second, millisecond = divmod(second * 1000 + milliseconds, 1000)
-    return f"{_to_the_second(second)}.{millisecond:03}Z"
+    return f"{_format_second(second)}.{millisecond:03}Z"
 
 
 @lru_cache(maxsize=2)
-def _to_the_second(second: int) -> str:
+def _format_second(second: int) -> str:
     # What happens, happens many times a second, and the calendar is most of the work.
     return datetime.fromtimestamp(second, UTC).isoformat()[:-6]
 
 
-def told(seconds: float | None) -> str | None:
+def format_optional_timestamp(seconds: float | None) -> str | None:
     """Write a moment that somebody else has told, if it is one that can be written."""
     if seconds is None:
         return None
     try:
-        return written(seconds)
+        return format_timestamp(seconds)
     except (ValueError, OverflowError, OSError):
         return None
 
 
-def read(moment: str) -> float:
+def parse_timestamp(moment: str) -> float:
     """Return the seconds since 1970 of a written moment.
 
     Raises:
@@ -41,11 +41,11 @@ def read(moment: str) -> float:
     return when.timestamp()
 
 
-def between(earlier: str | None, later: str | None) -> float | None:
+def seconds_between(earlier: str | None, later: str | None) -> float | None:
     """Return the seconds between two written moments, if both are known and readable."""
     if earlier is None or later is None:
         return None
     try:
-        return round(read(later) - read(earlier), 3)
+        return round(parse_timestamp(later) - parse_timestamp(earlier), 3)
     except ValueError:
         return None

@@ -10,7 +10,7 @@ from sessionmgr.model.event.codec import KnownEvent
 from sessionmgr.model.run import RunResult
 
 if TYPE_CHECKING:
-    from sessionmgr.model.json import Json
+    from sessionmgr.model.json_codec import Json
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 

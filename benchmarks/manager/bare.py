@@ -8,8 +8,8 @@ from statistics import median
 from typing import Final
 
 from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
-from benchmarks.wire.frame import LENGTH, line_of
-from benchmarks.wire.ours import EVENTS
+from benchmarks.wire.measured_frame import LENGTH, line_of
+from benchmarks.wire.sessionmgr_pipe import EVENTS
 from sessionmgr.model import MessageStreamed, encode_event
 
 BATCH: Final = 256

@@ -1,6 +1,6 @@
 """The adapter that is measured: it reads Claude's frames and tells them as our events.
 
-The frames are those of `benchmarks.wire.frame`; the prompt is the file that a child sends. Nothing
+The frames are those of `benchmarks.wire.measured_frame`; the prompt is the file that a child sends. Nothing
 of Claude is in it but the shape of a streamed piece of text, which is nearly all that it sends.
 """
 
@@ -10,25 +10,31 @@ from typing import ClassVar, Final, cast
 
 import trio
 
-from benchmarks.wire.frame import BlockDelta, Frame, StreamEvent, TextDelta, ThinkingDelta
-from benchmarks.wire.ours import DECODER
+from benchmarks.wire.measured_frame import (
+    Frame,
+    MeasuredBlockDelta,
+    MeasuredStreamEvent,
+    MeasuredTextDelta,
+    MeasuredThinkingDelta,
+)
+from benchmarks.wire.sessionmgr_pipe import DECODER
 from sessionmgr.adapter import NATIVE, Capabilities, ProviderAdapter, RunContext
 from sessionmgr.model import Event, MessageStreamed, ReasoningStreamed, RunStarted, TurnCompleted
 from sessionmgr.process.pump import Pump
-from sessionmgr.wire.lines import Line, NoFrame, read_frames
+from sessionmgr.wire.lines import Line, NoFrame, decode_frames
 
 CAT: Final = ("cat",)
 
 
 def normalised(frame: Frame | NoFrame) -> Event | None:
     """Return the event that a frame is; None if it says nothing that anybody needs."""
-    if isinstance(frame, StreamEvent):
+    if isinstance(frame, MeasuredStreamEvent):
         event = frame.event
-        if isinstance(event, BlockDelta):
+        if isinstance(event, MeasuredBlockDelta):
             delta = event.delta
-            if isinstance(delta, TextDelta):
+            if isinstance(delta, MeasuredTextDelta):
                 return MessageStreamed(delta=delta.text)
-            assert isinstance(delta, ThinkingDelta)
+            assert isinstance(delta, MeasuredThinkingDelta)
             return ReasoningStreamed(delta=delta.thinking)
         return None
     return TurnCompleted() if not isinstance(frame, NoFrame) else None
@@ -36,7 +42,7 @@ def normalised(frame: Frame | NoFrame) -> Event | None:
 
 def events_of(lines: Sequence[Line]) -> list[Event]:
     """Decode what one read brought."""
-    frames = read_frames(lines, DECODER)
+    frames = decode_frames(lines, DECODER)
     return [event for frame in frames if (event := normalised(frame)) is not None]
 
 

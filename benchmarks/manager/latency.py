@@ -13,7 +13,7 @@ import trio
 from benchmarks.effort import Effort, Figures
 from benchmarks.manager.claude import events_of, tell
 from benchmarks.manager.whole import managed
-from benchmarks.wire.frame import MEBI, line_of
+from benchmarks.wire.measured_frame import MEBI, line_of
 from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.model import MessageStreamed, RunStarted, encode_events, stamp
 from sessionmgr.wire.lines import LineDecoder

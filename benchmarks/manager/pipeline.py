@@ -8,8 +8,8 @@ import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch
 from benchmarks.manager.claude import CAT, tell
-from benchmarks.wire.frame import written
-from benchmarks.wire.ours import EVENTS
+from benchmarks.wire.measured_frame import written
+from benchmarks.wire.sessionmgr_pipe import EVENTS
 from sessionmgr.adapter import RunContext, RunSpec
 from sessionmgr.manager import Clocks
 from sessionmgr.manager.inbox import Arrived, Inbox, Urgency

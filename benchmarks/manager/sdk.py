@@ -15,8 +15,8 @@ from subprocess import PIPE
 from typing import Any, Final, Protocol, Self, cast
 
 from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
-from benchmarks.wire.frame import Streamed, written
-from benchmarks.wire.ours import EVENTS
+from benchmarks.wire.measured_frame import ConsumerDelta, written
+from benchmarks.wire.sessionmgr_pipe import EVENTS
 
 ROOM: Final = 100
 
@@ -111,9 +111,9 @@ async def _received(  # noqa: ASYNC900  # so it is done there
         yield frame
 
 
-def _normalised(frame: dict[str, Any]) -> Streamed | None:
+def _normalised(frame: dict[str, Any]) -> ConsumerDelta | None:
     if frame["type"] == "stream_event":
         event = frame["event"]
         if event["type"] == "content_block_delta" and event["delta"]["type"] == "text_delta":
-            return Streamed(frame["session_id"], event["delta"]["text"])
+            return ConsumerDelta(frame["session_id"], event["delta"]["text"])
     return None

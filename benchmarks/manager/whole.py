@@ -11,8 +11,8 @@ import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch
 from benchmarks.manager.claude import ClaudeLike
-from benchmarks.wire.frame import written
-from benchmarks.wire.ours import EVENTS
+from benchmarks.wire.measured_frame import written
+from benchmarks.wire.sessionmgr_pipe import EVENTS
 from sessionmgr.adapter import ProviderAdapter
 from sessionmgr.manager import Manager, open_manager
 from sessionmgr.model import TERMINAL_TYPES, RunStatus

@@ -15,9 +15,9 @@ from typing import Any, Final, cast
 
 from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
 from benchmarks.shipped.frames import DIALECTS, Normalise
-from benchmarks.wire.frame import Streamed
-from benchmarks.wire.ours import EVENTS, chunks_of
-from benchmarks.wire.rivals import by_line
+from benchmarks.wire.alternatives import by_line
+from benchmarks.wire.measured_frame import ConsumerDelta
+from benchmarks.wire.sessionmgr_pipe import EVENTS, chunks_of
 from sessionmgr.model import Event, stamp
 from sessionmgr.model.event import encode_events
 from sessionmgr.store.sqlite.connection import Options, open_writer
@@ -91,7 +91,7 @@ def _insert(options: Options, events: list[Event], watch: Stopwatch) -> None:
 
 def readline_json(effort: Effort, dialect: int) -> Figures:
     """`readline`, `json.loads`, a `Queue` to the consumer, who takes pieces and whole messages."""
-    decode: Callable[[dict[str, Any]], Streamed | None] = (_of_claude, _of_codex)[dialect]
+    decode: Callable[[dict[str, Any]], ConsumerDelta | None] = (_of_claude, _of_codex)[dialect]
     return asyncio.run(
         by_line(
             effort,
@@ -101,19 +101,19 @@ def readline_json(effort: Effort, dialect: int) -> Figures:
     )
 
 
-def _of_claude(frame: dict[str, Any]) -> Streamed | None:
+def _of_claude(frame: dict[str, Any]) -> ConsumerDelta | None:
     if frame["type"] == "stream_event":
         event = frame["event"]
         if event["type"] == "content_block_delta" and event["delta"]["type"] == "text_delta":
-            return Streamed(frame["session_id"], event["delta"]["text"])
+            return ConsumerDelta(frame["session_id"], event["delta"]["text"])
         return None
-    return Streamed(frame["session_id"], frame["message"]["content"][0]["text"])
+    return ConsumerDelta(frame["session_id"], frame["message"]["content"][0]["text"])
 
 
-def _of_codex(frame: dict[str, Any]) -> Streamed | None:
+def _of_codex(frame: dict[str, Any]) -> ConsumerDelta | None:
     method, params = frame["method"], frame["params"]
     if method == "item/agentMessage/delta":
-        return Streamed(params["threadId"], params["delta"])
+        return ConsumerDelta(params["threadId"], params["delta"])
     if method == "item/completed":
-        return Streamed(params["threadId"], params["item"]["text"])
+        return ConsumerDelta(params["threadId"], params["item"]["text"])
     return None

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from benchmarks.shipped import transcript
-from benchmarks.wire.frame import in_a_file
+from benchmarks.wire.measured_frame import in_a_file
 from sessionmgr.model import Event, MessageReceived, MessageStreamed
 
 Normalise: TypeAlias = Callable[[bytes], Event | None]

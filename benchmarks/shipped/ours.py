@@ -16,7 +16,7 @@ from benchmarks.manager.pipeline import take_all
 from benchmarks.manager.whole import SUBSCRIBERS, follow_text
 from benchmarks.shipped import player
 from benchmarks.shipped.frames import DIALECTS, Dialect
-from benchmarks.wire.ours import EVENTS
+from benchmarks.wire.sessionmgr_pipe import EVENTS
 from sessionmgr.adapter import ProviderAdapter, RunContext
 from sessionmgr.manager import Manager, RunHandle, SessionHandle, open_manager
 from sessionmgr.manager.inbox import Arrived, Inbox

@@ -8,7 +8,7 @@ from typing import Final
 from benchmarks.contestant import Contestant
 from benchmarks.goal import Goal, Ratio, figure
 from benchmarks.suite import Suite
-from benchmarks.wire.frame import MEBI
+from benchmarks.wire.measured_frame import MEBI
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +31,20 @@ class Node:
 NODE: Final = Node(Path(__file__).with_name("readline.mjs"))
 
 CONTESTANTS: Final = (
-    Contestant("ours.pipe", "benchmarks.wire.ours:pipe"),
-    Contestant("bare.limit", "benchmarks.wire.bare:limit"),
-    Contestant("asyncio.readline_json", "benchmarks.wire.rivals:readline_json"),
+    Contestant("ours.pipe", "benchmarks.wire.sessionmgr_pipe:pipe"),
+    Contestant("bare.limit", "benchmarks.wire.plain_loop:limit"),
+    Contestant("asyncio.readline_json", "benchmarks.wire.alternatives:readline_json"),
     Contestant("node.readline", "lines", runtime=NODE),
     Contestant("node.chunks", "chunks", runtime=NODE),
-    Contestant("asyncio.readline_msgspec", "benchmarks.wire.rivals:readline_msgspec"),
-    Contestant("asyncio.batches", "benchmarks.wire.rivals:batches_msgspec"),
-    Contestant("ours.line_by_line", "benchmarks.wire.ours:line_by_line"),
-    Contestant("ours.framer", "benchmarks.wire.ours:framer"),
-    Contestant("bare.split", "benchmarks.wire.bare:split"),
+    Contestant("asyncio.readline_msgspec", "benchmarks.wire.alternatives:readline_msgspec"),
+    Contestant("asyncio.batches", "benchmarks.wire.alternatives:batches_msgspec"),
+    Contestant("ours.line_by_line", "benchmarks.wire.sessionmgr_pipe:line_by_line"),
+    Contestant("ours.framer", "benchmarks.wire.sessionmgr_pipe:framer"),
+    Contestant("bare.split", "benchmarks.wire.plain_loop:split"),
     *(
-        Contestant(f"ours.long_line_{name}", "benchmarks.wire.ours:long_line", (str(size),))
+        Contestant(
+            f"ours.long_line_{name}", "benchmarks.wire.sessionmgr_pipe:long_line", (str(size),)
+        )
         for name, size in (("10", 10_000_000), ("40", 40_000_000), ("64", 64 * MEBI))
     ),
 )

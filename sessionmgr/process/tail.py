@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sessionmgr.wire.escape import without_escapes
+from sessionmgr.wire.terminal_escapes import strip_escapes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ class Tail:
         kept = bytes(self._held[-most:])
         if self.bytes_seen > len(kept):
             kept = _from_a_character(kept)
-        return without_escapes(kept).decode(errors="replace")
+        return strip_escapes(kept).decode(errors="replace")
 
     def short(self, most: int = SHORT) -> str:
         """Return the end of it in at most `most` characters, from the start of a line if it can be.

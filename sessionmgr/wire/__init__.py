@@ -1,51 +1,51 @@
 """Bytes to frames and back: lines, JSON-RPC, server-sent events. No I/O."""
 
 from sessionmgr.wire.json_rpc import (
-    Decoded as Decoded,
-    ErrorResponse as ErrorResponse,
-    Id as Id,
-    Message as Message,
-    Notification as Notification,
-    Request as Request,
-    Response as Response,
+    DecodedRpc as DecodedRpc,
+    RpcErrorResponse as RpcErrorResponse,
+    RpcId as RpcId,
+    RpcMessage as RpcMessage,
+    RpcNotification as RpcNotification,
+    RpcRequest as RpcRequest,
+    RpcResponse as RpcResponse,
 )
 from sessionmgr.wire.lines import (
     Line as Line,
     LineDecoder as LineDecoder,
     NoFrame as NoFrame,
-    Untyped as Untyped,
-    read_frames as read_frames,
+    UntypedFrame as UntypedFrame,
+    decode_frames as decode_frames,
 )
 from sessionmgr.wire.noise import (
-    Malformed as Malformed,
-    Noise as Noise,
-    unwrapped as unwrapped,
+    MalformedFrame as MalformedFrame,
+    NoiseLine as NoiseLine,
+    strip_wrapping as strip_wrapping,
 )
-from sessionmgr.wire.oversized import Oversized as Oversized
+from sessionmgr.wire.oversized import OversizedFrame as OversizedFrame
 from sessionmgr.wire.sse import (
-    EventDecoder as EventDecoder,
+    IncompleteEvent as IncompleteEvent,
     ServerEvent as ServerEvent,
-    Unfinished as Unfinished,
+    ServerEventDecoder as ServerEventDecoder,
 )
 
 __all__ = [
-    "Decoded",
-    "ErrorResponse",
-    "EventDecoder",
-    "Id",
+    "DecodedRpc",
+    "IncompleteEvent",
     "Line",
     "LineDecoder",
-    "Malformed",
-    "Message",
+    "MalformedFrame",
     "NoFrame",
-    "Noise",
-    "Notification",
-    "Oversized",
-    "Request",
-    "Response",
+    "NoiseLine",
+    "OversizedFrame",
+    "RpcErrorResponse",
+    "RpcId",
+    "RpcMessage",
+    "RpcNotification",
+    "RpcRequest",
+    "RpcResponse",
     "ServerEvent",
-    "Unfinished",
-    "Untyped",
-    "read_frames",
-    "unwrapped",
+    "ServerEventDecoder",
+    "UntypedFrame",
+    "decode_frames",
+    "strip_wrapping",
 ]

@@ -18,24 +18,24 @@ import msgspec
 
 from sessionmgr.model.json_codec import UnreadableJson, encode_json, parse_json
 from sessionmgr.wire.lines import Line
-from sessionmgr.wire.noise import Malformed, Noise, unwrapped
-from sessionmgr.wire.oversized import Oversized
+from sessionmgr.wire.noise import MalformedFrame, NoiseLine, strip_wrapping
+from sessionmgr.wire.oversized import OversizedFrame
 
 T = TypeVar("T")
 
-Id: TypeAlias = int | str
+RpcId: TypeAlias = int | str
 
 
-class Request(msgspec.Struct, frozen=True, gc=False):
+class RpcRequest(msgspec.Struct, frozen=True, gc=False):
     """A question, which wants an answer of the same id."""
 
-    id: Id | None
+    id: RpcId | None
     method: str
     params: bytes = b""
     """JSON; empty if there are none."""
 
 
-class Notification(msgspec.Struct, frozen=True, gc=False):
+class RpcNotification(msgspec.Struct, frozen=True, gc=False):
     """A statement: nobody waits for an answer."""
 
     method: str
@@ -43,18 +43,18 @@ class Notification(msgspec.Struct, frozen=True, gc=False):
     """JSON; empty if there are none."""
 
 
-class Response(msgspec.Struct, frozen=True, gc=False):
+class RpcResponse(msgspec.Struct, frozen=True, gc=False):
     """The answer to a request."""
 
-    id: Id | None
+    id: RpcId | None
     result: bytes
     """JSON."""
 
 
-class ErrorResponse(msgspec.Struct, frozen=True, gc=False):
+class RpcErrorResponse(msgspec.Struct, frozen=True, gc=False):
     """A request was refused or failed. Without an id: some line of ours could not be read."""
 
-    id: Id | None
+    id: RpcId | None
     code: int | None
     """None if what was sent as an error is not one that JSON-RPC knows; `data` is all of it."""
     message: str
@@ -62,60 +62,60 @@ class ErrorResponse(msgspec.Struct, frozen=True, gc=False):
     """JSON; empty if there is none."""
 
 
-Message: TypeAlias = Request | Notification | Response | ErrorResponse
-Decoded: TypeAlias = Message | Malformed | Noise | Oversized
+RpcMessage: TypeAlias = RpcRequest | RpcNotification | RpcResponse | RpcErrorResponse
+DecodedRpc: TypeAlias = RpcMessage | MalformedFrame | NoiseLine | OversizedFrame
 
 
-class _Envelope(msgspec.Struct, gc=False):
-    id: Id | msgspec.UnsetType | None = msgspec.UNSET
+class _RpcEnvelope(msgspec.Struct, gc=False):
+    id: RpcId | msgspec.UnsetType | None = msgspec.UNSET
     method: str | msgspec.UnsetType = msgspec.UNSET
     params: msgspec.Raw = msgspec.Raw()
     result: msgspec.Raw = msgspec.Raw()
     error: msgspec.Raw = msgspec.Raw()
 
 
-class _Error(msgspec.Struct, gc=False):
+class _RpcError(msgspec.Struct, gc=False):
     code: int
     message: str = ""
     data: msgspec.Raw = msgspec.Raw()
 
 
-_ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
+_ENVELOPE: Final = msgspec.json.Decoder(_RpcEnvelope)
 _BATCH: Final = msgspec.json.Decoder(list[msgspec.Raw])
-_ERROR: Final = msgspec.json.Decoder(_Error)
+_ERROR: Final = msgspec.json.Decoder(_RpcError)
 _REFUSALS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _INTERNAL_ERROR: Final = -32603
 
 
-def decode(line: Line) -> list[Decoded]:
+def decode_rpc(line: Line) -> list[DecodedRpc]:
     """Return what a line says: one message, or those of a batch, in their order."""
-    if isinstance(line, Oversized):
+    if isinstance(line, OversizedFrame):
         return [line]
     try:
         return [_message(_ENVELOPE.decode(line), line)]
     except _REFUSALS:
         pass
-    frame = unwrapped(line)
+    frame = strip_wrapping(line)
     if frame is None:
-        return [Noise(line)]
-    return _batch(frame) if frame.startswith(b"[") else [_one(frame)]
+        return [NoiseLine(line)]
+    return _decode_batch(frame) if frame.startswith(b"[") else [_decode_one(frame)]
 
 
-def _batch(frame: bytes) -> list[Decoded]:
+def _decode_batch(frame: bytes) -> list[DecodedRpc]:
     members = _read(_BATCH, frame)
-    if isinstance(members, Malformed):
+    if isinstance(members, MalformedFrame):
         return [members]
     if not members:
-        return [Malformed(frame, "a batch of nothing")]
-    return [_one(bytes(member)) for member in members]
+        return [MalformedFrame(frame, "a batch of nothing")]
+    return [_decode_one(bytes(member)) for member in members]
 
 
-def _one(frame: bytes) -> Message | Malformed:
+def _decode_one(frame: bytes) -> RpcMessage | MalformedFrame:
     envelope = _read(_ENVELOPE, frame)
-    return envelope if isinstance(envelope, Malformed) else _message(envelope, frame)
+    return envelope if isinstance(envelope, MalformedFrame) else _message(envelope, frame)
 
 
-def _read(decoder: msgspec.json.Decoder[T], frame: bytes) -> T | Malformed:
+def _read(decoder: msgspec.json.Decoder[T], frame: bytes) -> T | MalformedFrame:
     try:
         return decoder.decode(frame)
     except _REFUSALS as refusal:
@@ -123,48 +123,48 @@ def _read(decoder: msgspec.json.Decoder[T], frame: bytes) -> T | Malformed:
     # Bad UTF-8, half a surrogate pair, NaN: what a kinder reader understands is written anew.
     value = parse_json(frame)
     if isinstance(value, UnreadableJson):
-        return Malformed(frame, why)
+        return MalformedFrame(frame, why)
     try:
         return decoder.decode(encode_json(value))
     except _REFUSALS as refusal:
-        return Malformed(frame, str(refusal))
+        return MalformedFrame(frame, str(refusal))
 
 
-def _message(envelope: _Envelope, frame: bytes) -> Message | Malformed:
+def _message(envelope: _RpcEnvelope, frame: bytes) -> RpcMessage | MalformedFrame:
     if envelope.method is not msgspec.UNSET:
         params = bytes(envelope.params)
         if envelope.id is msgspec.UNSET:
-            return Notification(envelope.method, params)
-        return Request(envelope.id, envelope.method, params)
+            return RpcNotification(envelope.method, params)
+        return RpcRequest(envelope.id, envelope.method, params)
     id_ = None if envelope.id is msgspec.UNSET else envelope.id
     error = bytes(envelope.error)
     if error not in (b"", b"null"):
         return _error_response(id_, error)
     result = bytes(envelope.result)
     if not result:
-        return Malformed(frame, "neither a method nor a result nor an error")
-    return Response(id_, result)
+        return MalformedFrame(frame, "neither a method nor a result nor an error")
+    return RpcResponse(id_, result)
 
 
-def _error_response(id_: Id | None, error: bytes) -> ErrorResponse:
+def _error_response(id_: RpcId | None, error: bytes) -> RpcErrorResponse:
     try:
         known = _ERROR.decode(error)
     except _REFUSALS:
-        return ErrorResponse(id_, None, "an error of unknown shape", error)
-    return ErrorResponse(id_, known.code, known.message, bytes(known.data))
+        return RpcErrorResponse(id_, None, "an error of unknown shape", error)
+    return RpcErrorResponse(id_, known.code, known.message, bytes(known.data))
 
 
-def encode(message: Message, *, version: bool = True) -> bytes:
+def encode_rpc(message: RpcMessage, *, version: bool = True) -> bytes:
     """Return the line that says it, with its newline; Codex wants it without the version."""
     members: dict[str, bytes] = {"jsonrpc": b'"2.0"'} if version else {}
     match message:
-        case Request(id=id_, method=method, params=params):
+        case RpcRequest(id=id_, method=method, params=params):
             members |= {"id": encode_json(id_), "method": encode_json(method), "params": params}
-        case Notification(method=method, params=params):
+        case RpcNotification(method=method, params=params):
             members |= {"method": encode_json(method), "params": params}
-        case Response(id=id_, result=result):
+        case RpcResponse(id=id_, result=result):
             members |= {"id": encode_json(id_), "result": result}
-        case ErrorResponse(id=id_, code=code, message=text, data=data):
+        case RpcErrorResponse(id=id_, code=code, message=text, data=data):
             known = encode_json(_INTERNAL_ERROR if code is None else code)
             error = _object({"code": known, "message": encode_json(text), "data": data})
             members |= {"id": encode_json(id_), "error": error}

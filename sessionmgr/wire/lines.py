@@ -17,23 +17,23 @@ from typing import Final, TypeAlias, TypeVar, cast
 import msgspec
 
 from sessionmgr.model.json_codec import Json, UnreadableJson, encode_json, parse_json
-from sessionmgr.wire.noise import Malformed, Noise, unwrapped
-from sessionmgr.wire.oversized import HEAD, LIMIT, Oversized
+from sessionmgr.wire.noise import MalformedFrame, NoiseLine, strip_wrapping
+from sessionmgr.wire.oversized import HEAD, LIMIT, OversizedFrame
 
 T = TypeVar("T")
 
-Line: TypeAlias = bytes | Oversized
+Line: TypeAlias = bytes | OversizedFrame
 """A line without its newline, or what is left of one that was too long."""
 
 
-class Untyped(msgspec.Struct, frozen=True):
+class UntypedFrame(msgspec.Struct, frozen=True):
     """Well-formed JSON of another type than was asked for: a new frame, or a changed one."""
 
     value: Json
     why: str
 
 
-NoFrame: TypeAlias = Untyped | Malformed | Noise | Oversized
+NoFrame: TypeAlias = UntypedFrame | MalformedFrame | NoiseLine | OversizedFrame
 """A line that is no frame of a known type."""
 
 _REFUSALS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -60,13 +60,13 @@ class LineDecoder:
         rest = lines.pop()
         first: Line | None = None
         if lines and self._seen:
-            self._hold(lines.pop(0))
+            self._buffer(lines.pop(0))
             first = self._end()
         if len(data) > self._limit:
-            found = self._judged(lines)
+            found = self._classify_all(lines)
         else:
             found = self._whole(lines, carriage_returns=b"\r" in data)
-        self._hold(rest)
+        self._buffer(rest)
         return found if first is None else [first, *found]
 
     def close(self) -> Sequence[Line]:
@@ -74,7 +74,7 @@ class LineDecoder:
         last = self._end()
         return [] if last is None else [last]
 
-    def _hold(self, piece: bytes) -> None:
+    def _buffer(self, piece: bytes) -> None:
         before, self._seen = self._seen, self._seen + len(piece)
         if self._seen <= self._limit:
             self._held += piece
@@ -87,15 +87,15 @@ class LineDecoder:
     def _end(self) -> Line | None:
         held, seen = bytes(self._held), self._seen
         self._held, self._seen = bytearray(), 0
-        return self._judge(held, seen)
+        return self._classify(held, seen)
 
-    def _judged(self, lines: list[bytes]) -> Sequence[Line]:
-        judged = (self._judge(line, len(line)) for line in lines)
+    def _classify_all(self, lines: list[bytes]) -> Sequence[Line]:
+        judged = (self._classify(line, len(line)) for line in lines)
         return [line for line in judged if line is not None]
 
-    def _judge(self, line: bytes, seen: int) -> Line | None:
+    def _classify(self, line: bytes, seen: int) -> Line | None:
         if seen > self._limit:
-            return Oversized(seen, line[: min(HEAD, self._limit)])
+            return OversizedFrame(seen, line[: min(HEAD, self._limit)])
         line = line.removesuffix(b"\r")
         return line if line.strip() else None
 
@@ -109,10 +109,10 @@ class LineDecoder:
         return lines
 
 
-def read_frames(
+def decode_frames(
     lines: Sequence[Line],
     decoder: msgspec.json.Decoder[T],
-    mend: Callable[[Untyped], T | Untyped] | None = None,
+    mend: Callable[[UntypedFrame], T | UntypedFrame] | None = None,
 ) -> list[T | NoFrame]:
     """Return the frame of each line of a read; frames of the type cost no more than decoding.
 
@@ -124,32 +124,32 @@ def read_frames(
     except (*_REFUSALS, TypeError):
         frames: list[T | NoFrame] = []
         for line in lines:
-            frame = _read(line, decoder)
-            if mend is not None and isinstance(frame, Untyped):
+            frame = _decode_line(line, decoder)
+            if mend is not None and isinstance(frame, UntypedFrame):
                 frame = mend(frame)
             frames.append(frame)
         return frames
 
 
-def _read(line: Line, decoder: msgspec.json.Decoder[T]) -> T | NoFrame:
-    if isinstance(line, Oversized):
+def _decode_line(line: Line, decoder: msgspec.json.Decoder[T]) -> T | NoFrame:
+    if isinstance(line, OversizedFrame):
         return line
     try:
         return decoder.decode(line)
     except _REFUSALS:
-        return _read_tolerantly(line, decoder)
+        return _decode_leniently(line, decoder)
 
 
-def _read_tolerantly(
+def _decode_leniently(
     line: bytes, decoder: msgspec.json.Decoder[T]
-) -> T | Untyped | Malformed | Noise:
-    frame = unwrapped(line)
+) -> T | UntypedFrame | MalformedFrame | NoiseLine:
+    frame = strip_wrapping(line)
     if frame is None:
-        return Noise(line)
+        return NoiseLine(line)
     value = parse_json(frame)
     if isinstance(value, UnreadableJson):
-        return Malformed(frame, value.why)
+        return MalformedFrame(frame, value.why)
     try:
         return decoder.decode(encode_json(value))
     except _REFUSALS as refusal:
-        return Untyped(value, str(refusal))
+        return UntypedFrame(value, str(refusal))

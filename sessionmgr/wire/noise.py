@@ -15,26 +15,26 @@ from typing import Final
 
 import msgspec
 
-from sessionmgr.wire.escape import SEQUENCE, without_escapes
+from sessionmgr.wire.terminal_escapes import SEQUENCE, strip_escapes
 
 _WRAPPING: Final = rb"(?:\xef\xbb\xbf|\s|" + SEQUENCE + rb")*+"
 _FRAME_BEGINS: Final = _WRAPPING + rb'(?P<frame>\{|\[\s*(?:[\[{"\]]|$))'
 
 
-class Noise(msgspec.Struct, frozen=True, gc=False):
+class NoiseLine(msgspec.Struct, frozen=True, gc=False):
     """A line that was never meant to be a frame."""
 
     line: bytes
 
 
-class Malformed(msgspec.Struct, frozen=True, gc=False):
+class MalformedFrame(msgspec.Struct, frozen=True, gc=False):
     """A line that begins like a frame and is none, kept as it came."""
 
     line: bytes
     why: str
 
 
-def unwrapped(line: bytes) -> bytes | None:
+def strip_wrapping(line: bytes) -> bytes | None:
     """Return what on a line begins like a frame, without what is wrapped round it.
 
     None means that the line is noise. What comes back need not be well-formed.
@@ -45,4 +45,4 @@ def unwrapped(line: bytes) -> bytes | None:
     frame = line[found.start("frame") :]
     # JSON never holds a bare ESC: what begins with one stands behind the frame, or breaks it.
     inside, escape, behind = frame.partition(b"\x1b")
-    return (frame if without_escapes(escape + behind).strip() else inside).rstrip()
+    return (frame if strip_escapes(escape + behind).strip() else inside).rstrip()

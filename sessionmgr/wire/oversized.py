@@ -12,7 +12,7 @@ HEAD: Final = 1024
 """How much of an oversized frame is kept, so that one can tell what it was."""
 
 
-class Oversized(msgspec.Struct, frozen=True):
+class OversizedFrame(msgspec.Struct, frozen=True):
     """A frame that was skipped to its end, in the place where it would have stood."""
 
     bytes_seen: int

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from sessionmgr.wire.oversized import HEAD, LIMIT, Oversized
+from sessionmgr.wire.oversized import HEAD, LIMIT, OversizedFrame
 
 _MOST_DIGITS: Final = 15  # of a time to wait; nobody means more
 
@@ -27,17 +27,17 @@ class ServerEvent(msgspec.Struct, frozen=True, gc=False):
     """The last id that the server gave, with this event or before."""
 
 
-class Unfinished(msgspec.Struct, frozen=True, gc=False):
+class IncompleteEvent(msgspec.Struct, frozen=True, gc=False):
     """What had come of an event when the stream closed."""
 
     name: str
     data: bytes
 
 
-Found: TypeAlias = ServerEvent | Oversized
+SseItem: TypeAlias = ServerEvent | OversizedFrame
 
 
-class EventDecoder:
+class ServerEventDecoder:
     """Finds the events in a stream of bytes; where the bytes are cut does not matter.
 
     An event whose lines have more than `limit` bytes in all is skipped to its end and stands in
@@ -64,7 +64,7 @@ class EventDecoder:
         self.retry: int | None = None
         """After how many milliseconds the server wants it to; None if it did not say."""
 
-    def feed(self, data: bytes | bytearray) -> Sequence[Found]:
+    def feed(self, data: bytes | bytearray) -> Sequence[SseItem]:
         """Return the events that `data` completes, in their order."""
         data = self._after_mark(bytes(data))
         if self._after_cr and data:
@@ -75,30 +75,30 @@ class EventDecoder:
         self._after_cr = data.endswith(b"\r")
         lines = data.splitlines()
         rest = b"" if data.endswith((b"\n", b"\r")) else lines.pop()
-        found: list[Found] = []
+        found: list[SseItem] = []
         for line in lines:
-            self._hold(line)
+            self._buffer(line)
             event = self._end_line()
             if event is not None:
                 found.append(event)
-        self._hold(rest)
+        self._buffer(rest)
         return found
 
-    def close(self) -> Unfinished | Oversized | None:
+    def close(self) -> IncompleteEvent | OversizedFrame | None:
         """Return the event that the end of the stream has cut, if any: nothing more is to come."""
         if self._opening:  # too short for a byte order mark: text
-            self._hold(self._opening)
+            self._buffer(self._opening)
         self._opening = None
         if self._line_size:
             self._end_line()
         lines, size, head = self._lines, self._size, self._head
         self._lines, self._size, self._head = [], 0, None
         if head is not None:
-            return Oversized(size, head)
+            return OversizedFrame(size, head)
         if not lines:
             return None
         name, data = self._read(lines)
-        return Unfinished(name, data or b"")
+        return IncompleteEvent(name, data or b"")
 
     def _after_mark(self, data: bytes) -> bytes:
         """Return the bytes to decode now, without a byte order mark at the stream's start."""
@@ -111,7 +111,7 @@ class EventDecoder:
         self._opening = None
         return opening.removeprefix(codecs.BOM_UTF8)
 
-    def _hold(self, piece: bytes) -> None:
+    def _buffer(self, piece: bytes) -> None:
         began, self._line_size = self._line_size == 0, self._line_size + len(piece)
         if self._held.startswith(b":"):
             return
@@ -130,7 +130,7 @@ class EventDecoder:
         self._lines.clear()
         self._held.clear()
 
-    def _end_line(self) -> Found | None:
+    def _end_line(self) -> SseItem | None:
         line, size = bytes(self._held), self._line_size
         self._held, self._line_size = bytearray(), 0
         if size == 0:
@@ -139,11 +139,11 @@ class EventDecoder:
             self._lines.append(line)
         return None
 
-    def _end_event(self) -> Found | None:
+    def _end_event(self) -> SseItem | None:
         lines, size, head = self._lines, self._size, self._head
         self._lines, self._size, self._head = [], 0, None
         if head is not None:
-            return Oversized(size, head)
+            return OversizedFrame(size, head)
         name, data = self._read(lines)
         return None if data is None else ServerEvent(name, data, self.last_id)
 

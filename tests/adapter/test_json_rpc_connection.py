@@ -26,13 +26,13 @@ from sessionmgr.model import Json
 from sessionmgr.process import Command, open_launcher
 from sessionmgr.process.ladder import Ladder
 from sessionmgr.wire import (
-    ErrorResponse,
     NoFrame,
-    Noise,
-    Notification,
-    Request,
-    Response,
-    Untyped,
+    NoiseLine,
+    RpcErrorResponse,
+    RpcNotification,
+    RpcRequest,
+    RpcResponse,
+    UntypedFrame,
 )
 
 # It greets once it is told to, answers `open`, prints in one go what `print` says, and reports
@@ -129,11 +129,11 @@ class Agent(JsonRpcConnection[Frame]):
         self.methods.append(msgspec.json.decode(line).get("method"))
         return super().write(line)
 
-    def session_of(self, message: Request | Notification) -> str | None:
+    def session_of(self, message: RpcRequest | RpcNotification) -> str | None:
         session: str | None = json.loads(message.params or b"{}").get("session")
         return session
 
-    def frame_of(self, message: Request | Notification, name: str) -> Frame | NoFrame | None:
+    def frame_of(self, message: RpcRequest | RpcNotification, name: str) -> Frame | NoFrame | None:
         if message.method == "crash":
             raise ValueError("what is that?")
         frame = frame_by_method(message, {"news": News, "may_i": News})
@@ -143,15 +143,15 @@ class Agent(JsonRpcConnection[Frame]):
         self,
         conversation: JsonRpcConversation[Frame],
         method: str,
-        answer: Response | ErrorResponse,
+        answer: RpcResponse | RpcErrorResponse,
     ) -> Frame | None:
-        if isinstance(answer, ErrorResponse):
+        if isinstance(answer, RpcErrorResponse):
             return f"{method} was refused: {answer.code}"
         if method == "open":
             self.bind(conversation, json.loads(answer.result)["session"])
         return f"{method} was answered"
 
-    def greeted(self, answer: Response | ErrorResponse) -> Frame | None:
+    def greeted(self, answer: RpcResponse | RpcErrorResponse) -> Frame | None:
         self.notify("greeted")
         return "hello"
 
@@ -230,9 +230,9 @@ async def test_what_names_no_session_goes_to_all_conversations() -> None:
         first = agent.open(one, "a")
         agent.open(two)
         print_by(first, "some noise", news("for all"), '{"method": "unheard of"}')
-        unknown = Untyped({"method": "unheard of", "params": None}, "unknown method")
+        unknown = UntypedFrame({"method": "unheard of", "params": None}, "unknown method")
         await two.until(News("for all"))
-        assert two.frames == [Noise(b"some noise"), News("for all"), unknown]
+        assert two.frames == [NoiseLine(b"some noise"), News("for all"), unknown]
         await one.until("print was answered")
         assert one.frames == [*two.frames, "print was answered"]
 
@@ -297,7 +297,7 @@ async def test_a_request_that_nobody_knows_is_refused() -> None:
             error = {"code": -32601, "message": "this is not known here"}
             told = {"jsonrpc": "2.0", "id": id_, "error": error}
             await driver.until(News(json.dumps(told, separators=(",", ":"))))
-        assert isinstance(driver.frames[0], Untyped)  # it is on record
+        assert isinstance(driver.frames[0], UntypedFrame)  # it is on record
         assert conversation.asked == {}
 
 

@@ -17,7 +17,7 @@ from sessionmgr.adapter.kit.stdio_connection import (
 )
 from sessionmgr.process import Command, open_launcher
 from sessionmgr.process.ladder import Ladder
-from sessionmgr.wire import Line, Oversized
+from sessionmgr.wire import Line, OversizedFrame
 
 ECHO = """
 import sys
@@ -169,7 +169,7 @@ async def test_a_child_that_speaks_before_anybody_listens_is_held_up() -> None:
 
 def test_a_line_that_was_too_long_counts_nothing() -> None:
     assert size_of([b"ab", b"c"]) == 3
-    assert size_of([b"ab", Oversized(10**9, b"x")]) == 2
+    assert size_of([b"ab", OversizedFrame(10**9, b"x")]) == 2
 
 
 async def test_what_goes_on_beside_the_reading_ends_after_the_child() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from sessionmgr.manager.validate_events import validated
 from sessionmgr.model import Event, Json, encode_event
-from sessionmgr.wire import Notification, Request
+from sessionmgr.wire import RpcNotification, RpcRequest
 from sessionmgr_adapters.claude import frames as claude, normalise as of_claude
 from sessionmgr_adapters.claude.state import Spending, State as ClaudeState
 from sessionmgr_adapters.codex import decode as codex_lines, normalise as of_codex
@@ -106,9 +106,9 @@ def test_codex_may_say_what_it_likes(frames: list[Json]) -> None:
     for frame in frames:
         match frame:
             case {"method": str(method), "id": int(id_) | str(id_), "params": params}:
-                codex_lines.asking_of(Request(id_, method, json.dumps(params).encode()))
+                codex_lines.asking_of(RpcRequest(id_, method, json.dumps(params).encode()))
             case {"method": str(method), "params": params}:
-                notice = codex_lines.notice_of(Notification(method, json.dumps(params).encode()))
+                notice = codex_lines.notice_of(RpcNotification(method, json.dumps(params).encode()))
                 [at_once] = codex_lines.read_notices([json.dumps(frame).encode()])
                 assert at_once is None or at_once == notice
                 keep(of_codex.normalise(notice, state))

@@ -13,7 +13,7 @@ from trio.testing import MockClock, memory_stream_one_way_pair, wait_all_tasks_b
 from sessionmgr.process.pump import LAST_WORDS, Pump, Pumped
 from sessionmgr.process.tail import Tail
 from sessionmgr.wire.lines import Line, LineDecoder
-from sessionmgr.wire.oversized import Oversized
+from sessionmgr.wire.oversized import OversizedFrame
 
 PATIENCE = 60.0
 """Seconds after which a test has hung; nothing here takes more than one or two."""
@@ -190,7 +190,7 @@ async def test_an_oversized_line_is_one_thing_and_what_follows_is_read() -> None
     pump = Pump(said.take, decoder=LineDecoder(100_000))
     async with child("head -c 5000000 /dev/zero | tr '\\0' x; echo; echo after") as process:
         assert await serve(pump, process) == GONE
-    assert said.lines == [Oversized(5_000_000, b"x" * 1024), b"after"]
+    assert said.lines == [OversizedFrame(5_000_000, b"x" * 1024), b"after"]
 
 
 async def test_while_there_is_no_room_nothing_is_read_and_the_child_waits() -> None:

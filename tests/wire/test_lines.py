@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from sessionmgr.wire.lines import Line, LineDecoder
-from sessionmgr.wire.oversized import HEAD, LIMIT, Oversized
-from tests.wire.cut import cut, pieces
+from sessionmgr.wire.oversized import HEAD, LIMIT, OversizedFrame
+from tests.wire.chunks import cut, pieces
 
 # Few different bytes, so that newlines, blanks and long lines meet often.
 BYTES = st.lists(st.sampled_from([b"\n", b"\r\n", b"\r", b" ", b"a", b'{"', "€".encode(), b"\0"]))
@@ -26,7 +26,7 @@ def naive(data: bytes, limit: int) -> list[Line]:
     found: list[Line] = []
     for line in data.split(b"\n"):
         if len(line) > limit:
-            found.append(Oversized(len(line), line[: min(HEAD, limit)]))
+            found.append(OversizedFrame(len(line), line[: min(HEAD, limit)]))
         elif line.strip():
             found.append(line.removesuffix(b"\r"))
     return found
@@ -89,7 +89,7 @@ def test_a_last_line_without_a_newline_comes_at_the_close_and_only_once() -> Non
 def test_a_line_over_the_limit_is_one_thing_in_its_place_and_what_follows_is_whole() -> None:
     long = b"x" * 5000
     lines = read(pieces(b"first\n" + long + b"\nlast\n", 7), limit=4999)
-    assert lines == [b"first", Oversized(5000, b"x" * HEAD), b"last"]
+    assert lines == [b"first", OversizedFrame(5000, b"x" * HEAD), b"last"]
     assert read([b"first\n" + long + b"\nlast\n"], limit=5000) == [b"first", long, b"last"]
 
 
@@ -104,11 +104,11 @@ def test_of_an_oversized_line_no_more_than_its_head_is_held() -> None:
     finally:
         tracemalloc.stop()
     assert held < 20_000
-    assert decoder.feed(b"\nnext\n") == [Oversized(10_000_000, b"y" * HEAD), b"next"]
+    assert decoder.feed(b"\nnext\n") == [OversizedFrame(10_000_000, b"y" * HEAD), b"next"]
 
 
 def test_an_oversized_line_that_nothing_ended_is_told_at_the_close() -> None:
-    assert read([b"aaaa"], limit=3) == [Oversized(4, b"aaa")]
+    assert read([b"aaaa"], limit=3) == [OversizedFrame(4, b"aaa")]
 
 
 def test_a_line_of_64_mib_passes_by_default_and_a_byte_more_does_not() -> None:
@@ -121,7 +121,7 @@ def test_a_line_of_64_mib_passes_by_default_and_a_byte_more_does_not() -> None:
     assert len(line) == 64 * 1024 * 1024
     for _ in range(1024):
         assert decoder.feed(chunk) == []
-    assert decoder.feed(b"z\n") == [Oversized(64 * 1024 * 1024 + 1, b"z" * HEAD)]
+    assert decoder.feed(b"z\n") == [OversizedFrame(64 * 1024 * 1024 + 1, b"z" * HEAD)]
 
 
 def test_a_limit_below_one_byte_is_refused() -> None:

@@ -5,8 +5,8 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from sessionmgr.wire.escape import without_escapes
-from sessionmgr.wire.noise import unwrapped
+from sessionmgr.wire.noise import strip_wrapping
+from sessionmgr.wire.terminal_escapes import strip_escapes
 
 FRAME = b'{"type":"result"}'
 
@@ -35,7 +35,7 @@ FRAME = b'{"type":"result"}'
     ],
 )
 def test_what_does_not_begin_like_a_frame_is_noise(noise: bytes) -> None:
-    assert unwrapped(noise) is None
+    assert strip_wrapping(noise) is None
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_what_does_not_begin_like_a_frame_is_noise(noise: bytes) -> None:
     ],
 )
 def test_what_begins_like_a_frame_is_meant_to_be_one_however_it_goes_on(broken: bytes) -> None:
-    assert unwrapped(broken) == broken
+    assert strip_wrapping(broken) == broken
 
 
 @pytest.mark.parametrize(
@@ -61,20 +61,20 @@ def test_what_begins_like_a_frame_is_meant_to_be_one_however_it_goes_on(broken: 
 )
 @pytest.mark.parametrize("behind", [b"", b" ", b"\x1b[0m", b"\x1b[0m\r", b"\x1b]8;;\x1b\\"])
 def test_a_frame_is_found_in_what_a_terminal_would_not_show(before: bytes, behind: bytes) -> None:
-    assert unwrapped(before + FRAME + behind) == FRAME
+    assert strip_wrapping(before + FRAME + behind) == FRAME
 
 
 def test_text_behind_a_frame_is_kept_so_that_it_shows_as_malformed() -> None:
-    assert unwrapped(b"\x1b[0m" + FRAME + b" trailing") == FRAME + b" trailing"
+    assert strip_wrapping(b"\x1b[0m" + FRAME + b" trailing") == FRAME + b" trailing"
 
 
 def test_what_stands_in_a_frame_is_not_touched() -> None:
-    assert unwrapped(b' {"a":"\x1b[1mbold"}') == b'{"a":"\x1b[1mbold"}'
+    assert strip_wrapping(b' {"a":"\x1b[1mbold"}') == b'{"a":"\x1b[1mbold"}'
 
 
 @given(st.binary())
 def test_any_bytes_get_an_answer_that_is_a_part_of_them(line: bytes) -> None:
-    found = unwrapped(line)
+    found = strip_wrapping(line)
     assert found is None or (found in line and found[:1] in (b"{", b"["))
 
 
@@ -83,7 +83,7 @@ def test_removing_escapes_leaves_nothing_to_remove_but_what_it_brought_together(
     parts: list[bytes],
 ) -> None:
     text = b"".join(parts)
-    left = without_escapes(text)
+    left = strip_escapes(text)
     assert len(left) <= len(text)
     assert b"\x1b" in text or left == text
 
@@ -95,8 +95,8 @@ def test_a_megabyte_of_beginnings_takes_linear_time(part: bytes) -> None:
         best = float("inf")
         for _ in range(3):
             begin = time.process_time()
-            unwrapped(line)
-            without_escapes(line)
+            strip_wrapping(line)
+            strip_escapes(line)
             best = min(best, time.process_time() - begin)
         return best
 
@@ -116,4 +116,4 @@ def test_a_megabyte_of_beginnings_takes_linear_time(part: bytes) -> None:
     ],
 )
 def test_escape_sequences_are_removed_and_their_text_stays(text: bytes, left: bytes) -> None:
-    assert without_escapes(text) == left
+    assert strip_escapes(text) == left

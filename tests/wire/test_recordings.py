@@ -11,18 +11,18 @@ from typing import cast
 import pytest
 
 from sessionmgr.wire.json_rpc import (
-    ErrorResponse,
-    Id,
-    Message,
-    Notification,
-    Request,
-    Response,
-    decode,
-    encode,
+    RpcErrorResponse,
+    RpcId,
+    RpcMessage,
+    RpcNotification,
+    RpcRequest,
+    RpcResponse,
+    decode_rpc,
+    encode_rpc,
 )
 from sessionmgr.wire.lines import LineDecoder
-from sessionmgr.wire.noise import unwrapped
-from tests.wire.cut import pieces
+from sessionmgr.wire.noise import strip_wrapping
+from tests.wire.chunks import pieces
 
 VARIABLE = "SESSIONMGR_RECORDINGS"
 Entry = dict[str, object]
@@ -48,14 +48,14 @@ def said(entry: Entry) -> bytes | None:
     return text.rstrip("\n").encode()
 
 
-def messages(recording: list[Entry]) -> Iterator[tuple[str, Entry, Message]]:
+def messages(recording: list[Entry]) -> Iterator[tuple[str, Entry, RpcMessage]]:
     """The JSON-RPC messages of both sides, each with its members as another reader sees them."""
     for entry in recording:
         line = said(entry)
         if line is None:
             continue
-        for found in decode(line):
-            if isinstance(found, Message):
+        for found in decode_rpc(line):
+            if isinstance(found, RpcMessage):
                 yield str(entry["dir"]), json.loads(line), found
             else:
                 # Only the client ever sent rubbish, to see what the agents make of it.
@@ -92,7 +92,7 @@ def test_whatever_an_agent_said_is_a_frame_just_as_it_came_or_noise(
 ) -> None:
     for recording in recordings:
         for line in filter(None, map(said, (each for each in recording if each["dir"] == "<"))):
-            assert unwrapped(line) == (line if line.startswith(b"{") else None)
+            assert strip_wrapping(line) == (line if line.startswith(b"{") else None)
 
 
 def test_json_rpc_messages_are_what_their_members_say(conversations: list[list[Entry]]) -> None:
@@ -100,15 +100,15 @@ def test_json_rpc_messages_are_what_their_members_say(conversations: list[list[E
     for conversation in conversations:
         for _, members, found in messages(conversation):
             if "method" in members:
-                kind: type = Request if "id" in members else Notification
+                kind: type = RpcRequest if "id" in members else RpcNotification
             else:
-                kind = ErrorResponse if "error" in members else Response
+                kind = RpcErrorResponse if "error" in members else RpcResponse
             assert type(found) is kind
             kinds.add(kind)
-            written = json.loads(encode(found, version="jsonrpc" in members))
+            written = json.loads(encode_rpc(found, version="jsonrpc" in members))
             known = {"jsonrpc", "id", "method", "params", "result", "error"}
             assert written == {name: members[name] for name in members.keys() & known}
-    assert kinds == {Request, Notification, Response, ErrorResponse}
+    assert kinds == {RpcRequest, RpcNotification, RpcResponse, RpcErrorResponse}
 
 
 def test_an_agent_answers_what_it_was_asked_whatever_it_asks_itself(
@@ -116,11 +116,11 @@ def test_an_agent_answers_what_it_was_asked_whatever_it_asks_itself(
 ) -> None:
     clashes = 0
     for conversation in conversations:
-        asked: dict[str, set[Id | None]] = {"<": set(), ">": set()}
+        asked: dict[str, set[RpcId | None]] = {"<": set(), ">": set()}
         for who, _, found in messages(conversation):
-            if isinstance(found, Request):
+            if isinstance(found, RpcRequest):
                 asked[who].add(found.id)
-            elif who == "<" and isinstance(found, Response | ErrorResponse):
+            elif who == "<" and isinstance(found, RpcResponse | RpcErrorResponse):
                 assert found.id is None or found.id in asked[">"]
         clashes += bool(asked["<"] & asked[">"])
     assert clashes  # both sides count from the same number

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import example, given, strategies as st
 
-from sessionmgr.wire.oversized import HEAD, LIMIT, Oversized
-from sessionmgr.wire.sse import EventDecoder, Found, ServerEvent, Unfinished
-from tests.wire.cut import cut, pieces
+from sessionmgr.wire.oversized import HEAD, LIMIT, OversizedFrame
+from sessionmgr.wire.sse import IncompleteEvent, ServerEvent, ServerEventDecoder, SseItem
+from tests.wire.chunks import cut, pieces
 
 ENDS = ["\n", "\r", "\r\n", "\n\n"]
 FIELDS = ["data", "data:", "data: x", "id: 7", "id:\0", "event:e", "retry: 50", "retry: x"]
@@ -18,11 +18,11 @@ STREAM = st.lists(st.sampled_from([*ENDS, *FIELDS, *ODD]), max_size=30).map(
     lambda parts: "".join(parts).encode()
 )
 
-All = list[Found | Unfinished]
+All = list[SseItem | IncompleteEvent]
 
 
 def read(parts: Iterable[bytes | bytearray], limit: int = LIMIT) -> tuple[All, str, int | None]:
-    decoder = EventDecoder(limit)
+    decoder = ServerEventDecoder(limit)
     found: All = [event for part in parts for event in decoder.feed(part)]
     last = decoder.close()
     return [*found, last] if last is not None else found, decoder.last_id, decoder.retry
@@ -50,7 +50,7 @@ def naive(data: bytes) -> tuple[All, str, int | None]:
                 retry = int(value)
         joined = "\n".join(data_lines).encode()
         if last and touched:
-            found.append(Unfinished(name or "message", joined))
+            found.append(IncompleteEvent(name or "message", joined))
         elif not last and not line:
             if data_lines:
                 found.append(ServerEvent(name or "message", joined, id_))
@@ -117,9 +117,9 @@ def test_comments_say_nothing_and_count_for_nothing() -> None:
 
 
 def test_a_reply_that_was_cut_is_reported_with_what_had_come() -> None:
-    assert read([b'event: delta\ndata: {"a":'])[0] == [Unfinished("delta", b'{"a":')]
-    assert read([b"data: [DONE]\n"])[0] == [Unfinished("message", b"[DONE]")]
-    assert read([b"event: x\n"])[0] == [Unfinished("x", b"")]
+    assert read([b'event: delta\ndata: {"a":'])[0] == [IncompleteEvent("delta", b'{"a":')]
+    assert read([b"data: [DONE]\n"])[0] == [IncompleteEvent("message", b"[DONE]")]
+    assert read([b"event: x\n"])[0] == [IncompleteEvent("x", b"")]
     assert read([b"data: x\n\n: bye"])[0] == [ServerEvent("message", b"x", "")]
 
 
@@ -130,14 +130,14 @@ def test_an_event_over_the_limit_is_one_thing_in_its_place_and_what_follows_is_w
     for parts in ([stream], pieces(stream, 7), pieces(stream, 3007)):
         assert read(parts, limit=9017)[0] == [
             ServerEvent("message", b"a", ""),
-            Oversized(9018, head),
+            OversizedFrame(9018, head),
             ServerEvent("message", b"b", ""),
         ]
-    assert Oversized not in map(type, read([stream], limit=9018)[0])
+    assert OversizedFrame not in map(type, read([stream], limit=9018)[0])
 
 
 def test_an_event_too_long_that_nothing_ended_is_told_at_the_close() -> None:
-    assert read([b"data: xxxx"], limit=9)[0] == [Oversized(10, b"data: xxx")]
+    assert read([b"data: xxxx"], limit=9)[0] == [OversizedFrame(10, b"data: xxx")]
 
 
 def test_a_time_to_wait_is_a_plain_number() -> None:
@@ -162,4 +162,4 @@ def test_a_long_event_takes_linear_time_however_small_the_reads() -> None:
 
 def test_a_limit_below_one_byte_is_refused() -> None:
     with pytest.raises(ValueError, match="limit=0"):
-        EventDecoder(limit=0)
+        ServerEventDecoder(limit=0)

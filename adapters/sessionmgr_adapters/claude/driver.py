@@ -18,7 +18,7 @@ from sessionmgr.adapter.kit.future import Future
 from sessionmgr.adapter.kit.request_handler import RequestHandler
 from sessionmgr.model import ErrorOccurred, Failure, FailureKind, MessageStreamed, PolicyViolation
 from sessionmgr.wire import NoFrame
-from sessionmgr.wire.noise import Noise
+from sessionmgr.wire.noise import NoiseLine
 from sessionmgr_adapters.claude.claude_process import configure, mode_failure
 from sessionmgr_adapters.claude.frames import (
     ControlReply,
@@ -166,7 +166,7 @@ class ClaudeDriver(PhasedConversationRun[Outgoing, Read, Phase, Step]):
             return
         self._hear()
         if not self.has_spoken:
-            self.has_spoken = not all(isinstance(each, Noise) for each in frames)
+            self.has_spoken = not all(isinstance(each, NoiseLine) for each in frames)
         state = self.state
         events: list[Event] = []
         message, block, name = state.streaming, -1, ""  # the block whose text streams

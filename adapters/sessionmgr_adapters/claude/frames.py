@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from sessionmgr.model import Json
-from sessionmgr.wire import Line, NoFrame, Untyped, read_frames
+from sessionmgr.wire import Line, NoFrame, UntypedFrame, decode_frames
 
 Maybe: TypeAlias = str | None
 
@@ -356,7 +356,7 @@ Frame: TypeAlias = (
 DECODER: Final = msgspec.json.Decoder[Frame](Frame)
 
 
-def _mended(frame: Untyped) -> Frame | Untyped:
+def _mended(frame: UntypedFrame) -> Frame | UntypedFrame:
     """Read a result field by field: without it a turn would never end."""
     value = frame.value
     if not isinstance(value, dict) or value.get("type") != "result":
@@ -372,6 +372,6 @@ def _mended(frame: Untyped) -> Frame | Untyped:
 
 
 read: Final[Callable[[Sequence[Line]], list[Frame | NoFrame]]] = partial(
-    read_frames, decoder=DECODER, mend=_mended
+    decode_frames, decoder=DECODER, mend=_mended
 )
 """Returns what each line of a read is."""

@@ -15,7 +15,7 @@ import msgspec
 
 from sessionmgr.adapter.kit.json_rpc_caller import Asking
 from sessionmgr.model.json_codec import UnreadableJson, parse_json
-from sessionmgr.wire import Notification, Request, Untyped
+from sessionmgr.wire import RpcNotification, RpcRequest, UntypedFrame
 from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.items import KnownItem, read_item
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sessionmgr.model import Json
-    from sessionmgr.wire import ErrorResponse, Line, NoFrame, Response
-    from sessionmgr.wire.json_rpc import Message
+    from sessionmgr.wire import Line, NoFrame, RpcErrorResponse, RpcResponse
+    from sessionmgr.wire.json_rpc import RpcMessage
     from sessionmgr_adapters.codex.frames import Frame, Notice
 
 T = TypeVar("T")
@@ -140,7 +140,7 @@ def read_notices(lines: Sequence[Line]) -> list[Notice | None]:
     return found
 
 
-def notice_of(message: Notification) -> Notice | Untyped:
+def notice_of(message: RpcNotification) -> Notice | UntypedFrame:
     """Return what a notification says."""
     method, params = message.method, message.params or b"{}"
     try:
@@ -152,28 +152,28 @@ def notice_of(message: Notification) -> Notice | Untyped:
             return _DECODERS[method].decode(params)
     except _REFUSALS as refusal:
         value: dict[str, Json] = {"method": method, "params": _json(params)}
-        return Untyped(value, str(refusal))
+        return UntypedFrame(value, str(refusal))
     value_ = _json(params)
     return frames.Unknown(method=method, params=value_, thread_id=thread_of(value_) or "")
 
 
-def frame_of(message: Message | NoFrame) -> Frame | Response | ErrorResponse:
+def frame_of(message: RpcMessage | NoFrame) -> Frame | RpcResponse | RpcErrorResponse:
     """Return the frame that a message is; an answer is one for whoever has asked."""
     match message:
-        case Notification():
+        case RpcNotification():
             return notice_of(message)
-        case Request():
+        case RpcRequest():
             return asking_of(message)
         case _:
             return message
 
 
-def thread_in(frame: Frame | Response | ErrorResponse) -> str:
+def thread_in(frame: Frame | RpcResponse | RpcErrorResponse) -> str:
     """Return which thread a frame is about; "" if it is about none, or says nothing of it."""
     match frame:
         case frames.ThreadStarted(thread=thread):
             return thread.id
-        case Asking(params=params) | Untyped(value={"params": params}):
+        case Asking(params=params) | UntypedFrame(value={"params": params}):
             return thread_of(params) or ""
         case frames.Notice():
             return frame.thread_id
@@ -181,7 +181,7 @@ def thread_in(frame: Frame | Response | ErrorResponse) -> str:
             return ""
 
 
-def asking_of(message: Request) -> Asking:
+def asking_of(message: RpcRequest) -> Asking:
     """Return what a request of theirs asks."""
     params = _json(message.params or b"{}")
     id_ = message.id if message.id is not None else ""

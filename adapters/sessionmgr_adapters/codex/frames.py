@@ -13,7 +13,7 @@ import msgspec
 
 from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, Refusal
 from sessionmgr.model import Json
-from sessionmgr.wire import Id, NoFrame
+from sessionmgr.wire import NoFrame, RpcId
 from sessionmgr_adapters.codex.items import Item
 
 Credential: TypeAlias = Literal["api_key", "subscription", "unknown"]
@@ -218,7 +218,7 @@ class SettingsChanged(Notice, frozen=True, kw_only=True):
 class Resolved(Notice, frozen=True, kw_only=True):
     """A request of theirs needs no answer any more."""
 
-    request_id: Id
+    request_id: RpcId
 
 
 class ThreadRef(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

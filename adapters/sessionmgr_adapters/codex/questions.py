@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter import Decision
     from sessionmgr.adapter.kit.json_rpc_caller import Asking
-    from sessionmgr.wire import Id
+    from sessionmgr.wire import RpcId
     from sessionmgr_adapters.codex.items import KnownItem
 
 COMMAND: Final = "item/commandExecution/requestApproval"
@@ -34,7 +34,7 @@ GUARDED: Final = frozenset({".git", ".codex", ".agents"})
 APPROVALS: Final = frozenset({COMMAND, EDIT, PERMISSIONS, USER, ELICITATION, OLD_COMMAND, OLD_EDIT})
 
 
-def question_of(id_: Id) -> str:
+def question_of(id_: RpcId) -> str:
     """Return the name of a question: 1 and "1" are two."""
     return repr(id_)
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard, cast
 
 from sessionmgr.adapter.kit.json_rpc_caller import Asking, Reply
 from sessionmgr.adapter.kit.stdio_connection import size_of
-from sessionmgr.wire import ErrorResponse, Response
-from sessionmgr.wire.json_rpc import decode
+from sessionmgr.wire import RpcErrorResponse, RpcResponse
+from sessionmgr.wire.json_rpc import decode_rpc
 from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.decode import frame_of, read_notices, thread_in
 from sessionmgr_adapters.codex.items import AgentMessage, Reasoning, agents_in
@@ -92,7 +92,7 @@ class Router:
                 if streamed is not None:
                     streamed.append(notice)
                     continue
-            for frame in [notice] if notice is not None else map(frame_of, decode(line)):
+            for frame in [notice] if notice is not None else map(frame_of, decode_rpc(line)):
                 self._take(frame, reads)
             streamed = None  # the thread may be another's now
         size = size_of(lines)
@@ -113,10 +113,10 @@ class Router:
 
     def _take(
         self,
-        frame: Frame | Response | ErrorResponse,
+        frame: Frame | RpcResponse | RpcErrorResponse,
         reads: defaultdict[CodexConversation, list[Frame]],
     ) -> None:
-        if isinstance(frame, Response | ErrorResponse):
+        if isinstance(frame, RpcResponse | RpcErrorResponse):
             owner = self._connection.caller(frame)
         else:
             owner = self._owners.get(thread_in(frame))
@@ -127,11 +127,11 @@ class Router:
                     reads[conversation].append(each)
 
     def _routed(
-        self, frame: Frame | Response | ErrorResponse, owner: CodexConversation | None
+        self, frame: Frame | RpcResponse | RpcErrorResponse, owner: CodexConversation | None
     ) -> Routed:
         """Return which conversations get a frame, and the kept frames that it releases."""
         match frame:
-            case Response() | ErrorResponse():
+            case RpcResponse() | RpcErrorResponse():
                 return self._connection.settled(frame)
             case Asking(id=id_) if owner is None:
                 self._connection.reply(Reply(id_, error="nobody here knows of that thread"))

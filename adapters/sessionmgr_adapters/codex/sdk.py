@@ -17,7 +17,7 @@ from sessionmgr.adapter.kit.json_rpc_caller import Answer, Asking, Call, Refusal
 from sessionmgr.adapter.kit.json_rpc_peer import BUSY, FULL, JsonRpcPeer
 from sessionmgr.adapter.kit.stdio_child import StdioChild
 from sessionmgr.process.stragglers import kill_stragglers
-from sessionmgr.wire import ErrorResponse, Notification, Response
+from sessionmgr.wire import RpcErrorResponse, RpcNotification, RpcResponse
 from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.decode import decoded
 from sessionmgr_adapters.codex.items import CommandExecution
@@ -159,12 +159,12 @@ class CodexConnection(StdioChild):
     async def _greet(self) -> None:
         """Greet it; runs need not wait until it says who pays, which takes a while."""
         answer = await self._requests.ask("initialize", _ABOUT_US)
-        if isinstance(answer, Response):
+        if isinstance(answer, RpcResponse):
             hello = decoded(answer.result, frames.Hello) or frames.Hello()
-            self._requests.say(Notification("initialized"))
+            self._requests.say(RpcNotification("initialized"))
             self._introduce(hello)
             paid = await self._requests.ask("account/read", {"refreshToken": False})
-            found = decoded(paid.result, _AccountRead) if isinstance(paid, Response) else None
+            found = decoded(paid.result, _AccountRead) if isinstance(paid, RpcResponse) else None
             account = None if found is None else found.account
             self._introduce(replace(hello, account="" if account is None else account.type))
         else:
@@ -255,12 +255,14 @@ class CodexConnection(StdioChild):
 
     # --- what comes ------------------------------------------------------------------------------
 
-    def caller(self, answer: Response | ErrorResponse) -> CodexConversation | None:
+    def caller(self, answer: RpcResponse | RpcErrorResponse) -> CodexConversation | None:
         """Return the conversation whose call is answered; None if it was one of our own."""
         theirs = None if answer.id is None else self._requests.sent.get(answer.id)
         return None if theirs is None else theirs.conversation
 
-    def settled(self, answer: Response | ErrorResponse) -> list[tuple[CodexConversation, Frame]]:
+    def settled(
+        self, answer: RpcResponse | RpcErrorResponse
+    ) -> list[tuple[CodexConversation, Frame]]:
         """Return the frames that an answer to a call is, and the conversation that has called."""
         theirs = self._requests.settle(answer)
         if theirs is None:
@@ -271,14 +273,14 @@ class CodexConnection(StdioChild):
             return []
         frame = Answer.to(call, answer)
         held: list[Frame] = []
-        if call.method in OPENING and isinstance(answer, Response):
+        if call.method in OPENING and isinstance(answer, RpcResponse):
             held = self._bind(conversation, call, answer)
         return [(conversation, each) for each in (frame, *held)]
 
-    def _undo(self, call: Call, answer: Response | ErrorResponse) -> None:
+    def _undo(self, call: Call, answer: RpcResponse | RpcErrorResponse) -> None:
         """End what was begun for a conversation that was closed before the answer came."""
         thread = str(call.params.get("threadId"))
-        result = answer.result if isinstance(answer, Response) else b""
+        result = answer.result if isinstance(answer, RpcResponse) else b""
         begun, opened = decoded(result, frames.TurnBegun), decoded(result, frames.ThreadRead)
         if call.method == "turn/start" and begun is not None:
             self.call_soon("turn/interrupt", {"threadId": thread, "turnId": begun.turn.id})
@@ -287,7 +289,9 @@ class CodexConnection(StdioChild):
         elif call.method in OPENING:
             self.cache.give_up(thread)
 
-    def _bind(self, conversation: CodexConversation, call: Call, answer: Response) -> list[Frame]:
+    def _bind(
+        self, conversation: CodexConversation, call: Call, answer: RpcResponse
+    ) -> list[Frame]:
         opened = decoded(answer.result, frames.ThreadRead)
         if opened is None:
             return []

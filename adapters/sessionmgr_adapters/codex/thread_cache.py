@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from sessionmgr.model import encode_json, parse_json
-from sessionmgr.wire import Response
+from sessionmgr.wire import RpcResponse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from sessionmgr.adapter.kit.json_rpc_caller import Call
     from sessionmgr.model import Json
-    from sessionmgr.wire import ErrorResponse
+    from sessionmgr.wire import RpcErrorResponse
     from sessionmgr_adapters.codex.frames import Settings
 
-    Ask: TypeAlias = Callable[[str, dict[str, Json]], Awaitable[Response | ErrorResponse]]
+    Ask: TypeAlias = Callable[[str, dict[str, Json]], Awaitable[RpcResponse | RpcErrorResponse]]
 
 UNLOAD: Final = 10.0
 """Seconds for a thread to be given back."""
@@ -189,7 +189,7 @@ class ThreadCache:
                 await self._ask("thread/backgroundTerminals/clean", about)
                 await self._clear_away(thread)
             answer = await self._ask("thread/unsubscribe", about)
-            if isinstance(answer, Response):
+            if isinstance(answer, RpcResponse):
                 await closed.wait()
         closed.set()
         if self._closing.get(thread) is closed:

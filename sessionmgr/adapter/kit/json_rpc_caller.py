@@ -15,7 +15,7 @@ import trio
 from sessionmgr.adapter.kit.future import Future
 from sessionmgr.adapter.kit.json_rpc_peer import DEADLINE, PAUSE, TRIES
 from sessionmgr.model import Json, encode_json
-from sessionmgr.wire import ErrorResponse, Id, Response
+from sessionmgr.wire import RpcErrorResponse, RpcId, RpcResponse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -38,7 +38,7 @@ class Refusal(msgspec.Struct, frozen=True):
     message: str
 
     @classmethod
-    def of(cls, error: ErrorResponse) -> Refusal:
+    def of(cls, error: RpcErrorResponse) -> Refusal:
         """Return the refusal that a response is."""
         return cls(error.code or 0, error.message)
 
@@ -54,9 +54,9 @@ class Answer(msgspec.Struct, frozen=True):
     """Whether the connection has answered from memory, without the server."""
 
     @classmethod
-    def to(cls, call: Call, response: Response | ErrorResponse) -> Answer:
+    def to(cls, call: Call, response: RpcResponse | RpcErrorResponse) -> Answer:
         """Return the answer to a call that a response is."""
-        if isinstance(response, Response):
+        if isinstance(response, RpcResponse):
             return cls(call.id, call.method, response.result)
         return cls(call.id, call.method, refusal=Refusal.of(response))
 
@@ -64,7 +64,7 @@ class Answer(msgspec.Struct, frozen=True):
 class Asking(msgspec.Struct, frozen=True):
     """A request of theirs, which wants an answer."""
 
-    id: Id
+    id: RpcId
     method: str
     params: dict[str, Json] = {}
 
@@ -72,16 +72,16 @@ class Asking(msgspec.Struct, frozen=True):
 class Reply(msgspec.Struct, frozen=True):
     """The answer to a request of theirs: a result, or with an `error`, a refusal."""
 
-    id: Id
+    id: RpcId
     result: Json = None
     error: str | None = None
 
     @property
-    def response(self) -> Response | ErrorResponse:
+    def response(self) -> RpcResponse | RpcErrorResponse:
         """The message that tells them."""
         if self.error is None:
-            return Response(self.id, encode_json(self.result))
-        return ErrorResponse(self.id, NO_SUCH_METHOD, self.error)
+            return RpcResponse(self.id, encode_json(self.result))
+        return RpcErrorResponse(self.id, NO_SUCH_METHOD, self.error)
 
 
 Outgoing: TypeAlias = Call | Reply

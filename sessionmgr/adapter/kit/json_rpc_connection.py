@@ -38,8 +38,8 @@ from sessionmgr.adapter.kit.json_rpc_peer import BUSY, FULL, IN_FLIGHT, JsonRpcP
 from sessionmgr.adapter.kit.stdio_child import StdioChild
 from sessionmgr.adapter.kit.stdio_connection import size_of
 from sessionmgr.model import UnreadableJson, encode_json, parse_json
-from sessionmgr.wire import ErrorResponse, Notification, Request, Response, Untyped
-from sessionmgr.wire.json_rpc import decode
+from sessionmgr.wire import RpcErrorResponse, RpcNotification, RpcRequest, RpcResponse, UntypedFrame
+from sessionmgr.wire.json_rpc import decode_rpc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from sessionmgr.adapter.connections import Driver
     from sessionmgr.model import Json
     from sessionmgr.process.ladder import Ladder
-    from sessionmgr.wire import Decoded, Id, Line, NoFrame
+    from sessionmgr.wire import DecodedRpc, Line, NoFrame, RpcId
 
 Frame = TypeVar("Frame")
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class JsonRpcConversation(Generic[Frame]):
         self.driver: Final = driver
         self.session: str | None = None
         """The agent's name for the session, once it is bound."""
-        self.asked: Final[dict[str, Id | None]] = {}
+        self.asked: Final[dict[str, RpcId | None]] = {}
         """The ids of the agent's requests that are not answered yet, by our names for them."""
         self._connection: Final = connection
 
@@ -83,7 +83,7 @@ class JsonRpcConversation(Generic[Frame]):
         """Answer a request of the agent's, unless that was done before."""
         await trio.lowlevel.checkpoint()
         if name in self.asked:
-            await self._connection.reply(Response(self.asked.pop(name), encode_json(result)))
+            await self._connection.reply(RpcResponse(self.asked.pop(name), encode_json(result)))
 
     def close(self, *, keep: bool = False) -> None:
         """Push no more frames, and forget the requests that are not answered."""
@@ -131,11 +131,11 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
 
     # --- what a subclass implements --------------------------------------------------------------
 
-    def session_of(self, message: Request | Notification) -> str | None:
+    def session_of(self, message: RpcRequest | RpcNotification) -> str | None:
         """Return the session that a message names, None if it names none. It raises nothing."""
         raise NotImplementedError
 
-    def frame_of(self, message: Request | Notification, name: str) -> Frame | NoFrame | None:
+    def frame_of(self, message: RpcRequest | RpcNotification, name: str) -> Frame | NoFrame | None:
         """Return the frame of a message, None if it has none; see `frame_by_method`.
 
         `name` is ours for a request, to be used in `reply`. A request without a frame, or with an
@@ -147,12 +147,12 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
         self,
         conversation: JsonRpcConversation[Frame],
         method: str,
-        answer: Response | ErrorResponse,
+        answer: RpcResponse | RpcErrorResponse,
     ) -> Frame | None:
         """Return the frame of an answer; `bind` the conversation if it names its session."""
         raise NotImplementedError
 
-    def greeted(self, answer: Response | ErrorResponse) -> Frame | None:
+    def greeted(self, answer: RpcResponse | RpcErrorResponse) -> Frame | None:
         """Return the frame of the handshake's answer, which each conversation gets."""
         return None
 
@@ -214,9 +214,9 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
 
     def notify(self, method: str, params: Json = None) -> None:
         """Send a notification at once."""
-        self._peer.say(Notification(method, b"" if params is None else encode_json(params)))
+        self._peer.say(RpcNotification(method, b"" if params is None else encode_json(params)))
 
-    async def reply(self, answer: Response) -> None:
+    async def reply(self, answer: RpcResponse) -> None:
         """Answer a request of the agent's, as soon as there is room."""
         await trio.lowlevel.checkpoint()
         if not self._peer.say(answer):
@@ -231,7 +231,7 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
                 self._refused(ticket)
 
     def _refused(self, ticket: _Ticket[Frame]) -> None:
-        for conversation, frames in self._settled(ticket, ErrorResponse(None, BUSY, FULL)):
+        for conversation, frames in self._settled(ticket, RpcErrorResponse(None, BUSY, FULL)):
             conversation.driver.feed(frames, 0)
 
     # --- what is received ------------------------------------------------------------------------
@@ -239,25 +239,25 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
     def _take(self, lines: Sequence[Line]) -> None:
         reads: dict[JsonRpcConversation[Frame], list[Frame | NoFrame]] = defaultdict(list)
         for line in lines:
-            for message in decode(line):
+            for message in decode_rpc(line):
                 for conversation, frames in self._routed(message):
                     reads[conversation] += frames
         for conversation, frames in reads.items():
             conversation.driver.feed(frames, size_of(lines) // len(reads))
         self._send_waiting()
 
-    def _routed(self, message: Decoded) -> list[Push[Frame]]:
+    def _routed(self, message: DecodedRpc) -> list[Push[Frame]]:
         match message:
-            case Response() | ErrorResponse():
+            case RpcResponse() | RpcErrorResponse():
                 ticket = self._peer.settle(message)
                 return [] if ticket is None else self._settled(ticket, message)
-            case Request() | Notification():
+            case RpcRequest() | RpcNotification():
                 return self._addressed(message)
             case _:
                 return [(each, [message]) for each in self._conversations]
 
     def _settled(
-        self, ticket: _Ticket[Frame], answer: Response | ErrorResponse
+        self, ticket: _Ticket[Frame], answer: RpcResponse | RpcErrorResponse
     ) -> list[Push[Frame]]:
         conversation = ticket.conversation
         if conversation is None:
@@ -275,10 +275,10 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
             frames += self._held.pop(session)
         return [(conversation, frames)]
 
-    def _addressed(self, message: Request | Notification) -> list[Push[Frame]]:
+    def _addressed(self, message: RpcRequest | RpcNotification) -> list[Push[Frame]]:
         session = self.session_of(message)
         owner = None if session is None else self._owners.get(session)
-        name = encode_json(message.id).decode() if isinstance(message, Request) else ""
+        name = encode_json(message.id).decode() if isinstance(message, RpcRequest) else ""
         try:
             frame = None if name and owner is None else self.frame_of(message, name)
         except Exception as error:
@@ -286,9 +286,9 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
                 raise
             owner.driver.crash(error)
             frame = None
-        if isinstance(message, Request):
-            if owner is None or frame is None or isinstance(frame, Untyped):
-                self._peer.say(ErrorResponse(message.id, NO_METHOD, "this is not known here"))
+        if isinstance(message, RpcRequest):
+            if owner is None or frame is None or isinstance(frame, UntypedFrame):
+                self._peer.say(RpcErrorResponse(message.id, NO_METHOD, "this is not known here"))
             else:
                 owner.asked[name] = message.id
         if frame is None:
@@ -319,7 +319,9 @@ class JsonRpcConnection(StdioChild, Generic[Frame]):
             each.driver.end()
 
 
-def frame_by_method(message: Request | Notification, types: Mapping[str, type[T]]) -> T | Untyped:
+def frame_by_method(
+    message: RpcRequest | RpcNotification, types: Mapping[str, type[T]]
+) -> T | UntypedFrame:
     """Return the params of a message as the type that its method has; `Untyped` if it has none."""
     wanted = types.get(message.method)
     why = "unknown method"
@@ -330,4 +332,4 @@ def frame_by_method(message: Request | Notification, types: Mapping[str, type[T]
             why = str(error)
     params = parse_json(message.params or b"null")
     shown = None if isinstance(params, UnreadableJson) else params
-    return Untyped({"method": message.method, "params": shown}, why)
+    return UntypedFrame({"method": message.method, "params": shown}, why)

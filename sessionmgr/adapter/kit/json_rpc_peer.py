@@ -24,15 +24,15 @@ import trio
 
 from sessionmgr.adapter.kit.future import Future
 from sessionmgr.model import encode_json
-from sessionmgr.wire import ErrorResponse, Request, Response
-from sessionmgr.wire.json_rpc import encode
+from sessionmgr.wire import RpcErrorResponse, RpcRequest, RpcResponse
+from sessionmgr.wire.json_rpc import encode_rpc
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sessionmgr.model import Json
-    from sessionmgr.wire import Id
-    from sessionmgr.wire.json_rpc import Message
+    from sessionmgr.wire import RpcId
+    from sessionmgr.wire.json_rpc import RpcMessage
 
 T = TypeVar("T")
 
@@ -59,9 +59,9 @@ class JsonRpcPeer(Generic[T]):
         version: bool = True,
         busy: int = BUSY,
     ) -> None:
-        self.sent: Final[dict[Id, T]] = {}
+        self.sent: Final[dict[RpcId, T]] = {}
         """The tickets of the open requests that were sent on behalf of others, by their ids."""
-        self._asked: Final[dict[Id, Future[Response | ErrorResponse]]] = {}
+        self._asked: Final[dict[RpcId, Future[RpcResponse | RpcErrorResponse]]] = {}
         self._write: Final = write
         self._version: Final = version
         """Whether messages name their version, as the standard has it."""
@@ -76,32 +76,32 @@ class JsonRpcPeer(Generic[T]):
 
     async def ask(
         self, method: str, params: Json, *, deadline: float = DEADLINE
-    ) -> Response | ErrorResponse:
+    ) -> RpcResponse | RpcErrorResponse:
         """Request something, and return the answer; there is one within `deadline` seconds.
 
         The wait for a slot is a part of these.
         """
-        id_: Id | None = None
+        id_: RpcId | None = None
         with trio.move_on_after(deadline):
             await self._slots.acquire()
             if self._is_gone:
                 self._slots.release()
-                return ErrorResponse(None, None, GONE)
+                return RpcErrorResponse(None, None, GONE)
             id_ = self._request(method, params)
             if id_ is None:
-                return ErrorResponse(None, self._busy, FULL)
-            answered = self._asked[id_] = Future[Response | ErrorResponse]()
+                return RpcErrorResponse(None, self._busy, FULL)
+            answered = self._asked[id_] = Future[RpcResponse | RpcErrorResponse]()
             try:
                 return await answered.wait()
             finally:
                 self.withdraw(id_)
-        return ErrorResponse(id_, None, f"there was no answer within {deadline:.0f} seconds")
+        return RpcErrorResponse(id_, None, f"there was no answer within {deadline:.0f} seconds")
 
     async def insist(self, method: str, params: Json) -> None:
         """Request something whose answer makes no difference, and again while the peer is busy."""
         for number in range(TRIES):
             answer = await self.ask(method, params)
-            if isinstance(answer, Response) or answer.code != self._busy:
+            if isinstance(answer, RpcResponse) or answer.code != self._busy:
                 return
             await trio.sleep(PAUSE * 2**number)
 
@@ -112,7 +112,7 @@ class JsonRpcPeer(Generic[T]):
         """
         self._is_gone = True
         for id_, answered in self._asked.items():
-            answered.set(ErrorResponse(id_, None, GONE))
+            answered.set(RpcErrorResponse(id_, None, GONE))
 
     # --- requests on behalf of others ------------------------------------------------------------
 
@@ -139,7 +139,7 @@ class JsonRpcPeer(Generic[T]):
         self._use_right()
         self._slots.release()
 
-    def send(self, method: str, params: Json, ticket: T) -> Id | None:
+    def send(self, method: str, params: Json, ticket: T) -> RpcId | None:
         """Use the right that `slot` gave to request something on behalf of another.
 
         None means that there is no room for the request: it was not made, and its slot is free
@@ -154,12 +154,12 @@ class JsonRpcPeer(Generic[T]):
             self.sent[id_] = ticket
         return id_
 
-    def withdraw(self, id_: Id) -> None:
+    def withdraw(self, id_: RpcId) -> None:
         """Stop waiting for an answer, unless it has come."""
         if self._asked.pop(id_, None) is not None or self.sent.pop(id_, None) is not None:
             self._slots.release()
 
-    def settle(self, answer: Response | ErrorResponse) -> T | None:
+    def settle(self, answer: RpcResponse | RpcErrorResponse) -> T | None:
         """Return the ticket of the request that is answered.
 
         None is returned for an answer to a request made here, or to none that is open.
@@ -178,20 +178,20 @@ class JsonRpcPeer(Generic[T]):
             raise RuntimeError("a request on behalf of another has a slot: await slot() first")
         self._rights -= 1
 
-    def _request(self, method: str, params: Json) -> Id | None:
+    def _request(self, method: str, params: Json) -> RpcId | None:
         self._last += 1
-        if self.say(Request(self._last, method, encode_json(params))):
+        if self.say(RpcRequest(self._last, method, encode_json(params))):
             return self._last
         self._slots.release()
         return None
 
     # --- what wants no answer --------------------------------------------------------------------
 
-    def say(self, message: Message) -> bool:
+    def say(self, message: RpcMessage) -> bool:
         """Have a notification or an answer written; False if there is no room."""
-        return self._write(encode(message, version=self._version))
+        return self._write(encode_rpc(message, version=self._version))
 
-    async def say_later(self, message: Message) -> None:
+    async def say_later(self, message: RpcMessage) -> None:
         """Have a message written as soon as there is room."""
         await trio.sleep(PAUSE)
         while not self.say(message):  # noqa: ASYNC110  # that a pipe is read has no event

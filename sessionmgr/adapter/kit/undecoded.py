@@ -11,7 +11,7 @@ from sessionmgr.model import (
     OutputReceived,
     RawReceived,
 )
-from sessionmgr.wire import Malformed, Noise, Untyped
+from sessionmgr.wire import MalformedFrame, NoiseLine, UntypedFrame
 
 if TYPE_CHECKING:
     from sessionmgr.model import Event
@@ -24,11 +24,11 @@ SHOWN = 200
 def undecoded_event(line: NoFrame) -> Event:
     """Return the event that reports a line that is not a known frame."""
     match line:
-        case Untyped(value=value):
+        case UntypedFrame(value=value):
             return RawReceived(frame=value)
-        case Noise(line=text):
+        case NoiseLine(line=text):
             return OutputReceived(stream="stdout", text=text.decode(errors="replace"))
-        case Malformed(line=text, why=why):
+        case MalformedFrame(line=text, why=why):
             return _protocol_error(f"a malformed frame ({why}): {_shown(text)}")
         case _:
             head = _shown(line.head)

@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from sessionmgr.model import Json
-from sessionmgr.wire import NoFrame, read_frames
+from sessionmgr.wire import NoFrame, decode_frames
 
 
 def _tag(name: str) -> str:
@@ -140,5 +140,5 @@ Outgoing: TypeAlias = Open | Say | More | Answer | Cancel
 AnyFrame: TypeAlias = Frame | NoFrame
 """A decoded line: one of these frames, or `NoFrame`."""
 
-read: Final = partial(read_frames, decoder=msgspec.json.Decoder[Frame](Frame))
+read: Final = partial(decode_frames, decoder=msgspec.json.Decoder[Frame](Frame))
 """Decodes the lines of a read to `AnyFrame`s."""

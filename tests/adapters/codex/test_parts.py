@@ -21,7 +21,7 @@ from sessionmgr.model import (
     ToolCallStarted,
 )
 from sessionmgr.process import secrets
-from sessionmgr.wire import Line, Notification, Oversized, Request, Untyped
+from sessionmgr.wire import Line, OversizedFrame, RpcNotification, RpcRequest, UntypedFrame
 from sessionmgr_adapters.codex.decode import asking_of, notice_of, read_notices
 from sessionmgr_adapters.codex.frames import (
     Failing,
@@ -272,18 +272,18 @@ def test_a_command_is_shown_whole_unless_a_system_shell_is_given_a_script(comman
 
 
 def test_a_notice_is_what_its_method_says() -> None:
-    delta = notice_of(Notification("item/agentMessage/delta", b'{"threadId":"t","delta":"x"}'))
+    delta = notice_of(RpcNotification("item/agentMessage/delta", b'{"threadId":"t","delta":"x"}'))
     assert delta == MessageDelta(thread_id="t", delta="x")
-    assert isinstance(notice_of(Notification("turn/diff/updated", b'{"threadId":"t"}')), Quiet)
-    unknown = notice_of(Notification("thread/dreamed", b'{"threadId":"t"}'))
+    assert isinstance(notice_of(RpcNotification("turn/diff/updated", b'{"threadId":"t"}')), Quiet)
+    unknown = notice_of(RpcNotification("thread/dreamed", b'{"threadId":"t"}'))
     assert unknown == Unknown(method="thread/dreamed", params={"threadId": "t"}, thread_id="t")
-    assert isinstance(notice_of(Notification("turn/started", b'{"turn":5}')), Untyped)
+    assert isinstance(notice_of(RpcNotification("turn/started", b'{"turn":5}')), UntypedFrame)
 
 
 @given(method=st.sampled_from(["turn/completed", "item/started", "error", "x"]), data=st.binary())
 def test_no_parameters_are_too_odd_to_be_told(method: str, data: bytes) -> None:
-    normalise(notice_of(Notification(method, data)), state())
-    asking_of(Request(1, method, data))
+    normalise(notice_of(RpcNotification(method, data)), state())
+    asking_of(RpcRequest(1, method, data))
 
 
 # --- modes ---------------------------------------------------------------------------------------
@@ -501,7 +501,7 @@ def test_a_line_that_is_no_notice_costs_no_other_line_of_its_read_anything() -> 
         delta,
         b"noise",
         line("item/completed", item={"type": "agentMessage", "id": "m", "text": "x"}),
-        Oversized(99, b"{"),
+        OversizedFrame(99, b"{"),
         delta,
         line("item/started", item={"type": "new"}),
         b'{"id": 1, "result": {}}',

@@ -17,8 +17,8 @@ from sessionmgr.model import (
     ToolCallEnded,
     ToolCallStarted,
 )
-from sessionmgr.wire import Notification, Request, Response
-from sessionmgr.wire.json_rpc import decode
+from sessionmgr.wire import RpcNotification, RpcRequest, RpcResponse
+from sessionmgr.wire.json_rpc import decode_rpc
 from sessionmgr_adapters.codex.decode import asking_of, notice_of, thread_of
 from sessionmgr_adapters.codex.failures import failure_of_end
 from sessionmgr_adapters.codex.frames import Frame, ItemEnded, TokensUsed, TurnEnded
@@ -53,14 +53,14 @@ def play(path: Path) -> Played:
     states: dict[str, State] = {}
     played = Played({}, [], [])
     for line in said(path):
-        for message in decode(line):
+        for message in decode_rpc(line):
             frame: Frame
             match message:
-                case Notification():
+                case RpcNotification():
                     frame = notice_of(message)
-                case Request():
+                case RpcRequest():
                     frame = asking_of(message)
-                case Response():
+                case RpcResponse():
                     continue
                 case _:
                     continue

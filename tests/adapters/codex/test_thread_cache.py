@@ -7,7 +7,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from sessionmgr.adapter.kit.json_rpc_caller import Call
 from sessionmgr.model import Json
-from sessionmgr.wire import Response
+from sessionmgr.wire import RpcResponse
 from sessionmgr_adapters.codex.thread_cache import IDLE_FOR, KEPT, ThreadCache, terms_of
 
 
@@ -24,10 +24,10 @@ async def test_so_many_threads_are_kept_and_the_oldest_is_given_back(
 ) -> None:
     asked: list[tuple[str, Json]] = []
 
-    async def ask(method: str, params: dict[str, Json]) -> Response:
+    async def ask(method: str, params: dict[str, Json]) -> RpcResponse:
         await trio.lowlevel.checkpoint()
         asked.append((method, params["threadId"]))
-        return Response(1, b"{}")
+        return RpcResponse(1, b"{}")
 
     async def clear_away(thread: str) -> None:
         raise AssertionError(f"{thread} was not left in the middle of a turn")

@@ -9,7 +9,7 @@ import trio
 
 from sessionmgr.model import Json
 from sessionmgr.testing.model_server import ModelServer
-from sessionmgr.wire import EventDecoder, ServerEvent
+from sessionmgr.wire import ServerEvent, ServerEventDecoder
 
 
 class Answer(msgspec.Struct):
@@ -24,7 +24,7 @@ class Answer(msgspec.Struct):
         return msgspec.json.decode(self.body)
 
     def events(self) -> list[dict[str, Any]]:
-        decoder = EventDecoder()
+        decoder = ServerEventDecoder()
         found = [each for each in decoder.feed(self.body) if isinstance(each, ServerEvent)]
         return [msgspec.json.decode(each.data) for each in found]
 

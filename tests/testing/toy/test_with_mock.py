@@ -32,7 +32,7 @@ from sessionmgr.testing.toy.frames import (
     TurnEnded,
     Withdrawn,
 )
-from sessionmgr.wire import Malformed, NoFrame, Noise, Oversized, Untyped
+from sessionmgr.wire import MalformedFrame, NoFrame, NoiseLine, OversizedFrame, UntypedFrame
 
 Talk = MockConversation[Outgoing, Frame | NoFrame]
 Mock = MockSdk[Outgoing, Frame | NoFrame]
@@ -301,10 +301,10 @@ async def test_an_error_of_the_agent_is_a_failed_run(autojump_clock: MockClock) 
 async def test_what_is_no_frame_is_told_and_the_run_goes_on(autojump_clock: MockClock) -> None:
     async def script(it: Talk) -> None:
         it.says(
-            Untyped({"type": "news"}, "unknown"),
-            Noise(b"starting up"),
-            Malformed(b'{"type":', "truncated"),
-            Oversized(10**9, b'{"type":"text'),
+            UntypedFrame({"type": "news"}, "unknown"),
+            NoiseLine(b"starting up"),
+            MalformedFrame(b'{"type":', "truncated"),
+            OversizedFrame(10**9, b'{"type":"text'),
             ToolEnded("t9", ok=False),
         )
         it.says(TurnEnded())

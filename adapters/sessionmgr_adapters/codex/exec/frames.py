@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sessionmgr.model import Json
-from sessionmgr.wire import Untyped, read_frames
+from sessionmgr.wire import UntypedFrame, decode_frames
 from sessionmgr_adapters.codex import frames
 from sessionmgr_adapters.codex.failures import without_places
 from sessionmgr_adapters.codex.items import KnownItem
@@ -31,15 +31,16 @@ _TYPES: Final = {"plan": "agentMessage", "collab_tool_call": "collabAgentToolCal
 def read(lines: Sequence[Line]) -> list[Frame]:
     """Return the frame that each line of a read is."""
     return [
-        _frame_of(line) if isinstance(line, dict) else line for line in read_frames(lines, _DECODER)
+        _frame_of(line) if isinstance(line, dict) else line
+        for line in decode_frames(lines, _DECODER)
     ]
 
 
 def _frame_of(line: dict[str, Json]) -> Frame:
     try:
-        return _known(line) or Untyped(line, "it is of a type that nobody knows")
+        return _known(line) or UntypedFrame(line, "it is of a type that nobody knows")
     except msgspec.ValidationError as refusal:
-        return Untyped(line, str(refusal))
+        return UntypedFrame(line, str(refusal))
 
 
 def _known(line: dict[str, Json]) -> Frame | None:

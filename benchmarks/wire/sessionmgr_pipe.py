@@ -9,9 +9,9 @@ import msgspec
 import trio
 
 from benchmarks.effort import Effort, Figures, Stopwatch, cpu
-from benchmarks.wire.frame import Event, Frame, line_of, normalised, written
+from benchmarks.wire.measured_frame import Event, Frame, line_of, normalised, written
 from sessionmgr.process.pump import Pump
-from sessionmgr.wire.lines import Line, LineDecoder, read_frames
+from sessionmgr.wire.lines import Line, LineDecoder, decode_frames
 
 EVENTS: Final = 100_000
 READ: Final = 65_536
@@ -21,11 +21,11 @@ DECODER: Final = msgspec.json.Decoder(Frame)
 
 def events_of(lines: Sequence[Line]) -> list[Event]:
     """Decode what one read brought, as an adapter does."""
-    frames = read_frames(lines, DECODER)
+    frames = decode_frames(lines, DECODER)
     return [event for frame in frames if (event := normalised(frame)) is not None]
 
 
-class Relay:
+class BatchRelay:
     """Hands each batch to a consumer: the reader waits only when that one is behind."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ async def _through_a_child(command: Sequence[str], watch: Stopwatch, lines: int)
 
 
 async def _pump(command: Sequence[str], watch: Stopwatch, lines: int) -> None:
-    relay = Relay()
+    relay = BatchRelay()
     pump = Pump(relay.take, room=relay.room)
     child = await trio.lowlevel.open_process(
         list(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE

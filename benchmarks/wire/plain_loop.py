@@ -4,8 +4,8 @@ from collections.abc import Callable
 from statistics import median
 
 from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
-from benchmarks.wire.frame import Event, normalised, written
-from benchmarks.wire.ours import DECODER, EVENTS, chunks_of
+from benchmarks.wire.measured_frame import Event, normalised, written
+from benchmarks.wire.sessionmgr_pipe import DECODER, EVENTS, chunks_of
 
 
 def split(effort: Effort) -> Figures:

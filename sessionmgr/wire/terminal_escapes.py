@@ -17,7 +17,7 @@ SEQUENCE: Final = (
 )
 
 
-def without_escapes(text: bytes) -> bytes:
+def strip_escapes(text: bytes) -> bytes:
     """Return the text without the escape sequences in it."""
     # Compiled when first used, as few are: that takes as long as many imports.
     return re.sub(SEQUENCE, b"", text) if b"\x1b" in text else text

@@ -32,66 +32,66 @@ def line_of(text: str) -> bytes:
 LINE: Final = line_of("x" * (LENGTH + 1 - len(line_of(""))))
 
 
-class TextDelta(msgspec.Struct, tag="text_delta", gc=False):
+class MeasuredTextDelta(msgspec.Struct, tag="text_delta", gc=False):
     text: str
 
 
-class ThinkingDelta(msgspec.Struct, tag="thinking_delta", gc=False):
+class MeasuredThinkingDelta(msgspec.Struct, tag="thinking_delta", gc=False):
     thinking: str
 
 
-class BlockDelta(msgspec.Struct, tag="content_block_delta", gc=False):
-    delta: TextDelta | ThinkingDelta
+class MeasuredBlockDelta(msgspec.Struct, tag="content_block_delta", gc=False):
+    delta: MeasuredTextDelta | MeasuredThinkingDelta
 
 
-class MessageStop(msgspec.Struct, tag="message_stop", gc=False):
+class MeasuredMessageStop(msgspec.Struct, tag="message_stop", gc=False):
     pass
 
 
-class StreamEvent(msgspec.Struct, tag="stream_event", gc=False):
-    event: BlockDelta | MessageStop
+class MeasuredStreamEvent(msgspec.Struct, tag="stream_event", gc=False):
+    event: MeasuredBlockDelta | MeasuredMessageStop
     session_id: str
 
 
-class Result(msgspec.Struct, tag="result", gc=False):
+class MeasuredResult(msgspec.Struct, tag="result", gc=False):
     subtype: str
     session_id: str
 
 
-Frame: TypeAlias = StreamEvent | Result
+Frame: TypeAlias = MeasuredStreamEvent | MeasuredResult
 
 
-class Streamed(msgspec.Struct, frozen=True, gc=False):
+class ConsumerDelta(msgspec.Struct, frozen=True, gc=False):
     """What a frame is to everybody but the adapter."""
 
     session_id: str
     delta: str
 
 
-class Reasoned(msgspec.Struct, frozen=True, gc=False):
+class ConsumerReasoning(msgspec.Struct, frozen=True, gc=False):
     session_id: str
     delta: str
 
 
-class Ended(msgspec.Struct, frozen=True, gc=False):
+class ConsumerEnd(msgspec.Struct, frozen=True, gc=False):
     session_id: str
 
 
-Event: TypeAlias = Streamed | Reasoned | Ended
+Event: TypeAlias = ConsumerDelta | ConsumerReasoning | ConsumerEnd
 
 
 def normalised(frame: Frame | NoFrame) -> Event | None:
     """Return what a frame says; None if it says nothing that anybody needs."""
     # Plain tests: class patterns of `match` take three times as long, more than the decoding.
-    if isinstance(frame, StreamEvent):
+    if isinstance(frame, MeasuredStreamEvent):
         event = frame.event
-        if isinstance(event, BlockDelta):
+        if isinstance(event, MeasuredBlockDelta):
             delta = event.delta
-            if isinstance(delta, TextDelta):
-                return Streamed(frame.session_id, delta.text)
-            return Reasoned(frame.session_id, delta.thinking)
+            if isinstance(delta, MeasuredTextDelta):
+                return ConsumerDelta(frame.session_id, delta.text)
+            return ConsumerReasoning(frame.session_id, delta.thinking)
         return None
-    return Ended(frame.session_id) if isinstance(frame, Result) else None
+    return ConsumerEnd(frame.session_id) if isinstance(frame, MeasuredResult) else None
 
 
 @contextlib.contextmanager

@@ -9,8 +9,8 @@ from subprocess import PIPE
 from typing import Any, TypeAlias, cast
 
 from benchmarks.effort import BLOCKS, Effort, Figures, Stopwatch, cpu
-from benchmarks.wire.frame import MEBI, Event, Streamed, normalised, written
-from benchmarks.wire.ours import BATCHES, DECODER, EVENTS, READ
+from benchmarks.wire.measured_frame import MEBI, ConsumerDelta, Event, normalised, written
+from benchmarks.wire.sessionmgr_pipe import BATCHES, DECODER, EVENTS, READ
 
 Reading: TypeAlias = Callable[[asyncio.StreamReader], Awaitable[None]]
 Writing: TypeAlias = Callable[[int], AbstractContextManager[str]]
@@ -27,7 +27,7 @@ def readline_json(effort: Effort) -> Figures:
         if frame["type"] == "stream_event":
             event = frame["event"]
             if event["type"] == "content_block_delta" and event["delta"]["type"] == "text_delta":
-                return Streamed(frame["session_id"], event["delta"]["text"])
+                return ConsumerDelta(frame["session_id"], event["delta"]["text"])
         return None
 
     return asyncio.run(by_line(effort, written, decode))
